@@ -1,0 +1,122 @@
+"""Checks that the datasets of a cube fit together (kartothek.md 1.2, Consistency checks)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from ktk_engine.cube.described import Described
+from ktk_engine.cube.discovery import find_seed, visible_columns
+from ktk_engine.cube.specification import CubeSpecification
+from ktk_engine.errors import ConsistencyError
+from ktk_engine.types.mismatch import mismatch
+from ktk_engine.types.type_class import class_name
+
+
+def check_cube(
+    prefix: str, datasets: Mapping[str, Described], specification: CubeSpecification | None
+) -> None:
+    """Check all datasets of a cube against its specification and each other.
+
+    Args:
+        prefix: the cube's name.
+        datasets: its datasets by id.
+        specification: None while there is no seed dataset: then only what the datasets say of
+            each other can be checked.
+
+    Raises:
+        ConsistencyError: all violations, a line each.
+    """
+    problems: list[str] = []
+    find_seed(prefix, datasets)
+    shared = _shared_columns(datasets, specification)
+    problems += _payload_owned_twice(datasets, shared)
+    problems += _shared_column_classes(datasets, shared)
+    if specification is not None:
+        for name, dataset in datasets.items():
+            problems += _layout(name, dataset, specification)
+    if problems:
+        raise ConsistencyError(
+            f"The datasets of cube {prefix} do not fit together:\n"
+            + "\n".join(f"- {problem}" for problem in problems)
+        )
+
+
+def _shared_columns(
+    datasets: Mapping[str, Described], specification: CubeSpecification | None
+) -> frozenset[str]:
+    if specification is not None:
+        return specification.shared_columns
+    # Without a seed dataset the enrichments' own words say what is no payload.
+    return frozenset(
+        column
+        for item in datasets.values()
+        for column in (*item.metadata.get("ktk_cube_dimension_columns", ()), *item.partition_keys)
+    )
+
+
+def _payload_owned_twice(
+    datasets: Mapping[str, Described], shared: frozenset[str]
+) -> Iterable[str]:
+    owners: dict[str, list[str]] = defaultdict(list)
+    for name, dataset in datasets.items():
+        for column in visible_columns(dataset):
+            if column not in shared:
+                owners[column].append(name)
+    for column, names in sorted(owners.items()):
+        if len(names) > 1:
+            yield (
+                f"Payload column `{column}` is in several datasets: {', '.join(sorted(names))}. "
+                "A payload column belongs to one dataset: rename or drop it in the others."
+            )
+
+
+def _shared_column_classes(
+    datasets: Mapping[str, Described], shared: frozenset[str]
+) -> Iterable[str]:
+    for column in sorted(shared):
+        holders = [
+            (name, dataset.schema.field(column).type)
+            for name, dataset in sorted(datasets.items())
+            if column in dataset.schema.names
+        ]
+        for name, type_ in holders[1:]:
+            first_name, first_type = holders[0]
+            difference = mismatch(first_type, type_)
+            if difference is not None:
+                yield (
+                    f"Column `{column}` is {class_name(first_type)} in {first_name}, but "
+                    f"{class_name(type_)} in {name}: {difference.reason}."
+                )
+
+
+def _layout(name: str, dataset: Described, specification: CubeSpecification) -> Iterable[str]:
+    columns = set(dataset.schema.names)
+    dimensions = set(specification.dimension_columns)
+    partitions = set(specification.partition_columns)
+    keys = set(dataset.partition_keys)
+    if loose := (columns & partitions) - keys:
+        yield (
+            f"Dataset {name} holds the cube's partition columns {_listed(loose)} as ordinary "
+            "columns: add them to its partition_by, or leave them out."
+        )
+    if name == specification.seed_dataset:
+        if missing := partitions - keys:
+            yield f"Seed dataset {name} is not partitioned by {_listed(missing)}."
+        if missing := dimensions - columns:
+            yield f"Seed dataset {name} has no dimension columns {_listed(missing)}."
+    elif not columns & dimensions:
+        yield (
+            f"Dataset {name} has none of the cube's dimension columns "
+            f"({', '.join(specification.dimension_columns)}): nothing can be joined by."
+        )
+    indexed = keys | set(dataset.indices)
+    wanted = set(specification.index_columns & columns)
+    if name == specification.seed_dataset:
+        wanted |= (dimensions - specification.suppress_index_on) & columns
+    if missing := wanted - indexed:
+        yield f"Dataset {name} has no index on {_listed(missing)}."
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in sorted(names))

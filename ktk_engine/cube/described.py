@@ -1,0 +1,28 @@
+"""What the rules of cubes need to know of a dataset, whoever stores it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+
+class Described(Protocol):
+    """A dataset as the rules of cubes see it; a log's snapshot is one."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Normalised types of all columns, partition columns among them."""
+
+    @property
+    def partition_keys(self) -> tuple[str, ...]:
+        """The columns by which its files are laid out."""
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """Kartothek's user metadata."""
+
+    @property
+    def indices(self) -> Mapping[str, str]:
+        """Columns with a secondary index, and the keys of their files."""

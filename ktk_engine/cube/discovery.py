@@ -1,0 +1,102 @@
+"""Recovers a cube's specification from the datasets that are stored (kartothek.md 1.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ktk_engine.cube.described import Described
+from ktk_engine.cube.specification import CubeSpecification
+from ktk_engine.errors import ConsistencyError
+
+# Cubes older than Kartothek 3 call these keys klee_*, and their timestamp column this.
+_OLD_TIMESTAMP_COLUMN = "KLEE_TS"
+
+
+def find_seed(prefix: str, datasets: Mapping[str, Described]) -> str | None:
+    """Find the id of the seed dataset.
+
+    Args:
+        prefix: the cube's name, for messages.
+        datasets: the cube's datasets by id.
+
+    Returns:
+        Its id, None if no dataset says that it is one.
+
+    Raises:
+        ConsistencyError: several do.
+    """
+    seeds = sorted(name for name, item in datasets.items() if _get(item.metadata, "is_seed"))
+    if len(seeds) > 1:
+        raise ConsistencyError(
+            f"Cube {prefix} has several seed datasets: {', '.join(seeds)}. Keep one and run: "
+            f"ktk remove {prefix} {seeds[-1]}"
+        )
+    return seeds[0] if seeds else None
+
+
+def discover_cube(prefix: str, datasets: Mapping[str, Described]) -> CubeSpecification:
+    """Recover the specification of a stored cube.
+
+    Args:
+        prefix: the cube's name.
+        datasets: its datasets by id.
+
+    Returns:
+        The specification; `index_columns` are the columns with secondary indices that are
+        neither dimensions nor partition columns.
+
+    Raises:
+        ConsistencyError: there is no seed dataset, several, or one without dimension columns.
+    """
+    seed = find_seed(prefix, datasets)
+    if seed is None:
+        raise ConsistencyError(
+            f"Cube {prefix} has no seed dataset yet"
+            + (f" (only {', '.join(sorted(datasets))})." if datasets else ".")
+            + " Build the model that is materialized cube_seed first."
+        )
+    metadata = datasets[seed].metadata
+    dimensions = _get(metadata, "dimension_columns")
+    if not dimensions:
+        raise ConsistencyError(
+            f"Seed dataset {seed} of cube {prefix} does not name its dimension columns."
+        )
+    partitions = _get(metadata, "partition_columns")
+    if partitions is None:
+        partitions = _old_partition_columns(prefix, seed, datasets[seed].partition_keys)
+    indexed = {column for item in datasets.values() for column in item.indices}
+    return CubeSpecification(
+        prefix=prefix,
+        dimension_columns=tuple(dimensions),
+        partition_columns=tuple(partitions),
+        seed_dataset=seed,
+        index_columns=frozenset(
+            indexed - set(dimensions) - set(partitions) - {_OLD_TIMESTAMP_COLUMN}
+        ),
+        suppress_index_on=frozenset(_get(metadata, "suppress_index_on") or ()),
+    )
+
+
+def visible_columns(dataset: Described) -> list[str]:
+    """Columns of a dataset that belong to the cube; Kartothek hides some names."""
+    return [
+        name
+        for name in dataset.schema.names
+        if not name.startswith("__") and name != _OLD_TIMESTAMP_COLUMN
+    ]
+
+
+def _get(metadata: Mapping[str, Any], key: str) -> Any:
+    value = metadata.get(f"ktk_cube_{key}")
+    return metadata.get(f"klee_{key}") if value is None else value
+
+
+def _old_partition_columns(prefix: str, seed: str, keys: tuple[str, ...]) -> tuple[str, ...]:
+    """Very old cubes: all partition keys of the seed dataset but the last, a timestamp."""
+    if len(keys) < 2 or keys[-1] != _OLD_TIMESTAMP_COLUMN:
+        raise ConsistencyError(
+            f"Seed dataset {seed} of cube {prefix} does not name its partition columns, and its "
+            f"partition keys ({', '.join(keys) or 'none'}) do not end in {_OLD_TIMESTAMP_COLUMN}."
+        )
+    return keys[:-1]

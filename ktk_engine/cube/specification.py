@@ -1,0 +1,155 @@
+"""The specification of a cube, with all its validations (kartothek.md 1.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ktk_engine.errors import InvalidKeyError, SpecificationError
+from ktk_engine.store.key import validate_uuid
+
+SEPARATOR = "++"
+
+
+@dataclass(frozen=True)
+class CubeSpecification:
+    """What a cube is, whatever it holds.
+
+    Attributes:
+        prefix: the cube's name; its datasets are `<prefix>++<dataset id>`.
+        dimension_columns: what addresses a cell, in order.
+        partition_columns: how the seed dataset is laid out, in order.
+        seed_dataset: id of the dataset that says which cells exist.
+        index_columns: further columns with secondary indices, in every dataset that has them.
+        suppress_index_on: dimension columns of the seed dataset that get no secondary index.
+    """
+
+    prefix: str
+    dimension_columns: tuple[str, ...]
+    partition_columns: tuple[str, ...] = ()
+    seed_dataset: str = "seed"
+    index_columns: frozenset[str] = frozenset()
+    suppress_index_on: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        set_field = object.__setattr__
+        for name in ("dimension_columns", "partition_columns"):
+            set_field(self, name, _ordered(name, getattr(self, name)))
+        for name in ("index_columns", "suppress_index_on"):
+            set_field(self, name, frozenset(_names(name, getattr(self, name))))
+        for name in ("prefix", "seed_dataset"):
+            check_cube_name(name, getattr(self, name))
+        if not self.dimension_columns:
+            raise SpecificationError(f"Cube {self.prefix}: dimension_columns must not be empty.")
+        self._check_disjoint("partition_columns", "dimension_columns")
+        self._check_disjoint("index_columns", "dimension_columns")
+        self._check_disjoint("index_columns", "partition_columns")
+        extra = self.suppress_index_on - set(self.dimension_columns)
+        if extra:
+            raise SpecificationError(
+                f"Cube {self.prefix}: suppress_index_on must be a subset of dimension_columns, "
+                f"but it also has {_listed(extra)}."
+            )
+
+    def _check_disjoint(self, left: str, right: str) -> None:
+        shared = set(getattr(self, left)) & set(getattr(self, right))
+        if shared:
+            raise SpecificationError(
+                f"Cube {self.prefix}: {left} and {right} must not share columns, but share "
+                f"{_listed(shared)}."
+            )
+
+    @property
+    def seed_uuid(self) -> str:
+        """The seed dataset's uuid."""
+        return self.uuid(self.seed_dataset)
+
+    def uuid(self, dataset_id: str) -> str:
+        """Uuid of a dataset of this cube.
+
+        Raises:
+            SpecificationError: the id holds characters that no uuid may have.
+        """
+        check_cube_name("dataset", dataset_id)
+        return f"{self.prefix}{SEPARATOR}{dataset_id}"
+
+    @property
+    def shared_columns(self) -> frozenset[str]:
+        """Columns that several datasets may have: dimension and partition columns."""
+        return frozenset(self.dimension_columns) | frozenset(self.partition_columns)
+
+    def indexed_in(self, columns: Iterable[str], partition_keys: Iterable[str]) -> frozenset[str]:
+        """Columns of a dataset that need a secondary index.
+
+        The seed dataset has one on each dimension that is not suppressed, every dataset on each
+        index column it holds; a column by which files are laid out needs none.
+
+        Args:
+            columns: the dataset's columns.
+            partition_keys: the columns by which its files are laid out.
+        """
+        held = frozenset(columns)
+        wanted = self.index_columns & held
+        if held >= set(self.dimension_columns):
+            wanted |= frozenset(self.dimension_columns) - self.suppress_index_on
+        return wanted - frozenset(partition_keys)
+
+    def metadata(self, dataset_id: str) -> dict[str, Any]:
+        """What Kartothek wants to find in the user metadata of a dataset of this cube."""
+        return {
+            "ktk_cube_is_seed": dataset_id == self.seed_dataset,
+            "ktk_cube_dimension_columns": list(self.dimension_columns),
+            "ktk_cube_partition_columns": list(self.partition_columns),
+            "ktk_cube_suppress_index_on": sorted(self.suppress_index_on),
+        }
+
+
+def check_cube_name(what: str, name: str) -> None:
+    """Refuse a cube's prefix or a dataset id that cannot be part of a uuid.
+
+    Raises:
+        SpecificationError: with a name that would do.
+    """
+    if not isinstance(name, str):
+        raise SpecificationError(f"{what} must be a text, but is {name!r}.")
+    try:
+        validate_uuid(name)
+    except InvalidKeyError as error:
+        fitting = "".join(c if c.isascii() and (c.isalnum() or c in "+-_") else "_" for c in name)
+        hint = f" Use for instance {fitting!r}." if name else ""
+        raise SpecificationError(
+            f"{what} {name!r} may only hold the characters A-Z a-z 0-9 + - _ .{hint}"
+        ) from error
+    if SEPARATOR in name:
+        raise SpecificationError(
+            f"{what} {name!r} must not hold {SEPARATOR!r}, which separates cube and dataset."
+        )
+
+
+def _names(field: str, value: object) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return (value,)
+    if not isinstance(value, Iterable):
+        raise SpecificationError(f"{field} must be column names, but is {value!r}.")
+    names = tuple(value)
+    wrong = [name for name in names if not isinstance(name, str)]
+    if wrong:
+        raise SpecificationError(f"{field} must be column names, but holds {wrong[0]!r}.")
+    return names
+
+
+def _ordered(field: str, value: object) -> tuple[str, ...]:
+    if isinstance(value, set | frozenset | dict):
+        raise SpecificationError(
+            f"{field} needs an order, but is a {type(value).__name__}: give a list."
+        )
+    names = _names(field, value)
+    repeated = {name for name in names if names.count(name) > 1}
+    if repeated:
+        raise SpecificationError(f"{field} names columns twice: {_listed(repeated)}.")
+    return names
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names))

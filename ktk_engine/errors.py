@@ -1,0 +1,91 @@
+"""The errors of the engine: one base class, narrow subclasses with the field's words.
+
+A message says what is wrong, where (cube, dataset, column, file), what was and was not
+written, and what to do next.
+"""
+
+from __future__ import annotations
+
+
+class KtkError(Exception):
+    """Base class of every error that this library raises on purpose."""
+
+
+class ConfigurationError(KtkError):
+    """A setting, a profile or a model's configuration is wrong or incomplete."""
+
+
+class SpecificationError(KtkError):
+    """A cube's specification breaks a rule, whatever the data."""
+
+
+class ConsistencyError(KtkError):
+    """Datasets of one cube contradict each other."""
+
+
+class TypeClassError(KtkError):
+    """Columns break the rules of type classes; nothing was written.
+
+    Attributes:
+        findings: one entry a column that breaks a rule, as far as there are several.
+    """
+
+    def __init__(self, message: str, findings: tuple[object, ...] = ()) -> None:
+        super().__init__(message)
+        self.findings = findings
+
+
+class DataError(KtkError):
+    """Rows break a rule (duplicate cell, null, lost precision); nothing was committed."""
+
+
+class ConditionError(KtkError):
+    """A condition cannot be parsed, or compares a column with a value of another class."""
+
+
+class QueryError(KtkError):
+    """A query asks for something that the cube does not have or cannot give."""
+
+
+class DatasetNotFoundError(KtkError):
+    """A cube, dataset or relation does not exist."""
+
+
+class FormatError(KtkError):
+    """A stored document or file is damaged or breaks the format's rules."""
+
+
+class StoreError(KtkError):
+    """A store could not do what it was asked; whether it did part of it is unknown."""
+
+
+class InvalidKeyError(StoreError):
+    """A key is not a safe relative path, or lies outside its dataset."""
+
+
+class ObjectNotFoundError(StoreError):
+    """No object has this key. Only raised when the store said so."""
+
+
+class ObjectExistsError(StoreError):
+    """An object with this key exists already, and was left as it is."""
+
+
+class TokenMismatchError(StoreError):
+    """The object changed since its token was read, and was left as it is."""
+
+
+class CommitConflictError(KtkError):
+    """Another commit changed what this one is based on; nothing was committed."""
+
+
+class CommitStateUnknownError(KtkError):
+    """The store gave no answer about the commit; nothing was deleted."""
+
+
+class ForeignWriterError(KtkError):
+    """Another program changed a dataset behind the log; refused for writing."""
+
+
+class SessionError(KtkError):
+    """Spark or Java is missing, too old, or could not be started."""

@@ -1,0 +1,286 @@
+"""The metadata document of a dataset: which files it has (kartothek.md, section 2.4)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+from ktk_engine.errors import FormatError, InvalidKeyError
+from ktk_engine.format.dataset_key import (
+    COMMON_METADATA,
+    DATA_SUFFIX,
+    INDEX_SUFFIX,
+    TABLE,
+)
+from ktk_engine.format.label import split_label
+from ktk_engine.format.stamp import BASE_KEY, STAMP_KEY, Stamp, add_stamp, digest, stamp_of
+from ktk_engine.store.key import inside, validate_key, validate_uuid
+
+JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
+
+FORMAT_VERSION = 4
+MAX_DOCUMENT_BYTES = 1 << 30
+
+_SLASHES = re.compile("/{2,}")
+
+
+@dataclass(frozen=True)
+class DatasetDocument:
+    """A dataset's document with one table.
+
+    Attributes:
+        uuid: the dataset's uuid.
+        partition_keys: names of the partition columns, in the order of the folders.
+        partitions: label -> key of its data file. The order has a meaning: of several rows for
+            one cell, that of the last file counts.
+        indices: indexed column -> key of its index file.
+        metadata: what users and programs noted, `creation_time` and `ktk_cube_*` among it.
+        embedded_indices: column -> text of a value -> labels. Old writers put small indices
+            into the document.
+        table: name of the table; only old datasets have another one.
+        stamp: which of our commits published it, or None.
+    """
+
+    uuid: str
+    partition_keys: tuple[str, ...]
+    partitions: Mapping[str, str]
+    indices: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, JSON] = field(default_factory=dict)
+    embedded_indices: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    table: str = TABLE
+    stamp: Stamp | None = None
+
+
+def parse_document(
+    uuid: str, data: bytes, list_keys: Callable[[], Iterable[str]] | None = None
+) -> DatasetDocument:
+    """Parse a document in JSON.
+
+    Args:
+        uuid: the uuid under which the document was found.
+        data: its content.
+        list_keys: gives the keys of all objects inside of the dataset's folder. Called only
+            for a document that does not list its partitions (implicit partitions).
+
+    Returns:
+        The document. Unknown keys are dropped; entries without any file are left out.
+
+    Raises:
+        FormatError: the document is damaged, of another version or dataset, has several
+            tables, or names a key outside of its dataset.
+    """
+    if len(data) > MAX_DOCUMENT_BYTES:
+        raise FormatError(f"the document of dataset {uuid!r} is larger than 1 GiB")
+    try:
+        content = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"the document of dataset {uuid!r} is no JSON: {error}") from error
+    return document_of(uuid, content, list_keys)
+
+
+def document_of(
+    uuid: str, content: object, list_keys: Callable[[], Iterable[str]] | None = None
+) -> DatasetDocument:
+    """Make a document of its parsed form, whatever the encoding was.
+
+    Args:
+        uuid: the uuid under which the document was found.
+        content: the parsed content.
+        list_keys: see `parse_document`.
+
+    Returns:
+        The document.
+
+    Raises:
+        FormatError: see `parse_document`.
+    """
+    validate_uuid(uuid)
+    top = _mapping(uuid, "document", content)
+    version = top.get("dataset_metadata_version")
+    if version != FORMAT_VERSION:
+        raise FormatError(
+            f"dataset {uuid!r} has metadata version {version!r}; only version "
+            f"{FORMAT_VERSION} is supported"
+        )
+    if top.get("dataset_uuid") != uuid:
+        raise FormatError(
+            f"the document of dataset {uuid!r} says that it belongs to "
+            f"{top.get('dataset_uuid')!r}; a renamed or copied file is no dataset"
+        )
+    try:
+        return _document(uuid, top, list_keys)
+    except InvalidKeyError as error:
+        raise FormatError(f"the document of dataset {uuid!r} is not safe: {error}") from error
+
+
+def render_document(document: DatasetDocument) -> bytes:
+    """Render a document as Kartothek does, with our stamp, if any, as the first key.
+
+    Args:
+        document: the document.
+
+    Returns:
+        JSON in ASCII; byte for byte what Kartothek 5.3 writes, apart from the stamp.
+    """
+    indices: dict[str, Any] = {**document.indices, **document.embedded_indices}
+    table = document.table
+    content = {
+        "dataset_metadata_version": FORMAT_VERSION,
+        "dataset_uuid": document.uuid,
+        **({"indices": indices} if indices else {}),
+        **({"metadata": dict(document.metadata)} if document.metadata else {}),
+        "partitions": {
+            label: {"files": {table: key}} for label, key in document.partitions.items()
+        },
+        "partition_keys": document.partition_keys,
+    }
+    body = json.dumps(content).encode()
+    return body if document.stamp is None else add_stamp(body, document.stamp)
+
+
+def with_stamp(document: DatasetDocument, version: int, commit_id: str) -> DatasetDocument:
+    """Stamp a document as the work of a commit.
+
+    Args:
+        document: the document; an earlier stamp is replaced.
+        version: the commit's number in its log.
+        commit_id: the commit's id.
+
+    Returns:
+        The document with `metadata.ktk_base` set to `<version>:<commit id>`, and with a stamp
+        that holds the digest of all that.
+    """
+    metadata = {**document.metadata, BASE_KEY: f"{version}:{commit_id}"}
+    plain = replace(document, metadata=metadata, stamp=None)
+    return replace(plain, stamp=Stamp(version, commit_id, digest(render_document(plain))))
+
+
+def _document(
+    uuid: str, top: dict[str, Any], list_keys: Callable[[], Iterable[str]] | None
+) -> DatasetDocument:
+    if top.get("partitions") is None:
+        table, partitions = _implicit_partitions(uuid, list_keys)
+    else:
+        table, partitions = _explicit_partitions(uuid, top["partitions"])
+    indices = _mapping(uuid, "indices", top.get("indices", {}))
+    files = {name: key for name, key in indices.items() if isinstance(key, str)}
+    for key in files.values():
+        _validate_index_key(uuid, key)
+    stamp = top.get(STAMP_KEY)
+    return DatasetDocument(
+        uuid=uuid,
+        partition_keys=_partition_keys(uuid, top.get("partition_keys"), partitions),
+        partitions=partitions,
+        indices=files,
+        metadata=_mapping(uuid, "metadata", top.get("metadata", {})),
+        embedded_indices={
+            name: _embedded_index(uuid, name, index)
+            for name, index in indices.items()
+            if name not in files
+        },
+        table=table,
+        stamp=None if stamp is None else stamp_of(stamp),
+    )
+
+
+def _explicit_partitions(uuid: str, content: object) -> tuple[str, dict[str, str]]:
+    entries = _mapping(uuid, "partitions", content)
+    try:
+        files = {label: entry["files"] for label, entry in entries.items() if entry["files"]}
+        tables = sorted({table for names in files.values() for table in names})
+    except (KeyError, TypeError) as error:
+        raise FormatError(f"a partition of dataset {uuid!r} has no map of files") from error
+    table = only_table(uuid, tables)
+    partitions = {label: names[table] for label, names in files.items()}
+    for label, key in partitions.items():
+        if not isinstance(key, str):
+            raise FormatError(f"the file of partition {label!r} of dataset {uuid!r} is no key")
+        partitions[label] = _data_key(uuid, key)
+    return table, partitions
+
+
+def _data_key(uuid: str, key: str) -> str:
+    # Kartothek's value `x/` makes the folder `p=x//`, which local disks take for `p=x/`. The
+    # label keeps both slashes, so that the value is not lost.
+    return inside(_SLASHES.sub("/", key) if "//" in key else key, uuid)
+
+
+def only_table(uuid: str, tables: list[str]) -> str:
+    """Give a dataset's only table.
+
+    Args:
+        uuid: the dataset's uuid, for the message.
+        tables: names of its tables.
+
+    Returns:
+        The name; `table` if none is known.
+
+    Raises:
+        FormatError: there are several tables, or the name is not fit for a path.
+    """
+    if len(tables) > 1:
+        raise FormatError(
+            f"dataset {uuid!r} has several tables ({', '.join(tables)}); only datasets with one "
+            "table are supported. Copy each table to a dataset of its own"
+        )
+    table = tables[0] if tables else TABLE
+    if "/" in validate_key(table):
+        raise FormatError(f"dataset {uuid!r} has a table with the invalid name {table!r}")
+    return table
+
+
+def _implicit_partitions(
+    uuid: str, list_keys: Callable[[], Iterable[str]] | None
+) -> tuple[str, dict[str, str]]:
+    """Find the files of a dataset whose document does not name them."""
+    if list_keys is None:
+        raise FormatError(f"the document of dataset {uuid!r} does not list its partitions")
+    paths = [key.removeprefix(f"{uuid}/").partition("/") for key in list_keys()]
+    paths = [(table, slash, path) for table, slash, path in paths if table != "indices" and path]
+    files = [(table, path) for table, _, path in paths if path.endswith(DATA_SUFFIX)]
+    schemas = [table for table, _, path in paths if path == COMMON_METADATA]
+    if len({path.count("/") for _, path in files}) > 1:
+        raise FormatError(
+            f"the files of dataset {uuid!r} lie at different depths, and its document does not "
+            "list them: which of them belong to it is unknown"
+        )
+    table = only_table(uuid, sorted({*(name for name, _ in files), *schemas}))
+    return table, {
+        path.removesuffix(DATA_SUFFIX): f"{uuid}/{table}/{path}" for _, path in sorted(files)
+    }
+
+
+def _partition_keys(uuid: str, content: object, partitions: dict[str, str]) -> tuple[str, ...]:
+    if content is None:
+        # Documents of old writers: the first label tells.
+        pairs, _ = split_label(next(iter(partitions), ""))
+        return tuple(name for name, _ in pairs)
+    if not isinstance(content, list) or not all(isinstance(name, str) for name in content):
+        raise FormatError(f"the partition_keys of dataset {uuid!r} are no list of names")
+    return tuple(content)
+
+
+def _validate_index_key(uuid: str, key: str) -> None:
+    # Old writers put `<uuid>.<column>.by-dataset-index.parquet` beside the document.
+    legacy = key.startswith(f"{uuid}.") and key.endswith(INDEX_SUFFIX) and "/" not in key
+    if legacy:
+        validate_key(key)
+    else:
+        inside(key, uuid)
+
+
+def _embedded_index(uuid: str, column: str, content: object) -> dict[str, tuple[str, ...]]:
+    index = _mapping(uuid, f"index of {column!r}", content)
+    for labels in index.values():
+        if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
+            raise FormatError(f"the index of {column!r} of dataset {uuid!r} has no lists of labels")
+    return {value: tuple(labels) for value, labels in index.items()}
+
+
+def _mapping(uuid: str, what: str, content: object) -> dict[str, Any]:
+    if not isinstance(content, dict):
+        raise FormatError(f"dataset {uuid!r}: the {what} is no map but {type(content).__name__}")
+    return content

@@ -1,0 +1,200 @@
+"""Secondary index files: in which partitions a value occurs (kartothek.md, section 2.7).
+
+In memory an index is a table with the columns `value` and `partition` (the labels), one row a
+value. `flatten_index` gives pairs of value and label instead.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pyarrow.types as pat
+
+from ktk_engine.errors import DataError, FormatError, TypeClassError
+from ktk_engine.types.type_class import class_name, normalize, role_problem
+
+VALUE = "value"
+PARTITION = "partition"
+
+_LABELS = pa.list_(pa.string())
+_ROW_GROUP_SIZE = 10_000
+
+
+def read_index(source: bytes | pa.NativeFile) -> pa.Table:
+    """Read an index file.
+
+    Args:
+        source: the file's content, or the open file.
+
+    Returns:
+        The columns `value`, of the container type of its class, and `partition`, lists of
+        labels. Rows are in the file's order. Nulls are dropped: an index has none.
+
+    Raises:
+        FormatError: the file is damaged or no index.
+    """
+    reader = pa.BufferReader(source) if isinstance(source, bytes) else source
+    try:
+        with pq.ParquetFile(reader, arrow_extensions_enabled=False) as file:
+            table = file.read()
+        # The value's column has the indexed column's name, so it is found by elimination.
+        position = table.schema.get_field_index(PARTITION)
+        if table.num_columns != 2 or position < 0:
+            raise FormatError(
+                f"the index file has the columns {table.column_names}; expected are one for the "
+                f"value, and {PARTITION!r}"
+            )
+        value = table.column(1 - position)
+        columns = [value.cast(normalize(value.type)), table.column(position).cast(_LABELS)]
+    except (pa.ArrowException, OSError, TypeClassError) as error:
+        raise FormatError(f"the index file is damaged: {error}") from error
+    index = pa.table(columns, [VALUE, PARTITION])
+    return index.filter(pc.is_valid(index[VALUE])) if value.null_count else index
+
+
+def render_index(column: str, table: pa.Table) -> bytes:
+    """Render an index as a file that Kartothek can read.
+
+    Args:
+        column: name of the indexed column.
+        table: the index, with the columns `value` and `partition`.
+
+    Returns:
+        A parquet file of version 1.0, with row groups of 10,000 values, sorted by value.
+
+    Raises:
+        FormatError: the column is called `partition`, or Kartothek has no index for its class
+            (nested, null, decimal, time).
+    """
+    if column == PARTITION:
+        raise FormatError(
+            f"a column called {PARTITION!r} cannot be indexed: index files have a column of this "
+            "name for the labels. Rename it"
+        )
+    problem = role_problem(table.schema.field(VALUE).type, "index")
+    if problem is not None:
+        raise FormatError(f"the column {column!r} cannot be indexed: {problem}")
+    index = _normalized(table).sort_by(VALUE)
+    sink = pa.BufferOutputStream()
+    pq.write_table(
+        index.rename_columns([column, PARTITION]),
+        sink,
+        version="1.0",
+        row_group_size=_ROW_GROUP_SIZE,
+        compression="snappy",
+        coerce_timestamps="us" if pat.is_timestamp(index.schema.field(VALUE).type) else None,
+        use_compliant_nested_type=False,
+    )
+    rendered: bytes = sink.getvalue().to_pybytes()
+    return rendered
+
+
+def build_index(values: pa.Array | pa.ChunkedArray, labels: pa.Array | pa.ChunkedArray) -> pa.Table:
+    """Build an index of pairs of value and label.
+
+    Nulls are dropped, as in Kartothek. NaN is a value like others: Spark finds it with `=` and
+    `>`, so an index without it would lose rows. `-0.0` is `0.0`.
+
+    Args:
+        values: one value a pair, of any type of the column's class.
+        labels: one label a pair; strings, or a dictionary of them.
+
+    Returns:
+        The columns `value` and `partition`: one row a distinct value, sorted by value; each
+        list has every label once, sorted.
+
+    Raises:
+        DataError: a value does not fit into the class's container type without loss.
+        TypeClassError: the type of the values has no class.
+    """
+    t = normalize(values.type)
+    try:
+        plain = _plain(values).cast(t)
+    except pa.ArrowInvalid as error:
+        raise DataError(f"a value of type {values.type} cannot be indexed: {error}") from error
+    if pat.is_floating(t):
+        plain = pc.add(plain, 0.0)
+    # Labels become numbers in their order: numbers sort and group faster than long texts.
+    encoded = _plain(_plain(labels).cast(pa.string())).dictionary_encode()
+    order = pc.sort_indices(encoded.dictionary)
+    rank = pc.subtract(pc.rank(encoded.dictionary), pa.scalar(1, pa.uint64()))
+    pairs = pa.table({VALUE: plain, PARTITION: rank.take(encoded.indices)})
+    grouped = (
+        pairs.filter(pc.is_valid(pairs[VALUE]))
+        .group_by([VALUE, PARTITION], use_threads=False)
+        .aggregate([])
+        .sort_by([(VALUE, "ascending"), (PARTITION, "ascending")])
+        .group_by(VALUE, use_threads=False)
+        .aggregate([(PARTITION, "list")])
+        .sort_by(VALUE)  # the rows of a group keep their order, the groups do not
+    )
+    numbers = _plain(grouped.column(f"{PARTITION}_list"))
+    names = encoded.dictionary.take(order).take(numbers.values)
+    lists = pa.ListArray.from_arrays(numbers.offsets, names)
+    return pa.table([grouped.column(VALUE), lists], [VALUE, PARTITION])
+
+
+def flatten_index(table: pa.Table) -> pa.Table:
+    """Turn an index into pairs.
+
+    Args:
+        table: the index, with the columns `value` and `partition`.
+
+    Returns:
+        The columns `value` and `label`, one row a pair, in the index's order.
+    """
+    lists = _plain(table.column(PARTITION))
+    values = _plain(table.column(VALUE)).take(pc.list_parent_indices(lists))
+    return pa.table({VALUE: values, "label": pc.list_flatten(lists)})
+
+
+def restrict_index(table: pa.Table, labels_removed: pa.Array | pa.ChunkedArray) -> pa.Table:
+    """Take labels out of an index.
+
+    Args:
+        table: the index.
+        labels_removed: the labels to remove; unknown ones are fine.
+
+    Returns:
+        The index without them, and without the values that occurred nowhere else; sorted.
+    """
+    pairs = flatten_index(table)
+    removed = _plain(labels_removed).cast(pa.string())
+    pairs = pairs.filter(pc.invert(pc.is_in(pairs["label"], value_set=removed)))
+    return build_index(pairs[VALUE], pairs["label"])
+
+
+def merge_indices(a: pa.Table, b: pa.Table) -> pa.Table:
+    """Unite two indices of one column.
+
+    Args:
+        a: an index.
+        b: an index of the same class.
+
+    Returns:
+        The index with the pairs of both, sorted.
+
+    Raises:
+        FormatError: the values are of different classes.
+    """
+    first, second = _normalized(a), _normalized(b)
+    if first.schema.field(VALUE).type != second.schema.field(VALUE).type:
+        raise FormatError(
+            "indices of different classes cannot be merged: "
+            f"{class_name(a.schema.field(VALUE).type)} and {class_name(b.schema.field(VALUE).type)}"
+        )
+    pairs = pa.concat_tables([flatten_index(first), flatten_index(second)])
+    return build_index(pairs[VALUE], pairs["label"])
+
+
+def _normalized(table: pa.Table) -> pa.Table:
+    value = table.column(VALUE)
+    return pa.table(
+        [value.cast(normalize(value.type)), table.column(PARTITION).cast(_LABELS)],
+        [VALUE, PARTITION],
+    )
+
+
+def _plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array

@@ -1,0 +1,160 @@
+"""Labels of partitions: `country=DE/<base label>`, the path of a file inside its table."""
+
+from __future__ import annotations
+
+import re
+import urllib.parse
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ktk_engine.errors import FormatError
+from ktk_engine.format.partition_text import Texts, partition_text, partition_values
+from ktk_engine.format.percent_encoding import quote, unquote
+
+
+def partition_path(
+    columns: Sequence[str], values: Sequence[object], types: Sequence[pa.DataType]
+) -> str:
+    """Build the folders of a physical partition.
+
+    Args:
+        columns: the partition columns, in the dataset's order.
+        values: one value a column; Python values or Arrow scalars.
+        types: one Arrow type a column.
+
+    Returns:
+        For example `country=DE/day=2018-01-01`; empty without columns.
+
+    Raises:
+        DataError: a value is null, NaN, or not of its type.
+        TypeClassError: values of a type cannot be partition values.
+    """
+    pairs = zip(columns, values, types, strict=True)
+    return "/".join(f"{quote(name)}={partition_text(value, t)}" for name, value, t in pairs)
+
+
+def split_label(label: str) -> tuple[tuple[tuple[str, str], ...], str]:
+    """Split a label without knowing the partition columns.
+
+    A segment without `=` belongs to the value before it: Kartothek leaves `/` in values as it
+    is (kartothek.md, section 2.2).
+
+    Args:
+        label: the label.
+
+    Returns:
+        The pairs of column name (decoded) and path text (still encoded), and the base label.
+
+    Raises:
+        FormatError: the label starts with a folder that is not `column=value`.
+    """
+    *folders, base = label.split("/")
+    pairs: list[tuple[str, str]] = []
+    for folder in folders:
+        name, sign, text = folder.partition("=")
+        if sign:
+            pairs.append((unquote(name), text))
+        elif pairs:
+            pairs[-1] = (pairs[-1][0], f"{pairs[-1][1]}/{folder}")
+        else:
+            raise FormatError(f"the label {label!r} does not start with a folder 'column=value'")
+    return tuple(pairs), base
+
+
+def parse_label(label: str, partition_keys: Sequence[str]) -> tuple[dict[str, str], str]:
+    """Split a label, knowing the partition columns.
+
+    A value is everything up to the next `column=`, so that the unescaped `/` in values that
+    Kartothek wrote is kept (decision 4). The base label is the last segment; without partition
+    columns it is the whole label.
+
+    Args:
+        label: the label.
+        partition_keys: names of the partition columns, in order.
+
+    Returns:
+        The path text (still encoded, see `unquote`) of each column, and the base label.
+
+    Raises:
+        FormatError: the label does not have these columns in this order.
+    """
+    match = re.fullmatch(_label_pattern(partition_keys), label)
+    if match is None:
+        raise FormatError(_wrong_label(label, partition_keys))
+    texts = {name: match[f"p{i}"] for i, name in enumerate(partition_keys)}
+    return texts, match["base"]
+
+
+def partition_table(labels: Texts, partition_keys: Sequence[str], schema: pa.Schema) -> pa.Table:
+    """Restore the partition values of many labels.
+
+    Args:
+        labels: the labels.
+        partition_keys: names of the partition columns, in order.
+        schema: the dataset's schema; has a field for each of them.
+
+    Returns:
+        One row a label, one column a partition column, of the container type of its class.
+        Without partition columns the table has rows but no columns.
+
+    Raises:
+        FormatError: a label or one of its values cannot be read, or the schema lacks a column.
+    """
+    if not partition_keys:
+        empty_rows = pa.array([{}], pa.struct([])).take(pa.array([0] * len(labels), pa.int64()))
+        return pa.Table.from_batches([pa.RecordBatch.from_struct_array(empty_rows)])
+    texts = label_texts(labels, partition_keys)
+    columns = {name: _column(name, texts[name].combine_chunks(), schema) for name in partition_keys}
+    return pa.table(columns)
+
+
+def label_texts(labels: Texts, partition_keys: Sequence[str]) -> pa.Table:
+    """Cut the path texts of partition values out of many labels.
+
+    Args:
+        labels: the labels.
+        partition_keys: names of the partition columns, in order; at least one.
+
+    Returns:
+        One row a label, one text column a partition column, still percent-encoded.
+
+    Raises:
+        FormatError: a label does not have these columns in this order.
+    """
+    if isinstance(labels, pa.ChunkedArray):
+        labels = labels.combine_chunks()
+    array = labels if isinstance(labels, pa.Array) else pa.array(labels, pa.string())
+    parts = pc.extract_regex(array, f"^(?:{_label_pattern(partition_keys)})$")
+    if parts.null_count:
+        unread = array.filter(pc.is_null(parts))[0].as_py()
+        raise FormatError(_wrong_label(unread, partition_keys))
+    return pa.table({name: pc.struct_field(parts, i) for i, name in enumerate(partition_keys)})
+
+
+def _column(name: str, texts: pa.Array, schema: pa.Schema) -> pa.Array:
+    if schema.get_field_index(name) < 0:
+        raise FormatError(f"the schema has no field for the partition column {name!r}")
+    try:
+        return partition_values(texts, schema.field(name).type)
+    except FormatError as error:
+        raise FormatError(f"partition column {name!r}: {error}") from error
+
+
+def _label_pattern(partition_keys: Sequence[str]) -> str:
+    """A regular expression for Python and Arrow, with the groups p0, p1, ... and base."""
+    if not partition_keys:
+        return "(?s:(?P<base>.*))"
+    folders = (f"(?:{_name(key)})=(?P<p{i}>.*?)/" for i, key in enumerate(partition_keys))
+    return f"(?s:{''.join(folders)}(?P<base>[^/]*))"
+
+
+def _name(key: str) -> str:
+    """The forms of a column name: ours, Kartothek's (which leaves `/`), and unencoded."""
+    forms = dict.fromkeys((quote(key), urllib.parse.quote(key, safe="/"), key))
+    return "|".join(re.escape(form) for form in forms)
+
+
+def _wrong_label(label: str, partition_keys: Sequence[str]) -> str:
+    return f"the label {label!r} does not name the partition columns {list(partition_keys)}"

@@ -1,0 +1,104 @@
+"""Finding and loading the documents of a store."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgpack
+import pyarrow as pa
+
+from ktk_engine.errors import DatasetNotFoundError, FormatError, ObjectNotFoundError
+from ktk_engine.format.dataset_key import (
+    COMMON_METADATA,
+    DOCUMENT_SUFFIX,
+    MSGPACK_SUFFIX,
+    document_key,
+    msgpack_document_key,
+)
+from ktk_engine.format.document import (
+    DatasetDocument,
+    document_of,
+    only_table,
+    parse_document,
+)
+from ktk_engine.store.interface import ObjectStore
+from ktk_engine.store.key import is_uuid
+
+# A few kilobytes can unfold to any size; an honest document is far smaller.
+MAX_MSGPACK_BYTES = 256 << 20
+
+
+def load_document(store: ObjectStore, uuid: str) -> DatasetDocument:
+    """Load a dataset's document: the JSON one, else the msgpack one, as Kartothek does.
+
+    Args:
+        store: the store.
+        uuid: the dataset's uuid.
+
+    Returns:
+        The document. Where it does not list its partitions, they were found by listing.
+
+    Raises:
+        DatasetNotFoundError: there is no document.
+        FormatError: the document breaks the format's rules, see `parse_document`.
+        StoreError: the store could not be read.
+    """
+
+    def list_keys() -> list[str]:
+        return [info.key for info in store.list(f"{uuid}/")]
+
+    try:
+        document = parse_document(uuid, store.get(document_key(uuid)), list_keys)
+    except ObjectNotFoundError:
+        try:
+            data = store.get(msgpack_document_key(uuid))
+        except ObjectNotFoundError as error:
+            raise DatasetNotFoundError(f"there is no dataset {uuid!r} in {store.url}") from error
+        document = document_of(uuid, _unpack(uuid, data), list_keys)
+    return document if document.partitions else _with_table(store, document)
+
+
+def list_documents(store: ObjectStore, prefix: str = "") -> list[str]:
+    """List the datasets of a store, by one shallow listing.
+
+    Args:
+        store: the store.
+        prefix: the start of the wanted uuids.
+
+    Returns:
+        The uuids, sorted. Documents whose names hold no valid uuid are no datasets.
+
+    Raises:
+        StoreError: the store could not be listed.
+    """
+    uuids = {
+        name.removesuffix(suffix)
+        for name in store.list_names("", prefix)
+        for suffix in (DOCUMENT_SUFFIX, MSGPACK_SUFFIX)
+        if name.endswith(suffix)
+    }
+    return sorted(uuid for uuid in uuids if uuid.startswith(prefix) and is_uuid(uuid))
+
+
+def _with_table(store: ObjectStore, document: DatasetDocument) -> DatasetDocument:
+    """Find the table of a dataset without files: the folder that has a schema."""
+    folders = [name.rstrip("/") for name in store.list_names(document.uuid) if name.endswith("/")]
+    tables = [
+        table for table in folders if store.exists(f"{document.uuid}/{table}/{COMMON_METADATA}")
+    ]
+    return replace(document, table=only_table(document.uuid, tables))
+
+
+def _unpack(uuid: str, data: bytes) -> object:
+    try:
+        # Decompressed as a stream, with a limit; the size in the frame may lie.
+        with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
+            content = stream.read(MAX_MSGPACK_BYTES + 1)
+        if len(content) > MAX_MSGPACK_BYTES:
+            raise FormatError(f"the document of dataset {uuid!r} is larger than 256 MiB")
+        result: object = msgpack.unpackb(content, raw=False, strict_map_key=True, max_ext_len=0)
+    except (OSError, ValueError, msgpack.UnpackException) as error:
+        raise FormatError(
+            f"the document of dataset {uuid!r} is no zstd-compressed msgpack: {error}"
+        ) from error
+    return result

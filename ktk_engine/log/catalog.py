@@ -1,0 +1,110 @@
+"""The relations of a store by the names that SQL knows: datasets, views and cubes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from ktk_engine.errors import ConsistencyError, ObjectNotFoundError
+from ktk_engine.format.load_document import list_documents
+from ktk_engine.format.view import FOLDER as VIEW_FOLDER
+from ktk_engine.format.view import ViewDocument, parse_view, view_key, view_name
+from ktk_engine.log.scope import FOLDER, SEPARATOR, Scope
+from ktk_engine.log.state import resolve
+from ktk_engine.store.interface import ObjectStore
+
+Kind = Literal["dataset", "view"]
+
+
+@dataclass(frozen=True)
+class Relation:
+    """Something that can stand behind FROM.
+
+    Attributes:
+        name: its name in the schema.
+        kind: `dataset` holds rows, `view` is a stored query or a cube.
+        uuid: the dataset's uuid; empty for a view.
+    """
+
+    name: str
+    kind: Kind
+    uuid: str = ""
+
+
+def list_relations(store: ObjectStore) -> list[Relation]:
+    """List the relations of a store, sorted by name; a few shallow listings.
+
+    Datasets that are committed but not published (an enrichment without its seed dataset) are
+    among them.
+
+    Raises:
+        StoreError: the store could not tell.
+    """
+    names = [view_name(name) for name in store.list_names(VIEW_FOLDER)]
+    relations = [Relation(name, "view") for name in names]
+    relations += [Relation(relation_name(uuid), "dataset", uuid) for uuid in _uuids(store)]
+    return sorted(relations, key=lambda relation: (relation.name, relation.uuid))
+
+
+def find_relation(relations: Mapping[str, list[Relation]], name: str) -> Relation | None:
+    """Look a name up.
+
+    Raises:
+        ConsistencyError: several relations have this name.
+    """
+    found = relations.get(name, [])
+    if len(found) > 1:
+        owners = ", ".join(relation.uuid or "a view" for relation in found)
+        raise ConsistencyError(
+            f"The name {name} stands for several relations: {owners}. Rename one of the models, "
+            "or give it an alias."
+        )
+    return found[0] if found else None
+
+
+def by_name(relations: list[Relation]) -> dict[str, list[Relation]]:
+    """Group relations by name."""
+    grouped: dict[str, list[Relation]] = defaultdict(list)
+    for relation in relations:
+        grouped[relation.name].append(relation)
+    return dict(grouped)
+
+
+def read_view(store: ObjectStore, name: str) -> ViewDocument | None:
+    """Read a view's document, None if there is none."""
+    key = view_key(name)
+    try:
+        return parse_view(store.get(key), key)
+    except ObjectNotFoundError:
+        return None
+
+
+def relation_name(uuid: str) -> str:
+    """The name by which SQL knows a dataset: its id within the cube, or its uuid."""
+    return uuid.partition(SEPARATOR)[2] or uuid
+
+
+def list_cubes(store: ObjectStore) -> list[str]:
+    """Names of the cubes of a store, sorted."""
+    published = {
+        uuid.partition(SEPARATOR)[0] for uuid in list_documents(store) if SEPARATOR in uuid
+    }
+    return sorted(published.union(_logged(store, "cube")))
+
+
+def _uuids(store: ObjectStore) -> list[str]:
+    """Uuids of all datasets, published or only logged."""
+    published = set(list_documents(store))
+    found = set(published)
+    for name in _logged(store, "cube"):
+        found.update(resolve(store, Scope("cube", name)).datasets)
+    for name in _logged(store, "dataset"):
+        if name not in published:
+            found.update(resolve(store, Scope("dataset", name)).datasets)
+    return sorted(found)
+
+
+def _logged(store: ObjectStore, kind: str) -> list[str]:
+    return [name.rstrip("/") for name in store.list_names(f"{FOLDER}/{kind}")]

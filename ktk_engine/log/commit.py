@@ -1,0 +1,304 @@
+"""Commits: one log entry, put if absent, decides (commit.md, Order of a commit)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from ktk_engine.errors import (
+    CommitConflictError,
+    CommitStateUnknownError,
+    ForeignWriterError,
+    ObjectExistsError,
+    ObjectNotFoundError,
+    StoreError,
+)
+from ktk_engine.log.conflict import check_conflicts, check_given_up
+from ktk_engine.log.entry import (
+    ChangeRecord,
+    DatasetEntry,
+    LogEntry,
+    Operation,
+    Role,
+    digest,
+    parse_entry,
+    render_entry,
+)
+from ktk_engine.log.publish import CUBE_KEYS, publish, verify_document
+from ktk_engine.log.snapshot import Snapshot, write_snapshot
+from ktk_engine.log.state import State, read_entries, resolve
+
+MAXIMUM_ATTEMPTS = 50
+
+
+@dataclass(frozen=True)
+class DatasetChange:
+    """What a writer wants to do to one dataset.
+
+    Attributes:
+        uuid: the dataset.
+        operation: the verb.
+        rebase: gives the new snapshot on top of the current one (None if there is none yet);
+            the second argument counts attempts. Called anew after each lost slot. None removes
+            the dataset.
+        partitions: folders of the partitions that are replaced; None means all of them.
+        role: what the dataset is in its cube.
+    """
+
+    uuid: str
+    operation: Operation
+    rebase: Callable[[Snapshot | None, int], Snapshot] | None
+    partitions: frozenset[str] | None = None
+    role: Role = "table"
+
+
+Check = Callable[[Mapping[str, Snapshot]], None]
+
+
+@dataclass(frozen=True)
+class Transaction:
+    """Everything that one commit brings.
+
+    Attributes:
+        commit: its id, made once, before its first put.
+        changes: one a dataset.
+        check: the cube's own checks over all snapshots as they would be; raises if violated.
+        history: for people: the dbt node, invocation and the like.
+        deleted: keys that a clean-up is going to delete.
+    """
+
+    commit: str
+    changes: tuple[DatasetChange, ...]
+    check: Check = lambda snapshots: None
+    history: Mapping[str, str] = field(default_factory=dict)
+    deleted: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Committed:
+    """The outcome of a commit.
+
+    Attributes:
+        entry: the log entry.
+        snapshots: the new snapshots of the changed datasets, by uuid.
+        warning: why the Kartothek files could not be published; empty if they were.
+    """
+
+    entry: LogEntry
+    snapshots: Mapping[str, Snapshot]
+    warning: str = ""
+
+
+def commit(base: State, transaction: Transaction) -> Committed:
+    """Commit changes to the datasets of a scope, all or none.
+
+    Args:
+        base: what the changes were computed from.
+        transaction: the changes.
+
+    Returns:
+        The entry that was put, and whether publishing worked.
+
+    Raises:
+        CommitConflictError: another commit contradicts; nothing was committed.
+        ForeignWriterError: another program changed a dataset; nothing was committed.
+        CommitStateUnknownError: the store did not say what happened; nothing was deleted.
+    """
+    _refuse_foreign(base, transaction)
+    head = base
+    given_up: set[str] = set()
+    for attempt in range(MAXIMUM_ATTEMPTS):
+        entry, snapshots = _prepare(head, transaction, attempt, given_up)
+        if _put_entry(head, entry):
+            return Committed(entry, snapshots, publish(base.store, base.scope))
+        head = _advance(head, transaction, given_up)
+    raise CommitConflictError(
+        f"{base.scope} of {base.store.url}: {MAXIMUM_ATTEMPTS} other commits came first. Nothing "
+        "was committed. Run it again."
+    )
+
+
+def _refuse_foreign(base: State, transaction: Transaction) -> None:
+    """Nothing is built on a document that somebody else changed in an unknown way."""
+    changed = {change.uuid: change for change in transaction.changes}
+    for uuid, state in base.datasets.items():
+        if state.problem and not (uuid in changed and changed[uuid].rebase is None):
+            raise ForeignWriterError(state.problem)
+        if uuid in changed and state.stamp:
+            verify_document(base.store, uuid)
+
+
+def _advance(head: State, transaction: Transaction, given_up: set[str]) -> State:
+    """Move to the newest entry and judge what came in between."""
+    newest = resolve(head.store, head.scope)
+    _refuse_foreign(newest, transaction)
+    for entry, _ in read_entries(head.store, head.scope, head.version, newest.version):
+        given_up.update(entry.deleted)
+        for change in transaction.changes:
+            check_conflicts(change.uuid, change.operation, change.partitions, entry)
+    return newest
+
+
+def _prepare(
+    head: State, transaction: Transaction, attempt: int, given_up: set[str]
+) -> tuple[LogEntry, dict[str, Snapshot]]:
+    """Build the entry on top of a head: rebase, check, write snapshots."""
+    before = head.snapshots_except(
+        {change.uuid for change in transaction.changes if change.rebase is None}
+    )
+    after = dict(before)
+    for change in transaction.changes:
+        if change.rebase is None:
+            after.pop(change.uuid, None)
+        else:
+            after[change.uuid] = change.rebase(before.get(change.uuid), attempt)
+    transaction.check(after)
+    changed = {change.uuid: after[change.uuid] for change in transaction.changes if change.rebase}
+    check_given_up(changed.values(), given_up)
+    datasets, records = _adopt(head, transaction, after, attempt)
+    for change in transaction.changes:
+        records[change.uuid] = _record(change, before.get(change.uuid), after.get(change.uuid))
+        if change.rebase:
+            datasets[change.uuid] = _store_snapshot(
+                head, transaction.commit, attempt, after[change.uuid], change.role
+            )
+    return _entry(head, transaction, datasets, records), changed
+
+
+def _adopt(
+    head: State, transaction: Transaction, after: Mapping[str, Snapshot], attempt: int
+) -> tuple[dict[str, DatasetEntry], dict[str, ChangeRecord]]:
+    """Pointers of the datasets that stay; foreign ones get their first snapshot."""
+    changed = {change.uuid for change in transaction.changes}
+    datasets, records = {}, {}
+    for uuid, state in head.datasets.items():
+        if uuid in changed:
+            continue
+        if state.entry is not None and not state.foreign:
+            datasets[uuid] = state.entry
+            continue
+        role = _role(head, after[uuid])
+        datasets[uuid] = _store_snapshot(head, transaction.commit, attempt, after[uuid], role)
+        records[uuid] = ChangeRecord("adopt")
+    return datasets, records
+
+
+def _role(head: State, snapshot: Snapshot) -> Role:
+    if head.scope.kind != "cube":
+        return "table"
+    return "seed" if snapshot.is_seed else "enrichment"
+
+
+def _store_snapshot(
+    head: State, commit_id: str, attempt: int, snapshot: Snapshot, role: Role
+) -> DatasetEntry:
+    key = head.scope.snapshot_key(commit_id, snapshot.uuid, attempt)
+    write_snapshot(head.store, key, snapshot)
+    state = head.datasets.get(snapshot.uuid)
+    return DatasetEntry(
+        snapshot=key,
+        version=head.version + 1,
+        commit=commit_id,
+        role=role,
+        rows=snapshot.rows,
+        files=snapshot.files.num_rows,
+        bytes=snapshot.bytes,
+        specified=_specified(head, snapshot) if role == "seed" else 0,
+        adopted=state.foreign if state else "",
+    )
+
+
+def _specified(head: State, snapshot: Snapshot) -> int:
+    """Version that last changed the cube's specification: this one, unless it stays the same."""
+    state = head.datasets.get(snapshot.uuid)
+    if state is None or state.entry is None or state.problem:
+        return head.version + 1
+    old = head.snapshot(snapshot.uuid).metadata
+    unchanged = all(old.get(key) == snapshot.metadata.get(key) for key in CUBE_KEYS)
+    return state.entry.specified if unchanged else head.version + 1
+
+
+def _record(change: DatasetChange, before: Snapshot | None, after: Snapshot | None) -> ChangeRecord:
+    if change.operation in ("rebuild", "remove", "cleanup") or after is None:
+        return ChangeRecord(change.operation, schema_changed=True)
+    old = set(before.labels) if before else set()
+    new = after.labels
+    kept = set(new)
+    return ChangeRecord(
+        change.operation,
+        added=tuple(label for label in new if label not in old),
+        removed=tuple(sorted(old - kept)),
+        schema_changed=before is None or before.schema != after.schema,
+    )
+
+
+def _entry(
+    head: State,
+    transaction: Transaction,
+    datasets: Mapping[str, DatasetEntry],
+    records: Mapping[str, ChangeRecord],
+) -> LogEntry:
+    time = head.store.now()
+    if head.head is not None:  # time never runs backwards along a log
+        time = max(time, head.head.time + timedelta(milliseconds=1))
+    return LogEntry(
+        scope=str(head.scope),
+        version=head.version + 1,
+        commit=transaction.commit,
+        parent=head.head.commit if head.head else "",
+        parent_sha256=head.head_sha256,
+        time=time,
+        datasets=dict(sorted(datasets.items())),
+        changes=dict(sorted(records.items())),
+        deleted=transaction.deleted,
+        history=transaction.history,
+    )
+
+
+def _put_entry(head: State, entry: LogEntry) -> bool:
+    """Put the entry into its slot: the commit. False if another has the slot."""
+    key = head.scope.entry_key(entry.version)
+    data = render_entry(entry)
+    try:
+        head.store.put_if_absent(key, data)
+        return True
+    except ObjectExistsError:
+        return _is_mine(head, key, entry)
+    except StoreError as error:
+        # The answer was lost, perhaps not the put: only reading back can tell.
+        try:
+            return _is_mine(head, key, entry)
+        except ObjectNotFoundError:
+            return _put_again(head, key, data, entry, error)
+
+
+def _put_again(head: State, key: str, data: bytes, entry: LogEntry, cause: StoreError) -> bool:
+    """The first put left nothing: the same id into the same slot is safe to repeat."""
+    try:
+        head.store.put_if_absent(key, data)
+        return True
+    except ObjectExistsError:
+        return _is_mine(head, key, entry)
+    except StoreError as error:
+        raise CommitStateUnknownError(
+            f"{head.scope} of {head.store.url}: the store did not say whether version "
+            f"{entry.version} (commit {entry.commit}) was written: {error}. Nothing was deleted. "
+            f"Look with: ktk history {head.scope.name}"
+        ) from cause
+
+
+def _is_mine(head: State, key: str, entry: LogEntry) -> bool:
+    try:
+        data = head.store.get(key)
+    except ObjectNotFoundError:
+        raise
+    except StoreError as error:
+        raise CommitStateUnknownError(
+            f"{head.scope} of {head.store.url}: version {entry.version} (commit {entry.commit}) "
+            f"cannot be read back: {error}. Nothing was deleted. "
+            f"Look with: ktk history {head.scope.name}"
+        ) from error
+    found = parse_entry(data, key)
+    # The digest check excludes an entry of the same id that was built on another head.
+    return found.commit == entry.commit and digest(data) == digest(render_entry(entry))

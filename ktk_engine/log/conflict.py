@@ -1,0 +1,86 @@
+"""Conflicts: what a commit that came in between means for mine (commit.md 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Set
+
+from ktk_engine.errors import CommitConflictError
+from ktk_engine.log.entry import ChangeRecord, LogEntry, Operation
+from ktk_engine.log.snapshot import Snapshot
+
+_WORDS = {
+    "rebuild": "was rebuilt",
+    "append": "got new files",
+    "replace": "had partitions replaced",
+    "remove": "was removed",
+    "adopt": "was changed by another program",
+    "cleanup": "was cleaned up",
+}
+
+
+def check_conflicts(
+    uuid: str,
+    operation: Operation,
+    partitions: frozenset[str] | None,
+    winner: LogEntry,
+) -> None:
+    """Refuse a change if an entry that was committed meanwhile contradicts it.
+
+    Append beside append is fine, also beside replaced partitions. Replacing or deleting what
+    another commit changed is not (reliability.md 3.9).
+
+    Args:
+        uuid: the dataset that I change.
+        operation: what I do to it.
+        partitions: folders of the partitions that I replace; None means all.
+        winner: an entry between my base and the head.
+
+    Raises:
+        CommitConflictError: the two contradict each other.
+    """
+    change = winner.changes.get(uuid)
+    if change is None:
+        return
+    reason = _reason(operation, partitions, change)
+    if reason:
+        raise CommitConflictError(
+            f"Dataset {uuid} {_WORDS[change.operation]} by version {winner.version} of its log "
+            f"while this run wrote to it: {reason} Nothing was committed. Run it again."
+        )
+
+
+def check_given_up(snapshots: Iterable[Snapshot], given_up: Set[str]) -> None:
+    """Refuse to refer to files that a clean-up has given up while they were written.
+
+    Args:
+        snapshots: what is about to be committed.
+        given_up: keys on the lists of the clean-ups that came in between.
+
+    Raises:
+        CommitConflictError: a snapshot refers to such a key.
+    """
+    if not given_up:
+        return
+    for snapshot in snapshots:
+        keys = {*snapshot.files["key"].to_pylist(), *snapshot.indices.values()}
+        lost = given_up & keys
+        if lost:
+            raise CommitConflictError(
+                f"A clean-up gave up {len(lost)} files that this run wrote for {snapshot.uuid}, "
+                f"for instance {min(lost)}. Nothing was committed. Run it again."
+            )
+
+
+def _reason(operation: Operation, partitions: frozenset[str] | None, change: ChangeRecord) -> str:
+    if change.operation == "cleanup":
+        return ""
+    if change.operation in ("rebuild", "remove", "adopt"):
+        return "what it started from is gone."
+    if operation == "append":
+        return "its columns changed." if change.schema_changed else ""
+    if partitions is None:
+        return f"this run would undo that ({operation})."
+    shared = partitions & change.partitions
+    if shared:
+        return f"both touch partition {min(shared) or '(the whole dataset)'}."
+    return ""

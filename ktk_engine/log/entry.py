@@ -1,0 +1,161 @@
+"""Log entries: one is one commit, put if absent and never changed (commit.md)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from ktk_engine.errors import FormatError
+
+Operation = Literal["rebuild", "append", "replace", "remove", "adopt", "cleanup"]
+Role = Literal["seed", "enrichment", "table"]
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class DatasetEntry:
+    """Where a dataset stands after a commit, whether that commit changed it or not.
+
+    Attributes:
+        snapshot: key of its snapshot.
+        version: version of the entry that changed it last.
+        commit: id of that commit.
+        role: what it is in its cube; `table` outside of cubes.
+        rows: stored rows, None if unknown (files of another writer).
+        files: number of data files.
+        bytes: size of the data files in bytes, None if unknown.
+        specified: for a seed dataset: version that last changed the cube's specification, which
+            every published document repeats.
+        adopted: SHA-256 of another program's document that this commit took over, else empty.
+    """
+
+    snapshot: str
+    version: int
+    commit: str
+    role: Role
+    rows: int | None
+    files: int
+    bytes: int | None
+    specified: int = 0
+    adopted: str = ""
+
+
+@dataclass(frozen=True)
+class ChangeRecord:
+    """What a commit did to one dataset; conflicts are judged by it.
+
+    Attributes:
+        operation: the verb.
+        added: labels of new files; empty for `rebuild`, whose snapshot has them all.
+        removed: labels that are gone; empty for `rebuild`, which removes all.
+        schema_changed: whether a column's type or the set of columns changed.
+    """
+
+    operation: Operation
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    schema_changed: bool = False
+
+    @property
+    def partitions(self) -> frozenset[str]:
+        """Folders of the partitions whose files it added or removed."""
+        return frozenset(label.rpartition("/")[0] for label in (*self.added, *self.removed))
+
+
+@dataclass(frozen=True)
+class LogEntry:
+    """One commit of a scope.
+
+    Attributes:
+        scope: the scope's name, for instance `cube/nyc`.
+        version: 1 for the first entry, without gaps.
+        commit: the commit's id.
+        parent: id of the entry before, empty for the first.
+        parent_sha256: digest of the entry before, empty for the first.
+        time: when it was committed, by the store's clock (UTC).
+        datasets: every dataset of the scope by uuid.
+        changes: what was changed, by uuid.
+        deleted: keys that a clean-up is about to delete; they must never be referred to again.
+        history: for people only: the dbt node, invocation and the like.
+    """
+
+    scope: str
+    version: int
+    commit: str
+    parent: str
+    parent_sha256: str
+    time: datetime
+    datasets: Mapping[str, DatasetEntry]
+    changes: Mapping[str, ChangeRecord]
+    deleted: tuple[str, ...] = ()
+    history: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def operation(self) -> str:
+        """The verbs of this commit in a few words, for instance `rebuild`."""
+        return ", ".join(sorted({change.operation for change in self.changes.values()}))
+
+
+def render_entry(entry: LogEntry) -> bytes:
+    """Give an entry's document."""
+    document = {
+        "format": _FORMAT,
+        "scope": entry.scope,
+        "version": entry.version,
+        "commit": entry.commit,
+        "parent": {"commit": entry.parent, "sha256": entry.parent_sha256},
+        "time": entry.time.isoformat(),
+        "datasets": {uuid: dict(item.__dict__) for uuid, item in entry.datasets.items()},
+        "changes": {uuid: dict(item.__dict__) for uuid, item in entry.changes.items()},
+        "deleted": entry.deleted,
+        "history": dict(entry.history),
+    }
+    return json.dumps(document, indent=1).encode()
+
+
+def parse_entry(data: bytes, key: str) -> LogEntry:
+    """Read an entry's document.
+
+    Args:
+        data: the document.
+        key: where it came from, for messages.
+
+    Raises:
+        FormatError: it is damaged or of a newer format.
+    """
+    try:
+        document: dict[str, Any] = json.loads(data)
+        if document["format"] != _FORMAT:
+            raise FormatError(
+                f"Log entry {key} has format {document['format']}; this version reads format "
+                f"{_FORMAT}. Upgrade dbt-ktk."
+            )
+        return LogEntry(
+            scope=document["scope"],
+            version=document["version"],
+            commit=document["commit"],
+            parent=document["parent"]["commit"],
+            parent_sha256=document["parent"]["sha256"],
+            time=datetime.fromisoformat(document["time"]),
+            datasets={u: DatasetEntry(**item) for u, item in document["datasets"].items()},
+            changes={u: _parse_change(item) for u, item in document["changes"].items()},
+            deleted=tuple(document["deleted"]),
+            history=document["history"],
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise FormatError(f"Log entry {key} is damaged: {error!r}") from error
+
+
+def _parse_change(item: Mapping[str, Any]) -> ChangeRecord:
+    lists = {name: tuple(item[name]) for name in ("added", "removed")}
+    return ChangeRecord(item["operation"], **lists, schema_changed=item["schema_changed"])
+
+
+def digest(data: bytes) -> str:
+    """SHA-256 of a document, in hexadecimal digits."""
+    return hashlib.sha256(data).hexdigest()

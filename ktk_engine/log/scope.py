@@ -1,0 +1,69 @@
+"""Scopes: which datasets share a log, and where a scope keeps its records (commit.md)."""
+
+from __future__ import annotations
+
+import uuid as uuids
+from dataclasses import dataclass
+
+from ktk_engine.store.key import join_key, validate_uuid
+
+FOLDER = ".ktk"
+SEPARATOR = "++"
+
+
+@dataclass(frozen=True)
+class Scope:
+    """A cube with all its datasets, or one plain dataset: what one log entry can change.
+
+    Attributes:
+        kind: `cube` or `dataset`.
+        name: the cube's uuid prefix, or the dataset's uuid.
+    """
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}/{self.name}"
+
+    @property
+    def folder(self) -> str:
+        """Key of the folder that holds the scope's records."""
+        return join_key(FOLDER, self.kind, self.name)
+
+    def entry_key(self, version: int) -> str:
+        """Key of a log entry; twenty digits, so that names sort by version."""
+        return join_key(self.folder, "log", f"{version:020d}.json")
+
+    def intent_key(self, commit: str) -> str:
+        """Key of the note that a writer is alive."""
+        return join_key(self.folder, "intent", f"{commit}.json")
+
+    def snapshot_key(self, commit: str, uuid: str, attempt: int = 0) -> str:
+        """Key of a dataset's snapshot; a rebased commit writes another file."""
+        suffix = f".{attempt}" if attempt else ""
+        return join_key(self.folder, "snapshots", commit, f"{uuid}{suffix}.parquet")
+
+    def owns(self, uuid: str) -> bool:
+        """Whether a dataset's commits stand in this scope's log."""
+        return scope_of(uuid) == self
+
+    def dataset_id(self, uuid: str) -> str:
+        """A dataset's name within the scope: the part behind the cube's prefix."""
+        return uuid.partition(SEPARATOR)[2] if self.kind == "cube" else uuid
+
+
+def cube_scope(prefix: str) -> Scope:
+    """Scope of a cube by its uuid prefix."""
+    return Scope("cube", validate_uuid(prefix))
+
+
+def scope_of(uuid: str) -> Scope:
+    """Scope of a dataset: its cube's if its uuid is `<prefix>++<id>`, else its own."""
+    prefix, separator, _ = validate_uuid(uuid).partition(SEPARATOR)
+    return Scope("cube", prefix) if separator else Scope("dataset", uuid)
+
+
+def new_commit_id() -> str:
+    """Make the id of one write: 32 hexadecimal digits, never used before."""
+    return uuids.uuid4().hex

@@ -1,0 +1,223 @@
+"""Snapshots: the committed state of one dataset, one row a file (commit.md)."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from ktk_engine.errors import FormatError
+from ktk_engine.store.interface import ObjectStore
+
+FILE_FIELDS = (
+    pa.field("position", pa.int64()),
+    pa.field("label", pa.string()),
+    pa.field("key", pa.string()),
+    pa.field("rows", pa.int64()),
+    pa.field("bytes", pa.int64()),
+    pa.field("bucket", pa.int32()),
+    pa.field("physical", pa.int32()),
+    pa.field("commit", pa.string()),
+)
+PARTITION, MINIMUM, MAXIMUM, NULLS = "partition.", "min.", "max.", "nulls."
+_FORMAT = 1
+_METADATA_KEY = b"ktk"
+
+
+@dataclass(frozen=True)
+class Bucketing:
+    """How rows were dealt to the numbered files, in Spark's own hash (spark.md 2).
+
+    Attributes:
+        count: number of buckets.
+        columns: the hashed columns, in order: the dataset's partition columns.
+        types: their Spark types while hashing; another type falls into other buckets.
+    """
+
+    count: int
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One dataset as one commit left it.
+
+    Attributes:
+        uuid: the dataset's uuid.
+        schema: normalised types, partition columns first (Kartothek's order).
+        partition_keys: the columns by which files are laid out.
+        files: `FILE_FIELDS`, then `partition.<column>`, `min.<column>`, `max.<column>` and
+            `nulls.<column>`; ordered by position, which decides the overlay. Null means unknown.
+        indices: column -> key of its secondary index file.
+        metadata: Kartothek's user metadata, `ktk_cube_*` among it.
+        physical_schemas: schemas of data files, referred to by the column `physical`.
+        bucketing: how files were dealt, or None if any file was written otherwise.
+        properties: what only this library knows of the dataset (roles, configuration).
+    """
+
+    uuid: str
+    schema: pa.Schema
+    partition_keys: tuple[str, ...]
+    files: pa.Table
+    indices: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    physical_schemas: tuple[pa.Schema, ...] = ()
+    bucketing: Bucketing | None = None
+    properties: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> int | None:
+        """Number of stored rows (overlaid ones included), None where a file's is unknown."""
+        return _total(self.files["rows"])
+
+    @property
+    def bytes(self) -> int | None:
+        """Size of all data files in bytes, None where a file's is unknown."""
+        return _total(self.files["bytes"])
+
+    @property
+    def is_seed(self) -> bool:
+        """Whether this is the seed dataset of its cube."""
+        return bool(self.metadata.get("ktk_cube_is_seed", self.metadata.get("klee_is_seed")))
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """Names of all columns, partition columns among them."""
+        return frozenset(self.schema.names)
+
+    @property
+    def indexed_columns(self) -> frozenset[str]:
+        """Columns that can be pruned by values: partition columns and secondary indices."""
+        return frozenset(self.partition_keys) | frozenset(self.indices)
+
+    @property
+    def labels(self) -> list[str]:
+        """Labels of the files, in order of position."""
+        labels: list[str] = self.files["label"].to_pylist()
+        return labels
+
+    def per_column(self, prefix: str) -> pa.Table:
+        """The columns of `files` with one prefix, named by the dataset's columns."""
+        names = [name for name in self.files.column_names if name.startswith(prefix)]
+        if not names:
+            # A table without columns still has to know its number of rows.
+            return self.files.select([])
+        return self.files.select(names).rename_columns([name[len(prefix) :] for name in names])
+
+    def with_files(self, files: pa.Table, **changes: Any) -> Snapshot:
+        """The same dataset with other files, numbered anew by their order."""
+        positions = pa.array(range(files.num_rows), pa.int64())
+        return replace(self, files=files.set_column(0, FILE_FIELDS[0], positions), **changes)
+
+
+def _total(column: pa.ChunkedArray) -> int | None:
+    if column.null_count:
+        return None
+    return int(pc.sum(column).as_py() or 0)
+
+
+def files_table(
+    labels: Sequence[str],
+    keys: Sequence[str],
+    partitions: pa.Table,
+    columns: Mapping[str, Sequence[int | None]] | None = None,
+    statistics: pa.Table | None = None,
+) -> pa.Table:
+    """Build the table of files of a snapshot.
+
+    Args:
+        labels: one a file, in order of position.
+        keys: their data file keys.
+        partitions: typed partition values, one row a file, named by column.
+        columns: values for any other of `FILE_FIELDS`; what is missing is unknown.
+        statistics: columns `min.<c>`, `max.<c>`, `nulls.<c>`, one row a file.
+
+    Returns:
+        A table as `Snapshot.files` describes it.
+    """
+    count = len(labels)
+    known: dict[str, Any] = {"position": range(count), "label": labels, "key": keys}
+    known.update(columns or {})
+    arrays = [pa.array(known.get(f.name) or [None] * count, f.type) for f in FILE_FIELDS]
+    table = pa.Table.from_arrays(arrays, schema=pa.schema(FILE_FIELDS))
+    for name in partitions.column_names:
+        table = table.append_column(PARTITION + name, partitions[name])
+    for name in statistics.column_names if statistics is not None else ():
+        table = table.append_column(name, statistics[name])
+    return table
+
+
+def concat_files(tables: Sequence[pa.Table]) -> pa.Table:
+    """Put tables of files behind one another; statistics that one lacks become unknown."""
+    return pa.concat_tables(tables, promote_options="permissive").combine_chunks()
+
+
+def write_snapshot(store: ObjectStore, key: str, snapshot: Snapshot) -> None:
+    """Store a snapshot under a key that no other has.
+
+    Raises:
+        ObjectExistsError: the key is taken.
+    """
+    document = {
+        "format": _FORMAT,
+        "uuid": snapshot.uuid,
+        "schema": _encode_schema(snapshot.schema),
+        "partition_keys": snapshot.partition_keys,
+        "indices": dict(snapshot.indices),
+        "metadata": dict(snapshot.metadata),
+        "physical_schemas": [_encode_schema(schema) for schema in snapshot.physical_schemas],
+        "bucketing": snapshot.bucketing.__dict__ if snapshot.bucketing else None,
+        "properties": dict(snapshot.properties),
+    }
+    table = snapshot.files.replace_schema_metadata({_METADATA_KEY: json.dumps(document)})
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd")
+    store.put_if_absent(key, sink.getvalue().to_pybytes())
+
+
+def read_snapshot(store: ObjectStore, key: str) -> Snapshot:
+    """Load a snapshot.
+
+    Raises:
+        ObjectNotFoundError: there is none under this key.
+        FormatError: the file is damaged or of a newer format.
+    """
+    try:
+        table = pq.read_table(pa.BufferReader(store.get(key)))
+        metadata: dict[bytes, bytes] = table.schema.metadata or {}
+        document: dict[str, Any] = json.loads(metadata[_METADATA_KEY])
+    except (pa.ArrowException, KeyError, ValueError) as error:
+        raise FormatError(f"Snapshot {key} of {store.url} is damaged: {error}") from error
+    if document["format"] != _FORMAT:
+        raise FormatError(
+            f"Snapshot {key} of {store.url} has format {document['format']}; this version reads "
+            f"format {_FORMAT}. Upgrade dbt-ktk."
+        )
+    bucketing = document["bucketing"]
+    return Snapshot(
+        uuid=document["uuid"],
+        schema=_decode_schema(document["schema"]),
+        partition_keys=tuple(document["partition_keys"]),
+        files=table.replace_schema_metadata(None),
+        indices=document["indices"],
+        metadata=document["metadata"],
+        physical_schemas=tuple(_decode_schema(text) for text in document["physical_schemas"]),
+        bucketing=bucketing
+        and Bucketing(bucketing["count"], tuple(bucketing["columns"]), tuple(bucketing["types"])),
+        properties=document["properties"],
+    )
+
+
+def _encode_schema(schema: pa.Schema) -> str:
+    return base64.b64encode(schema.serialize().to_pybytes()).decode("ascii")
+
+
+def _decode_schema(text: str) -> pa.Schema:
+    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))

@@ -1,0 +1,255 @@
+"""Builds a dataset anew from a Spark DataFrame, as one commit."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from ktk_engine.errors import CommitStateUnknownError, DataError, KtkError
+from ktk_engine.format.dataset_key import index_key
+from ktk_engine.format.index_file import build_index, render_index
+from ktk_engine.log.commit import Committed, DatasetChange, Transaction, commit
+from ktk_engine.log.intent import announced
+from ktk_engine.log.scope import new_commit_id
+from ktk_engine.log.snapshot import Bucketing, Snapshot
+from ktk_engine.log.state import State, resolve
+from ktk_engine.operations.gate import CubeCheck, Passed, pass_gate
+from ktk_engine.operations.target import Target
+from ktk_engine.spark.arrow_types import arrow_schema
+from ktk_engine.spark.file_writer import WriteJob
+from ktk_engine.spark.write import DataFinding, WriteReport, bucketing_of, write_frame
+from ktk_engine.store.interface import ObjectStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_LOGGER = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Written:
+    """The outcome of a write.
+
+    Attributes:
+        uuid: the dataset.
+        version: version of its log.
+        rows: stored rows.
+        files: number of data files.
+        bytes: their size in bytes.
+        warning: why old readers may not see it yet; empty if they do.
+    """
+
+    uuid: str
+    version: int
+    rows: int
+    files: int
+    bytes: int
+    warning: str = ""
+
+    def __str__(self) -> str:
+        noun = "file" if self.files == 1 else "files"
+        text = f"{self.rows:,} rows, {self.files:,} {noun}, {_size(self.bytes)}"
+        return f"{text} ({self.warning})" if self.warning else text
+
+
+def build(
+    store: ObjectStore,
+    frame: DataFrame,
+    target: Target,
+    history: Mapping[str, str] | None = None,
+    full_refresh: bool = False,
+) -> Written:
+    """Write a frame as the whole content of a dataset.
+
+    Readers keep the version they have; nothing of the old content is touched. If anything is
+    refused, nothing is committed and every file of this write is removed again.
+
+    Args:
+        store: where to write.
+        frame: the rows; columns by name.
+        target: the dataset and its layout.
+        history: what the log says of this commit, for people.
+        full_refresh: column classes may change.
+
+    Raises:
+        TypeClassError: columns break the rules of type classes; nothing was written.
+        DataError: rows break a rule; nothing was committed.
+        ConfigurationError: the configuration does not fit the frame.
+        ConsistencyError: the cube's datasets would not fit together.
+        CommitConflictError: another run changed the same dataset meanwhile.
+    """
+    state = resolve(store, target.scope)
+    datasets = {target.scope.dataset_id(uuid): item for uuid, item in state.snapshots().items()}
+    passed = pass_gate(target, arrow_schema(frame.schema), datasets, full_refresh)
+    commit_id = new_commit_id()
+    job = _job(store, target, passed, commit_id)
+    buckets = _bucket_count(target, datasets)
+    with announced(store, target.scope, commit_id, f"build {target.uuid}"):
+        try:
+            report = write_frame(frame, job, buckets)
+            if report.findings:
+                raise DataError(_refusal(target, report.findings))
+            snapshot = _snapshot(store, target, passed, job, report, bucketing_of(job, buckets))
+            done = _commit(state, target, snapshot, commit_id, history or {})
+        except CommitStateUnknownError:
+            raise  # the files may be committed: the clean-up will know
+        except BaseException:
+            remove_traces(store, target, commit_id)
+            raise
+    return Written(
+        target.uuid,
+        done.entry.version,
+        snapshot.rows or 0,
+        snapshot.files.num_rows,
+        snapshot.bytes or 0,
+        done.warning,
+    )
+
+
+def remove_traces(store: ObjectStore, target: Target, commit_id: str) -> None:
+    """Delete every object that a write which was not committed has made.
+
+    They carry the commit's id in their names. What cannot be deleted now is left to the clean-up.
+    """
+    try:
+        folders = (f"{target.uuid}/", f"{target.scope.folder}/snapshots/{commit_id}/")
+        keys = [
+            info.key for folder in folders for info in store.list(folder) if commit_id in info.key
+        ]
+        store.delete(keys)
+    except KtkError as error:
+        _LOGGER.warning("Files of the failed write %s were left behind: %s", commit_id, error)
+
+
+def _job(store: ObjectStore, target: Target, passed: Passed, commit_id: str) -> WriteJob:
+    cells = target.dimension_columns
+    required = dict.fromkeys([*target.partition_by, *cells, *passed.indexes])
+    return WriteJob(
+        store=store,
+        uuid=target.uuid,
+        commit=commit_id,
+        schema=_physical(target, passed),
+        partition_keys=target.partition_by,
+        cell_columns=tuple(c for c in cells if c not in target.partition_by),
+        required_columns=tuple(required) if target.cube else (),
+        index_columns=passed.indexes,
+        buckets=bool(target.cube and target.partition_by),
+        compression=target.compression,
+        row_group_rows=target.row_group_rows,
+    )
+
+
+def _physical(target: Target, passed: Passed) -> pa.Schema:
+    """Payload keeps its width; partition columns take their class's container (spark.md 2)."""
+    return pa.schema(
+        [
+            passed.committed.field(f.name) if f.name in target.partition_by else f
+            for f in passed.physical
+        ]
+    )
+
+
+def _bucket_count(target: Target, datasets: Mapping[str, Snapshot]) -> int:
+    """The cube's number of buckets: joins without an exchange need the same everywhere."""
+    for item in datasets.values():
+        if item.bucketing is not None and item.uuid != target.uuid:
+            return item.bucketing.count
+    return target.buckets
+
+
+def _snapshot(
+    store: ObjectStore,
+    target: Target,
+    passed: Passed,
+    job: WriteJob,
+    report: WriteReport,
+    bucketing: Bucketing | None,
+) -> Snapshot:
+    """Write the index files and describe the new content."""
+    now = store.now()
+    indices = {}
+    for name, (values, labels) in report.index_values.items():
+        key = index_key(target.uuid, name, now, job.commit)
+        store.put_if_absent(key, render_index(name, build_index(values, labels)))
+        indices[name] = key
+    metadata: dict[str, object] = {"creation_time": now.replace(tzinfo=None).isoformat()}
+    if target.cube:
+        metadata |= _cube_metadata(target, passed)
+    data = [field for field in job.schema if field.name not in target.partition_by]
+    return Snapshot(
+        uuid=target.uuid,
+        schema=passed.committed,
+        partition_keys=target.partition_by,
+        files=report.files,
+        indices=indices,
+        metadata=metadata,
+        physical_schemas=(pa.schema(data),),
+        bucketing=bucketing,
+        properties={"dimension_columns": list(target.dimension_columns)},
+    )
+
+
+def _cube_metadata(target: Target, passed: Passed) -> dict[str, object]:
+    """Kartothek's marks of a cube; before there is a seed, what the enrichment says itself."""
+    if passed.specification is not None:
+        return passed.specification.metadata(target.dataset)
+    return {
+        "ktk_cube_is_seed": False,
+        "ktk_cube_dimension_columns": list(target.dimension_columns),
+        "ktk_cube_partition_columns": [],
+        "ktk_cube_suppress_index_on": [],
+    }
+
+
+def _commit(
+    state: State,
+    target: Target,
+    snapshot: Snapshot,
+    commit_id: str,
+    history: Mapping[str, str],
+) -> Committed:
+    change = DatasetChange(
+        target.uuid, "rebuild", lambda base, attempt: snapshot, None, target.role
+    )
+    transaction = Transaction(commit_id, (change,), CubeCheck(target.cube), history)
+    return commit(state, transaction)
+
+
+_REASONS = {
+    "duplicate": "{count:,} rows repeat a cell, which {columns} must address uniquely",
+    "null": "{count:,} rows have no value in {columns}, which is a dimension, partition or index "
+    "column",
+    "value": "{count:,} rows have a value in {columns} that the column's type cannot hold exactly",
+}
+_FIXES = {
+    "duplicate": "Aggregate or filter the model so that each cell stands once, or add a column "
+    "that tells the rows apart to dimension_columns.",
+    "null": "Filter these rows, or give them a value: coalesce({columns}, 'unknown').",
+    "value": "Cast or round the column in the model, or declare a wider data_type.",
+}
+
+
+def _refusal(target: Target, findings: tuple[DataFinding, ...]) -> str:
+    lines = [f"Dataset {target.uuid} was refused while writing (nothing was committed):"]
+    for item in findings:
+        columns = ", ".join(f"`{name}`" for name in item.column.split(", "))
+        lines.append(f"- {_REASONS[item.rule].format(count=item.count, columns=columns)}.")
+        if item.example:
+            lines.append(f"  Example: {item.example}")
+        if item.error:
+            lines.append(f"  Arrow says: {item.error}")
+        lines.append(f"  Fix: {_FIXES[item.rule].format(columns=item.column)}")
+    return "\n".join(lines)
+
+
+def _size(count: int) -> str:
+    size = float(count)
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} TB"

@@ -1,0 +1,74 @@
+"""What a write aims at: a dataset, its role, and how its files are laid out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from ktk_engine.cube.specification import CubeSpecification, check_cube_name
+from ktk_engine.errors import ConfigurationError
+from ktk_engine.log.entry import Role
+from ktk_engine.log.scope import Scope, cube_scope, scope_of
+
+DEFAULT_BUCKETS = 16
+
+
+@dataclass(frozen=True)
+class Target:
+    """A dataset to be written.
+
+    Attributes:
+        dataset: its id within the cube, or the uuid of a plain table.
+        role: `seed`, `enrichment` or `table`.
+        cube: the cube's name; empty for a plain table.
+        dimension_columns: what addresses a cell in it, in order; empty for a plain table.
+        partition_by: how its files are laid out, in order.
+        indexes: further columns with a secondary index.
+        suppress_index_on: dimension columns of a seed dataset without an index.
+        buckets: into how many numbered tasks partitions are dealt, in a new cube.
+        compression: Parquet codec.
+        row_group_rows: rows in a row group.
+        declared: types of columns that Spark has no word for.
+    """
+
+    dataset: str
+    role: Role = "table"
+    cube: str = ""
+    dimension_columns: tuple[str, ...] = ()
+    partition_by: tuple[str, ...] = ()
+    indexes: tuple[str, ...] = ()
+    suppress_index_on: tuple[str, ...] = ()
+    buckets: int = DEFAULT_BUCKETS
+    compression: str = "zstd"
+    row_group_rows: int = 131_072
+    declared: Mapping[str, pa.DataType] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_cube_name("dataset", self.dataset)
+        if self.role == "table":
+            return
+        if not self.cube:
+            raise ConfigurationError(f"Dataset {self.dataset} is a {self.role} of no cube.")
+        CubeSpecification(  # its rules hold for what an enrichment says of itself as well
+            self.cube,
+            self.dimension_columns,
+            self.partition_by if self.role == "seed" else (),
+            self.dataset,
+            frozenset(self.indexes) - set(self.dimension_columns) - set(self.partition_by),
+            frozenset(self.suppress_index_on),
+        )
+
+    @property
+    def uuid(self) -> str:
+        """The dataset's uuid."""
+        return f"{self.cube}++{self.dataset}" if self.cube else self.dataset
+
+    @property
+    def scope(self) -> Scope:
+        """The log that its commits go to."""
+        return cube_scope(self.cube) if self.cube else scope_of(self.dataset)
+
+    def __str__(self) -> str:
+        return self.uuid

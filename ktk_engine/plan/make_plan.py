@@ -1,0 +1,163 @@
+"""Makes the plan of a query: relevance, restriction, pruning, alignment (cube-query.txt)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ktk_engine.cube.discovery import visible_columns
+from ktk_engine.cube.specification import CubeSpecification
+from ktk_engine.log.snapshot import Bucketing, Snapshot
+from ktk_engine.plan.align import semi_join
+from ktk_engine.plan.intention import Intention
+from ktk_engine.plan.overlay import overlaid_files
+from ktk_engine.plan.plan import DatasetPlan, Join, Plan, PruneStep
+from ktk_engine.plan.prune import prune
+from ktk_engine.store.interface import ObjectStore
+from ktk_engine.types.condition import Condition, columns, conjunction, conjuncts, null_rejecting
+
+
+def make_plan(
+    store: ObjectStore,
+    specification: CubeSpecification,
+    version: int,
+    snapshots: Mapping[str, Snapshot],
+    intention: Intention,
+) -> Plan:
+    """Decide which files are read and how they are joined; opens no data file.
+
+    Args:
+        store: where the cube lives.
+        specification: the cube.
+        version: version of its log.
+        snapshots: its datasets by id, the seed dataset among them.
+        intention: what is asked.
+    """
+    parts = conjuncts(intention.condition)
+    planned, unread = [], []
+    for name in sorted(snapshots):
+        join = _join(specification, name, snapshots[name], intention, parts)
+        if join is None:
+            unread.append(name)
+        else:
+            planned.append(_plan_dataset(store, specification, name, snapshots, intention, join))
+    rank = {"seed": 0, "inner": 1, "left": 2}
+    planned.sort(key=lambda item: (rank[item.join], item.dataset))
+    aligned = _align(specification, planned)
+    done = {part for item in aligned for part in conjuncts(item.condition)}
+    return Plan(
+        cube=specification.prefix,
+        version=version,
+        columns=intention.columns,
+        datasets=tuple(aligned),
+        unread=tuple(unread),
+        condition=conjunction(part for part in parts if part not in done),
+        bucketing=_common_bucketing(specification, aligned),
+    )
+
+
+def _payload(specification: CubeSpecification, snapshot: Snapshot) -> frozenset[str]:
+    return frozenset(visible_columns(snapshot)) - specification.shared_columns
+
+
+def _join(
+    specification: CubeSpecification,
+    name: str,
+    snapshot: Snapshot,
+    intention: Intention,
+    parts: Sequence[Condition],
+) -> Join | None:
+    """How a dataset takes part, None if it gives neither a column nor a condition.
+
+    It is restricted, and joined inner, by a condition that cannot be true where all its payload
+    is null (decisions.md 1).
+    """
+    if name == specification.seed_dataset:
+        return "seed"
+    payload = _payload(specification, snapshot)
+    if not payload & intention.needed:
+        return None
+    restricted = any(columns(part) & payload and null_rejecting(part, payload) for part in parts)
+    return "inner" if restricted else "left"
+
+
+def _plan_dataset(
+    store: ObjectStore,
+    specification: CubeSpecification,
+    name: str,
+    snapshots: Mapping[str, Snapshot],
+    intention: Intention,
+    join: Join,
+) -> DatasetPlan:
+    snapshot = snapshots[name]
+    own = [
+        part
+        for part in conjuncts(intention.condition)
+        if columns(part)
+        and columns(part) <= snapshot.columns
+        # A row that a left join fails to find still counts: only conditions that the seed
+        # dataset checks as well may drop rows of such a dataset.
+        and (join != "left" or columns(part) <= specification.shared_columns)
+    ]
+    within = [c for c in specification.partition_columns if c in snapshot.partition_keys]
+    pruned = prune(store, snapshot, own, within)
+    dimensions = [c for c in specification.dimension_columns if c in snapshot.columns]
+    on = (*within, *dimensions)
+    needed = (intention.needed & snapshot.columns) | set(on)
+    opened = replace(snapshot, files=pruned.files)
+    return DatasetPlan(
+        dataset=name,
+        snapshot=snapshot,
+        files=pruned.files,
+        columns=tuple(c for c in snapshot.schema.names if c in needed),
+        join=join,
+        on=() if join == "seed" else on,
+        condition=conjunction(own),
+        overlaid=bool(pc.any(overlaid_files(opened, within)).as_py()),
+        cell_columns=on,
+        steps=pruned.steps,
+    )
+
+
+def _align(specification: CubeSpecification, planned: Sequence[DatasetPlan]) -> list[DatasetPlan]:
+    """Drop partitions that cannot contribute: the seed's own first, then everybody else's."""
+    seed, *others = planned
+    files = seed.files
+    for other in others:
+        if other.join == "inner":
+            files = semi_join(files, other.files, _shared(specification, other))
+    aligned = [_with_files(seed, files)]
+    for other in others:
+        left = semi_join(other.files, files, _shared(specification, other))
+        aligned.append(_with_files(other, left))
+    return aligned
+
+
+def _with_files(item: DatasetPlan, files: pa.Table) -> DatasetPlan:
+    step = PruneStep("alignment", files.num_rows)
+    return replace(item, files=files, steps=(*item.steps, step))
+
+
+def _shared(specification: CubeSpecification, item: DatasetPlan) -> list[str]:
+    keys = item.snapshot.partition_keys
+    return [c for c in specification.partition_columns if c in keys]
+
+
+def _common_bucketing(
+    specification: CubeSpecification, planned: Sequence[DatasetPlan]
+) -> Bucketing | None:
+    """The buckets of all partitioned datasets, if they are dealt alike.
+
+    Any difference in number, columns or types means the plain path: a join on different buckets
+    would lose rows silently.
+    """
+    found = {item.snapshot.bucketing for item in planned if _shared(specification, item)}
+    if len(found) != 1:
+        return None
+    (bucketing,) = found
+    if bucketing is None or bucketing.columns != specification.partition_columns:
+        return None
+    return bucketing

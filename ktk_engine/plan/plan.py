@@ -1,0 +1,96 @@
+"""A plan: which files of which datasets are read, and how they are joined; plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ktk_engine.log.snapshot import Bucketing, Snapshot
+from ktk_engine.types.condition import Condition
+
+Join = Literal["seed", "inner", "left"]
+
+
+@dataclass(frozen=True)
+class PruneStep:
+    """What one tier of pruning left over.
+
+    Attributes:
+        tier: `partitions`, `index`, `statistics` or `alignment`.
+        files: number of files after it.
+        reason: why it did nothing, empty if it did something or nothing was asked of it.
+    """
+
+    tier: str
+    files: int
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class DatasetPlan:
+    """How one dataset takes part.
+
+    Attributes:
+        dataset: its id within the cube.
+        snapshot: the version that is read.
+        files: the rows of `snapshot.files` to open.
+        columns: what to read from them.
+        join: how it is joined; `seed` for the seed dataset itself.
+        on: columns to join by.
+        condition: which of its rows take part, evaluated before the join.
+        overlaid: whether several files may hold one cell, of which the last one wins.
+        cell_columns: what addresses a cell in it, to resolve overlays.
+        steps: what pruning did, in order.
+    """
+
+    dataset: str
+    snapshot: Snapshot
+    files: pa.Table
+    columns: tuple[str, ...]
+    join: Join
+    on: tuple[str, ...]
+    condition: Condition
+    overlaid: bool
+    cell_columns: tuple[str, ...]
+    steps: tuple[PruneStep, ...] = ()
+
+    @property
+    def bytes(self) -> int | None:
+        """Size of the files to open in bytes, None if unknown."""
+        return None if self.files["bytes"].null_count else pc.sum(self.files["bytes"]).as_py() or 0
+
+    @property
+    def rows(self) -> int | None:
+        """Stored rows of the files to open, None if unknown."""
+        return None if self.files["rows"].null_count else pc.sum(self.files["rows"]).as_py() or 0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a query of a cube is answered.
+
+    Attributes:
+        cube: the cube's name.
+        version: version of its log that is read, 0 if it has none.
+        columns: output columns, in order.
+        datasets: the seed dataset first, then inner joins, then left joins, each by name.
+        unread: ids of datasets that give neither a column nor a condition.
+        condition: what is left to check after the joins.
+        bucketing: the buckets on which all partitioned datasets are joined without an exchange.
+    """
+
+    cube: str
+    version: int
+    columns: tuple[str, ...]
+    datasets: tuple[DatasetPlan, ...]
+    unread: tuple[str, ...]
+    condition: Condition
+    bucketing: Bucketing | None
+
+    def __str__(self) -> str:
+        from ktk_engine.plan.explain import explain
+
+        return explain(self)

@@ -1,0 +1,41 @@
+"""Plans the reading of one dataset by itself, as SQL sees it under its own name."""
+
+from __future__ import annotations
+
+import pyarrow.compute as pc
+
+from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.plan.overlay import overlaid_files
+from ktk_engine.plan.plan import DatasetPlan, Plan
+from ktk_engine.types.condition import TrueCondition
+
+
+def plan_dataset(snapshot: Snapshot, version: int) -> Plan:
+    """Read all rows of a dataset; of a cube's dataset, the last row of each cell.
+
+    Args:
+        snapshot: the dataset.
+        version: version of its log.
+    """
+    columns = tuple(snapshot.schema.names)
+    dimensions = [c for c in _dimensions(snapshot) if c in columns]
+    partitions = snapshot.metadata.get("ktk_cube_partition_columns") or snapshot.partition_keys
+    within = [c for c in partitions if c in snapshot.partition_keys]
+    overlaid = bool(dimensions and pc.any(overlaid_files(snapshot, within)).as_py())
+    item = DatasetPlan(
+        dataset=snapshot.uuid,
+        snapshot=snapshot,
+        files=snapshot.files,
+        columns=columns,
+        join="seed",
+        on=(),
+        condition=TrueCondition(),
+        overlaid=overlaid,
+        cell_columns=(*within, *dimensions),
+    )
+    return Plan(snapshot.uuid, version, columns, (item,), (), TrueCondition(), snapshot.bucketing)
+
+
+def _dimensions(snapshot: Snapshot) -> list[str]:
+    own = snapshot.properties.get("dimension_columns")
+    return list(own or snapshot.metadata.get("ktk_cube_dimension_columns") or ())

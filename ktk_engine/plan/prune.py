@@ -1,0 +1,136 @@
+"""Prunes the files of one dataset by what its documents know, before any file is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ktk_engine.format.index_file import flatten_index, read_index
+from ktk_engine.log.snapshot import MAXIMUM, MINIMUM, NULLS, Snapshot
+from ktk_engine.plan.overlay import keep_overlaying
+from ktk_engine.plan.plan import PruneStep
+from ktk_engine.store.interface import ObjectStore
+from ktk_engine.types.condition import Condition, columns, conjunction, null_rejecting
+from ktk_engine.types.evaluate import evaluate
+from ktk_engine.types.may_match import may_match
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """The files of a dataset that may hold matching rows.
+
+    Attributes:
+        files: rows of the snapshot's table of files.
+        steps: what each tier left over.
+    """
+
+    files: pa.Table
+    steps: tuple[PruneStep, ...]
+
+
+def prune(
+    store: ObjectStore,
+    snapshot: Snapshot,
+    conditions: Sequence[Condition],
+    overlay_columns: Sequence[str] | None,
+) -> Pruned:
+    """Drop the files in which no row can fulfil all conditions.
+
+    Args:
+        store: where the secondary indices lie.
+        snapshot: the dataset.
+        conditions: conjuncts on its columns.
+        overlay_columns: partition columns within which a later file may replace a cell of an
+            earlier one; None if cells are never replaced. A file that replaces cells of a kept
+            file is kept as well, or the replaced rows would come back (decisions.md 2).
+
+    Returns:
+        The files, in order of position.
+    """
+    files = snapshot.files
+    steps = [PruneStep("total", files.num_rows)]
+    matching = _by_partitions(snapshot, conditions)
+    steps.append(PruneStep("partitions", _count(matching), _partition_reason(snapshot, conditions)))
+    by_index, reason = _by_index(store, snapshot, conditions)
+    matching = pc.and_(matching, by_index)
+    steps.append(PruneStep("index", _count(matching), reason))
+    matching = pc.and_(matching, _by_statistics(snapshot, conditions))
+    if overlay_columns is not None:
+        matching = keep_overlaying(snapshot, matching, overlay_columns)
+    steps.append(PruneStep("statistics", _count(matching)))
+    return Pruned(files.filter(matching), tuple(steps))
+
+
+def _count(mask: pa.BooleanArray) -> int:
+    return int(pc.sum(mask).as_py() or 0)
+
+
+def _all(snapshot: Snapshot) -> pa.BooleanArray:
+    return pa.repeat(pa.scalar(True), snapshot.files.num_rows)
+
+
+def _by_partitions(snapshot: Snapshot, conditions: Sequence[Condition]) -> pa.BooleanArray:
+    """Partition values are known exactly: such a condition is decided here."""
+    keys = set(snapshot.partition_keys)
+    decided = [c for c in conditions if columns(c) and columns(c) <= keys]
+    if not decided:
+        return _all(snapshot)
+    values = snapshot.per_column("partition.")
+    return pc.fill_null(evaluate(conjunction(decided), values), False)
+
+
+def _partition_reason(snapshot: Snapshot, conditions: Sequence[Condition]) -> str:
+    if not conditions:
+        return ""
+    if not snapshot.partition_keys:
+        return "not partitioned"
+    if not any(columns(c) & set(snapshot.partition_keys) for c in conditions):
+        return f"no condition on {', '.join(snapshot.partition_keys)}"
+    return ""
+
+
+def _by_index(
+    store: ObjectStore, snapshot: Snapshot, conditions: Sequence[Condition]
+) -> tuple[pa.BooleanArray, str]:
+    """Ask the secondary indices which files hold a value that fulfils a condition."""
+    matching = _all(snapshot)
+    missing = set()
+    for condition in conditions:
+        names = columns(condition)
+        if len(names) != 1:
+            continue
+        (name,) = names
+        if name in snapshot.partition_keys:
+            continue
+        # An index does not list nulls, so it cannot speak for conditions that nulls fulfil.
+        if name not in snapshot.indices or not null_rejecting(condition, names):
+            missing.add(name)
+            continue
+        index = flatten_index(read_index(store.get(snapshot.indices[name])))
+        table = pa.table({name: index["value"]})
+        labels = index["label"].filter(pc.fill_null(evaluate(condition, table), False))
+        found = pc.is_in(snapshot.files["label"], value_set=labels.combine_chunks())
+        matching = pc.and_(matching, found.combine_chunks())
+    reason = f"no index on {', '.join(f'`{name}`' for name in sorted(missing))}" if missing else ""
+    return matching, reason
+
+
+def _by_statistics(snapshot: Snapshot, conditions: Sequence[Condition]) -> pa.BooleanArray:
+    """Smallest and largest values tell which files cannot hold a matching row."""
+    if not conditions or snapshot.files.num_rows == 0:
+        return _all(snapshot)
+    partitions = snapshot.per_column("partition.")
+    minimum, maximum = snapshot.per_column(MINIMUM), snapshot.per_column(MAXIMUM)
+    for name in partitions.column_names:
+        minimum = minimum.append_column(name, partitions[name])
+        maximum = maximum.append_column(name, partitions[name])
+    return may_match(
+        conjunction(conditions),
+        minimum,
+        maximum,
+        snapshot.per_column(NULLS),
+        snapshot.files["rows"].combine_chunks(),
+    )

@@ -1,0 +1,87 @@
+"""Maps Arrow types to Spark's and back (spark.md 3)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.types as pt
+from pyspark.sql import types as st
+from pyspark.sql.pandas.types import to_arrow_type
+
+from ktk_engine.errors import TypeClassError
+from ktk_engine.types.type_class import normalize
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+MAXIMUM_DECIMAL_PRECISION = 38
+
+_SIMPLE: tuple[tuple[object, st.DataType], ...] = (
+    (pa.bool_(), st.BooleanType()),
+    (pa.int64(), st.LongType()),
+    (pa.uint64(), st.DecimalType(20, 0)),
+    (pa.float64(), st.DoubleType()),
+    (pa.string(), st.StringType()),
+    (pa.binary(), st.BinaryType()),
+    (pa.date32(), st.DateType()),
+    (pa.timestamp("us"), st.TimestampNTZType()),
+    (pa.time64("us"), st.TimeType(6)),
+    (pa.null(), st.NullType()),
+)
+
+
+def spark_type(arrow: pa.DataType) -> st.DataType:
+    """The Spark type in which a column of a type class is read.
+
+    Args:
+        arrow: any Arrow type; its class decides, not its width.
+
+    Returns:
+        For instance bigint for every signed integer, decimal(20,0) for every unsigned one.
+
+    Raises:
+        TypeClassError: Spark has no type for it.
+    """
+    normal = normalize(arrow)
+    for candidate, spark in _SIMPLE:
+        if normal.equals(candidate):
+            return spark
+    if pt.is_decimal(normal):
+        return st.DecimalType(min(normal.precision, MAXIMUM_DECIMAL_PRECISION), normal.scale)
+    if pt.is_timestamp(normal):
+        return st.TimestampType()  # an instant: Spark keeps no zone
+    if pt.is_list(normal):
+        return st.ArrayType(spark_type(normal.value_type))
+    if pt.is_map(normal):
+        return st.MapType(spark_type(normal.key_type), spark_type(normal.item_type))
+    if pt.is_struct(normal):
+        fields = [normal.field(i) for i in range(normal.num_fields)]
+        return st.StructType([st.StructField(f.name, spark_type(f.type)) for f in fields])
+    raise TypeClassError(f"Spark has no type for Arrow's {arrow}.")
+
+
+def spark_schema(fields: Iterable[pa.Field]) -> st.StructType:
+    """The Spark schema in which columns are read, all of them nullable."""
+    return st.StructType([st.StructField(field.name, spark_type(field.type)) for field in fields])
+
+
+def arrow_schema(schema: st.StructType) -> pa.Schema:
+    """The Arrow schema in which Spark hands rows to Python, in a session in UTC.
+
+    Raises:
+        TypeClassError: a column's type cannot be handed over.
+    """
+    return pa.schema([pa.field(field.name, _arrow_type(field)) for field in schema.fields])
+
+
+def _arrow_type(field: st.StructField) -> pa.DataType:
+    from pyspark.errors import PySparkTypeError
+
+    try:
+        return to_arrow_type(field.dataType, timezone="UTC")
+    except PySparkTypeError as error:
+        raise TypeClassError(
+            f"Column `{field.name}` has Spark's type {field.dataType.simpleString()}, which no "
+            "dataset can hold. Cast it to another type."
+        ) from error

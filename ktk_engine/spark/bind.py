@@ -1,0 +1,119 @@
+"""Finds the relations that a statement names, and puts other names in their places (spark.md 5)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ktk_engine.types.quote import quote_identifier
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_NODE = re.compile(r"^(\d+)([ :+\-]*)'?(\w+)")
+_QUERYLESS = (
+    "org.apache.spark.sql.catalyst.plans.logical.Command",
+    "org.apache.spark.sql.catalyst.plans.logical.ParsedStatement",
+)
+
+
+@dataclass(frozen=True)
+class Reference:
+    """One place of a statement where a relation is named.
+
+    Attributes:
+        parts: the name's parts, unquoted: schema and name, or the name alone.
+        start: index of its first character in the statement.
+        end: index behind its last character.
+        aliased: whether the statement gives it an alias, or cannot take one there.
+    """
+
+    parts: tuple[str, ...]
+    start: int
+    end: int
+    aliased: bool
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A parsed statement.
+
+    Attributes:
+        sql: its text.
+        references: the relations it names, in no certain order.
+        is_query: whether it only reads; commands run as soon as Spark sees them.
+    """
+
+    sql: str
+    references: tuple[Reference, ...]
+    is_query: bool
+
+
+def parse_statement(session: SparkSession, sql: str) -> Statement:
+    """Parse a statement with Spark's own parser; analyses and runs nothing.
+
+    Args:
+        session: a classic session.
+        sql: one statement.
+
+    Raises:
+        ParseException: Spark's own, with the place of the error.
+    """
+    plan: Any = session._jsparkSession.sessionState().sqlParser().parsePlan(sql)
+    jvm: Any = session._jvm
+    is_query = not any(jvm.java.lang.Class.forName(name).isInstance(plan) for name in _QUERYLESS)
+    references = []
+    above: list[tuple[int, str]] = []  # the nodes on the way down: depth and name
+    for line in plan.numberedTreeString().split("\n"):
+        match = _NODE.match(line)
+        if match is None:
+            continue  # a text literal with line breaks
+        number, indent, name = int(match[1]), len(match[2]), match[3]
+        while above and above[-1][0] >= indent:
+            above.pop()
+        if name == "UnresolvedRelation":
+            reference = _reference(plan.apply(number), above[-1][1] if above else "")
+            if reference is not None:
+                references.append(reference)
+        above.append((indent, name))
+    return Statement(sql, tuple(references), is_query)
+
+
+def rename(statement: Statement, names: Mapping[tuple[str, ...], str]) -> str:
+    """Put other names in the places of relations.
+
+    Where the statement gives no alias, the old name becomes the alias, so that its columns can
+    still be qualified by it.
+
+    Args:
+        statement: a parsed statement.
+        names: the name's parts -> the name of a temporary view; others stay as they are.
+
+    Returns:
+        The statement's text.
+    """
+    sql = statement.sql
+    for reference in sorted(statement.references, key=lambda item: item.start, reverse=True):
+        name = names.get(reference.parts)
+        if name is None:
+            continue
+        text = quote_identifier(name)
+        if not reference.aliased:
+            text += f" as {quote_identifier(reference.parts[-1])}"
+        sql = sql[: reference.start] + text + sql[reference.end :]
+    return sql
+
+
+def _reference(node: Any, parent: str) -> Reference | None:
+    """Read a relation's name and place; None if the tree's text misled us."""
+    if node is None or node.nodeName() != "UnresolvedRelation":
+        return None
+    start, stop = node.origin().startIndex(), node.origin().stopIndex()
+    if not start.isDefined() or not stop.isDefined():
+        return None
+    identifier = node.multipartIdentifier()
+    parts = tuple(identifier.apply(i) for i in range(identifier.size()))
+    aliased = parent in ("SubqueryAlias", "Sample", "UnresolvedTableValuedFunction")
+    return Reference(parts, start.get(), stop.get() + 1, aliased)

@@ -1,0 +1,257 @@
+"""Reads from Spark's optimised plan what a statement needs of a cube (spark.md 5, step 3)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import pyarrow as pa
+
+from ktk_engine.errors import ConditionError
+from ktk_engine.types.condition import (
+    And,
+    Condition,
+    IsNull,
+    Not,
+    Or,
+    StartsWith,
+    TrueCondition,
+    conjunction,
+)
+from ktk_engine.types.literal import comparison, is_in
+
+_OPERATORS = {
+    "EqualTo": "=",
+    "LessThan": "<",
+    "LessThanOrEqual": "<=",
+    "GreaterThan": ">",
+    "GreaterThanOrEqual": ">=",
+}
+_MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+@dataclass(frozen=True)
+class CubeUsage:
+    """What a statement reads of a cube, over all places where it names it.
+
+    Attributes:
+        columns: the columns it needs.
+        condition: rows for which this is not true do not matter to it.
+    """
+
+    columns: frozenset[str]
+    condition: Condition
+
+
+def read_usage(plan: str, marker: str, schema: pa.Schema) -> CubeUsage | None:
+    """Find the uses of a cube in an optimised plan.
+
+    The cube stands in the plan as a relation with a column `marker` that nobody can name.
+
+    Args:
+        plan: the plan as Spark gives it in JSON.
+        marker: name of the marking column.
+        schema: the cube's columns.
+
+    Returns:
+        The union of the needed columns and the disjunction of the conditions of all uses; None if
+        the plan does not show the cube (Spark found that no row of it can matter).
+    """
+    nodes = json.loads(plan)
+    columns: set[str] = set()
+    conditions: list[Condition] = []
+    for tree in _trees(nodes):
+        for node, parents in _walk(tree):
+            ids = _leaf_columns(node, marker)
+            if ids is None:
+                continue
+            columns |= {name for number, name in ids.items() if number in _used(nodes, ids)}
+            conditions.append(_condition_above(parents, ids, schema))
+    if not conditions:
+        return None
+    columns.discard(marker)
+    joined = conditions[0] if len(conditions) == 1 else Or(tuple(conditions))
+    if any(isinstance(item, TrueCondition) for item in conditions):
+        joined = TrueCondition()
+    return CubeUsage(frozenset(columns), joined)
+
+
+@dataclass
+class _Tree:
+    """A node of a plan or expression with its children."""
+
+    node: dict[str, Any]
+    children: list[_Tree]
+
+    @property
+    def name(self) -> str:
+        return str(self.node["class"]).rpartition(".")[2]
+
+
+def _parse(nodes: Sequence[dict[str, Any]]) -> _Tree:
+    """Build a tree from Spark's list of nodes in pre-order."""
+    position = 0
+
+    def take() -> _Tree:
+        nonlocal position
+        node = nodes[position]
+        position += 1
+        return _Tree(node, [take() for _ in range(node["num-children"])])
+
+    return take()
+
+
+def _trees(nodes: list[dict[str, Any]]) -> Iterator[_Tree]:
+    """The plan itself and the plans of subqueries inside its expressions."""
+    yield _parse(nodes)
+    for node in nodes:
+        for value in node.values():
+            yield from _subplans(value)
+
+
+def _subplans(value: Any) -> Iterator[_Tree]:
+    if isinstance(value, list):
+        for item in value:
+            yield from _subplans(item)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if key == "plan" and isinstance(item, list) and item and "class" in item[0]:
+                yield from _trees(item)
+            else:
+                yield from _subplans(item)
+
+
+def _walk(tree: _Tree, parents: tuple[_Tree, ...] = ()) -> Iterator[tuple[_Tree, list[_Tree]]]:
+    yield tree, list(parents)
+    for child in tree.children:
+        yield from _walk(child, (*parents, tree))
+
+
+def _leaf_columns(tree: _Tree, marker: str) -> dict[int, str] | None:
+    """Column names by expression id, if the node is a use of the cube."""
+    if tree.name != "LogicalRelation":
+        return None
+    output = [attribute[0] for attribute in tree.node["output"]]
+    if not any(attribute["name"] == marker for attribute in output):
+        return None
+    return {attribute["exprId"]["id"]: attribute["name"] for attribute in output}
+
+
+def _used(value: Any, ids: dict[int, str]) -> set[int]:
+    """Expression ids that anything but a relation's own output refers to."""
+    found: set[int] = set()
+    if isinstance(value, list):
+        for item in value:
+            found |= _used(item, ids)
+    elif isinstance(value, dict):
+        name = str(value.get("class", "")).rpartition(".")[2]
+        if name == "AttributeReference":
+            number = value["exprId"]["id"]
+            return {number} if number in ids else set()
+        if name == "LogicalRelation":
+            return set()
+        for item in value.values():
+            found |= _used(item, ids)
+    return found
+
+
+def _condition_above(parents: list[_Tree], ids: dict[int, str], schema: pa.Schema) -> Condition:
+    """The filter above a use: Spark has pushed it there, below everything but a projection."""
+    for tree in reversed(parents):
+        if tree.name == "Filter":
+            return _Translation(ids, schema).conjuncts(_parse(tree.node["condition"]))
+        if tree.name != "Project":
+            break
+    return TrueCondition()
+
+
+@dataclass(frozen=True)
+class _Translation:
+    """Translates Spark's expressions to conditions; what is not understood counts as true."""
+
+    ids: dict[int, str]
+    schema: pa.Schema
+
+    def conjuncts(self, tree: _Tree) -> Condition:
+        if tree.name == "And":
+            return conjunction(self.conjuncts(child) for child in tree.children)
+        return self.condition(tree) or TrueCondition()
+
+    def condition(self, tree: _Tree) -> Condition | None:
+        """An exact translation, or None."""
+        name, children = tree.name, tree.children
+        if name in ("And", "Or"):
+            parts = [self.condition(child) for child in children]
+            known = tuple(part for part in parts if part is not None)
+            if len(known) < len(parts):
+                return None
+            return And(known) if name == "And" else Or(known)
+        if name == "Not":
+            inner = self.condition(children[0])
+            return None if inner is None else Not(inner)
+        if name in ("IsNull", "IsNotNull"):
+            column = self._column(children[0])
+            if column is None:
+                return None
+            return IsNull(column) if name == "IsNull" else Not(IsNull(column))
+        try:
+            return self._predicate(tree)
+        except (ConditionError, ValueError, InvalidOperation):
+            return None
+
+    def _predicate(self, tree: _Tree) -> Condition | None:
+        name, children = tree.name, tree.children
+        if name == "AttributeReference":
+            column = self._column(tree)
+            return (column and comparison(column, self._type(column), "=", True)) or None
+        column = self._column(children[0]) if children else None
+        if name in _OPERATORS:
+            op, other = _OPERATORS[name], children[1]
+            if column is None:
+                column, op, other = self._column(children[1]), _MIRRORED[op], children[0]
+            if column is None or not _is_literal(other):
+                return None
+            return comparison(column, self._type(column), op, _value(other))  # type: ignore[arg-type]
+        if name == "In" and column and all(_is_literal(child) for child in children[1:]):
+            values = [_value(child) for child in children[1:]]
+            return is_in(column, self._type(column), values)
+        if name == "StartsWith" and column and _is_literal(children[1]):
+            return StartsWith(column, str(_value(children[1])))
+        return None
+
+    def _column(self, tree: _Tree) -> str | None:
+        if tree.name != "AttributeReference":
+            return None
+        name = self.ids.get(tree.node["exprId"]["id"])
+        return name if name in self.schema.names else None
+
+    def _type(self, column: str) -> pa.DataType:
+        return self.schema.field(column).type
+
+
+def _is_literal(tree: _Tree) -> bool:
+    return tree.name == "Literal" and tree.node.get("value") is not None
+
+
+def _value(tree: _Tree) -> object:
+    """A literal's value; ValueError for a type that is not understood."""
+    text, kind = str(tree.node["value"]), str(tree.node["dataType"])
+    if kind == "string":
+        return text
+    if kind in ("integer", "long", "short", "byte"):
+        return int(text)
+    if kind in ("double", "float"):
+        return float(text)
+    if kind == "boolean":
+        return text == "true"
+    if kind == "date":
+        return date.fromisoformat(text)
+    if kind == "timestamp_ntz":
+        return datetime.fromisoformat(text)
+    if kind.startswith("decimal"):
+        return Decimal(text)
+    raise ValueError(f"no literal of type {kind}")

@@ -1,0 +1,393 @@
+"""Writes sorted rows as parquet files, inside Spark's Python workers (spark.md 4).
+
+Needs pyarrow and the store only, so that it can be shipped to a cluster. One pass over the rows
+writes the files and gathers statistics, index values, duplicate cells, nulls and values that do
+not fit; findings are rows of the report, since a worker's traceback is no message for a person.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from ktk_engine.format.label import partition_path
+from ktk_engine.store.interface import ObjectStore
+from ktk_engine.store.key import join_key
+
+REPORT_SCHEMA = pa.schema(
+    [
+        pa.field("kind", pa.string()),
+        pa.field("label", pa.string()),
+        pa.field("key", pa.string()),
+        pa.field("rows", pa.int64()),
+        pa.field("bytes", pa.int64()),
+        pa.field("bucket", pa.int32()),
+        pa.field("column", pa.string()),
+        pa.field("payload", pa.binary()),
+    ]
+)
+FILE, INDEX, FINDING = "file", "index", "finding"
+_LONGEST_STATISTIC = 64
+
+
+@dataclass(frozen=True)
+class WriteJob:
+    """What the workers need to know to write one dataset.
+
+    Attributes:
+        store: where to write.
+        uuid: the dataset.
+        commit: id of the commit; part of every file's name.
+        schema: what to store, by column; payload keeps this width. Partition columns included.
+        partition_keys: the columns by which files are laid out; rows arrive sorted by them.
+        cell_columns: dimension columns; with the partition columns they address a cell, rows
+            arrive sorted by them, and no two may be equal. Empty: duplicates are fine.
+        required_columns: columns that must not be null.
+        index_columns: columns whose distinct values are reported for each file.
+        buckets: whether a task's number is its files' bucket.
+        compression: Parquet codec.
+        row_group_rows: rows in a row group.
+    """
+
+    store: ObjectStore
+    uuid: str
+    commit: str
+    schema: pa.Schema
+    partition_keys: tuple[str, ...] = ()
+    cell_columns: tuple[str, ...] = ()
+    required_columns: tuple[str, ...] = ()
+    index_columns: tuple[str, ...] = ()
+    buckets: bool = False
+    compression: str = "zstd"
+    row_group_rows: int = 131_072
+
+
+def write_files(
+    batches: Iterator[pa.RecordBatch], job: WriteJob, task: int
+) -> Iterator[pa.RecordBatch]:
+    """Write one task's rows, one file a partition, and report on them.
+
+    Args:
+        batches: the rows, sorted by partition and cell columns.
+        job: what to do with them.
+        task: number of the task; the bucket where `job.buckets`.
+
+    Yields:
+        Rows of `REPORT_SCHEMA`: a `file` for each file, an `index` for each of its index columns,
+        a `finding` for each rule that rows break. After a finding nothing more is written.
+    """
+    writer = _TaskWriter(job, task)
+    try:
+        for batch in batches:
+            if batch.num_rows:
+                writer.add(batch)
+        writer.close_file()
+    finally:
+        writer.abandon()
+    yield from writer.report()
+
+
+@dataclass
+class _TaskWriter:
+    """State of one task: the open file, the rows that wait for it, what was found."""
+
+    job: WriteJob
+    task: int
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    findings: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+    count: int = 0
+    path: str | None = None
+    waiting: list[pa.Table] = field(default_factory=list)
+    waiting_rows: int = 0
+    open_file: _OpenFile | None = None
+    last_cell: pa.Table | None = None
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take a batch: check it, cut it at partition borders, pass the pieces on."""
+        table = self._cast(pa.Table.from_batches([batch]))
+        if table is None:
+            return
+        self._check_nulls(table)
+        self._check_duplicates(table)
+        if self.findings:
+            return
+        for path, piece in self._pieces(table):
+            if path != self.path:
+                self.close_file()
+                self.path = path
+            self.waiting.append(piece)
+            self.waiting_rows += piece.num_rows
+            if self.waiting_rows >= self.job.row_group_rows:
+                self._flush(self.waiting_rows - self.waiting_rows % self.job.row_group_rows)
+
+    def close_file(self) -> None:
+        """Write what waits and finish the open file."""
+        if not self.findings:
+            self._flush(self.waiting_rows)
+            if self.open_file is not None:
+                self.rows += self.open_file.close()
+                self.open_file = None
+        self.waiting, self.waiting_rows, self.path = [], 0, None
+
+    def abandon(self) -> None:
+        """Drop a file that was not finished."""
+        if self.open_file is not None:
+            self.open_file.abandon()
+            self.open_file = None
+
+    def report(self) -> Iterator[pa.RecordBatch]:
+        """All rows about this task."""
+        rows = self.rows + [
+            {"kind": FINDING, "column": item["column"], "payload": json.dumps(item).encode()}
+            for item in self.findings.values()
+        ]
+        if rows:
+            yield pa.RecordBatch.from_pylist(rows, schema=REPORT_SCHEMA)
+
+    def _flush(self, count: int) -> None:
+        """Write the first rows that wait as row groups."""
+        if count == 0:
+            return
+        table = pa.concat_tables(self.waiting)
+        if self.open_file is None:
+            self.open_file = _OpenFile(self.job, self._base_label(), self.path or "", self.task)
+        self.open_file.write(table.slice(0, count))
+        rest = table.slice(count)
+        self.waiting = [rest] if rest.num_rows else []
+        self.waiting_rows = rest.num_rows
+
+    def _base_label(self) -> str:
+        self.count += 1
+        # Spark reads a file's bucket from the digits behind the last underscore.
+        bucket = f"_{self.task:05d}" if self.job.buckets else ""
+        return f"{self.job.commit}-{self.task}-{self.count}{bucket}"
+
+    def _cast(self, table: pa.Table) -> pa.Table | None:
+        """Bring columns to the types to store, exactly; values that do not fit are findings."""
+        columns = []
+        for target in self.job.schema:
+            column = table[target.name]
+            if column.type != target.type:
+                try:
+                    column = _cast_exactly(column, target.type)
+                except pa.ArrowInvalid as error:
+                    self._find("value", target.name, column, _misfits(column, target.type), error)
+                    continue
+            columns.append(column)
+        if self.findings:
+            return None
+        return pa.Table.from_arrays(columns, schema=self.job.schema).combine_chunks()
+
+    def _check_nulls(self, table: pa.Table) -> None:
+        for name in self.job.required_columns:
+            column = table[name]
+            if column.null_count:
+                self._find("null", name, table, pc.is_null(column))
+
+    def _check_duplicates(self, table: pa.Table) -> None:
+        """Rows arrive sorted, so equal cells are neighbours, also across batches."""
+        if not self.job.cell_columns:
+            return
+        names = [*self.job.partition_keys, *self.job.cell_columns]
+        cells = table.select(names)
+        if self.last_cell is not None:
+            cells = pa.concat_tables([self.last_cell, cells]).combine_chunks()
+        self.last_cell = cells.slice(cells.num_rows - 1)
+        if cells.num_rows < 2:
+            return
+        equal = _equal_neighbours(cells)
+        if pc.any(equal).as_py():
+            self._find("duplicate", ", ".join(names), cells.slice(1), equal)
+
+    def _find(
+        self,
+        rule: str,
+        column: str,
+        rows: pa.Table | pa.ChunkedArray,
+        mask: pa.ChunkedArray | pa.Array,
+        error: Exception | None = None,
+    ) -> None:
+        """Count the rows that break a rule and keep one as an example."""
+        count = pc.sum(mask).as_py() or 0
+        found = self.findings.setdefault(
+            (rule, column),
+            {"rule": rule, "column": column, "count": 0, "example": "", "error": str(error or "")},
+        )
+        if count and not found["example"]:
+            found["example"] = _example(rows.filter(mask).slice(0, 1))
+        found["count"] += count
+
+    def _pieces(self, table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+        """Cut rows at partition borders; a loop over partitions, not over rows."""
+        keys = self.job.partition_keys
+        data = table.drop_columns(list(keys)) if keys else table
+        if not keys:
+            yield "", data
+            return
+        borders = [0]
+        if table.num_rows > 1:
+            changed = pc.invert(_equal_neighbours(table.select(list(keys))))
+            borders += [i + 1 for i in pc.indices_nonzero(changed).to_pylist()]
+        types = [table.schema.field(key).type for key in keys]
+        for start, end in zip(borders, [*borders[1:], table.num_rows], strict=True):
+            values = [table[key][start] for key in keys]
+            yield partition_path(keys, values, types), data.slice(start, end - start)
+
+
+class _OpenFile:
+    """One parquet file that is being written."""
+
+    def __init__(self, job: WriteJob, base: str, path: str, task: int) -> None:
+        self.job = job
+        self.task = task
+        self.path = path
+        self.label = join_key(path, base) if path else base
+        self.key = join_key(job.uuid, "table", f"{self.label}.parquet")
+        self.schema = pa.schema([f for f in job.schema if f.name not in job.partition_keys])
+        self.rows = 0
+        self.statistics: list[dict[str, Any]] = []
+        self.values: dict[str, list[pa.Array]] = {name: [] for name in job.index_columns}
+        self._stream = job.store.open_write(self.key)
+        self._sink = self._stream.__enter__()
+        self._writer = pq.ParquetWriter(
+            self._sink,
+            self.schema,
+            version="2.6",
+            compression=job.compression,
+            use_dictionary=[f.name for f in self.schema if _has_dictionary(f.type)],
+            coerce_timestamps="us",
+            write_page_index=True,
+            write_page_checksum=True,
+        )
+
+    def write(self, table: pa.Table) -> None:
+        """Write rows as row groups and take their statistics."""
+        self._writer.write_table(table, row_group_size=self.job.row_group_rows)
+        self.rows += table.num_rows
+        self.statistics.append(_statistics(table))
+        for name, parts in self.values.items():
+            parts.append(pc.unique(table[name]).drop_null())
+
+    def close(self) -> list[dict[str, Any]]:
+        """Finish the file and report it."""
+        self._writer.close()
+        size = self._sink.tell()
+        self._stream.__exit__(None, None, None)
+        common = {"label": self.label, "key": self.key}
+        statistics = _merge_statistics(self.statistics, self.schema)
+        rows: list[dict[str, Any]] = [
+            {
+                "kind": FILE,
+                "rows": self.rows,
+                "bytes": size,
+                "bucket": self.task if self.job.buckets else None,
+                "payload": _to_ipc(statistics),
+                **common,
+            }
+        ]
+        for name, parts in self.values.items():
+            values = pc.unique(pa.chunked_array(parts, type=self.schema.field(name).type))
+            table = pa.table({"value": values})
+            rows.append({"kind": INDEX, "column": name, "payload": _to_ipc(table), **common})
+        return rows
+
+    def abandon(self) -> None:
+        """Leave nothing behind."""
+        error = RuntimeError("abandoned")
+        self._stream.__exit__(RuntimeError, error, None)
+
+
+def _equal_neighbours(table: pa.Table) -> pa.Array:
+    """For each row but the first: whether all columns equal those of the row before."""
+    equal: pa.Array = pa.array([True] * 0)
+    result = None
+    for column in table.columns:
+        values = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        left, right = values.slice(0, len(values) - 1), values.slice(1)
+        equal = pc.equal(left, right)
+        both_null = pc.and_(pc.is_null(left), pc.is_null(right))
+        equal = pc.if_else(both_null, True, pc.fill_null(equal, False))
+        if pa.types.is_floating(values.type):  # Spark groups NaN with NaN
+            equal = pc.or_(
+                equal,
+                pc.fill_null(pc.and_(pc.is_nan(left), pc.is_nan(right)), False),
+            )
+        result = equal if result is None else pc.and_(result, equal)
+    return result
+
+
+def _cast_exactly(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
+    return column.cast(target, safe=True)
+
+
+def _misfits(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
+    """Which values do not survive the cast there and back."""
+    there = column.cast(target, safe=False)
+    back = there.cast(column.type, safe=False)
+    return pc.fill_null(pc.not_equal(back, column), False)
+
+
+def _has_dictionary(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_string(type_) or pa.types.is_binary(type_))
+
+
+def _statistics(table: pa.Table) -> dict[str, Any]:
+    """Smallest and largest value and number of nulls of each column, as Arrow scalars."""
+    found: dict[str, Any] = {}
+    for name in table.column_names:
+        column = table[name]
+        found[f"nulls.{name}"] = column.null_count
+        if _is_ordered(column.type):
+            extremes = pc.min_max(column)
+            found[f"min.{name}"] = extremes["min"]
+            found[f"max.{name}"] = extremes["max"]
+    return found
+
+
+def _is_ordered(type_: pa.DataType) -> bool:
+    return not (
+        pa.types.is_nested(type_) or pa.types.is_null(type_) or pa.types.is_dictionary(type_)
+    )
+
+
+def _merge_statistics(parts: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
+    """Join the statistics of row groups into one row for the file."""
+    columns: dict[str, pa.Array] = {}
+    for item in schema:
+        if _is_ordered(item.type):
+            for name, pick in (("min", pc.min), ("max", pc.max)):
+                extremes = pa.array([part[f"{name}.{item.name}"] for part in parts], item.type)
+                value = _shortened(pick(extremes), name)
+                columns[f"{name}.{item.name}"] = pa.array([value], item.type)
+        nulls = sum(part[f"nulls.{item.name}"] for part in parts)
+        columns[f"nulls.{item.name}"] = pa.array([nulls], pa.int64())
+    return pa.table(columns)
+
+
+def _shortened(value: pa.Scalar, side: str) -> Any:
+    """Bound long texts: a prefix is a lower bound; an upper bound is better unknown."""
+    plain = value.as_py()
+    if isinstance(plain, str | bytes) and len(plain) > _LONGEST_STATISTIC:
+        return plain[:_LONGEST_STATISTIC] if side == "min" else None
+    return value
+
+
+def _example(rows: pa.Table | pa.ChunkedArray) -> str:
+    if isinstance(rows, pa.Table):
+        values: Mapping[str, Any] = rows.slice(0, 1).to_pylist()[0]
+        return ", ".join(f"{name}={value!r}" for name, value in values.items())
+    return repr(rows[0].as_py())
+
+
+def _to_ipc(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data

@@ -1,0 +1,82 @@
+"""Runs a plan natively in Spark: scans, overlay, conditions, joins, projection (spark.md 2)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+from pyspark.sql import functions as F
+from pyspark.sql.window import Window
+
+from ktk_engine.plan.plan import DatasetPlan, Plan
+from ktk_engine.spark.scan import POSITION, Scanner, column, restorable
+from ktk_engine.types.condition import TrueCondition
+from ktk_engine.types.render_condition import to_sql
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+BROADCAST_BYTES = 32 * 1024 * 1024
+_ROW = "__ktk_row"
+
+
+def run_plan(scanner: Scanner, plan: Plan) -> DataFrame:
+    """Give the frame that answers a plan; nothing is computed yet.
+
+    Datasets with the same buckets are joined without an exchange, small unpartitioned ones are
+    broadcast, everything else is left to Spark.
+
+    Args:
+        scanner: makes the relations.
+        plan: any plan.
+
+    Returns:
+        A frame with the plan's columns, in order.
+    """
+    seed, *others = plan.datasets
+    bucketed = plan.bucketing is not None and all(
+        restorable(item.snapshot, item.files) for item in plan.datasets if item.files.num_rows
+    )
+    frame = _rows(scanner, seed, plan, bucketed)
+    for item in others:
+        right = _rows(scanner, item, plan, bucketed)
+        if _is_small(item):
+            right = F.broadcast(right)
+        frame = frame.join(right, list(item.on), item.join)
+    if not isinstance(plan.condition, TrueCondition):
+        frame = frame.where(to_sql(plan.condition))
+    return frame.select(*[column(name) for name in plan.columns])
+
+
+def _rows(scanner: Scanner, item: DatasetPlan, plan: Plan, bucketed: bool) -> DataFrame:
+    """The rows of one dataset that take part in the join."""
+    partitioned = set(item.snapshot.partition_keys) >= set(
+        plan.bucketing.columns if plan.bucketing else ()
+    )
+    frame = scanner.scan(
+        item.snapshot,
+        item.files,
+        item.columns,
+        plan.bucketing if bucketed and partitioned else None,
+        with_position=item.overlaid,
+    )
+    if item.overlaid:
+        frame = _last_file_wins(frame, item)
+    if not isinstance(item.condition, TrueCondition):
+        frame = frame.where(to_sql(item.condition))
+    return frame
+
+
+def _last_file_wins(frame: DataFrame, item: DatasetPlan) -> DataFrame:
+    """Of several rows for one cell keep the one in the file with the greatest position."""
+    cells = [column(name) for name in item.cell_columns]
+    window = Window.partitionBy(*cells).orderBy(F.col(POSITION).desc())
+    numbered = frame.withColumn(_ROW, F.row_number().over(window))
+    return numbered.where(F.col(_ROW) == 1).drop(_ROW, POSITION)
+
+
+def _is_small(item: DatasetPlan) -> bool:
+    """Whether an unpartitioned dataset fits into every executor's memory."""
+    if item.snapshot.partition_keys or item.files["bytes"].null_count:
+        return False
+    return (pc.sum(item.files["bytes"]).as_py() or 0) <= BROADCAST_BYTES

@@ -1,0 +1,44 @@
+"""Manifests: folders that make Spark read exactly the files they name (spark.md 1)."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+
+
+def write_manifest(folder: Path, uris: Sequence[str], sizes: Sequence[int]) -> Path:
+    """Write a manifest in the form of a streaming sink's log.
+
+    Spark's file sources read such a log instead of listing the folder. Batch 9 is a compaction
+    batch: a complete list of files.
+
+    Args:
+        folder: where manifests of this process lie.
+        uris: the files' URIs, percent-encoded once.
+        sizes: their sizes in bytes; a wrong size breaks reading.
+
+    Returns:
+        The folder to give to Spark's parquet source.
+    """
+    manifest = folder / uuid.uuid4().hex
+    log = manifest / "_spark_metadata"
+    log.mkdir(parents=True)
+    lines = ["v1"]
+    lines += [
+        json.dumps(
+            {
+                "path": uri,
+                "size": size,
+                "isDir": False,
+                "modificationTime": 0,
+                "blockReplication": 1,
+                "blockSize": 134217728,
+                "action": "add",
+            }
+        )
+        for uri, size in zip(uris, sizes, strict=True)
+    ]
+    (log / "9.compact").write_text("\n".join(lines), encoding="utf-8")
+    return manifest

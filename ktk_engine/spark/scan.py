@@ -1,0 +1,234 @@
+"""Turns chosen files of a snapshot into a Spark relation that reads exactly them (spark.md 1-3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import functions as F
+
+from ktk_engine.format.label import label_texts
+from ktk_engine.format.restored_by_spark import restored_by_spark
+from ktk_engine.log.snapshot import PARTITION, Bucketing, Snapshot
+from ktk_engine.spark.arrow_types import spark_schema, spark_type
+from ktk_engine.spark.capabilities import Capabilities
+from ktk_engine.spark.manifest import write_manifest
+from ktk_engine.store.interface import ObjectStore
+from ktk_engine.types.quote import quote_identifier
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+POSITION = "__ktk_position"
+_PATH = "__ktk_path"
+
+
+@dataclass(frozen=True)
+class Scanner:
+    """Makes relations in one Spark session.
+
+    Attributes:
+        session: where the relations live.
+        store: where the files live.
+        scratch: folder for manifests.
+        capabilities: what the session's Spark offers.
+    """
+
+    session: SparkSession
+    store: ObjectStore
+    scratch: Path
+    capabilities: Capabilities
+
+    def scan(
+        self,
+        snapshot: Snapshot,
+        files: pa.Table,
+        columns: Sequence[str],
+        bucketing: Bucketing | None = None,
+        with_position: bool = False,
+    ) -> DataFrame:
+        """Give the rows of some files of a dataset.
+
+        Args:
+            snapshot: the dataset.
+            files: rows of `snapshot.files`.
+            columns: the columns to give, partition columns among them where wanted.
+            bucketing: join without an exchange on these buckets, if the session can.
+            with_position: add the file's position as `POSITION`, to resolve overlays.
+
+        Returns:
+            A frame with the columns in the given order, in the Spark types of their classes.
+        """
+        if files.num_rows == 0:
+            return self._empty(snapshot, columns, with_position)
+        if snapshot.partition_keys and restorable(snapshot, files):
+            frame = self._relation(snapshot, files, columns, bucketing)
+            facts = None
+        else:
+            frame = self._relation(snapshot, files, columns, None, partitioned=False)
+            wanted = [key for key in snapshot.partition_keys if key in columns]
+            facts = files.select([PARTITION + key for key in wanted])
+            facts = facts.rename_columns(wanted) if wanted else None
+        if with_position or facts is not None:
+            frame = self._with_file_facts(frame, snapshot, files, facts, with_position)
+        chosen = [column(name) for name in columns]
+        return frame.select(*chosen, *([F.col(POSITION)] if with_position else []))
+
+    def _empty(self, snapshot: Snapshot, columns: Sequence[str], with_position: bool) -> DataFrame:
+        schema = spark_schema(snapshot.schema.field(name) for name in columns)
+        if with_position:
+            schema = schema.add(POSITION, "bigint")
+        return self.session.createDataFrame([], schema)
+
+    def _relation(
+        self,
+        snapshot: Snapshot,
+        files: pa.Table,
+        columns: Sequence[str],
+        bucketing: Bucketing | None,
+        partitioned: bool = True,
+    ) -> DataFrame:
+        """A relation over a manifest; partition values come from the paths if it is partitioned."""
+        uris = [self.store.uri(key) for key in files["key"].to_pylist()]
+        manifest = write_manifest(self.scratch / "manifests", uris, self._sizes(files))
+        keys = snapshot.partition_keys if partitioned else ()
+        data = [
+            snapshot.schema.field(name)
+            for name in snapshot.schema.names
+            if name in columns and name not in snapshot.partition_keys
+        ]
+        partitions = [snapshot.schema.field(name) for name in keys]
+        # Without partition columns Spark keeps only files lying directly in the folder.
+        options = {} if partitions else {"recursiveFileLookup": "true"}
+        if not self.capabilities.bucketed_relations:
+            schema = spark_schema([*data, *partitions])
+            return self.session.read.options(**options).schema(schema).parquet(str(manifest))
+        return self._built_relation(manifest, data, partitions, options, bucketing)
+
+    def _built_relation(
+        self,
+        manifest: Path,
+        data: list[pa.Field],
+        partitions: list[pa.Field],
+        options: dict[str, str],
+        bucketing: Bucketing | None,
+    ) -> DataFrame:
+        """Build Spark's relation by hand: the only way to give it a bucket specification."""
+        from pyspark.sql import DataFrame
+
+        jvm: Any = self.session._jvm
+        jsession = self.session._jsparkSession
+        scala: Any = _Scala(jvm)
+        java_options = scala.map(options)
+        schema = jvm.org.apache.spark.sql.types.DataType.fromJson
+        data_schema = schema(spark_schema(data).json())
+        partition_schema = scala.option(schema(spark_schema(partitions).json()))
+        index_class = jvm
+        for part in self.capabilities.manifest_index.split("."):
+            index_class = getattr(index_class, part)
+        path = jvm.org.apache.hadoop.fs.Path(manifest.as_uri())
+        index = index_class(jsession, path, java_options, partition_schema)
+        bucket = scala.option(None)
+        if bucketing is not None:
+            specification = jvm.org.apache.spark.sql.catalyst.catalog.BucketSpec
+            columns = scala.seq(bucketing.columns)
+            bucket = scala.option(specification(bucketing.count, columns, scala.seq(())))
+        datasources = jvm.org.apache.spark.sql.execution.datasources
+        relation = datasources.HadoopFsRelation(
+            index,
+            index.partitionSchema(),
+            data_schema,
+            bucket,
+            datasources.parquet.ParquetFileFormat(),
+            java_options,
+            jsession,
+        )
+        return DataFrame(jsession.baseRelationToDataFrame(relation), self.session)
+
+    def _sizes(self, files: pa.Table) -> list[int]:
+        """Sizes of files in bytes; those of other writers are asked for, once a folder."""
+        sizes: list[int | None] = files["bytes"].to_pylist()
+        if None not in sizes:
+            return [size for size in sizes if size is not None]
+        keys = files["key"].to_pylist()
+        folder = keys[0].split("/table/")[0] + "/table/"
+        found = {info.key: info.size for info in self.store.list(folder)}
+        return [found[key] if size is None else size for key, size in zip(keys, sizes, strict=True)]
+
+    def _with_file_facts(
+        self,
+        frame: DataFrame,
+        snapshot: Snapshot,
+        files: pa.Table,
+        partitions: pa.Table | None,
+        with_position: bool,
+    ) -> DataFrame:
+        """Add what only the snapshot knows of a row's file, by the file's path.
+
+        The facts are broadcast, so that no row moves.
+        """
+        paths = pa.array([_path(self.store.uri(key)) for key in files["key"].to_pylist()])
+        facts = pa.table({_PATH: paths})
+        fields = [pa.field(_PATH, pa.string())]
+        if with_position:
+            facts = facts.appendcolumn(POSITION, files["position"])
+            fields.append(pa.field(POSITION, pa.int64()))
+        for name in partitions.column_names if partitions is not None else ():
+            assert partitions is not None
+            facts = facts.appendcolumn(name, partitions[name])
+            fields.append(snapshot.schema.field(name))
+        known = self.session.createDataFrame(facts)
+        known = known.select(
+            *[column(f.name).cast(spark_type(f.type)).alias(f.name) for f in fields]
+        )
+        # Spark encodes paths in its own way: both sides are compared decoded.
+        path = F.url_decode(F.replace(F.col("_metadata.file_path"), F.lit("+"), F.lit("%2B")))
+        return frame.select("*", path.alias(_PATH)).join(F.broadcast(known), _PATH).drop(_PATH)
+
+
+@dataclass(frozen=True)
+class _Scala:
+    """Makes Scala's own collections through py4j."""
+
+    jvm: Any
+
+    def option(self, value: Any) -> Any:
+        return self.jvm.scala.Option.apply(value)
+
+    def seq(self, values: Sequence[str]) -> Any:
+        items = self.jvm.java.util.ArrayList()
+        for value in values:
+            items.add(value)
+        return self.jvm.scala.jdk.javaapi.CollectionConverters.asScala(items).toSeq()
+
+    def map(self, values: dict[str, str]) -> Any:
+        items = self.jvm.java.util.HashMap()
+        for key, value in values.items():
+            items.put(key, value)
+        return self.jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(items)
+
+
+def restorable(snapshot: Snapshot, files: pa.Table) -> bool:
+    """Whether Spark restores the partition values of all files exactly from their paths."""
+    if not snapshot.partition_keys:
+        return True
+    texts = label_texts(files["label"], snapshot.partition_keys)
+    return all(
+        pc.all(restored_by_spark(texts[key], snapshot.schema.field(key).type)).as_py()
+        for key in snapshot.partition_keys
+    )
+
+
+def _path(uri: str) -> str:
+    """A URI as Spark's `file_path` gives it once decoded: one slash behind `file:`."""
+    return unquote(uri).replace("file:///", "file:/", 1)
+
+
+def column(name: str) -> Column:
+    """Name a column of a frame, whatever characters the name holds."""
+    return F.col(quote_identifier(name))

@@ -1,0 +1,139 @@
+"""One Spark session a process: settings, Java, Python workers and the scratch folder."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ktk_engine.errors import SessionError
+from ktk_engine.spark.java import find_java, java_home
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# What a person may override by settings; the reasons stand in docs/spark.md.
+DEFAULT_SETTINGS: Mapping[str, str] = {
+    "spark.app.name": "ktk",
+    "spark.master": "local[*]",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    "spark.driver.memory": "2g",
+}
+
+# What plans rely on: without these, joins on partition columns shuffle or read wrong values.
+REQUIRED_SETTINGS: Mapping[str, str] = {
+    "spark.sql.requireAllClusterKeysForCoPartition": "false",
+    "spark.sql.requireAllClusterKeysForDistribution": "false",
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+    "spark.sql.sources.bucketing.enabled": "true",
+    "spark.sql.sources.bucketing.autoBucketedScan.enabled": "false",
+    # Plans prune already; Spark's own pruning would scan the seed dataset a second time.
+    "spark.sql.optimizer.dynamicPartitionPruning.enabled": "false",
+    # Long IN lists stay readable in optimised plans.
+    "spark.sql.optimizer.inSetConversionThreshold": "1000000",
+}
+
+_LOG_CONFIGURATION = """
+rootLogger.level = {level}
+rootLogger.appenderRef.stderr.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{{HH:mm:ss}} %p %c{{1}}: %m%n%ex{{short}}
+"""
+
+_lock = threading.Lock()
+
+
+def start_session(settings: Mapping[str, str] | None = None) -> SparkSession:
+    """Start the Spark session of this process, or give the one that runs.
+
+    A session that the host program made stays the host's: only the settings that plans rely on
+    are set, on a new session over the same context.
+
+    Args:
+        settings: Spark settings that override `DEFAULT_SETTINGS`.
+
+    Returns:
+        A classic session (py4j) with the settings of `REQUIRED_SETTINGS`.
+
+    Raises:
+        SessionError: Java is missing or too old, or Spark did not start.
+    """
+    from pyspark.sql import SparkSession
+
+    with _lock:
+        running = SparkSession.getActiveSession()
+        if running is not None:
+            return new_session(running)
+        scratch = make_scratch_folder()
+        chosen = {**DEFAULT_SETTINGS, **_scratch_settings(scratch), **(settings or {})}
+        _use_java(scratch)
+        # PySpark reads the workers' interpreter from here; its own default is PATH's python3.
+        os.environ.setdefault("PYSPARK_PYTHON", chosen.get("spark.pyspark.python", sys.executable))
+        builder = SparkSession.builder
+        for key, value in {**chosen, **REQUIRED_SETTINGS}.items():
+            builder = builder.config(key, value)
+        try:
+            return builder.getOrCreate()
+        except (OSError, RuntimeError) as error:
+            raise SessionError(f"Spark did not start: {error}") from error
+
+
+def new_session(session: SparkSession) -> SparkSession:
+    """Give a session with settings and temporary views of its own over the same context.
+
+    Costs about 2 ms. Python workers and plans need the settings of `REQUIRED_SETTINGS`.
+    """
+    own = session.newSession()
+    for key in ("spark.sql.session.timeZone", "spark.sql.execution.arrow.maxRecordsPerBatch"):
+        if key not in _explicit(session):
+            own.conf.set(key, DEFAULT_SETTINGS[key])
+    for key, value in REQUIRED_SETTINGS.items():
+        own.conf.set(key, value)
+    return own
+
+
+def _explicit(session: SparkSession) -> set[str]:
+    return {key for key, _ in session.sparkContext.getConf().getAll()}
+
+
+def make_scratch_folder() -> Path:
+    """Make a folder for this process (manifests, Spark's spill), removed at its end."""
+    folder = Path(tempfile.mkdtemp(prefix="ktk-"))
+    owner = os.getpid()
+
+    def remove() -> None:
+        if os.getpid() == owner:  # forked workers inherit the hook
+            shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(remove)
+    return folder
+
+
+def _scratch_settings(scratch: Path) -> dict[str, str]:
+    log_configuration = scratch / "log4j2.properties"
+    level = os.environ.get("KTK_SPARK_LOG_LEVEL", "OFF")
+    log_configuration.write_text(_LOG_CONFIGURATION.format(level=level))
+    return {
+        "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
+        "spark.local.dir": str(scratch / "local"),
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log_configuration.as_uri()}",
+    }
+
+
+def _use_java(scratch: Path) -> None:
+    home = java_home(find_java(), scratch)
+    if home is not None:
+        os.environ["JAVA_HOME"] = str(home)

@@ -1,0 +1,257 @@
+"""A Spark session whose statements see the relations of stores (spark.md 5)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from ktk_engine.errors import QueryError
+from ktk_engine.format.view import ViewDocument
+from ktk_engine.log.catalog import Relation, by_name, find_relation, list_relations, read_view
+from ktk_engine.log.scope import Scope, cube_scope, scope_of
+from ktk_engine.log.state import State, resolve
+from ktk_engine.plan.plan import Plan
+from ktk_engine.plan.plan_cube import LoadedCube, load_cube
+from ktk_engine.plan.plan_dataset import plan_dataset
+from ktk_engine.spark.arrow_types import spark_schema, spark_type
+from ktk_engine.spark.bind import Reference, Statement, parse_statement, rename
+from ktk_engine.spark.capabilities import Capabilities, find_capabilities
+from ktk_engine.spark.cube_usage import CubeUsage, read_usage
+from ktk_engine.spark.join import run_plan
+from ktk_engine.spark.scan import Scanner, column
+from ktk_engine.store.interface import ObjectStore
+from ktk_engine.types.condition import TrueCondition
+from ktk_engine.types.quote import quote_identifier
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_LOGGER = logging.getLogger(__name__)
+_MARKER = "__ktk_cube"
+_DEEPEST_VIEW = 50
+
+OpenSchema = Callable[[str], ObjectStore | None]
+
+
+@dataclass
+class SqlSession:
+    """Runs statements that name relations as `schema.name`.
+
+    Attributes:
+        session: a classic Spark session of one thread.
+        open_schema: gives the store of a schema, None if there is no such schema.
+        scratch: folder of this process for manifests.
+        capabilities: what the session's Spark offers.
+        plans: the plans of the cubes that the last statement read.
+    """
+
+    session: SparkSession
+    open_schema: OpenSchema
+    scratch: Path
+    capabilities: Capabilities | None = None
+    plans: list[Plan] = field(default_factory=list)
+    _registered: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.capabilities is None:
+            self.capabilities = find_capabilities(self.session)
+
+    def sql(self, text: str) -> DataFrame:
+        """Run a statement, each of its cubes planned for it.
+
+        Args:
+            text: one statement; relations that no store knows are left to Spark.
+
+        Returns:
+            Spark's answer; of a query nothing is computed yet.
+        """
+        statement = parse_statement(self.session, text)
+        binding = _Binding(self)
+        self.plans = binding.plans
+        cubes = binding.cubes_of(statement)
+        if cubes and statement.is_query:
+            binding.probe(statement, cubes)
+        return self.session.sql(binding.bind(statement))
+
+    def scanner(self, store: ObjectStore) -> Scanner:
+        """Give what makes relations over a store's files in this session."""
+        assert self.capabilities is not None
+        return Scanner(self.session, store, self.scratch, self.capabilities)
+
+    def register(self, name: str, version: str, frame: Callable[[], DataFrame]) -> str:
+        """Make a temporary view, unless the session has this version of it already.
+
+        Args:
+            name: the view's name.
+            version: what the frame depends on; empty to make it anew each time.
+            frame: gives the frame.
+
+        Returns:
+            The name.
+        """
+        if not version or self._registered.get(name) != version:
+            frame().createOrReplaceTempView(quote_identifier(name))
+            self._registered[name] = version
+        return name
+
+
+@dataclass
+class _Binding:
+    """The relations of one statement, all read at one version of each scope."""
+
+    owner: SqlSession
+    plans: list[Plan] = field(default_factory=list)
+    _catalogs: dict[str, dict[str, list[Relation]] | None] = field(default_factory=dict)
+    _states: dict[tuple[str, Scope], State] = field(default_factory=dict)
+    _views: dict[tuple[str, str], tuple[ViewDocument, Statement | None]] = field(
+        default_factory=dict
+    )
+    _cubes: dict[tuple[str, str], LoadedCube] = field(default_factory=dict)
+    _usages: dict[tuple[str, str], CubeUsage | None] = field(default_factory=dict)
+    _markers: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def bind(self, statement: Statement, depth: int = 0) -> str:
+        """Register every relation that a statement names and give its text with their names."""
+        if depth > _DEEPEST_VIEW:
+            raise QueryError("Views refer to each other in a circle.")
+        names = {}
+        for reference in statement.references:
+            found = self._find(reference)
+            if found is not None:
+                schema, relation = found
+                names[reference.parts] = self._register(schema, relation, depth)
+        return rename(statement, names)
+
+    def cubes_of(self, statement: Statement, depth: int = 0) -> set[tuple[str, str]]:
+        """The cubes that a statement reads, also through views, as (schema, name)."""
+        cubes = set()
+        if depth > _DEEPEST_VIEW:
+            raise QueryError("Views refer to each other in a circle.")
+        for reference in statement.references:
+            found = self._find(reference)
+            if found is None or found[1].kind != "view":
+                continue
+            schema, relation = found
+            view, inner = self._view(schema, relation.name)
+            if view.kind == "cube":
+                cubes.add((schema, relation.name))
+            elif inner is not None:
+                cubes |= self.cubes_of(inner, depth + 1)
+        return cubes
+
+    def probe(self, statement: Statement, cubes: set[tuple[str, str]]) -> None:
+        """Let Spark optimise the statement over empty cubes, and read what it needs of them."""
+        self._markers = {key: f"{_MARKER}_{i}" for i, key in enumerate(sorted(cubes))}
+        frame = self.owner.session.sql(self.bind(statement))
+        plan = frame._jdf.queryExecution().optimizedPlan().toJSON()
+        for key, marker in self._markers.items():
+            self._usages[key] = read_usage(plan, marker, self._cube(*key).schema)
+        self._markers = {}
+
+    def _find(self, reference: Reference) -> tuple[str, Relation] | None:
+        if len(reference.parts) != 2:
+            return None
+        schema, name = reference.parts
+        catalog = self._catalog(schema)
+        relation = find_relation(catalog, name) if catalog is not None else None
+        return None if relation is None else (schema, relation)
+
+    def _catalog(self, schema: str) -> dict[str, list[Relation]] | None:
+        if schema not in self._catalogs:
+            store = self.owner.open_schema(schema)
+            self._catalogs[schema] = None if store is None else by_name(list_relations(store))
+        return self._catalogs[schema]
+
+    def _store(self, schema: str) -> ObjectStore:
+        store = self.owner.open_schema(schema)
+        assert store is not None
+        return store
+
+    def _state(self, schema: str, scope: Scope) -> State:
+        key = (schema, scope)
+        if key not in self._states:
+            self._states[key] = resolve(self._store(schema), scope)
+        return self._states[key]
+
+    def _view(self, schema: str, name: str) -> tuple[ViewDocument, Statement | None]:
+        key = (schema, name)
+        if key not in self._views:
+            view = read_view(self._store(schema), name)
+            if view is None:
+                raise QueryError(f"View {schema}.{name} was dropped while the statement started.")
+            inner = parse_statement(self.owner.session, view.sql) if view.kind == "view" else None
+            self._views[key] = (view, inner)
+        return self._views[key]
+
+    def _cube(self, schema: str, name: str) -> LoadedCube:
+        key = (schema, name)
+        if key not in self._cubes:
+            view, _ = self._view(schema, name)
+            state = self._state(schema, cube_scope(view.cube))
+            self._cubes[key] = load_cube(state, view.datasets)
+        return self._cubes[key]
+
+    def _register(self, schema: str, relation: Relation, depth: int) -> str:
+        name = f"{schema}.{relation.name}"
+        if relation.kind == "dataset":
+            return self._register_dataset(schema, relation, name)
+        view, inner = self._view(schema, relation.name)
+        if view.kind == "cube":
+            return self.owner.register(name, "", lambda: self._cube_frame(schema, relation.name))
+        assert inner is not None
+        bound = self.bind(inner, depth + 1)
+        return self.owner.register(name, "", lambda: self.owner.session.sql(bound))
+
+    def _register_dataset(self, schema: str, relation: Relation, name: str) -> str:
+        state = self._state(schema, scope_of(relation.uuid))
+        snapshot = state.snapshot(relation.uuid)
+        entry = state.datasets[relation.uuid].entry
+        foreign = state.datasets[relation.uuid].foreign
+        version = f"{state.store.url}:{foreign or (entry and entry.snapshot)}"
+        plan = plan_dataset(snapshot, state.version)
+        return self.owner.register(
+            name, version, lambda: run_plan(self.owner.scanner(state.store), plan)
+        )
+
+    def _cube_frame(self, schema: str, name: str) -> DataFrame:
+        loaded = self._cube(schema, name)
+        key = (schema, name)
+        if key in self._markers:
+            return self._empty_frame(loaded, self._markers[key])
+        everything = CubeUsage(frozenset(loaded.schema.names), TrueCondition())
+        usage = self._usages.get(key, everything)
+        if usage is None:
+            return self.owner.session.createDataFrame([], spark_schema(loaded.schema))
+        return self._planned_frame(loaded, usage)
+
+    def _empty_frame(self, loaded: LoadedCube, marker: str) -> DataFrame:
+        """The cube's columns over no files, marked so that the plan shows where it stands.
+
+        A relation of files, since Spark would optimise an empty local one away.
+        """
+        folder = self.owner.scratch / "empty"
+        folder.mkdir(parents=True, exist_ok=True)
+        schema = spark_schema(loaded.schema).add(marker, "boolean")
+        frame = self.owner.session.read.schema(schema).parquet(str(folder))
+        return frame.drop(marker)
+
+    def _planned_frame(self, loaded: LoadedCube, usage: CubeUsage) -> DataFrame:
+        """The planned rows; columns that the statement does not need are null."""
+        needed = [name for name in loaded.schema.names if name in usage.columns]
+        fallback = list(loaded.specification.dimension_columns[:1])
+        plan = loaded.plan(needed or fallback, usage.condition)
+        self.plans.append(plan)
+        _LOGGER.debug("%s", plan)
+        frame = run_plan(self.owner.scanner(loaded.state.store), plan)
+        columns = [
+            column(f.name)
+            if f.name in needed
+            else F.lit(None).cast(spark_type(f.type)).alias(f.name)
+            for f in loaded.schema
+        ]
+        return frame.select(*columns)

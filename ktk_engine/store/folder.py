@@ -1,0 +1,162 @@
+"""Folders of a local store, walked without ever following a symbolic link."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+FOLDER_MODE = 0o750
+_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# Another program may remove an empty folder between our mkdir and our open; Kartothek does.
+_ATTEMPTS = 100
+
+
+@contextmanager
+def open_folder(root: str, segments: Sequence[str], *, create: bool = False) -> Iterator[int]:
+    """Open a folder below a root, one segment after the other.
+
+    The root itself and what lies above it may be symbolic links: they are the operator's. Below
+    the root a link is an error.
+
+    Args:
+        root: absolute path of the root.
+        segments: names of the folders from the root down.
+        create: whether to create missing folders, the root included. Each new one is made
+            durable by an fsync of its parent.
+
+    Yields:
+        A file descriptor of the folder, closed at the end of the block.
+
+    Raises:
+        FileNotFoundError: the folder is missing (and `create` is false), or vanished again and
+            again. Also when a segment names a file: then nothing can lie below.
+        OSError: a segment is a symbolic link, or a file where a folder is to be created, or
+            anything else went wrong.
+    """
+    descriptor = _open(root, segments, create)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def remove_empty_folders(root: str, segments: Sequence[str]) -> None:
+    """Remove a folder if it is empty, then its parent, and so on; never the root.
+
+    Args:
+        root: absolute path of the root.
+        segments: names of the folders from the root down.
+
+    Raises:
+        OSError: a folder could not be removed for another reason than not being empty, or a
+            segment is a symbolic link.
+    """
+    for depth in range(len(segments), 0, -1):
+        try:
+            with open_folder(root, segments[: depth - 1]) as parent:
+                os.rmdir(segments[depth - 1], dir_fd=parent)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+                return
+            raise
+
+
+def refuse_link(name: str, dir_fd: int) -> os.stat_result | None:
+    """Look at a directory entry without following it.
+
+    Args:
+        name: the entry's name.
+        dir_fd: file descriptor of its folder.
+
+    Returns:
+        What lstat(2) says, or None if there is no such entry.
+
+    Raises:
+        OSError: the entry is a symbolic link (ELOOP).
+    """
+    try:
+        status = os.stat(name, dir_fd=dir_fd, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    if stat.S_ISLNK(status.st_mode):
+        raise OSError(
+            errno.ELOOP,
+            f"{name!r} is a symbolic link; links inside of a store are not followed. "
+            "Replace it by what it points to",
+        )
+    return status
+
+
+def _open(root: str, segments: Sequence[str], create: bool) -> int:
+    """Open the folder; with `create`, start again when somebody removes a folder on the way."""
+    for attempt in range(_ATTEMPTS):
+        try:
+            return _walk(root, segments, create)
+        except FileNotFoundError:
+            if not create or attempt == _ATTEMPTS - 1:
+                raise
+    raise AssertionError("unreachable: the last attempt returns or raises")
+
+
+def _walk(root: str, segments: Sequence[str], create: bool) -> int:
+    descriptor = _open_root(root, create)
+    try:
+        for segment in segments:
+            child = _open_child(segment, descriptor, create)
+            os.close(descriptor)
+            descriptor = child
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _open_root(root: str, create: bool) -> int:
+    if create:
+        _create_root(Path(root))
+    # No O_NOFOLLOW: the operator may have linked the root.
+    return os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+def _create_root(root: Path) -> None:
+    missing = []
+    while not root.exists():
+        missing.append(root)
+        root = root.parent
+    for folder in reversed(missing):
+        folder.mkdir(FOLDER_MODE, exist_ok=True)
+        _fsync_folder(folder.parent)
+
+
+def _fsync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _open_child(segment: str, parent: int, create: bool) -> int:
+    try:
+        return os.open(segment, _FOLDER_FLAGS, dir_fd=parent)
+    except FileNotFoundError:
+        if not create:
+            raise
+    except NotADirectoryError as error:
+        refuse_link(segment, parent)
+        if create:
+            raise NotADirectoryError(
+                errno.ENOTDIR, f"{segment!r} is a file; no object can lie below it"
+            ) from error
+        # A store has no folders of its own: nothing lies below an object.
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), segment) from error
+    with suppress(FileExistsError):  # another writer may have been faster
+        os.mkdir(segment, FOLDER_MODE, dir_fd=parent)
+    os.fsync(parent)
+    return os.open(segment, _FOLDER_FLAGS, dir_fd=parent)

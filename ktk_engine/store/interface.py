@@ -1,0 +1,254 @@
+"""What every object store can do, whatever it is built on."""
+
+from __future__ import annotations
+
+import builtins
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class ObjectInfo:
+    """What a listing tells about an object.
+
+    Attributes:
+        key: the object's key.
+        size: its size in bytes.
+        modified: when it was last written, by the store's clock; aware, UTC.
+    """
+
+    key: str
+    size: int
+    modified: datetime
+
+
+class ObjectStore(ABC):
+    """A flat space of keys and immutable contents, with put-if-absent and compare-and-swap.
+
+    The protocol of commits rests on these promises (reliability.md, sections 1.5 and 3):
+
+    - a reader sees an object completely or not at all;
+    - of several `put_if_absent` for one key exactly one succeeds;
+    - `ObjectNotFoundError` is raised only when the store said that there is no such object.
+      Whatever else goes wrong is a `StoreError`, after which the outcome is unknown.
+
+    Every method validates its keys and raises `InvalidKeyError` for a bad one.
+    """
+
+    @property
+    @abstractmethod
+    def url(self) -> str:
+        """The store's address, for example `file:///data/warehouse`; never holds secrets."""
+
+    @abstractmethod
+    def get(self, key: str) -> bytes:
+        """Read an object.
+
+        Args:
+            key: the object's key.
+
+        Returns:
+            The whole content.
+
+        Raises:
+            ObjectNotFoundError: there is no such object.
+            StoreError: it could not be read.
+        """
+
+    @abstractmethod
+    def get_range(self, key: str, start: int, length: int) -> bytes:
+        """Read a part of an object.
+
+        Args:
+            key: the object's key.
+            start: offset of the first byte, not negative.
+            length: number of bytes, not negative.
+
+        Returns:
+            The bytes; fewer than `length`, or none, where the object ends before.
+
+        Raises:
+            ObjectNotFoundError: there is no such object.
+            StoreError: it could not be read.
+        """
+
+    @abstractmethod
+    def get_with_token(self, key: str) -> tuple[bytes, str]:
+        """Read an object together with a token for `replace`.
+
+        Args:
+            key: the object's key.
+
+        Returns:
+            The content, and a token that stands for exactly this content.
+
+        Raises:
+            ObjectNotFoundError: there is no such object.
+            StoreError: it could not be read.
+        """
+
+    @abstractmethod
+    def put(self, key: str, data: bytes) -> None:
+        """Create or replace an object; readers see the old content or the new one.
+
+        Args:
+            key: the object's key.
+            data: the content.
+
+        Raises:
+            StoreError: it could not be written; the object may be old or new.
+        """
+
+    @abstractmethod
+    def put_if_absent(self, key: str, data: bytes) -> None:
+        """Create an object, unless there is one.
+
+        Args:
+            key: the object's key.
+            data: the content.
+
+        Raises:
+            ObjectExistsError: an object with this key exists, and stays as it is.
+            StoreError: the outcome is unknown.
+        """
+
+    @abstractmethod
+    def replace(self, key: str, data: bytes, token: str) -> None:
+        """Replace an object, unless it has changed (compare-and-swap).
+
+        Args:
+            key: the object's key.
+            data: the new content.
+            token: what `get_with_token` returned.
+
+        Raises:
+            TokenMismatchError: the object has changed since, or is gone; nothing was written.
+            StoreError: the outcome is unknown.
+        """
+
+    @abstractmethod
+    def exists(self, key: str) -> bool:
+        """Tell whether there is an object with this key.
+
+        Args:
+            key: the object's key.
+
+        Returns:
+            Whether it exists. A folder is no object.
+
+        Raises:
+            StoreError: the store could not be asked.
+        """
+
+    @abstractmethod
+    def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
+        """List objects, in all folders.
+
+        Args:
+            prefix: the start of the wanted keys, as a plain string: `a/b` finds `a/b/c` and
+                `a/bc`. Empty for all objects.
+
+        Returns:
+            The objects in code-point order of their keys, one by one. Objects that appear or
+            vanish meanwhile may be listed or not.
+
+        Raises:
+            StoreError: the store could not be listed.
+        """
+
+    @abstractmethod
+    def list_names(self, folder: str = "", prefix: str = "") -> builtins.list[str]:
+        """List the names that lie directly in a folder: one shallow listing.
+
+        Args:
+            folder: key of the folder, without a trailing `/`; empty for the root.
+            prefix: the start of the wanted names.
+
+        Returns:
+            The names of objects, and those of sub-folders with a trailing `/`, in code-point
+            order. Empty if there is no such folder.
+
+        Raises:
+            StoreError: the folder could not be listed.
+        """
+
+    @abstractmethod
+    def delete(self, keys: Iterable[str]) -> None:
+        """Delete objects. Missing ones are fine; folders left empty vanish.
+
+        All keys are validated before the first one is deleted.
+
+        Args:
+            keys: keys of objects, never of folders.
+
+        Raises:
+            StoreError: an object could not be deleted; others may be gone.
+        """
+
+    @abstractmethod
+    def open_read(self, key: str) -> pa.NativeFile:
+        """Open an object for random access.
+
+        Args:
+            key: the object's key.
+
+        Returns:
+            A readable, seekable file. The caller closes it.
+
+        Raises:
+            ObjectNotFoundError: there is no such object.
+            StoreError: it could not be opened.
+        """
+
+    @abstractmethod
+    def open_write(self, key: str) -> AbstractContextManager[pa.NativeFile]:
+        """Write an object piece by piece; for large data files.
+
+        The object appears when the block ends without an exception, by put-if-absent. Nothing
+        remains when the block raises. A killed process leaves no object, only what
+        `list_unfinished` shows.
+
+        Args:
+            key: the object's key.
+
+        Returns:
+            A context manager that gives a writable file.
+
+        Raises:
+            ObjectExistsError: at the end of the block, when the object exists.
+            StoreError: it could not be written.
+        """
+
+    @abstractmethod
+    def now(self) -> datetime:
+        """The time by the store's clock; aware, UTC."""
+
+    @abstractmethod
+    def uri(self, key: str) -> str:
+        """The address of an object for Spark.
+
+        Args:
+            key: the object's key.
+
+        Returns:
+            A URI, percent-encoded once: `%` in a key becomes `%25`, `ü` becomes `%C3%BC`.
+        """
+
+    def list_unfinished(self, prefix: str = "") -> Iterator[ObjectInfo]:
+        """List what writers left that were killed, or have not ended yet.
+
+        Such things are in no other listing. Their keys may be given to `delete`; look at their
+        age first, since a writer may be at work.
+
+        Args:
+            prefix: the start of the wanted keys.
+
+        Returns:
+            The leftovers; none for stores that clean up by themselves.
+        """
+        return iter(())

@@ -1,0 +1,403 @@
+"""An object store in a folder of the local disk."""
+
+from __future__ import annotations
+
+import builtins
+import errno
+import fcntl
+import hashlib
+import itertools
+import os
+import stat
+import urllib.parse
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal, TypeVar
+
+import pyarrow as pa
+
+from ktk_engine.errors import (
+    InvalidKeyError,
+    ObjectExistsError,
+    ObjectNotFoundError,
+    StoreError,
+    TokenMismatchError,
+)
+from ktk_engine.store.folder import open_folder, refuse_link, remove_empty_folders
+from ktk_engine.store.interface import ObjectInfo, ObjectStore
+from ktk_engine.store.key import validate_key
+from ktk_engine.store.temporary_file import TEMPORARY_PREFIX, TemporaryFile
+
+LOCK_KEY = ".ktk/lock"
+
+_READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+_LOCK_FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+# What stays unescaped in a URI's path; `%`, `?`, `#`, blanks and non-ASCII are escaped.
+_URI_SAFE = "/=+,:;@!$&'()*~-._"
+# Another program may remove the folder, or a collector our file, between two calls.
+_ATTEMPTS = 100
+
+_T = TypeVar("_T")
+
+
+class LocalStore(ObjectStore):
+    """A folder of the local disk as an object store (reliability.md, section 3.7).
+
+    Keys are relative paths; percent signs in them are plain characters. Writes go to a
+    temporary file in the same folder, are synced to the disk and then linked or renamed, so a
+    reader or a crash never sees half of an object. Only regular files are objects: symbolic
+    links, sockets and files whose names are no valid keys are not listed, and links are refused
+    everywhere. The lock `.ktk/lock` is no object either.
+
+    The store can be pickled; it holds nothing but the path.
+    """
+
+    def __init__(self, root: str | Path) -> None:
+        """Make a store of a folder. Nothing is read or created yet.
+
+        Args:
+            root: path of the folder; a relative one starts at the current folder. A missing
+                folder is an empty store, and is created by the first write.
+        """
+        self._root = os.path.abspath(root)
+
+    def __repr__(self) -> str:
+        """Show the path."""
+        return f"LocalStore({self._root!r})"
+
+    def __eq__(self, other: object) -> bool:
+        """Stores are equal if their paths are."""
+        return isinstance(other, LocalStore) and self._root == other._root
+
+    def __hash__(self) -> int:
+        """Agree with equality."""
+        return hash((LocalStore, self._root))
+
+    @property
+    def root(self) -> Path:
+        """Absolute path of the store's folder."""
+        return Path(self._root)
+
+    @property
+    def url(self) -> str:
+        """See `ObjectStore.url`."""
+        return "file://" + urllib.parse.quote(self._root, safe=_URI_SAFE)
+
+    def get(self, key: str) -> bytes:
+        """See `ObjectStore.get`."""
+        with self._opened(key) as descriptor:
+            return _read(descriptor, 0, os.fstat(descriptor).st_size)
+
+    def get_range(self, key: str, start: int, length: int) -> bytes:
+        """See `ObjectStore.get_range`."""
+        if start < 0 or length < 0:
+            raise StoreError(f"cannot read {key!r}: negative range ({start}, {length})")
+        with self._opened(key) as descriptor:
+            return _read(descriptor, start, length)
+
+    def get_with_token(self, key: str) -> tuple[bytes, str]:
+        """See `ObjectStore.get_with_token`.
+
+        The token is the content's SHA-256. Times and inode numbers would tell a rewrite with
+        the same bytes from no rewrite, which makes no difference to who replaces them, and they
+        are not reliable on network file systems.
+        """
+        data = self.get(key)
+        return data, _token(data)
+
+    def put(self, key: str, data: bytes) -> None:
+        """See `ObjectStore.put`."""
+        _path_for_writing(key)
+        # Under the lock, so that it cannot fall between the comparison and the swap of replace.
+        with _os_errors("write", key, self.url), self._lock():
+            self._write(key, data, replace=True)
+
+    def put_if_absent(self, key: str, data: bytes) -> None:
+        """See `ObjectStore.put_if_absent`."""
+        with _os_errors("write", key, self.url):
+            self._write(key, data, replace=False)
+
+    def replace(self, key: str, data: bytes, token: str) -> None:
+        """See `ObjectStore.replace`.
+
+        The lock orders the writers that use this library. A foreign program that writes between
+        the comparison and the rename is not seen; the log is what is safe against that.
+        """
+        _path_for_writing(key)
+        with _os_errors("replace", key, self.url), self._lock():
+            try:
+                current = _token(self.get(key))
+            except ObjectNotFoundError:
+                current = ""
+            if current != token:
+                raise TokenMismatchError(
+                    f"{key!r} in {self.url} has changed since it was read; nothing was written"
+                )
+            self._write(key, data, replace=True)
+
+    def exists(self, key: str) -> bool:
+        """See `ObjectStore.exists`."""
+        try:
+            with self._opened(key):
+                return True
+        except ObjectNotFoundError:
+            return False
+
+    def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
+        """See `ObjectStore.list`."""
+        return self._walk(*_split_prefix(prefix), unfinished=False)
+
+    def list_unfinished(self, prefix: str = "") -> Iterator[ObjectInfo]:
+        """See `ObjectStore.list_unfinished`: the files named `.tmp-<uuid>`."""
+        return self._walk(*_split_prefix(prefix), unfinished=True)
+
+    def list_names(self, folder: str = "", prefix: str = "") -> builtins.list[str]:
+        """See `ObjectStore.list_names`."""
+        segments = validate_key(folder).split("/") if folder else []
+        with _os_errors("list", folder, self.url):
+            try:
+                with open_folder(self._root, segments) as descriptor:
+                    names = [*_names(descriptor, folder + "/" if folder else "")]
+            except FileNotFoundError:
+                return []
+        return sorted(
+            name
+            for name in names
+            if name.startswith(prefix) and not name.startswith(TEMPORARY_PREFIX)
+        )
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """See `ObjectStore.delete`. A symbolic link is refused, not deleted."""
+        paths = sorted(tuple(validate_key(key).split("/")) for key in {*keys} - {LOCK_KEY})
+        with _os_errors("delete objects", "", self.url), self._lock(create=False):
+            for folder, group in itertools.groupby(paths, key=lambda path: path[:-1]):
+                self._delete_in_folder(folder, [path[-1] for path in group])
+
+    def open_read(self, key: str) -> pa.NativeFile:
+        """See `ObjectStore.open_read`."""
+        with self._opened(key) as descriptor, _os_errors("read", key, self.url):
+            return _native_file(descriptor, "r")
+
+    @contextmanager
+    def open_write(self, key: str) -> Iterator[pa.NativeFile]:
+        """See `ObjectStore.open_write`. A folder made for it and left empty vanishes as well."""
+        segments, name = _path_for_writing(key)
+        try:
+            with ExitStack() as stack:
+                with _os_errors("write", key, self.url):
+                    file = _retry(lambda: self._temporary_file(segments, stack))
+                    sink = _native_file(file.descriptor, "w")
+                with sink:
+                    yield sink
+                with _os_errors("write", key, self.url):
+                    file.publish_if_absent(name)
+        except BaseException as error:
+            try:
+                remove_empty_folders(self._root, segments)
+            except OSError as leftover:
+                error.add_note(f"an empty folder may be left in {self.url}: {leftover}")
+            raise
+
+    def now(self) -> datetime:
+        """See `ObjectStore.now`: this machine's clock."""
+        return datetime.now(UTC)
+
+    def uri(self, key: str) -> str:
+        """See `ObjectStore.uri`: `file:///...`."""
+        return (
+            self.url.removesuffix("/") + "/" + urllib.parse.quote(validate_key(key), safe=_URI_SAFE)
+        )
+
+    @contextmanager
+    def _opened(self, key: str) -> Iterator[int]:
+        """Open an object for reading, and close it at the end of the block."""
+        *segments, name = validate_key(key).split("/")
+        with _os_errors("read", key, self.url):
+            try:
+                with open_folder(self._root, segments) as folder:
+                    descriptor = _open_object(name, folder)
+            except FileNotFoundError as error:
+                raise ObjectNotFoundError(f"there is no {key!r} in {self.url}") from error
+        try:
+            with _os_errors("read", key, self.url):
+                yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def _temporary_file(self, segments: Sequence[str], stack: ExitStack) -> TemporaryFile:
+        """Create a temporary file that is closed, and its folder too, with the stack."""
+        with ExitStack() as attempt:
+            folder = attempt.enter_context(open_folder(self._root, segments, create=True))
+            file = attempt.enter_context(TemporaryFile(folder))
+            stack.enter_context(attempt.pop_all())
+        return file
+
+    def _write(self, key: str, data: bytes, *, replace: bool) -> None:
+        """Write a small object; again from the start when a folder or our file vanishes."""
+        segments, name = _path_for_writing(key)
+
+        def write() -> None:
+            with ExitStack() as stack:
+                file = self._temporary_file(segments, stack)
+                file.write(data)
+                if replace:
+                    file.publish(name)
+                else:
+                    file.publish_if_absent(name)
+
+        _retry(write)
+
+    @contextmanager
+    def _lock(self, *, create: bool = True) -> Iterator[None]:
+        """Hold the store's lock; the kernel frees it when the process dies.
+
+        Without `create`, a store that nobody has locked yet is left without a lock file: a
+        deletion should not create files in a store of Kartothek's.
+        """
+        try:
+            descriptor = _retry(lambda: self._open_lock(create)) if create else self._open_lock()
+        except FileNotFoundError:
+            if create:
+                raise
+            descriptor = None
+        try:
+            if descriptor is not None:
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            if descriptor is not None:
+                os.close(descriptor)
+
+    def _open_lock(self, create: bool = False) -> int:
+        *segments, name = LOCK_KEY.split("/")
+        with open_folder(self._root, segments, create=create) as folder:
+            flags = _LOCK_FLAGS | (os.O_CREAT if create else 0)
+            return os.open(name, flags, 0o660, dir_fd=folder)
+
+    def _delete_in_folder(self, segments: Sequence[str], names: Iterable[str]) -> None:
+        try:
+            with open_folder(self._root, segments) as folder:
+                for name in names:
+                    status = refuse_link(name, folder)
+                    if status is not None and not stat.S_ISDIR(status.st_mode):
+                        with suppress(FileNotFoundError):
+                            os.unlink(name, dir_fd=folder)
+        except FileNotFoundError:
+            return
+        remove_empty_folders(self._root, segments)
+
+    def _walk(self, segments: Sequence[str], start: str, unfinished: bool) -> Iterator[ObjectInfo]:
+        """List below a folder, depth first; the names in it start with `start`."""
+        folder = "".join(segment + "/" for segment in segments)
+        with _os_errors("list", folder, self.url):
+            try:
+                with open_folder(self._root, segments) as descriptor:
+                    names = [name for name in _names(descriptor, folder) if name.startswith(start)]
+                    objects = {
+                        name: info
+                        for name in names
+                        if name.startswith(TEMPORARY_PREFIX) == unfinished
+                        and (info := _object_info(name, descriptor, folder)) is not None
+                    }
+            except FileNotFoundError:
+                return
+        # Folders' names end with `/`, so this is the order of the whole keys.
+        for name in sorted(names):
+            if name.endswith("/"):
+                yield from self._walk([*segments, name[:-1]], "", unfinished)
+            elif name in objects:
+                yield objects[name]
+
+
+@contextmanager
+def _os_errors(action: str, key: str, url: str) -> Iterator[None]:
+    """Turn the system's errors into a StoreError that names the object."""
+    try:
+        yield
+    except FileExistsError as error:
+        raise ObjectExistsError(f"{key!r} exists in {url}, and was left as it is") from error
+    except OSError as error:
+        where = f"{key!r} in {url}" if key else url
+        raise StoreError(f"cannot {action} {where}: {error.strerror or error}") from error
+
+
+def _retry(action: Callable[[], _T]) -> _T:
+    """Repeat an action while folders vanish under it: others remove them when empty."""
+    for _ in range(_ATTEMPTS - 1):
+        with suppress(FileNotFoundError):
+            return action()
+    return action()
+
+
+def _path_for_writing(key: str) -> tuple[builtins.list[str], str]:
+    *segments, name = validate_key(key).split("/")
+    if name.startswith(TEMPORARY_PREFIX) or key == LOCK_KEY:
+        raise InvalidKeyError(
+            f"invalid key {key!r}: {LOCK_KEY!r} and names starting with {TEMPORARY_PREFIX!r} "
+            "belong to the store"
+        )
+    return segments, name
+
+
+def _split_prefix(prefix: str) -> tuple[builtins.list[str], str]:
+    """Split a prefix into the folders that it names completely, and the start of a name."""
+    folder, slash, start = prefix.rpartition("/")
+    return (validate_key(folder).split("/") if slash else []), start
+
+
+def _names(descriptor: int, folder: str) -> Iterator[str]:
+    """The names in a folder that are objects or, with a trailing `/`, folders."""
+    with os.scandir(descriptor) as entries:
+        for entry in entries:
+            is_folder = entry.is_dir(follow_symlinks=False)
+            if not is_folder and not entry.is_file(follow_symlinks=False):
+                continue
+            with suppress(InvalidKeyError):  # not addressable, so it is no object
+                if validate_key(folder + entry.name) != LOCK_KEY:
+                    yield entry.name + "/" if is_folder else entry.name
+
+
+def _object_info(name: str, descriptor: int, folder: str) -> ObjectInfo | None:
+    if name.endswith("/"):
+        return None
+    try:
+        status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+    except FileNotFoundError:
+        return None  # deleted since the folder was read
+    modified = datetime.fromtimestamp(status.st_mtime, UTC)
+    return ObjectInfo(folder + name, status.st_size, modified)
+
+
+def _open_object(name: str, folder: int) -> int:
+    """Open a regular file; anything else is no object, except a link, which is an error."""
+    refuse_link(name, folder)
+    descriptor = os.open(name, _READ_FLAGS, dir_fd=folder)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+
+
+def _read(descriptor: int, start: int, length: int) -> bytes:
+    parts = []
+    while length > 0 and (part := os.pread(descriptor, length, start)):
+        parts.append(part)
+        start += len(part)
+        length -= len(part)
+    return b"".join(parts)
+
+
+def _token(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _native_file(descriptor: int, mode: str) -> pa.NativeFile:
+    """Open the very file of a descriptor in Arrow, which otherwise opens paths, through links."""
+    try:
+        return pa.OSFile(f"/dev/fd/{descriptor}", mode)
+    except FileNotFoundError:
+        # A system without /dev/fd; Python's file objects do, only slower.
+        python_mode: Literal["rb", "wb"] = "rb" if mode == "r" else "wb"
+        return pa.PythonFile(os.fdopen(os.dup(descriptor), python_mode), mode)

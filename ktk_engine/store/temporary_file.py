@@ -1,0 +1,137 @@
+"""A file that is written under a temporary name, and then gets its name in one step."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import uuid
+from contextlib import suppress
+from typing import NoReturn
+
+from ktk_engine.store.folder import refuse_link
+from ktk_engine.store.rename_noreplace import rename_noreplace
+
+TEMPORARY_PREFIX = ".tmp-"
+_FILE_MODE = 0o640
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_NO_HARD_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
+
+
+class TemporaryFile:
+    """A new file in a folder, named `.tmp-<uuid>` until it is published.
+
+    Use it as a context manager: what has not been published is removed at the end.
+
+    Attributes:
+        descriptor: file descriptor, open for reading and writing.
+    """
+
+    def __init__(self, dir_fd: int) -> None:
+        """Create the file.
+
+        Args:
+            dir_fd: file descriptor of the folder; stays the caller's, who keeps it open.
+
+        Raises:
+            FileNotFoundError: the folder was removed meanwhile.
+        """
+        self._dir_fd = dir_fd
+        self._name = TEMPORARY_PREFIX + uuid.uuid4().hex
+        self.descriptor = os.open(self._name, _FLAGS, _FILE_MODE, dir_fd=dir_fd)
+        self._present = True
+
+    def __enter__(self) -> TemporaryFile:
+        """Return the file itself."""
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Close the file, and remove it unless it was published."""
+        try:
+            os.close(self.descriptor)
+        finally:
+            self._remove()
+
+    def write(self, data: bytes) -> None:
+        """Append bytes.
+
+        Args:
+            data: what to write; all of it is written.
+        """
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(self.descriptor, rest) :]
+
+    def publish_if_absent(self, name: str) -> None:
+        """Give the file its final name, unless that name is taken; link(2) decides.
+
+        Args:
+            name: the final name, in the same folder.
+
+        Raises:
+            FileExistsError: the name is taken; nothing changed.
+            OSError: the name is a folder or a symbolic link, or the file system can neither
+                link nor rename without replacing.
+        """
+        os.fsync(self.descriptor)
+        try:
+            os.link(
+                self._name,
+                name,
+                src_dir_fd=self._dir_fd,
+                dst_dir_fd=self._dir_fd,
+                follow_symlinks=False,
+            )
+        except FileExistsError:
+            # Over NFS a repeated request may find the link that the first one made.
+            if os.fstat(self.descriptor).st_nlink != 2:
+                self._refuse_existing(name)
+        except OSError as error:
+            if error.errno not in _NO_HARD_LINKS:
+                raise
+            self._rename_if_absent(name)
+        self._remove()
+        os.fsync(self._dir_fd)
+
+    def publish(self, name: str) -> None:
+        """Give the file its final name; a file of that name is replaced.
+
+        Args:
+            name: the final name, in the same folder.
+
+        Raises:
+            OSError: the name is a symbolic link, or a folder.
+        """
+        refuse_link(name, self._dir_fd)
+        os.fsync(self.descriptor)
+        os.rename(self._name, name, src_dir_fd=self._dir_fd, dst_dir_fd=self._dir_fd)
+        self._present = False
+        os.fsync(self._dir_fd)
+
+    def _rename_if_absent(self, name: str) -> None:
+        try:
+            rename_noreplace(self._name, name, self._dir_fd)
+        except FileExistsError:
+            self._refuse_existing(name)
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, *_NO_HARD_LINKS):
+                raise
+            raise OSError(
+                errno.ENOTSUP,
+                "this file system has neither hard links nor a rename that never replaces, so "
+                "concurrent commits would not be safe; use another one",
+            ) from error
+        self._present = False
+
+    def _refuse_existing(self, name: str) -> NoReturn:
+        status = refuse_link(name, self._dir_fd)
+        if status is not None and stat.S_ISDIR(status.st_mode):
+            raise IsADirectoryError(errno.EISDIR, f"{name!r} is a folder")
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
+
+    def _remove(self) -> None:
+        if not self._present:
+            return
+        self._present = False
+        with suppress(FileNotFoundError):  # a garbage collector may have been faster
+            os.unlink(self._name, dir_fd=self._dir_fd)

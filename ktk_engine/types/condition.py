@@ -1,0 +1,310 @@
+"""Conditions on rows: a small immutable tree with SQL's three-valued logic.
+
+A condition is true, false or unknown for a row; a row is kept where it is true (decision 1).
+Literals are scalars in the container type of the column's class (decision 21). The tree says
+what is asked; parsing, evaluating, pruning and writing it as SQL have their own files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import pyarrow as pa
+
+Operator = Literal["=", "!=", "<", "<=", ">", ">="]
+
+OPERATORS: tuple[Operator, ...] = get_args(Operator)
+
+_NEGATED: dict[Operator, Operator] = {
+    "=": "!=",
+    "!=": "=",
+    "<": ">=",
+    "<=": ">",
+    ">": "<=",
+    ">=": "<",
+}
+
+_MIRRORED: dict[Operator, Operator] = {
+    "=": "=",
+    "!=": "!=",
+    "<": ">",
+    "<=": ">=",
+    ">": "<",
+    ">=": "<=",
+}
+
+
+@dataclass(frozen=True)
+class TrueCondition:
+    """True for every row."""
+
+
+@dataclass(frozen=True)
+class FalseCondition:
+    """False for every row."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A column compared with a value; unknown where the column is null.
+
+    Attributes:
+        column: the column's name.
+        op: the operator.
+        value: a valid scalar in the container type of the column's class, never NaN.
+    """
+
+    column: str
+    op: Operator
+    value: pa.Scalar
+
+
+@dataclass(frozen=True)
+class NullSafeEqual:
+    """SQL's `<=>` with a value: false where the column is null, never unknown."""
+
+    column: str
+    value: pa.Scalar
+
+
+@dataclass(frozen=True)
+class IsIn:
+    """A column's value is one of a list; unknown where the column is null.
+
+    An empty list makes it false for every row, null or not, as in Spark.
+
+    Attributes:
+        column: the column's name.
+        values: the list, without nulls, in the container type of the column's class.
+    """
+
+    column: str
+    values: pa.Array
+
+    def __hash__(self) -> int:
+        """Hash without the values, since Arrow arrays have no hash."""
+        return hash((self.column, len(self.values)))
+
+
+@dataclass(frozen=True)
+class StartsWith:
+    """A text column begins with a prefix (`like 'abc%'`); unknown where it is null."""
+
+    column: str
+    prefix: str
+
+
+@dataclass(frozen=True)
+class Like:
+    r"""A text column fits a pattern of SQL's LIKE; unknown where it is null.
+
+    Attributes:
+        column: the column's name.
+        pattern: `%` stands for any text, `_` for one character; a backslash before one of
+            them or before a backslash takes it literally.
+    """
+
+    column: str
+    pattern: str
+
+
+@dataclass(frozen=True)
+class IsNull:
+    """A column is null; never unknown. NaN is a number and not null."""
+
+    column: str
+
+
+@dataclass(frozen=True)
+class Not:
+    """The opposite; unknown stays unknown."""
+
+    item: Condition
+
+
+@dataclass(frozen=True)
+class And:
+    """All items are true; false if one is false, else unknown if one is unknown."""
+
+    items: tuple[Condition, ...]
+
+
+@dataclass(frozen=True)
+class Or:
+    """An item is true; false if all are false, else unknown."""
+
+    items: tuple[Condition, ...]
+
+
+Condition = (
+    TrueCondition
+    | FalseCondition
+    | Comparison
+    | NullSafeEqual
+    | IsIn
+    | StartsWith
+    | Like
+    | IsNull
+    | Not
+    | And
+    | Or
+)
+
+
+def mirrored(op: Operator) -> Operator:
+    """Give the operator for exchanged sides: `5 < v` is `v > 5`.
+
+    Args:
+        op: an operator.
+
+    Returns:
+        The operator after exchanging the sides.
+    """
+    return _MIRRORED[op]
+
+
+def columns(condition: Condition) -> frozenset[str]:
+    """Name the columns that a condition reads.
+
+    Args:
+        condition: any condition.
+
+    Returns:
+        The names.
+    """
+    match condition:
+        case And(items) | Or(items):
+            return frozenset().union(*map(columns, items))
+        case Not(item):
+            return columns(item)
+        case TrueCondition() | FalseCondition():
+            return frozenset()
+        case _:
+            return frozenset({condition.column})
+
+
+def conjunction(items: Iterable[Condition]) -> Condition:
+    """Join conditions by AND.
+
+    Args:
+        items: any conditions.
+
+    Returns:
+        One condition, flat; TrueCondition if there are none.
+    """
+    parts = tuple(part for item in items for part in conjuncts(item))
+    if len(parts) == 1:
+        return parts[0]
+    return And(parts) if parts else TrueCondition()
+
+
+def conjuncts(condition: Condition) -> tuple[Condition, ...]:
+    """Split a condition at its outer ANDs.
+
+    Args:
+        condition: any condition.
+
+    Returns:
+        Conditions that all have to be true; none for TrueCondition.
+    """
+    if isinstance(condition, And):
+        return tuple(part for item in condition.items for part in conjuncts(item))
+    return () if isinstance(condition, TrueCondition) else (condition,)
+
+
+def push_not_inward(condition: Condition) -> Condition:
+    """Move every NOT to the leaves, with the same three-valued meaning.
+
+    Args:
+        condition: any condition.
+
+    Returns:
+        A condition whose NOTs stand only in front of IsIn, StartsWith, Like, IsNull and
+        NullSafeEqual.
+    """
+    match condition:
+        case And(items):
+            return And(tuple(map(push_not_inward, items)))
+        case Or(items):
+            return Or(tuple(map(push_not_inward, items)))
+        case Not(item):
+            return _negated(item)
+        case _:
+            return condition
+
+
+def _negated(condition: Condition) -> Condition:
+    """Give the opposite of a condition, its NOTs at the leaves."""
+    match condition:
+        case TrueCondition():
+            return FalseCondition()
+        case FalseCondition():
+            return TrueCondition()
+        case Comparison(column, op, value):
+            # Also right for NaN: it equals itself and is the largest, so the order is total.
+            return Comparison(column, _NEGATED[op], value)
+        case Not(item):
+            return push_not_inward(item)
+        case And(items):
+            return Or(tuple(map(_negated, items)))
+        case Or(items):
+            return And(tuple(map(_negated, items)))
+        case _:
+            return Not(condition)
+
+
+def null_rejecting(condition: Condition, columns: Collection[str]) -> bool:
+    """Tell whether a condition cannot be true for a row in which some columns are null.
+
+    Such a condition restricts the dataset that owns the columns: a row of a left join that
+    found no match cannot fulfil it (decision 1).
+
+    Args:
+        condition: any condition.
+        columns: the columns that are all null; the others may hold anything.
+
+    Returns:
+        True only if it is certain.
+    """
+    return True not in _outcomes(condition, frozenset(columns))
+
+
+def _outcomes(condition: Condition, nulls: frozenset[str]) -> frozenset[bool | None]:
+    """Give the truth values that a condition may have; None is unknown."""
+    match condition:
+        case TrueCondition():
+            return frozenset({True})
+        case FalseCondition():
+            return frozenset({False})
+        case And(items):
+            return _fold(items, nulls, decisive=False)
+        case Or(items):
+            return _fold(items, nulls, decisive=True)
+        case Not(item):
+            return frozenset(None if v is None else not v for v in _outcomes(item, nulls))
+        case IsNull(column):
+            return frozenset({True}) if column in nulls else frozenset({True, False})
+        case NullSafeEqual(column):
+            return frozenset({False}) if column in nulls else frozenset({True, False})
+        case IsIn(column, values) if len(values) == 0:
+            return frozenset({False})
+        case _:
+            null = condition.column in nulls
+            return frozenset({None}) if null else frozenset({True, False, None})
+
+
+def _fold(
+    items: tuple[Condition, ...], nulls: frozenset[str], *, decisive: bool
+) -> frozenset[bool | None]:
+    """Join the truth values of AND (False decides) or OR (True decides)."""
+    results: frozenset[bool | None] = frozenset({not decisive})
+    for item in items:
+        outcomes = _outcomes(item, nulls)
+        results = frozenset(
+            decisive if decisive in (a, b) else None if None in (a, b) else not decisive
+            for a in results
+            for b in outcomes
+        )
+    return results

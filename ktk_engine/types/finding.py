@@ -1,0 +1,136 @@
+"""What a type check found about one column, and all findings as one table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, NoReturn
+
+import pyarrow as pa
+
+from ktk_engine.errors import TypeClassError
+from ktk_engine.types.arrow_name import arrow_name
+from ktk_engine.types.type_class import class_name
+
+Rule = Literal["class", "missing", "unknown", "duplicate", "storable", "shared", "owner", "role"]
+
+_HEADINGS = (
+    "column",
+    "committed class",
+    "committed type",
+    "model's class",
+    "model's type",
+    "reason",
+    "fix",
+)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One column that breaks a rule.
+
+    Attributes:
+        column: the column's name.
+        committed: the type that holds so far, None where the column is new.
+        model: the type that a model gives, None where it lacks the column.
+        reason: why this is refused, in the words of the specification.
+        fix: what to write instead, where possible the exact cast.
+        rule: the kind of rule: "class" (another class than committed), "missing" and
+            "unknown" columns, "duplicate" names, "storable" (no file can hold the type),
+            "shared" (another class in another dataset of the cube), "owner" (payload of
+            another dataset), "role" (not as dimension, partition or index column).
+    """
+
+    column: str
+    committed: pa.DataType | None
+    model: pa.DataType | None
+    reason: str
+    fix: str
+    rule: Rule
+
+    @property
+    def committed_class(self) -> str | None:
+        """The class of the committed type."""
+        return None if self.committed is None else class_name(self.committed)
+
+    @property
+    def model_class(self) -> str | None:
+        """The class of the model's type."""
+        return None if self.model is None else class_name(self.model)
+
+    def as_dict(self) -> dict[str, str | None]:
+        """Give the finding as data for JSON, as in dbt's `adapter_response`.
+
+        Returns:
+            The attributes, types by name, with both classes.
+        """
+        return {
+            "column": self.column,
+            "committed_class": self.committed_class,
+            "committed_type": None if self.committed is None else _type_name(self.committed),
+            "model_class": self.model_class,
+            "model_type": None if self.model is None else _type_name(self.model),
+            "reason": self.reason,
+            "fix": self.fix,
+            "rule": self.rule,
+        }
+
+
+def findings_table(findings: Iterable[Finding]) -> str:
+    """Lay findings out as an aligned table in Markdown's form.
+
+    Args:
+        findings: the findings, in the order of the lines; columns that are fine have none.
+
+    Returns:
+        Lines without a line break at the end; "-" stands where there is no type.
+    """
+    rows = [_HEADINGS, *(_cells(finding) for finding in findings)]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADINGS))]
+    lines = [_line(row, widths) for row in rows]
+    lines.insert(1, _line(tuple("-" * width for width in widths), widths))
+    return "\n".join(lines)
+
+
+def raise_findings(
+    findings: Sequence[Finding], where: str, columns: int | None = None, note: str = ""
+) -> NoReturn:
+    """Refuse a write with all findings at once.
+
+    Args:
+        findings: at least one finding.
+        where: what was checked, as in "model prices -> dataset geodata++prices".
+        columns: the number of columns checked, for the last line.
+        note: a further sentence for the last line.
+
+    Raises:
+        TypeClassError: always; its `findings` are the findings.
+    """
+    count = len({finding.column for finding in findings})
+    total = f" of {columns}" if columns is not None else ""
+    verb = "column differs" if count == 1 and columns is None else "columns differ"
+    last = f"{count}{total} {verb}."
+    raise TypeClassError(
+        f"Cube type check failed for {where} (nothing was written)\n\n"
+        f"{findings_table(findings)}\n\n{' '.join(filter(None, (last, note)))}",
+        tuple(findings),
+    )
+
+
+def _type_name(t: pa.DataType) -> str:
+    """Name a type; one without a class as pyarrow does."""
+    return str(t) if class_name(t) == "no class" else arrow_name(t)
+
+
+def _cells(finding: Finding) -> tuple[str, ...]:
+    """Give the texts of one line."""
+    data = finding.as_dict()
+    keys = ("column", "committed_class", "committed_type", "model_class", "model_type")
+    texts = [data[key] or "-" for key in (*keys, "reason", "fix")]
+    return tuple(" ".join(text.replace("|", "\\|").split()) for text in texts)
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    """Write one line of the table."""
+    padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+    return f"| {' | '.join(padded)} |"

@@ -1,0 +1,364 @@
+"""Literals: bringing a value to a column's class exactly, or refusing it (decision 21).
+
+A Python value has a type of its own and must be of the column's class. A number in SQL text
+has none; where it does not lie on the column's grid (a fraction against an integer, -1 against
+an unsigned column, nanoseconds against microseconds) the comparison keeps its exact meaning.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Callable, Iterable
+from decimal import Context, Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.types as pat
+
+from ktk_engine.errors import ConditionError
+from ktk_engine.types.condition import (
+    And,
+    Comparison,
+    Condition,
+    FalseCondition,
+    IsIn,
+    NullSafeEqual,
+    Operator,
+    Or,
+)
+from ktk_engine.types.type_class import class_name, normalize
+
+_EXACT = Context(prec=100)
+_INT64 = (-(1 << 63), (1 << 63) - 1)
+_UINT64 = (0, (1 << 64) - 1)
+_EPOCH = datetime.datetime(1970, 1, 1)
+_LONGEST_SHOWN = 60
+_TICKS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+
+
+def literal_for(column: str, t: pa.DataType, value: object) -> pa.Scalar:
+    """Bring a Python value to the class of a column.
+
+    Args:
+        column: the column's name, for messages.
+        t: the column's type.
+        value: an int, float, str, bytes, bool, date, time, datetime, Decimal, numpy scalar or
+            pandas Timestamp of the column's class. Dates may be ISO text, as in Kartothek;
+            decimals may be ints. For a column of class null any of these.
+
+    Returns:
+        A scalar in the container type of the class, exactly equal to the value.
+
+    Raises:
+        ConditionError: the value is of another class, NULL or NaN, out of the class's range,
+            or has more digits than the class keeps.
+    """
+    container = normalize(t)
+    _refuse_null(column, value)
+    if pat.is_null(container):
+        return _own_scalar(column, value)
+    if is_grid(container):
+        number = _grid_number(column, container, value)
+        return _grid_scalar(column, container, number, value)
+    reader = _PLAIN_READERS.get(class_name(container))
+    if reader is None:
+        raise ConditionError(
+            f"Column `{column}` is a {class_name(container)} and cannot be compared with a value"
+        )
+    return pa.scalar(reader(column, container, value), container)
+
+
+def comparison(column: str, t: pa.DataType, op: Operator, value: object) -> Condition:
+    """Compare a column with a Python value, exactly, also where it lies between two values.
+
+    Args:
+        column: the column's name.
+        t: the column's type.
+        op: the operator.
+        value: as for `literal_for`; on columns of integers, decimals and timestamps a number
+            or instant that the class cannot hold keeps its exact meaning, so that `v > -1`
+            on an unsigned column is true for every value. A Fraction stands for a number in
+            SQL text, which has no class of its own.
+
+    Returns:
+        A condition that is unknown where the column is null.
+
+    Raises:
+        ConditionError: the value is of another class, NULL or NaN.
+    """
+    container = normalize(t)
+    _refuse_null(column, value)
+    if not is_grid(container):
+        return Comparison(column, op, literal_for(column, container, value))
+    number = _grid_number(column, container, value)
+    low, high = _grid_range(container)
+    floor = math.floor(number)
+    if low <= floor <= high and floor == number:
+        return Comparison(column, op, _grid_value(container, floor))
+    if op in ("=", "!="):
+        return _always(column, container, op == "!=")
+    upward = op in (">", ">=")
+    if floor < low:
+        return _always(column, container, upward)
+    if floor >= high:
+        return _always(column, container, not upward)
+    return Comparison(column, ">" if upward else "<=", _grid_value(container, floor))
+
+
+def null_safe_equal(column: str, t: pa.DataType, value: object) -> Condition:
+    """Compare a column with a Python value as SQL's `<=>` does.
+
+    Args:
+        column: the column's name.
+        t: the column's type.
+        value: as for `comparison`.
+
+    Returns:
+        NullSafeEqual, or FalseCondition for a number that the class cannot hold.
+
+    Raises:
+        ConditionError: the value is of another class, NULL or NaN.
+    """
+    exact = comparison(column, t, "=", value)
+    if isinstance(exact, Comparison) and exact.op == "=":
+        return NullSafeEqual(column, exact.value)
+    return FalseCondition()
+
+
+def is_in(column: str, t: pa.DataType, values: Iterable[object]) -> Condition:
+    """Ask whether a column has one of several Python values.
+
+    Args:
+        column: the column's name.
+        t: the column's type.
+        values: as for `comparison`; numbers that the class cannot hold match nothing.
+
+    Returns:
+        IsIn without duplicates; it is false for every row if there are no values at all.
+
+    Raises:
+        ConditionError: a value is of another class, NULL or NaN.
+    """
+    container = normalize(t)
+    given = list(values)
+    if given and set(map(type, given)) == {str} and pat.is_string(container):
+        return IsIn(column, pa.array(dict.fromkeys(given), container))
+    exact = [comparison(column, container, "=", value) for value in given]
+    scalars = [c.value for c in exact if isinstance(c, Comparison) and c.op == "="]
+    if pat.is_null(container) and scalars:
+        # Nothing equals a column without values; one literal says so as well as many.
+        return Comparison(column, "=", scalars[0])
+    if given and not scalars:
+        return _always(column, container, False)
+    unique = dict.fromkeys(
+        scalar.as_py() if not _is_instant(scalar) else scalar.value for scalar in scalars
+    )
+    return IsIn(column, _array(list(unique), container))
+
+
+def is_grid(container: pa.DataType) -> bool:
+    """Tell whether the values of a class lie on a grid of equal steps.
+
+    Args:
+        container: a container type.
+
+    Returns:
+        True for integers, decimals and timestamps.
+    """
+    return bool(
+        pat.is_integer(container) or pat.is_decimal(container) or pat.is_timestamp(container)
+    )
+
+
+def refusal(column: str, t: pa.DataType, value: object, hint: str = "") -> ConditionError:
+    """Build the error for a value of another class.
+
+    Args:
+        column: the column's name.
+        t: the column's type.
+        value: the value.
+        hint: what to write instead.
+
+    Returns:
+        The error, to be raised.
+    """
+    kind = type(value).__name__ if not isinstance(value, Fraction) else "number"
+    shown = repr(value) if isinstance(value, (str, bytes)) else str(value)
+    if len(shown) > _LONGEST_SHOWN:
+        shown = f"{shown[:_LONGEST_SHOWN]}..."
+    more = f"; {hint}" if hint else ""
+    return ConditionError(
+        f"Column `{column}` is of class {class_name(t)} and cannot be compared with "
+        f"{shown} ({kind}){more}"
+    )
+
+
+def _refuse_null(column: str, value: object) -> None:
+    """Refuse NULL and NaN, which no comparison matches."""
+    missing = value is None or value is pd.NaT or value is pd.NA
+    if isinstance(value, (np.datetime64, np.timedelta64)):
+        missing = missing or bool(np.isnat(value))
+    if missing:
+        raise ConditionError(f"Column `{column}` cannot be compared with NULL: use `is null`")
+    nan = isinstance(value, (float, np.floating)) and math.isnan(float(value))
+    if nan or (isinstance(value, Decimal) and value.is_nan()):
+        raise ConditionError(f"Column `{column}` cannot be compared with NaN")
+
+
+def _own_scalar(column: str, value: object) -> pa.Scalar:
+    """Give a value its own class, for a column that has none."""
+    if isinstance(value, Fraction):
+        value = int(value) if value.denominator == 1 else float(value)
+    try:
+        scalar = pa.scalar(value)
+        return scalar.cast(normalize(scalar.type))
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise ConditionError(f"Column `{column}` cannot be compared with {value!r}") from error
+
+
+def _always(column: str, container: pa.DataType, result: bool) -> Condition:
+    """Give a condition that is the same for every value, and unknown for null."""
+    if pat.is_timestamp(container):
+        # The smallest instant has no literal in SQL, so no bound can say this.
+        epoch = _grid_value(container, 0)
+        both = (Comparison(column, "=", epoch), Comparison(column, "!=", epoch))
+        return Or(both) if result else And(both)
+    low = _grid_value(container, _grid_range(container)[0])
+    return Comparison(column, ">=" if result else "<", low)
+
+
+def _grid_range(container: pa.DataType) -> tuple[int, int]:
+    """Give the smallest and largest step of a grid."""
+    if pat.is_unsigned_integer(container):
+        return _UINT64
+    if pat.is_decimal(container):
+        limit: int = 10**container.precision - 1
+        return -limit, limit
+    return _INT64
+
+
+def _grid_value(container: pa.DataType, step: int) -> pa.Scalar:
+    """Build the scalar of a step."""
+    if pat.is_decimal(container):
+        return pa.scalar(Decimal(step).scaleb(-container.scale, _EXACT), container)
+    if pat.is_timestamp(container):
+        return pa.scalar(step, pa.int64()).cast(container)
+    return pa.scalar(step, container)
+
+
+def _grid_scalar(column: str, container: pa.DataType, number: Fraction, value: object) -> pa.Scalar:
+    """Build the scalar of an exact value, or refuse what the class cannot hold."""
+    low, high = _grid_range(container)
+    if number.denominator != 1 or not low <= number <= high:
+        hint = f"{container} cannot hold this value exactly"
+        raise refusal(column, container, value, hint)
+    return _grid_value(container, int(number))
+
+
+def _grid_number(column: str, container: pa.DataType, value: object) -> Fraction:
+    """Count the steps from zero to a value."""
+    if pat.is_timestamp(container):
+        return _microseconds(column, container, value)
+    number = _number(column, container, value)
+    return number * Fraction(10) ** container.scale if pat.is_decimal(container) else number
+
+
+def _number(column: str, container: pa.DataType, value: object) -> Fraction:
+    """Read a number for an integer or decimal column."""
+    if isinstance(value, Fraction):
+        return value
+    # numpy's integers have a class of their own: signed or unsigned (Kartothek refuses them too)
+    wrong = np.signedinteger if pat.is_unsigned_integer(container) else np.unsignedinteger
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        if pat.is_integer(container) and isinstance(value, wrong):
+            raise refusal(column, container, value, "signed and unsigned are different classes")
+        return Fraction(int(value))
+    if pat.is_decimal(container) and isinstance(value, Decimal) and value.is_finite():
+        return Fraction(value)
+    raise refusal(column, container, value)
+
+
+def _microseconds(column: str, container: pa.DataType, value: object) -> Fraction:
+    """Read an instant as microseconds since 1970, in UTC for columns with a zone."""
+    zoned = isinstance(value, datetime.datetime) and value.tzinfo is not None
+    if not isinstance(value, (datetime.datetime, np.datetime64)):
+        raise refusal(column, container, value, "give a datetime")
+    if zoned != (container.tz is not None):
+        hint = "give a time zone" if container.tz else "the column has no time zone"
+        raise refusal(column, container, value, hint)
+    if isinstance(value, pd.Timestamp):
+        value = value.to_datetime64()
+    if isinstance(value, np.datetime64):
+        unit, count = np.datetime_data(value.dtype)
+        if unit not in _TICKS:
+            raise refusal(column, container, value, "give a time of day")
+        return Fraction(int(value.astype(np.int64)) * count * _TICKS[unit], 1000)
+    if value.tzinfo is not None:
+        value = value.astimezone(datetime.UTC).replace(tzinfo=None)
+    return Fraction((value - _EPOCH) // datetime.timedelta(microseconds=1))
+
+
+def _float(column: str, t: pa.DataType, value: object) -> float:
+    """Read a float; an integer only where it comes from SQL text and is exact."""
+    if isinstance(value, (float, np.floating)):
+        return float(value)
+    if isinstance(value, Fraction):
+        try:
+            number = float(value)
+        except OverflowError as error:
+            raise refusal(column, t, value, "float64 cannot hold it") from error
+        if value.denominator == 1 and Fraction(number) != value:
+            hint = "float64 has 53 fraction bits and cannot hold this integer"
+            raise refusal(column, t, value, hint)
+        return number
+    raise refusal(column, t, value, "give a float" if isinstance(value, (int, np.integer)) else "")
+
+
+def _date(column: str, t: pa.DataType, value: object) -> datetime.date:
+    """Read a day, also from ISO text."""
+    if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
+        return value
+    if isinstance(value, str):
+        try:
+            return datetime.datetime.strptime(value, "%Y-%m-%d").date()
+        except ValueError as error:
+            raise refusal(column, t, value, "write 'YYYY-MM-DD'") from error
+    raise refusal(column, t, value, "give a date")
+
+
+def _exactly(*types: type) -> Callable[[str, pa.DataType, object], Any]:
+    """Make a reader that takes some Python types and no others."""
+
+    def read(column: str, t: pa.DataType, value: object) -> Any:
+        """Take the value if its type fits."""
+        if not isinstance(value, types):
+            raise refusal(column, t, value)
+        return value.item() if isinstance(value, np.generic) else value
+
+    return read
+
+
+_PLAIN_READERS: dict[str, Callable[[str, pa.DataType, object], Any]] = {
+    "bool": _exactly(bool, np.bool_),
+    "float": _float,
+    "string": _exactly(str),
+    "binary": _exactly(bytes),
+    "date": _date,
+    "time": _exactly(datetime.time),
+}
+
+
+def _is_instant(scalar: pa.Scalar) -> bool:
+    """Tell whether a scalar is a timestamp, whose Python form has too small a range."""
+    return bool(pat.is_timestamp(scalar.type))
+
+
+def _array(values: list[Any], container: pa.DataType) -> pa.Array:
+    """Build the array of an `in` list; timestamps come as microseconds."""
+    if pat.is_timestamp(container):
+        return pa.array(values, pa.int64()).cast(container)
+    return pa.array(values, container)

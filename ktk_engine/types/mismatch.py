@@ -1,0 +1,178 @@
+"""Comparing two types by class: the first difference with its path, or the common container."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from ktk_engine.errors import TypeClassError
+from ktk_engine.types.type_class import class_name, class_problem, is_list, normalize, unwrap
+
+_FRACTION_BITS = "float64 has 53 fraction bits: 9007199254740993 would become 9007199254740992"
+
+# Pairs of class families and why they do not mix, in the words of type-system.txt
+# ("This section points out why we treat certain type classes as incompatible").
+_REASONS: dict[frozenset[str], str] = {
+    frozenset({"signed", "unsigned"}): (
+        "int64 cannot hold values above 9223372036854775807, uint64 cannot hold negative numbers"
+    ),
+    frozenset({"signed", "float"}): _FRACTION_BITS,
+    frozenset({"unsigned", "float"}): _FRACTION_BITS,
+    frozenset({"string", "binary"}): r"b'\xff' is no UTF-8 text",
+    frozenset({"bool", "signed"}): (
+        "a bool is no number: it is not always clear that false is 0 and true is 1"
+    ),
+    frozenset({"bool", "unsigned"}): (
+        "a bool is no number: it is not always clear that false is 0 and true is 1"
+    ),
+    frozenset({"decimal", "float"}): "float64 has no exact form of the decimal 0.1",
+    frozenset({"date", "timestamp"}): (
+        "a date is a day, a timestamp has a time of day: 2019-05-21 12:30:00 is no date"
+    ),
+    frozenset({"date", "time"}): "a date is a day, a time is a time of any day",
+    frozenset({"time", "timestamp"}): "a time is a time of any day, a timestamp has its day",
+}
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """The first place where two types are not of one class.
+
+    Attributes:
+        path: where, as in `address.zip` (struct field), `tags[]` (element of a list) or
+            `m{key}` and `m{value}` (of a map); empty for the type itself.
+        left: the first type at this place.
+        right: the second type at this place.
+        reason: why the two do not mix.
+    """
+
+    path: str
+    left: pa.DataType
+    right: pa.DataType
+    reason: str
+
+
+def mismatch(left: pa.DataType, right: pa.DataType, path: str = "") -> Mismatch | None:
+    """Compare two types by class.
+
+    Symmetric up to the order of `left` and `right`; transitive apart from null, which is
+    compatible with everything at any depth (type-system.txt, "Null").
+
+    Args:
+        left: an Arrow type.
+        right: another Arrow type.
+        path: the name of the column, with which the result's path begins.
+
+    Returns:
+        The first difference, or None if the types are compatible.
+    """
+    problem = class_problem(left) or class_problem(right)
+    if problem is not None:
+        return Mismatch(path, left, right, problem)
+    return _compare(unwrap(left), unwrap(right), path)
+
+
+def merge(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    """Give the container that holds the values of both types.
+
+    A null takes the other's class at any depth (decision 11); decimals get the wider
+    precision (decision 8).
+
+    Args:
+        left: an Arrow type.
+        right: another Arrow type.
+
+    Returns:
+        The container, in normal form.
+
+    Raises:
+        TypeClassError: the types are not compatible.
+    """
+    found = mismatch(left, right)
+    if found is not None:
+        place = f" at {found.path.lstrip('.')}" if found.path else ""
+        raise TypeClassError(
+            f"{class_name(found.left)} ({found.left}) and {class_name(found.right)} "
+            f"({found.right}) are incompatible{place}: {found.reason}"
+        )
+    return _merged(normalize(left), normalize(right))
+
+
+def _compare(left: pa.DataType, right: pa.DataType, path: str) -> Mismatch | None:
+    """Compare two types that have a class."""
+    left, right = unwrap(left), unwrap(right)
+    if pat.is_null(left) or pat.is_null(right):
+        return None
+    if is_list(left) and is_list(right):
+        return _compare(left.value_type, right.value_type, f"{path}[]")
+    if pat.is_map(left) and pat.is_map(right):
+        return _compare(left.key_type, right.key_type, f"{path}{{key}}") or _compare(
+            left.item_type, right.item_type, f"{path}{{value}}"
+        )
+    if pat.is_struct(left) and pat.is_struct(right):
+        return _compare_structs(left, right, path)
+    if class_name(left) == class_name(right):
+        return None
+    return Mismatch(path, left, right, _reason(left, right))
+
+
+def _compare_structs(left: pa.StructType, right: pa.StructType, path: str) -> Mismatch | None:
+    """Compare structs by the names and classes of their fields (decision 9)."""
+    ours, theirs = {f.name for f in left.fields}, {f.name for f in right.fields}
+    if ours != theirs:
+        lacking = ", ".join(f"`{name}`" for name in sorted(ours ^ theirs))
+        return Mismatch(path, left, right, f"the fields differ: only one side has {lacking}")
+    for name in sorted(ours):
+        at = f"{path}.{name}" if path else name
+        found = _compare(left.field(name).type, right.field(name).type, at)
+        if found is not None:
+            return found
+    return None
+
+
+def _family(t: pa.DataType) -> str:
+    """Name the kind of class, without its parameters."""
+    if is_list(t):
+        return "list"
+    return class_name(t).partition(" ")[0].partition("[")[0].partition("(")[0].partition("<")[0]
+
+
+def _reason(left: pa.DataType, right: pa.DataType) -> str:
+    """Say why two different classes do not mix, with the number that does not fit."""
+    known = _REASONS.get(frozenset({_family(left), _family(right)}))
+    if known is not None:
+        return known
+    if pat.is_timestamp(left) and pat.is_timestamp(right):
+        return (
+            f"{class_name(left)} and {class_name(right)} are different type classes: "
+            "the time zone has semantic meaning"
+        )
+    if pat.is_decimal(left) and pat.is_decimal(right):
+        low, high = sorted((left.scale, right.scale))
+        return f"a decimal of scale {low} cannot hold {_last_digit(high)}"
+    return f"{class_name(left)} and {class_name(right)} are different type classes"
+
+
+def _last_digit(scale: int) -> str:
+    """Write the smallest step of a decimal of a scale, which a smaller scale cannot hold."""
+    return f"0.{'0' * (scale - 1)}1" if scale > 0 else f"1{'0' * -scale}"
+
+
+def _merged(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    """Merge two compatible container types."""
+    if pat.is_null(left) or left.equals(right):
+        return right
+    if pat.is_null(right):
+        return left
+    if pat.is_list(left):
+        return pa.list_(_merged(left.value_type, right.value_type))
+    if pat.is_map(left):
+        key = _merged(left.key_type, right.key_type)
+        return pa.map_(key, _merged(left.item_type, right.item_type))
+    if pat.is_struct(left):
+        fields = [pa.field(f.name, _merged(f.type, right.field(f.name).type)) for f in left.fields]
+        return pa.struct(fields)
+    # Only decimals have two containers in one class; the wide one holds both.
+    return left if pat.is_decimal256(left) else right

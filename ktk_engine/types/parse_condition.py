@@ -1,0 +1,330 @@
+"""Reading a condition from SQL text.
+
+Understood are comparisons of a column with a literal, `in`, `between`, `like`, `is null`,
+`is true`, `is distinct from`, `<=>`, and/or/not, and casts of literals. Everything else is
+refused by name, so that nothing is ever asked wrongly.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NoReturn
+
+import pyarrow as pa
+import pyarrow.types as pat
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from ktk_engine.errors import ConditionError
+from ktk_engine.types import literal
+from ktk_engine.types.condition import (
+    And,
+    Condition,
+    FalseCondition,
+    IsNull,
+    Like,
+    Not,
+    Operator,
+    Or,
+    StartsWith,
+    TrueCondition,
+    mirrored,
+)
+from ktk_engine.types.sql_literal import SqlValue, Text, python_value, sql_value
+from ktk_engine.types.suggestion import did_you_mean
+from ktk_engine.types.type_class import class_name, normalize
+
+_SUPPORTED = (
+    "supported are comparisons of a column with a literal, in, between, like, is null, "
+    "<=>, and, or, not"
+)
+
+_COMPARISONS: dict[type[exp.Expression], Operator] = {
+    exp.EQ: "=",
+    exp.NEQ: "!=",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+}
+
+# The parts of sqlglot's nodes that are read here.
+_PARTS = frozenset(
+    {"this", "expression", "expressions", "low", "high", "to", "table", "negate"}
+    | {"is_string", "is_integer", "quoted", "safe", "nested"}
+)
+
+_FOLD: dict[Operator, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+@dataclass(frozen=True)
+class _Scope:
+    """What names mean: the columns with their types, the relation's name, the zone."""
+
+    types: dict[str, pa.DataType]
+    qualifier: str | None
+    session_zone: str
+
+
+def parse_condition(
+    sql: str, schema: pa.Schema, *, qualifier: str | None = None, session_zone: str = "UTC"
+) -> Condition:
+    """Read a condition from Spark SQL.
+
+    Names of columns fit exactly or, if there is only one such column, up to letter case, as in
+    Spark. Literals are brought to the column's class exactly (decision 21): numbers have no
+    class of their own in SQL, so that `v > 1.5` on integers means 2 and more; a text stands
+    for a date, time or timestamp where the column is one, and for nothing else.
+
+    Args:
+        sql: the text of a WHERE clause, without the word.
+        schema: the columns that exist.
+        qualifier: a table or alias that may stand before a column.
+        session_zone: the zone of timestamp literals without one, on columns with a zone.
+
+    Returns:
+        The condition.
+
+    Raises:
+        ConditionError: the text is no condition, names an unknown column, compares with a
+            value of another class, or holds something that is not supported.
+    """
+    scope = _Scope({field.name: field.type for field in schema}, qualifier, session_zone)
+    return _condition(_parse(sql), scope)
+
+
+def _parse(sql: str) -> exp.Expression:
+    """Parse the text into one expression."""
+    try:
+        # Typed as anything, because the base class of sqlglot's nodes changed its name.
+        found: list[Any] = [n for n in sqlglot.parse(sql, dialect="spark") if n is not None]
+    except (SqlglotError, RecursionError) as error:
+        reason = re.sub(r"\x1b\[\d+m", "", str(error) or type(error).__name__).splitlines()[0]
+        raise ConditionError(f"`{sql}` is no condition: {reason}") from error
+    if len(found) != 1:
+        raise ConditionError(f"`{sql}` is no condition: expected one, found {len(found)}")
+    root: exp.Expression = found[0]
+    nodes: Iterator[Any] = root.walk()
+    for node in nodes:
+        # A part that nobody reads would change the meaning in silence, so it is refused.
+        unread = {part for part, value in node.args.items() if value} - _PARTS
+        if unread or (node.args.get("negate") and not isinstance(node, (exp.Like, exp.Is))):
+            _refuse(node)
+    return root
+
+
+def _condition(node: exp.Expression, scope: _Scope) -> Condition:
+    """Translate an expression that is true or false."""
+    match node:
+        case exp.Paren():
+            return _condition(node.this, scope)
+        case exp.And():
+            return And(tuple(_condition(item, scope) for item in _flat(node)))
+        case exp.Or():
+            return Or(tuple(_condition(item, scope) for item in _flat(node)))
+        case exp.Not():
+            return Not(_condition(node.this, scope))
+        case exp.Boolean():
+            return TrueCondition() if node.this else FalseCondition()
+        case exp.Column():
+            return _flag(node, scope)
+        case exp.NullSafeEQ():
+            return _null_safe(node, scope)
+        case exp.NullSafeNEQ():
+            return Not(_null_safe(node, scope))
+        case exp.Is():
+            return _is(node, scope)
+        case exp.In():
+            return _in(node, scope)
+        case exp.Between():
+            return _between(node, scope)
+        case exp.Like() | exp.Escape():
+            return _like(node, scope)
+    op = _COMPARISONS.get(type(node))
+    return _comparison(node, op, scope) if op is not None else _refuse(node)
+
+
+def _flat(node: Any) -> Iterator[exp.Expression]:
+    """Give the items of a chain of ANDs or ORs, however long it is."""
+    yield from node.flatten()
+
+
+def _refuse(node: exp.Expression, why: str = "is not supported") -> NoReturn:
+    """Refuse a piece of the text."""
+    raise ConditionError(f"`{node.sql(dialect='spark')}` {why}: {_SUPPORTED}")
+
+
+def _column(node: exp.Expression, scope: _Scope) -> str | None:
+    """Resolve the name of a column; None if the expression is no column."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
+        return None
+    if node.table and (node.args.get("db") or node.table != scope.qualifier):
+        _refuse(node, "is no column of the cube; fields of structs are not supported")
+    name = str(node.name)
+    if name in scope.types:
+        return name
+    same = [known for known in scope.types if known.casefold() == name.casefold()]
+    if len(same) == 1:
+        return same[0]
+    near = did_you_mean(name, scope.types)
+    hint = f"; did you mean `{near}`?" if near else ""
+    raise ConditionError(f"Unknown column `{name}` in the condition{hint}")
+
+
+def _literal(node: exp.Expression) -> SqlValue:
+    """Read a literal, or refuse what stands in its place."""
+    value = sql_value(node)
+    if value is None:
+        quote = isinstance(node, exp.Concat) and "'" in node.sql(dialect="spark")
+        hint = r" (write a quote within a text as \')" if quote else ""
+        _refuse(node, f"is no literal{hint}")
+    return value
+
+
+def _value(column: str, node: exp.Expression, scope: _Scope) -> object:
+    """Read a literal for a column."""
+    return python_value(column, scope.types[column], _literal(node), scope.session_zone)
+
+
+def _sides(
+    node: exp.Expression, op: Operator, scope: _Scope
+) -> tuple[str, Operator, exp.Expression]:
+    """Find the column and the literal of a comparison, in either order."""
+    left, right = _column(node.this, scope), _column(node.expression, scope)
+    if left is not None and right is not None:
+        _refuse(node, "compares two columns, which is not supported")
+    if left is not None:
+        return left, op, node.expression
+    if right is not None:
+        return right, mirrored(op), node.this
+    _refuse(node if sql_value(node.this) is not None else node.this)
+
+
+def _comparison(node: exp.Expression, op: Operator, scope: _Scope) -> Condition:
+    """Translate `v < 5` and `5 > v`."""
+    folded = _fold(node, op)
+    if folded is not None:
+        return folded
+    column, op, other = _sides(node, op, scope)
+    return literal.comparison(column, scope.types[column], op, _value(column, other, scope))
+
+
+def _fold(node: exp.Expression, op: Operator) -> Condition | None:
+    """Decide a comparison of two plain literals, as in `1 = 1`."""
+    if isinstance(node.this, exp.Null) or isinstance(node.expression, exp.Null):
+        return None
+    left, right = sql_value(node.this), sql_value(node.expression)
+    if isinstance(left, Text) and isinstance(right, Text):
+        left, right = left.text, right.text
+    elif not (isinstance(left, Fraction) and isinstance(right, Fraction)):
+        return None
+    return TrueCondition() if _FOLD[op](left, right) else FalseCondition()
+
+
+def _null_safe(node: exp.Expression, scope: _Scope) -> Condition:
+    """Translate `v <=> 5` and `v is not distinct from 5`, also with null."""
+    column, _, other = _sides(node, "=", scope)
+    if isinstance(other, exp.Null):
+        return IsNull(column)
+    return literal.null_safe_equal(column, scope.types[column], _value(column, other, scope))
+
+
+def _flag(node: exp.Expression, scope: _Scope) -> Condition:
+    """Translate a bool column that stands alone."""
+    column = _column(node, scope)
+    if column is None:
+        _refuse(node)
+    if not pat.is_boolean(normalize(scope.types[column])):
+        _refuse(node, f"is of class {class_name(scope.types[column])} and no condition")
+    return literal.comparison(column, scope.types[column], "=", True)
+
+
+def _is(node: exp.Is, scope: _Scope) -> Condition:
+    """Translate `is null`, `is true` and `is false`."""
+    column = _column(node.this, scope)
+    if column is None:
+        _refuse(node)
+    if isinstance(node.expression, exp.Null):
+        found: Condition = IsNull(column)
+    elif isinstance(node.expression, exp.Boolean):
+        value = _value(column, node.expression, scope)
+        found = literal.null_safe_equal(column, scope.types[column], value)
+    else:
+        _refuse(node)
+    return Not(found) if node.args.get("negate") else found
+
+
+def _in(node: exp.In, scope: _Scope) -> Condition:
+    """Translate `v in (1, 2)`."""
+    column = _column(node.this, scope)
+    if column is None:
+        _refuse(node)
+    values = [_value(column, item, scope) for item in node.expressions]
+    if not values:
+        _refuse(node, "has no values")
+    return literal.is_in(column, scope.types[column], values)
+
+
+def _between(node: exp.Between, scope: _Scope) -> Condition:
+    """Translate `v between 1 and 5`, both included."""
+    column = _column(node.this, scope)
+    if column is None:
+        _refuse(node)
+    t = scope.types[column]
+    low, high = (_value(column, node.args[side], scope) for side in ("low", "high"))
+    return And(
+        (literal.comparison(column, t, ">=", low), literal.comparison(column, t, "<=", high))
+    )
+
+
+def _like(node: exp.Expression, scope: _Scope) -> Condition:
+    """Translate `s like 'abc%'`."""
+    escape = "\\"
+    if isinstance(node, exp.Escape):
+        escape, node = str(node.expression.this), node.this
+    column = _column(node.this, scope) if isinstance(node, exp.Like) else None
+    if column is None or not isinstance(node.expression, exp.Literal) or len(escape) != 1:
+        _refuse(node)
+    if not pat.is_string(normalize(scope.types[column])):
+        _refuse(node, f"needs a string column, `{column}` is {class_name(scope.types[column])}")
+    pattern = _escaped_pattern(node, str(node.expression.this), escape)
+    found = _pattern_condition(column, pattern)
+    # "not like" is a flag of the node in newer versions of sqlglot, a NOT around it in older.
+    return Not(found) if node.args.get("negate") else found
+
+
+def _pattern_condition(column: str, pattern: str) -> Condition:
+    """Tell `like 'abc%'`, which can prune, from other patterns."""
+    prefix = re.fullmatch(r"((?:[^%_\\]|\\.)*)%", pattern, flags=re.DOTALL)
+    if prefix is None:
+        return Like(column, pattern)
+    return StartsWith(column, re.sub(r"\\(.)", r"\1", prefix[1], flags=re.DOTALL))
+
+
+def _escaped_pattern(node: exp.Expression, pattern: str, escape: str) -> str:
+    """Rewrite a pattern so that a backslash is the escape character."""
+    parts: list[str] = []
+    signs = iter(pattern)
+    for sign in signs:
+        if sign == escape:
+            following = next(signs, "")
+            if following not in ("%", "_", escape):
+                _refuse(node, f"escapes {following!r}, but only % _ and {escape} can be")
+            parts.append(f"\\{following}" if following in "%_\\" else following)
+        else:
+            parts.append("\\\\" if sign == "\\" else sign)
+    return "".join(parts)

@@ -1,0 +1,133 @@
+"""Quoting for Spark SQL: the one place that writes names and values into SQL text."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from ktk_engine.errors import ConditionError
+from ktk_engine.types.type_class import MAX_DECIMAL_PRECISION, class_name, is_nested, normalize
+
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+_EPOCH = datetime.datetime(1970, 1, 1)
+
+_ESCAPES = str.maketrans(
+    {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0", "\x1a": "\\Z"}
+)
+
+
+def quote_identifier(name: str) -> str:
+    """Write a name in SQL.
+
+    Args:
+        name: a column's name.
+
+    Returns:
+        The name in backticks, backticks in it doubled.
+    """
+    return "`" + name.replace("`", "``") + "`"
+
+
+def readable_identifier(name: str) -> str:
+    """Write a name in SQL for people, with backticks only where it needs them.
+
+    Args:
+        name: a column's name.
+
+    Returns:
+        SQL text that names the column.
+    """
+    return name if _PLAIN_NAME.match(name) else quote_identifier(name)
+
+
+def quote_text(text: str) -> str:
+    r"""Write a text as a string literal.
+
+    Args:
+        text: any text.
+
+    Returns:
+        The text in single quotes, with Spark's backslash escapes.
+    """
+    return f"'{text.translate(_ESCAPES)}'"
+
+
+def quote_literal(value: pa.Scalar) -> str:
+    """Write a value as a typed literal of Spark SQL, exactly.
+
+    Args:
+        value: a scalar of any class that is not nested. A null is written with its type.
+
+    Returns:
+        SQL text. Unsigned integers are decimal(20,0) (decision 12), timestamps without a zone
+        `timestamp_ntz`, those with a zone UTC instants with their offset (decision 7).
+
+    Raises:
+        ConditionError: the value is nested, or a day outside of the years 1 to 9999.
+        TypeClassError: the value's type has no class.
+    """
+    container = normalize(value.type)
+    if is_nested(container):
+        raise ConditionError(f"A {class_name(container)} cannot be written as a literal")
+    if not value.is_valid:
+        return "null"
+    value = _in_container(value, container)
+    if pat.is_boolean(container):
+        return "true" if value.as_py() else "false"
+    if pat.is_temporal(container):
+        return _quote_temporal(value)
+    if pat.is_string(container):
+        return quote_text(value.as_py())
+    if pat.is_binary(container):
+        return f"X'{value.as_py().hex().upper()}'"
+    return _quote_number(value)
+
+
+def _in_container(value: pa.Scalar, container: pa.DataType) -> pa.Scalar:
+    """Bring a scalar to its container type."""
+    while pat.is_dictionary(value.type):
+        value = value.value
+    try:
+        return value if value.type.equals(container) else value.cast(container)
+    except pa.ArrowInvalid as error:
+        raise ConditionError(f"A value does not fit into {container}: {error}") from error
+
+
+def _quote_number(value: pa.Scalar) -> str:
+    """Write an integer, float or decimal."""
+    number = value.as_py()
+    if pat.is_floating(value.type):
+        if math.isnan(number):
+            return "cast('NaN' as double)"
+        if math.isinf(number):
+            return f"cast('{'-' if number < 0 else ''}Infinity' as double)"
+        return f"{number!r}D".replace("e", "E").replace("E+", "E")
+    if pat.is_unsigned_integer(value.type):
+        return f"cast('{number}' as decimal(20,0))"
+    if pat.is_decimal(value.type):
+        scale = max(value.type.scale, 0)
+        text = format(Decimal(number), "f")
+        return f"cast('{text}' as decimal({MAX_DECIMAL_PRECISION},{scale}))"
+    # The digits of the smallest bigint are no bigint without their sign.
+    return f"cast('{number}' as bigint)" if number == -(1 << 63) else f"{number}L"
+
+
+def _quote_temporal(value: pa.Scalar) -> str:
+    """Write a date, time or timestamp."""
+    t = value.type
+    if pat.is_time(t):
+        return f"time '{value.as_py().isoformat(timespec='microseconds')}'"
+    try:
+        if pat.is_date(t):
+            return f"date '{value.as_py().isoformat()}'"
+        instant = _EPOCH + datetime.timedelta(microseconds=value.value)
+    except (OverflowError, ValueError) as error:
+        raise ConditionError("A day outside of the years 1 to 9999 is no literal") from error
+    text = instant.isoformat(sep=" ", timespec="microseconds")
+    return f"timestamp_ntz '{text}'" if t.tz is None else f"timestamp '{text}+00:00'"

@@ -1,0 +1,349 @@
+"""Schemas of datasets: the normal form, and every check that a schema has to pass.
+
+The committed schema is the truth (type-system.txt, "Technical Implementation"): data and
+index files may hold any type of a column's class. The checks return findings, all at once;
+who calls them decides whether to refuse.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from ktk_engine.errors import TypeClassError
+from ktk_engine.types.arrow_name import sql_name
+from ktk_engine.types.finding import Finding, raise_findings
+from ktk_engine.types.mismatch import merge, mismatch
+from ktk_engine.types.quote import readable_identifier
+from ktk_engine.types.suggestion import cast_to, did_you_mean
+from ktk_engine.types.type_class import (
+    Role,
+    class_name,
+    class_problem,
+    is_list,
+    normalize,
+    role_problem,
+    storage_problem,
+    unwrap,
+)
+
+
+def dataset_schema(schema: pa.Schema, partition_keys: Sequence[str]) -> pa.Schema:
+    """Give the normal form of a dataset's schema.
+
+    Args:
+        schema: the schema of a frame or file.
+        partition_keys: the columns by which the dataset is partitioned, in order.
+
+    Returns:
+        The columns as containers of their classes, all nullable, without metadata: first the
+        partition keys in their order, then the others by code points (Kartothek,
+        `normalize_column_order`).
+
+    Raises:
+        TypeClassError: a column stands twice, has no class, or a partition key is missing.
+    """
+    findings = [*_duplicates(schema), *_without_class(schema)]
+    if findings:
+        raise_findings(findings, "a dataset's schema", len(schema.names))
+    missing = [key for key in partition_keys if key not in schema.names]
+    if missing:
+        near = did_you_mean(missing[0], schema.names)
+        hint = f"; did you mean `{near}`?" if near else ""
+        raise TypeClassError(f"Partition column `{missing[0]}` is not in the schema{hint}")
+    rest = sorted(set(schema.names) - set(partition_keys))
+    order = [*dict.fromkeys(partition_keys), *rest]
+    return pa.schema([pa.field(name, normalize(schema.field(name).type)) for name in order])
+
+
+def compare_schemas(committed: pa.Schema, model: pa.Schema) -> list[Finding]:
+    """Compare a model's schema with the committed schema of its dataset.
+
+    The order of columns, nullability and metadata do not matter (decision 16: by name). A
+    column without any value (null) is compatible with its absence, as in Kartothek.
+
+    Args:
+        committed: the schema of the dataset.
+        model: the schema of what is to be written.
+
+    Returns:
+        The columns of another class, those that the model lacks and those that the dataset
+        does not know, in the order of the committed schema and then of the model's.
+    """
+    findings = _duplicates(model)
+    given = {field.name: field.type for field in model}
+    known = {field.name: field.type for field in committed}
+    for name, committed_type in known.items():
+        if name in given:
+            found = mismatch(committed_type, given[name], name)
+            if found is not None:
+                findings.append(
+                    _class_finding(name, committed_type, given[name], found.path, found.reason)
+                )
+        elif not pat.is_null(unwrap(committed_type)):
+            findings.append(_missing_finding(name, committed_type))
+    for name, model_type in given.items():
+        if name not in known and not pat.is_null(unwrap(model_type)):
+            findings.append(_unknown_finding(name, model_type, set(known) - set(given)))
+    return findings
+
+
+def check_storable(schema: pa.Schema) -> list[Finding]:
+    """Find the columns that no file can hold.
+
+    Args:
+        schema: the schema of what is to be written.
+
+    Returns:
+        Columns that stand twice and columns whose type cannot be stored.
+    """
+    findings = _duplicates(schema)
+    for field in schema:
+        problem = storage_problem(field.type)
+        if problem is not None:
+            fix = f"cast {readable_identifier(field.name)} to a type with a class"
+            findings.append(Finding(field.name, None, field.type, problem, fix, "storable"))
+    return findings
+
+
+def check_shared(
+    dataset: str, schema: pa.Schema, others: Mapping[str, pa.Schema], shared: Collection[str]
+) -> list[Finding]:
+    """Compare a dataset's schema with the other datasets of its cube.
+
+    Args:
+        dataset: the name of the dataset.
+        schema: its schema.
+        others: the schemas of the other datasets of the cube, by name; the dataset itself
+            is skipped.
+        shared: the columns that may stand in several datasets: dimension and partition
+            columns.
+
+    Returns:
+        Shared columns of another class (Kartothek, `validate_shared_columns`) and payload
+        columns that another dataset owns; one finding a column and class.
+    """
+    findings: list[Finding] = []
+    rest = {
+        name: {field.name: field.type for field in other}
+        for name, other in sorted(others.items())
+        if name != dataset
+    }
+    for field in schema:
+        owners = {name: types[field.name] for name, types in rest.items() if field.name in types}
+        if field.name not in shared:
+            findings.extend(_owner_findings(dataset, field, owners))
+        else:
+            findings.extend(_shared_findings(field, owners))
+    return findings
+
+
+def check_roles(
+    schema: pa.Schema,
+    dimensions: Iterable[str],
+    partitions: Iterable[str],
+    indexes: Iterable[str],
+) -> list[Finding]:
+    """Find columns whose class does not allow their role.
+
+    Args:
+        schema: the schema of a dataset.
+        dimensions: names of dimension columns; names that the schema lacks are skipped.
+        partitions: names of partition columns.
+        indexes: names of index columns.
+
+    Returns:
+        One finding a column and role, for the first role that is not allowed.
+    """
+    findings: list[Finding] = []
+    roles: tuple[tuple[Role, Iterable[str]], ...] = (
+        ("partition", partitions),
+        ("dimension", dimensions),
+        ("index", indexes),
+    )
+    for role, names in roles:
+        for name in names:
+            if name not in schema.names or any(name == found.column for found in findings):
+                continue
+            t = schema.field(name).type
+            problem = role_problem(t, role)
+            if problem is not None:
+                fix = f"cast({readable_identifier(name)} as string), or make it payload"
+                findings.append(Finding(name, None, t, problem, fix, "role"))
+    return findings
+
+
+def merge_schemas(committed: pa.Schema, model: pa.Schema, *, union: bool = False) -> pa.Schema:
+    """Give the schema that holds after a model was written to a dataset.
+
+    Nulls take the other's class (decision 11), decimals the wider precision (decision 8).
+    Columns without any value are kept, never dropped (decision 11).
+
+    Args:
+        committed: the committed schema, in normal form; its order is kept.
+        model: the schema of what is written.
+        union: also take the columns that only the model has; without it only its columns
+            without a value are taken.
+
+    Returns:
+        The schema, in normal form; new columns stand behind the others by code points.
+
+    Raises:
+        TypeClassError: a column has another class than the committed one.
+    """
+    given = {field.name: field.type for field in model}
+    findings = [f for f in compare_schemas(committed, model) if f.rule in ("class", "duplicate")]
+    if findings:
+        raise_findings(findings, "a dataset's schema", len(committed.names))
+    fields = [pa.field(f.name, merge(f.type, given.get(f.name, pa.null()))) for f in committed]
+    new = sorted(
+        name
+        for name, t in given.items()
+        if name not in committed.names and (union or pat.is_null(unwrap(t)))
+    )
+    return pa.schema([*fields, *(pa.field(name, normalize(given[name])) for name in new)])
+
+
+def adopt_unsigned(committed: pa.Schema, model: pa.Schema) -> pa.Schema:
+    """Read decimals without a fraction as unsigned integers where those are committed.
+
+    Spark has no unsigned type and gives decimal(20,0) (decision 12). The writer checks every
+    value; this only settles the class, at any depth.
+
+    Args:
+        committed: the committed (or declared) schema.
+        model: the schema as Spark gives it.
+
+    Returns:
+        The model's schema with uint64 in place of such decimals.
+    """
+    known = {field.name: field.type for field in committed}
+    fields = [
+        field.with_type(_adopted(known[field.name], field.type)) if field.name in known else field
+        for field in model
+    ]
+    return pa.schema(fields, metadata=model.metadata)
+
+
+def _adopted(committed: pa.DataType, model: pa.DataType) -> pa.DataType:
+    """Put uint64 in place of decimals without a fraction where unsigned is committed."""
+    committed, plain = unwrap(committed), unwrap(model)
+    if pat.is_unsigned_integer(committed) and pat.is_decimal(plain) and plain.scale == 0:
+        return pa.uint64()
+    if is_list(committed) and is_list(plain):
+        return pa.list_(_adopted(committed.value_type, plain.value_type))
+    if pat.is_map(committed) and pat.is_map(plain):
+        return pa.map_(
+            _adopted(committed.key_type, plain.key_type),
+            _adopted(committed.item_type, plain.item_type),
+        )
+    if pat.is_struct(committed) and pat.is_struct(plain):
+        known = {f.name: f.type for f in committed.fields}
+        return pa.struct(
+            [f.with_type(_adopted(known.get(f.name, pa.null()), f.type)) for f in plain.fields]
+        )
+    return model
+
+
+def _duplicates(schema: pa.Schema) -> list[Finding]:
+    """Find columns that stand more than once."""
+    return [
+        Finding(
+            name,
+            None,
+            schema.types[schema.names.index(name)],
+            f"the column stands {count} times",
+            "give each column a name of its own",
+            "duplicate",
+        )
+        for name, count in Counter(schema.names).items()
+        if count > 1
+    ]
+
+
+def _without_class(schema: pa.Schema) -> list[Finding]:
+    """Find columns without a class."""
+    fix = "cast it to a type with a class"
+    return [
+        Finding(field.name, None, field.type, problem, fix, "storable")
+        for field in schema
+        if (problem := class_problem(field.type)) is not None
+    ]
+
+
+def _class_finding(
+    name: str, committed: pa.DataType, model: pa.DataType, path: str, reason: str
+) -> Finding:
+    """Describe a column of another class."""
+    where = f"{path}: " if path != name else ""
+    usable = class_problem(model) is None and class_problem(committed) is None
+    fix = cast_to(name, model, committed) if usable else "cast it to a type with a class"
+    return Finding(name, committed, model, where + reason, fix, "class")
+
+
+def _missing_finding(name: str, committed: pa.DataType) -> Finding:
+    """Describe a column that the model lacks."""
+    identifier = readable_identifier(name)
+    fix = "select it"
+    if class_problem(committed) is None:
+        fix = f"select it, or cast(null as {sql_name(committed)}) as {identifier}"
+    return Finding(name, committed, None, "missing in the model", fix, "missing")
+
+
+def _unknown_finding(name: str, model: pa.DataType, candidates: Collection[str]) -> Finding:
+    """Describe a column that the dataset does not know."""
+    problem = class_problem(model)
+    if problem is not None:
+        return Finding(name, None, model, problem, "cast it to a type with a class", "storable")
+    near = did_you_mean(name, candidates)
+    if near is not None:
+        reason = f"unknown to the dataset; did you mean {near}?"
+        fix = f"{readable_identifier(name)} as {readable_identifier(near)}"
+    else:
+        reason = "unknown to the dataset"
+        fix = "remove it"
+    fix = f"{fix}, or on_schema_change: append_new_columns"
+    return Finding(name, None, model, reason, fix, "unknown")
+
+
+def _owner_findings(
+    dataset: str, field: pa.Field, owners: Mapping[str, pa.DataType]
+) -> list[Finding]:
+    """Describe a payload column that other datasets own."""
+    return [
+        Finding(
+            field.name,
+            t,
+            field.type,
+            f"payload column {field.name} is already owned by dataset {owner}",
+            f"rename it in {dataset}, or remove it from {owner} or {dataset}",
+            "owner",
+        )
+        for owner, t in owners.items()
+    ]
+
+
+def _shared_findings(field: pa.Field, owners: Mapping[str, pa.DataType]) -> list[Finding]:
+    """Describe a shared column of another class, once for each class among the others."""
+    by_class: dict[str, list[str]] = {}
+    for owner, t in owners.items():
+        by_class.setdefault(class_name(t), []).append(owner)
+    findings: list[Finding] = []
+    for names in by_class.values():
+        other = owners[names[0]]
+        found = mismatch(other, field.type, field.name)
+        if found is not None:
+            who = (
+                f"dataset {names[0]} has"
+                if len(names) == 1
+                else f"datasets {', '.join(names)} have"
+            )
+            reason = f"{who} another class: {found.reason}"
+            same = _class_finding(field.name, other, field.type, found.path, reason)
+            findings.append(
+                Finding(same.column, other, field.type, same.reason, same.fix, "shared")
+            )
+    return findings

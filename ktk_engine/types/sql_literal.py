@@ -1,0 +1,242 @@
+"""Literals in SQL text: what they are before they meet a column, and what they become then."""
+
+from __future__ import annotations
+
+import datetime
+import re
+import zoneinfo
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.types as pat
+from sqlglot import exp
+
+from ktk_engine.errors import ConditionError, TypeClassError
+from ktk_engine.types.arrow_name import parse_type
+from ktk_engine.types.literal import refusal
+from ktk_engine.types.type_class import normalize
+
+# Beyond this no class holds the number, and writing out its digits would take for ever.
+_LARGEST_EXPONENT = 400
+
+_TIMESTAMP = re.compile(
+    r"(\d{4})-(\d{2})-(\d{2})"
+    r"(?:[ T](\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?\s*(Z|UTC|[+-]\d{2}:\d{2}|\w+/[\w/+-]+)?)?"
+)
+
+
+@dataclass(frozen=True)
+class Instant:
+    """The text of a timestamp literal; the column decides about its zone."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Text:
+    """A string literal without a type; it may stand for a string, date, time or timestamp."""
+
+    text: str
+
+
+SqlValue = Fraction | Text | Instant | float | str | bytes | bool | datetime.date | datetime.time
+
+
+def sql_value(node: exp.Expression) -> SqlValue | None:
+    """Read a literal of SQL.
+
+    Args:
+        node: an expression.
+
+    Returns:
+        Its value: a Fraction for a number of any kind but double, Text for a string without
+        a cast; None if the expression is no literal.
+
+    Raises:
+        ConditionError: the literal is NULL, or its value does not fit its own type.
+    """
+    match node:
+        case exp.Paren():
+            return sql_value(node.this)
+        case exp.Neg():
+            value = sql_value(node.this)
+            return -value if isinstance(value, (Fraction, float)) else None
+        case exp.Literal():
+            return Text(node.this) if node.is_string else _number(node.this)
+        case exp.Boolean():
+            return bool(node.this)
+        case exp.Null():
+            raise ConditionError("A comparison with NULL is never true: use `is null`")
+        case exp.HexString():
+            return bytes.fromhex(
+                str(node.this).zfill(len(str(node.this)) + len(str(node.this)) % 2)
+            )
+        case exp.Cast():
+            value = sql_value(node.this)
+            return None if value is None else _cast(node, value)
+        case _:
+            return None
+
+
+def python_value(column: str, t: pa.DataType, value: SqlValue, session_zone: str) -> object:
+    """Say what a SQL literal is for a column.
+
+    Args:
+        column: the column's name, for messages.
+        t: the column's type.
+        value: the literal.
+        session_zone: the zone of timestamps without one, for columns with a zone.
+
+    Returns:
+        A value as `comparison` takes it.
+
+    Raises:
+        ConditionError: a text is no date, time or timestamp, or is of another class.
+    """
+    container = normalize(t)
+    if isinstance(value, Instant):
+        return _instant(column, container, value.text, session_zone)
+    if not isinstance(value, Text):
+        return value
+    if pat.is_timestamp(container):
+        return _instant(column, container, value.text, session_zone)
+    if pat.is_time(container):
+        return _time(value.text)
+    if pat.is_integer(container) or pat.is_floating(container) or pat.is_decimal(container):
+        raise refusal(column, container, value.text, "write the number without quotes")
+    if pat.is_binary(container):
+        raise refusal(column, container, value.text, "write X'..' with hexadecimal digits")
+    return value.text
+
+
+def _number(text: str) -> Fraction:
+    """Read a number, exactly."""
+    try:
+        number = Decimal(text)
+    except InvalidOperation as error:
+        raise ConditionError(f"`{text}` is no number") from error
+    if number and abs(number.adjusted()) > _LARGEST_EXPONENT:
+        raise ConditionError(f"`{text}` is out of the range of every class")
+    return Fraction(number)
+
+
+def _cast(node: exp.Cast, value: SqlValue) -> SqlValue:
+    """Apply a cast to a literal; only casts that change no value."""
+    # sqlglot writes Spark's TIME as TIMESTAMP.
+    name = "time" if node.to.is_type("time") else node.to.sql(dialect="spark").lower()
+    try:
+        target = parse_type(name)
+    except TypeClassError as error:
+        raise ConditionError(f"`{node.sql(dialect='spark')}` is not understood: {error}") from error
+    result = _cast_number(target, value)
+    if result is None:
+        result = _cast_other(target, value)
+    if result is None:
+        raise ConditionError(
+            f"`{node.sql(dialect='spark')}` would change the value: write a {name} literal"
+        )
+    return result
+
+
+def _cast_number(target: pa.DataType, value: SqlValue) -> SqlValue | None:
+    """Cast to an integer, decimal or float."""
+    text = value.text.strip() if isinstance(value, Text) else None
+    if pat.is_floating(target):
+        if text is not None and re.fullmatch(r"[+-]?(inf|infinity|nan)", text.lower()):
+            return float(text)
+        number = _number(text) if text is not None else value
+        if not isinstance(number, (Fraction, float)) or isinstance(number, bool):
+            return None
+        return float(np.float32(float(number))) if pat.is_float32(target) else float(number)
+    if not (pat.is_integer(target) or pat.is_decimal(target)):
+        return None
+    number = _number(text) if text is not None else value
+    if not isinstance(number, Fraction):
+        return None
+    scale = target.scale if pat.is_decimal(target) else 0
+    limit = 10**target.precision if pat.is_decimal(target) else 1 << (target.bit_width - 1)
+    steps = number * 10**scale
+    return number if steps.denominator == 1 and -limit <= steps < limit else None
+
+
+def _cast_other(target: pa.DataType, value: SqlValue) -> SqlValue | None:
+    """Cast to text, bytes, bool or a point in time."""
+    if not isinstance(value, Text):
+        same = (
+            (pat.is_boolean(target) and isinstance(value, bool))
+            or (pat.is_date(target) and type(value) is datetime.date)
+            or (pat.is_time(target) and isinstance(value, datetime.time))
+            or (pat.is_timestamp(target) and isinstance(value, Instant))
+            or (pat.is_binary(target) and isinstance(value, bytes))
+            or (pat.is_string(target) and isinstance(value, str))
+        )
+        return value if same else None
+    if pat.is_string(target):
+        return value.text
+    if pat.is_binary(target):
+        return value.text.encode()
+    if pat.is_boolean(target):
+        return {"true": True, "false": False}.get(value.text.lower())
+    if pat.is_timestamp(target):
+        return Instant(value.text)
+    if pat.is_time(target):
+        return _time(value.text)
+    if pat.is_date(target):
+        try:
+            return datetime.datetime.strptime(value.text, "%Y-%m-%d").date()
+        except ValueError as error:
+            raise ConditionError(f"'{value.text}' is no date: write 'YYYY-MM-DD'") from error
+    return None
+
+
+def _time(text: str) -> datetime.time:
+    """Read a time of day, to the microsecond."""
+    if re.fullmatch(r"\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?", text):
+        try:
+            return datetime.time.fromisoformat(text)
+        except ValueError:
+            pass
+    raise ConditionError(f"'{text}' is no time: write 'HH:MM:SS'")
+
+
+def _instant(column: str, container: pa.DataType, text: str, session_zone: str) -> object:
+    """Read a timestamp for a column, with or without a zone as the column has it."""
+    match = _TIMESTAMP.fullmatch(text.strip())
+    try:
+        moment, nanoseconds, zone = _parts(match)
+    except (ValueError, zoneinfo.ZoneInfoNotFoundError) as error:
+        raise ConditionError(
+            f"'{text}' is no timestamp: write 'YYYY-MM-DD HH:MM:SS.ffffff'"
+        ) from error
+    if zone is None and pat.is_timestamp(container) and container.tz is not None:
+        zone = zoneinfo.ZoneInfo(session_zone)
+    if zone is not None:
+        moment = moment.replace(tzinfo=zone)
+    if nanoseconds:
+        return pd.Timestamp(moment).as_unit("ns") + pd.Timedelta(nanoseconds, "ns")
+    return moment
+
+
+def _parts(
+    match: re.Match[str] | None,
+) -> tuple[datetime.datetime, int, datetime.tzinfo | None]:
+    """Give the parts of a timestamp: to the microsecond, the nanoseconds, the zone."""
+    if match is None:
+        raise ValueError("no timestamp")
+    *fields, fraction, zone = match.groups()
+    year, month, day, hour, minute, second = (int(field or 0) for field in fields)
+    digits = (fraction or "").ljust(9, "0")
+    moment = datetime.datetime(year, month, day, hour, minute, second, int(digits[:6]))
+    if zone is None:
+        return moment, int(digits[6:]), None
+    if zone in ("Z", "UTC"):
+        return moment, int(digits[6:]), datetime.UTC
+    if zone[0] in "+-":
+        sign = -1 if zone[0] == "-" else 1
+        offset = datetime.timedelta(hours=int(zone[1:3]), minutes=int(zone[4:]))
+        return moment, int(digits[6:]), datetime.timezone(sign * offset)
+    return moment, int(digits[6:]), zoneinfo.ZoneInfo(zone)

@@ -1,0 +1,84 @@
+"""Bringing values to the container type of their class, for exact comparison (decision 21)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from ktk_engine.errors import DataError
+from ktk_engine.types.type_class import normalize, unwrap
+
+Rounding = Literal["exact", "floor", "ceil"]
+
+
+def to_container(
+    values: pa.Array | pa.ChunkedArray,
+    container: pa.DataType | None = None,
+    rounding: Rounding = "exact",
+) -> pa.Array:
+    """Bring values to the container type of their class.
+
+    Args:
+        values: values of any type that has a class.
+        container: the type to reach, where it is known; null values take any.
+        rounding: what becomes of nanoseconds, which the containers of timestamps and times do
+            not hold: refused, or the microsecond before or after.
+
+    Returns:
+        One array of the container type, with the same values and nulls.
+
+    Raises:
+        DataError: a value has more precision than microseconds, and rounding is "exact".
+        TypeClassError: the type has no class.
+    """
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+        if isinstance(values, pa.ChunkedArray):
+            values = pa.concat_arrays(values.chunks)
+    container = container or normalize(values.type)
+    while not values.type.equals(unwrap(values.type)):
+        values = _decoded(values)
+    if values.type.equals(container):
+        return values
+    if rounding != "exact" and has_nanoseconds(values.type):
+        values = _rounded(values, rounding)
+    try:
+        return pc.cast(values, container)
+    except pa.ArrowInvalid as error:
+        raise DataError(f"A {values.type} does not fit into {container}: {error}") from error
+
+
+def has_nanoseconds(t: pa.DataType) -> bool:
+    """Tell whether values may be finer than their container.
+
+    Args:
+        t: an Arrow type.
+
+    Returns:
+        True for timestamps and times in nanoseconds.
+    """
+    t = unwrap(t)
+    return bool((pat.is_timestamp(t) or pat.is_time64(t)) and t.unit == "ns")
+
+
+def _decoded(values: pa.Array) -> pa.Array:
+    """Strip one encoding."""
+    if pat.is_run_end_encoded(values.type):
+        return pc.run_end_decode(values)
+    if pat.is_dictionary(values.type):
+        # Arrow cannot take from views, so the few distinct values leave their layout first.
+        distinct = values.dictionary
+        if pat.is_string_view(distinct.type) or pat.is_binary_view(distinct.type):
+            distinct = pc.cast(distinct, normalize(distinct.type))
+        return pc.take(distinct, values.indices)
+    return values.storage
+
+
+def _rounded(values: pa.Array, rounding: Rounding) -> pa.Array:
+    """Round nanoseconds to whole microseconds."""
+    if rounding == "floor":
+        return pc.floor_temporal(values, unit="microsecond")
+    return pc.ceil_temporal(values, unit="microsecond")

@@ -1,0 +1,326 @@
+"""Type classes: which Arrow types mean the same, and the one type that holds them all.
+
+The rules are those of type-system.txt ("Type Classes", "Normalization"), extended by
+decisions 7 to 10 of decisions.md: timestamps and times are kept in microseconds, decimals
+belong together by scale, structs by field names and classes, date64 is date32. The large,
+view and fixed-size layouts of a type are the same class as the type.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from ktk_engine.errors import TypeClassError
+
+Role = Literal["dimension", "partition", "index"]
+
+MAX_DECIMAL_PRECISION = 38
+MAX_WIDE_PRECISION = 76
+
+# Extension types whose storage type says what the values are.
+_TRANSPARENT_EXTENSIONS = frozenset({"arrow.json", "arrow.uuid"})
+
+
+def is_list(t: pa.DataType) -> bool:
+    """Tell whether a type is a list in any of Arrow's layouts.
+
+    Args:
+        t: an Arrow type.
+
+    Returns:
+        True for list, large_list, fixed_size_list, list_view and large_list_view.
+    """
+    return bool(
+        pat.is_list(t)
+        or pat.is_large_list(t)
+        or pat.is_fixed_size_list(t)
+        or pat.is_list_view(t)
+        or pat.is_large_list_view(t)
+    )
+
+
+def unwrap(t: pa.DataType) -> pa.DataType:
+    """Strip encodings, which say how values are stored and not what they are.
+
+    Args:
+        t: an Arrow type.
+
+    Returns:
+        The value type of a dictionary or run-end encoding (type-system.txt, "Dictionary
+        Encoding"), the storage type of `arrow.json` and `arrow.uuid`; other types as they are.
+    """
+    while True:
+        if pat.is_dictionary(t) or pat.is_run_end_encoded(t):
+            t = t.value_type
+        elif isinstance(t, pa.BaseExtensionType) and t.extension_name in _TRANSPARENT_EXTENSIONS:
+            t = t.storage_type
+        else:
+            return t
+
+
+def class_problem(t: pa.DataType) -> str | None:
+    """Say why a type has no class.
+
+    Args:
+        t: an Arrow type.
+
+    Returns:
+        The reason, with the nested type at fault, or None if the type has a class.
+    """
+    t = unwrap(t)
+    if pat.is_duration(t) or pat.is_interval(t):
+        return f"{t} has no type class: store a number together with its unit"
+    if pat.is_union(t):
+        return f"{t} has no type class: a column has one class, a union has several"
+    if isinstance(t, pa.BaseExtensionType):
+        return f"{t} has no type class: cast it to its storage type {t.storage_type}"
+    if is_list(t):
+        return class_problem(t.value_type)
+    if pat.is_map(t):
+        return class_problem(t.key_type) or class_problem(t.item_type)
+    if pat.is_struct(t):
+        return _struct_problem(t)
+    return None if _is_plain(t) else f"{t} has no type class"
+
+
+def normalize(t: pa.DataType) -> pa.DataType:
+    """Give the container type of a type's class; it holds every value of every member.
+
+    Types of one class have one container, with a single exception: decimals of more than 38
+    digits have decimal256(76, scale), since decimal128 cannot hold them, and are nevertheless
+    of the class of their scale (`merge` then gives the wider container). Fields of structs are
+    ordered by name, so that the order of writing does not matter. All nested fields are
+    nullable.
+
+    Args:
+        t: an Arrow type.
+
+    Returns:
+        The container type. Normalising it again changes nothing.
+
+    Raises:
+        TypeClassError: the type has no class (duration, interval, union, unknown extension).
+
+    Source: type-system.txt, "Normalization"; decisions 7, 8, 9 and 10.
+    """
+    problem = class_problem(t)
+    if problem is not None:
+        raise TypeClassError(problem)
+    return _container(t)
+
+
+def class_name(t: pa.DataType) -> str:
+    """Name the class of a type in the words of the specification.
+
+    Args:
+        t: an Arrow type.
+
+    Returns:
+        For example "signed integer", "decimal(scale 2)", "timestamp[Europe/Berlin]",
+        "list of float", "struct<city: string, zip: signed integer>" or "map of string to
+        float"; "no class" for a type without one.
+    """
+    t = unwrap(t)
+    if is_list(t):
+        return f"list of {class_name(t.value_type)}"
+    if pat.is_map(t):
+        return f"map of {class_name(t.key_type)} to {class_name(t.item_type)}"
+    if pat.is_struct(t):
+        fields = sorted(t.fields, key=lambda field: field.name)
+        return f"struct<{', '.join(f'{f.name}: {class_name(f.type)}' for f in fields)}>"
+    if class_problem(t) is not None:
+        return "no class"
+    return _plain_class_name(t)
+
+
+def is_nested(t: pa.DataType) -> bool:
+    """Tell whether a type is a list, struct or map.
+
+    Args:
+        t: an Arrow type.
+
+    Returns:
+        True for nested types, also behind a dictionary encoding.
+    """
+    return bool(pat.is_nested(unwrap(t)))
+
+
+def storage_problem(t: pa.DataType) -> str | None:
+    """Say why a column of a type cannot be written.
+
+    Args:
+        t: an Arrow type.
+
+    Returns:
+        The reason, or None. Parquet has no struct without fields; Spark has
+        decimals of at most 38 digits with a scale from 0 to their precision.
+    """
+    problem = class_problem(t)
+    if problem is not None:
+        return problem
+    t = unwrap(t)
+    if is_list(t):
+        return storage_problem(t.value_type)
+    if pat.is_map(t):
+        return storage_problem(t.key_type) or storage_problem(t.item_type)
+    if pat.is_struct(t):
+        if t.num_fields == 0:
+            return "a struct without fields cannot be stored"
+        return next((p for p in map(storage_problem, (f.type for f in t.fields)) if p), None)
+    if pat.is_decimal(t):
+        return _decimal_problem(t)
+    return None
+
+
+def is_storable(t: pa.DataType) -> bool:
+    """Tell whether a column of a type can be written.
+
+    Args:
+        t: an Arrow type.
+
+    Returns:
+        True if `storage_problem` has nothing to say.
+    """
+    return storage_problem(t) is None
+
+
+def role_problem(t: pa.DataType, role: Role) -> str | None:
+    """Say why a column of a type cannot be a dimension, partition or index column.
+
+    Values of these columns are compared, sorted and looked up, so nested types and columns
+    without any value are out. Decimals are refused for all roles and times for dimensions and
+    indices, because Kartothek has no index for them. Bool, float, binary, dates and
+    timestamps with a zone may take every role (decision 4 restores them from paths).
+
+    Args:
+        t: the column's Arrow type.
+        role: the role that the column should take.
+
+    Returns:
+        The reason, or None if the column may take the role.
+
+    Source: Kartothek 5.3.0, `IndexBase.normalize_value` and its write functions.
+    """
+    problem = storage_problem(t)
+    if problem is not None:
+        return problem
+    t = unwrap(t)
+    name = class_name(t)
+    if pat.is_nested(t):
+        return f"a {role} column cannot be a {name}: nested values have no order and no index"
+    if pat.is_null(t):
+        return f"a {role} column needs values: its class is null"
+    if pat.is_decimal(t) or (pat.is_time(t) and role != "partition"):
+        return f"a {role} column cannot be a {name}: Kartothek has no index for this class"
+    return None
+
+
+def _struct_problem(t: pa.StructType) -> str | None:
+    """Say why a struct has no class: a field named twice, or a field without a class."""
+    twice = [name for name, count in Counter(f.name for f in t.fields).items() if count > 1]
+    if twice:
+        return f"{t} has no type class: it names the field {twice[0]} more than once"
+    return next((p for p in map(class_problem, (f.type for f in t.fields)) if p), None)
+
+
+def _decimal_problem(t: pa.DataType) -> str | None:
+    """Say why a decimal cannot be stored."""
+    if t.precision > MAX_DECIMAL_PRECISION:
+        return f"{t} cannot be stored: Spark's decimals have at most 38 digits"
+    if not 0 <= t.scale <= t.precision:
+        return f"{t} cannot be stored: the scale must lie between 0 and the precision"
+    return None
+
+
+def _is_plain(t: pa.DataType) -> bool:
+    """Tell whether a type is one of the flat types that have a class."""
+    return bool(
+        pat.is_null(t)
+        or pat.is_boolean(t)
+        or pat.is_integer(t)
+        or pat.is_floating(t)
+        or pat.is_decimal(t)
+        or pat.is_date(t)
+        or pat.is_time(t)
+        or pat.is_timestamp(t)
+        or _is_string(t)
+        or _is_binary(t)
+    )
+
+
+def _is_string(t: pa.DataType) -> bool:
+    """Tell whether a type is text in any layout."""
+    return bool(pat.is_string(t) or pat.is_large_string(t) or pat.is_string_view(t))
+
+
+def _is_binary(t: pa.DataType) -> bool:
+    """Tell whether a type is bytes in any layout."""
+    return bool(
+        pat.is_binary(t)
+        or pat.is_large_binary(t)
+        or pat.is_fixed_size_binary(t)
+        or pat.is_binary_view(t)
+    )
+
+
+def _container(t: pa.DataType) -> pa.DataType:
+    """Give the container of a type that has a class."""
+    t = unwrap(t)
+    if is_list(t):
+        return pa.list_(_container(t.value_type))
+    if pat.is_map(t):
+        return pa.map_(_container(t.key_type), _container(t.item_type))
+    if pat.is_struct(t):
+        fields = sorted(t.fields, key=lambda field: field.name)
+        return pa.struct([pa.field(f.name, _container(f.type)) for f in fields])
+    return _plain_container(t)
+
+
+def _plain_container(t: pa.DataType) -> pa.DataType:
+    """Give the container of a flat type."""
+    if pat.is_signed_integer(t):
+        return pa.int64()
+    if pat.is_unsigned_integer(t):
+        return pa.uint64()
+    if pat.is_floating(t):
+        return pa.float64()
+    if pat.is_decimal(t):
+        if t.precision > MAX_DECIMAL_PRECISION:
+            return pa.decimal256(MAX_WIDE_PRECISION, t.scale)
+        return pa.decimal128(MAX_DECIMAL_PRECISION, t.scale)
+    if _is_string(t):
+        return pa.string()
+    if pat.is_date(t):
+        return pa.date32()
+    if pat.is_time(t):
+        return pa.time64("us")
+    if pat.is_timestamp(t):
+        return pa.timestamp("us", tz=t.tz)
+    if _is_binary(t):
+        return pa.binary()
+    return t
+
+
+def _plain_class_name(t: pa.DataType) -> str:
+    """Name the class of a flat type."""
+    if pat.is_signed_integer(t):
+        return "signed integer"
+    if pat.is_unsigned_integer(t):
+        return "unsigned integer"
+    if pat.is_floating(t):
+        return "float"
+    if pat.is_decimal(t):
+        return f"decimal(scale {t.scale})"
+    if pat.is_date(t):
+        return "date"
+    if pat.is_time(t):
+        return "time"
+    if pat.is_timestamp(t):
+        return "timestamp" if t.tz is None else f"timestamp[{t.tz}]"
+    if _is_string(t):
+        return "string"
+    return "binary" if _is_binary(t) else str(t)

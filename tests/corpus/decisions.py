@@ -1,0 +1,245 @@
+"""What our decisions predict where Kartothek's recorded answer is another.
+
+Each rule is written for a decision (decisions.md) and knows no case: it says what has to come
+out of any input. It is written without the engine's code, so that both check each other.
+
+Rules that stand in decisions.md carry its number. The others are part of the rules of type
+classes, which go further than Kartothek's code:
+
+- "layout": large, view and fixed-size layouts are the class of the plain type; times are kept
+  in microseconds; maps are compared by the classes of key and value.
+- "no class": durations, intervals and unions are refused, Kartothek only fails to write them.
+- "classes": a schema is normalised wherever it comes from, not only when it is that of a frame.
+- "nullability": whether a field may be null is no part of its class.
+- "pandas metadata": is no part of a schema's classes; schemas with and without it compare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+
+@dataclass
+class TypePrediction:
+    """What a type becomes, and which decisions have a part in it.
+
+    Attributes:
+        type: our normal form; None where we refuse the type.
+        decisions: the decisions that make it another type than Kartothek's.
+    """
+
+    type: pa.DataType | None
+    decisions: set[str] = field(default_factory=set)
+
+
+def predict_type(t: pa.DataType) -> TypePrediction:
+    """Predict our normal form of a type.
+
+    Args:
+        t: any Arrow type.
+
+    Returns:
+        The prediction.
+    """
+    decisions: set[str] = set()
+    return TypePrediction(_predicted(t, decisions), decisions)
+
+
+def _predicted(t: pa.DataType, decisions: set[str]) -> pa.DataType | None:
+    """Rewrite a type, noting the decisions on the way."""
+    if pat.is_dictionary(t) or pat.is_run_end_encoded(t):
+        return _predicted(t.value_type, decisions)
+    if pat.is_duration(t) or pat.is_interval(t) or pat.is_union(t):
+        decisions.add("no class")
+        return None
+    if pat.is_nested(t):
+        return _predicted_nested(t, decisions)
+    if pat.is_signed_integer(t):
+        return pa.int64()
+    if pat.is_unsigned_integer(t):
+        return pa.uint64()
+    if pat.is_floating(t):
+        return pa.float64()
+    for decision, result in _by_decision(t):
+        if not result.equals(t):
+            decisions.add(decision)
+        return result
+    return t
+
+
+def _by_decision(t: pa.DataType) -> list[tuple[str, pa.DataType]]:
+    """Give the decision about a flat type, if there is one."""
+    if pat.is_timestamp(t):
+        return [("7", pa.timestamp("us", t.tz))]
+    if pat.is_decimal(t):
+        wide = t.precision > 38
+        return [("8", pa.decimal256(76, t.scale) if wide else pa.decimal128(38, t.scale))]
+    if pat.is_date(t):
+        return [("10", pa.date32())]
+    if pat.is_time(t):
+        return [("layout", pa.time64("us"))]
+    if pat.is_large_string(t) or pat.is_string_view(t):
+        return [("layout", pa.string())]
+    if pat.is_large_binary(t) or pat.is_fixed_size_binary(t) or pat.is_binary_view(t):
+        return [("layout", pa.binary())]
+    return []
+
+
+def _predicted_nested(t: pa.DataType, decisions: set[str]) -> pa.DataType | None:
+    """Rewrite a list, struct or map."""
+    if pat.is_struct(t):
+        children = {f.name: _predicted(f.type, decisions) for f in t.fields}
+        if None in children.values() or len(children) < t.num_fields:
+            decisions.add("no class")
+            return None
+        result = pa.struct([(name, children[name]) for name in sorted(children)])
+        return _noted(t, result, "9", decisions)
+    if pat.is_map(t):
+        key, value = _predicted(t.key_type, decisions), _predicted(t.item_type, decisions)
+        if key is None or value is None:
+            return None
+        return _noted(t, pa.map_(key, value), "layout", decisions)
+    item = _predicted(t.value_type, decisions)
+    if item is None:
+        return None
+    if not pat.is_list(t):
+        decisions.add("layout")
+    return pa.list_(item)
+
+
+def _noted(t: pa.DataType, result: pa.DataType, decision: str, decisions: set[str]) -> pa.DataType:
+    """Note a decision where it changed the type."""
+    if not result.equals(t):
+        decisions.add(decision)
+    return result
+
+
+@dataclass(frozen=True)
+class SchemaPrediction:
+    """What comes out of a list of schemas of one dataset.
+
+    Attributes:
+        result: the columns with their types, in order; None where we refuse.
+        decisions: the decisions that make it another result than Kartothek's.
+    """
+
+    result: list[tuple[str, pa.DataType]] | None
+    decisions: frozenset[str]
+
+
+def predict_schemas(
+    schemas: Sequence[pa.Schema],
+    partition_keys: Sequence[str],
+    *,
+    with_pandas: Sequence[bool],
+    prepared: str,
+    broken: bool,
+) -> SchemaPrediction:
+    """Predict whether schemas of one dataset are compatible, and the schema that holds then.
+
+    Args:
+        schemas: the schemas, without the columns of pandas' index.
+        partition_keys: the columns by which the dataset is partitioned.
+        with_pandas: whether each schema has pandas metadata.
+        prepared: how Kartothek prepared them (`prepare` of the case).
+        broken: whether Kartothek's answer is a failure inside of it (decision 24).
+
+    Returns:
+        The prediction.
+    """
+    decisions: set[str] = {"24"} if broken else set()
+    if len(set(with_pandas)) > 1:
+        decisions.add("pandas metadata")
+    if prepared == "none" and any(
+        schema.names != _ordered(schema, partition_keys) for schema in schemas
+    ):
+        decisions.add("16")
+    known: dict[str, pa.DataType] | None = None
+    for schema in schemas:
+        given = _predicted_columns(schema, decisions, prepared)
+        _note_differences(schemas[0], schema, decisions)
+        known = given if known is None or given is None else _folded(known, given, decisions)
+        if known is None:
+            return SchemaPrediction(None, frozenset(decisions))
+    order = [*partition_keys, *sorted(set(known or {}) - set(partition_keys))]
+    return SchemaPrediction([(name, (known or {})[name]) for name in order], frozenset(decisions))
+
+
+def _ordered(schema: pa.Schema, partition_keys: Sequence[str]) -> list[str]:
+    """Give the names of a schema's columns in the order of the normal form."""
+    return [*partition_keys, *sorted(set(schema.names) - set(partition_keys))]
+
+
+def _predicted_columns(
+    schema: pa.Schema, decisions: set[str], prepared: str
+) -> dict[str, pa.DataType] | None:
+    """Predict the types of a schema's columns; None if one has no class."""
+    columns: dict[str, pa.DataType] = {}
+    for column in schema:
+        predicted = predict_type(column.type)
+        decisions |= predicted.decisions
+        if predicted.type is None:
+            return None
+        if prepared != "make_meta_frame" and not predicted.type.equals(column.type):
+            decisions.add("classes")
+        columns[column.name] = predicted.type
+    return columns
+
+
+def _note_differences(first: pa.Schema, other: pa.Schema, decisions: set[str]) -> None:
+    """Note differences that are none for us."""
+    for column in other:
+        index = first.get_field_index(column.name)
+        if index >= 0 and first.field(index).nullable != column.nullable:
+            decisions.add("nullability")
+
+
+def _folded(
+    known: dict[str, pa.DataType], given: dict[str, pa.DataType], decisions: set[str]
+) -> dict[str, pa.DataType] | None:
+    """Join the columns of two schemas; None if they are incompatible."""
+    result: dict[str, pa.DataType] = {}
+    for name in {**known, **given}:
+        if name not in known or name not in given:
+            only = known.get(name, given.get(name))
+            if not pat.is_null(only):
+                return None
+            decisions.add("11")
+            result[name] = only
+            continue
+        joined = _joined(known[name], given[name], decisions)
+        if joined is None:
+            return None
+        result[name] = joined
+    return result
+
+
+def _joined(left: pa.DataType, right: pa.DataType, decisions: set[str]) -> pa.DataType | None:
+    """Join two normal forms; nulls take the other's type, also within nested types."""
+    if left.equals(right) or pat.is_null(right):
+        return left
+    if pat.is_null(left):
+        return right
+    if pat.is_decimal(left) and pat.is_decimal(right) and left.scale == right.scale:
+        decisions.add("8")
+        return pa.decimal256(76, left.scale)
+    decisions.add("11")
+    if pat.is_list(left) and pat.is_list(right):
+        item = _joined(left.value_type, right.value_type, decisions)
+        return None if item is None else pa.list_(item)
+    if pat.is_map(left) and pat.is_map(right):
+        key = _joined(left.key_type, right.key_type, decisions)
+        value = _joined(left.item_type, right.item_type, decisions)
+        return None if key is None or value is None else pa.map_(key, value)
+    if pat.is_struct(left) and pat.is_struct(right):
+        ours = {f.name: f.type for f in left.fields}
+        theirs = {f.name: f.type for f in right.fields}
+        if list(ours) != list(theirs):
+            return None
+        fields = {name: _joined(ours[name], theirs[name], decisions) for name in ours}
+        return None if None in fields.values() else pa.struct(list(fields.items()))
+    return None

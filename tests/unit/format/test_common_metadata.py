@@ -1,0 +1,99 @@
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from ktk_engine.errors import FormatError, TypeClassError
+from ktk_engine.format.common_metadata import read_common_metadata, render_common_metadata
+
+EVERY_CLASS = [
+    ("a_int", pa.int8(), "int64", "int64", None),
+    ("a_uint", pa.uint8(), "uint64", "uint64", None),
+    ("b_float", pa.float32(), "float64", "float64", None),
+    ("c_bool", pa.bool_(), "bool", "bool", None),
+    ("d_str", pa.large_string(), "unicode", "object", None),
+    ("e_bin", pa.binary(3), "bytes", "object", None),
+    ("f_date", pa.date64(), "date", "object", None),
+    ("g_ts", pa.timestamp("ns"), "datetime", "datetime64[ns]", None),
+    ("h_tz", pa.timestamp("ms", "UTC"), "datetimetz", "datetime64[ns]", {"timezone": "UTC"}),
+    ("i_dec", pa.decimal128(4, 2), "decimal", "object", {"precision": 38, "scale": 2}),
+    ("j_time", pa.time32("s"), "time", "object", None),
+    ("k_list", pa.list_(pa.list_(pa.int8())), "list[list[int64]]", "object", None),
+    ("l_list", pa.large_list(pa.timestamp("ns")), "list[datetime]", "object", None),
+    ("m_struct", pa.struct([("y", pa.int8()), ("x", pa.string())]), "object", "object", None),
+    ("n_map", pa.map_(pa.string(), pa.int8()), "object", "object", None),
+    ("o_null", pa.null(), "empty", "object", None),
+    ("p_cat", pa.dictionary(pa.int8(), pa.string()), "unicode", "object", None),
+]
+SCHEMA = pa.schema([(name, t) for name, t, *_ in EVERY_CLASS])
+
+
+def test_every_class():
+    data = render_common_metadata(SCHEMA, ["i_dec", "a_int"])
+    names = ["i_dec", "a_int", *sorted(set(SCHEMA.names) - {"i_dec", "a_int"})]
+    stored = pq.read_schema(pa.BufferReader(data))
+    assert stored.names == names
+    assert all(field.nullable for field in stored)
+    metadata = json.loads(stored.metadata[b"pandas"])
+    described = {c["name"]: c for c in metadata["columns"]}
+    assert list(described) == names
+    for name, _, pandas_type, numpy_type, extra in EVERY_CLASS:
+        assert described[name] == {
+            "name": name,
+            "field_name": name,
+            "pandas_type": pandas_type,
+            "numpy_type": numpy_type,
+            "metadata": extra,
+        }
+    assert set(metadata) == {
+        "column_indexes",
+        "columns",
+        "creator",
+        "index_columns",
+        "pandas_version",
+    }
+    schema = read_common_metadata(data)
+    assert schema.metadata is None
+    assert render_common_metadata(schema, ["i_dec", "a_int"]) == data
+
+
+def test_the_parquet_file():
+    file = pq.ParquetFile(pa.BufferReader(render_common_metadata(SCHEMA, [])))
+    assert (file.metadata.num_row_groups, file.metadata.num_rows) == (0, 0)
+    assert file.metadata.format_version == "2.6"
+    text = str(file.schema)
+    assert "g_ts (Timestamp(isAdjustedToUTC=false, timeUnit=microseconds" in text
+    assert "optional int64 field_id=-1 a_int;" in text
+    # As in files of old versions of Arrow.
+    assert " item" in text
+    assert " element" not in text
+
+
+def test_order_is_that_of_code_points():
+    schema = pa.schema([(name, pa.int64()) for name in ["b", "a", "B", "ü", "_", "z"]])
+    read = read_common_metadata(render_common_metadata(schema, ["z", "a"]))
+    assert read.names == ["z", "a", "B", "_", "b", "ü"]
+
+
+def test_unnamed_indices_of_pandas_are_left_out():
+    import pandas as pd
+
+    frame = pd.DataFrame({"x": [1]}, index=[5])
+    sink = pa.BufferOutputStream()
+    pq.write_metadata(pa.Schema.from_pandas(frame), sink)
+    schema = read_common_metadata(sink.getvalue().to_pybytes())
+    assert schema == pa.schema([("x", pa.int64())])
+
+
+def test_refusals():
+    with pytest.raises(FormatError):
+        render_common_metadata(SCHEMA, ["missing"])
+    with pytest.raises(FormatError):
+        render_common_metadata(pa.schema([("x", pa.int8()), ("x", pa.int8())]), [])
+    with pytest.raises(TypeClassError):
+        render_common_metadata(pa.schema([("x", pa.duration("s"))]), [])
+    whole = render_common_metadata(SCHEMA, [])
+    for data in (b"", b"PAR1", b"x" * 100, whole[:-8], whole[20:]):
+        with pytest.raises(FormatError):
+            read_common_metadata(data)

@@ -1,0 +1,199 @@
+from __future__ import annotations
+
+import math
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ktk_engine.errors import ConditionError
+from ktk_engine.types.condition import (
+    And,
+    Comparison,
+    Condition,
+    IsNull,
+    Like,
+    Not,
+    Or,
+    StartsWith,
+    TrueCondition,
+)
+from ktk_engine.types.evaluate import evaluate
+from ktk_engine.types.literal import comparison
+from ktk_engine.types.parse_condition import parse_condition
+from ktk_engine.types.quote import quote_identifier, quote_literal
+from ktk_engine.types.render_condition import to_sql
+from tests.unit.types.strategies import CONDITIONS, ROW_SCHEMA, TABLES
+
+SCHEMA = pa.schema(
+    [
+        ("i", pa.int32()), ("u", pa.uint16()), ("f", pa.float32()), ("s", pa.large_string()),
+        ("b", pa.bool_()), ("x", pa.binary()), ("d", pa.date32()), ("t", pa.timestamp("us")),
+        ("z", pa.timestamp("us", "Europe/Berlin")), ("m", pa.decimal128(10, 2)),
+        ("o", pa.time64("us")), ("l", pa.list_(pa.int8())), ("n", pa.null()),
+        ("a b", pa.string()), ("month", pa.int8()), ("tick`", pa.int8()),
+    ]
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("i = 5", "`i` = 5L"),
+        ("5 < i", "`i` > 5L"),
+        ("i <> -(-3)", "`i` != 3L"),
+        ("i > 1.5", "`i` > 1L"),
+        ("i in (1, 2.5, 3)", "`i` in (1L, 3L)"),
+        ("i not in (1)", "`i` not in (1L)"),
+        ("i between 1 and 5", "`i` >= 1L and `i` <= 5L"),
+        ("i = cast('7' as bigint)", "`i` = 7L"),
+        ("u = 3", "`u` = cast('3' as decimal(20,0))"),
+        ("f > 30", "`f` > 30.0D"),
+        ("f = 0.1", "`f` = 0.1D"),
+        ("f < cast('Infinity' as double)", "`f` < cast('Infinity' as double)"),
+        ("s like 'abc%'", "`s` like 'abc%'"),
+        ("s not like '%x'", "`s` not like '%x'"),
+        (r"s = 'it\'s'", r"`s` = 'it\'s'"),
+        ("b and not b", "`b` = true and not (`b` = true)"),
+        ("b is not true", "not (`b` <=> true)"),
+        ("x = X'0aFF'", "`x` = X'0AFF'"),
+        ("d >= '2013-01-01'", "`d` >= date '2013-01-01'"),
+        ("d = date '2013-01-01'", "`d` = date '2013-01-01'"),
+        ("t > '2013-01-01'", "`t` > timestamp_ntz '2013-01-01 00:00:00.000000'"),
+        (
+            "t = timestamp '2013-01-01 10:00:00.5'",
+            "`t` = timestamp_ntz '2013-01-01 10:00:00.500000'",
+        ),
+        (
+            "z = '2013-01-01 00:00:00 Europe/Berlin'",
+            "`z` = timestamp '2012-12-31 23:00:00.000000+00:00'",
+        ),
+        ("z = '2013-01-01 00:00:00'", "`z` = timestamp '2013-01-01 00:00:00.000000+00:00'"),
+        ("m = 1.5", "`m` = cast('1.50' as decimal(38,2))"),
+        ("o > '12:00'", "`o` > time '12:00:00.000000'"),
+        ("l is not null", "`l` is not null"),
+        ("`a b` = 'q'", "`a b` = 'q'"),
+        ("`tick``` = 1", "`tick``` = 1L"),
+        ("I = 5 and MONTH = 1", "`i` = 5L and `month` = 1L"),
+        ("i <=> null or i is distinct from 5", "`i` is null or not (`i` <=> 5L)"),
+        ("1 = 1 and 'a' < 'b'", "true and true"),
+        ("(i = 1 or i = 2) and i = 3", "(`i` = 1L or `i` = 2L) and `i` = 3L"),
+        ("n = 'x'", "`n` = 'x'"),
+    ],
+)
+def test_what_is_understood(sql: str, expected: str) -> None:
+    condition = parse_condition(sql, SCHEMA)
+    assert to_sql(condition) == expected
+    assert parse_condition(expected, SCHEMA) == condition
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("ii = 5", "Unknown column `ii` in the condition; did you mean `i`?"),
+        ("i = '5'", "Column `i` is of class signed integer and cannot be compared with '5'"),
+        ("s = 5", "Column `s` is of class string"),
+        ("b = 1", "Column `b` is of class bool"),
+        ("f = 9007199254740993", "53 fraction bits"),
+        ("f > 1e400", "float64 cannot hold it"),
+        ("i > 1e999999999", "out of the range of every class"),
+        ("i = 1.5D", "Column `i` is of class signed integer"),
+        ("d = timestamp '2013-01-01 00:00:00'", "Column `d` is of class date"),
+        ("d = '2013'", "write 'YYYY-MM-DD'"),
+        ("t = date '2013-01-01'", "Column `t` is of class timestamp"),
+        ("t = '2013-01-01 00:00:00+01:00'", "the column has no time zone"),
+        ("t = 'yesterday'", "is no timestamp"),
+        ("x = 'abc'", "X'..'"),
+        ("l = 1", "Column `l` is a list"),
+        ("i = null", "use `is null`"),
+        ("i in (1, null)", "use `is null`"),
+        ("i = i", "compares two columns"),
+        ("abs(i) = 5", "`ABS(i)` is not supported: supported are"),
+        ("i + 1 = 5", "`i + 1` is not supported"),
+        ("cast(i as bigint) = 5", "`CAST(i AS BIGINT)` is not supported"),
+        ("cast('7.5' as bigint) = i", "would change the value"),
+        ("i in (select 1)", "is not supported"),
+        ("i between symmetric 1 and 2", "is not supported"),
+        ("s rlike 'x'", "is not supported"),
+        ("s like all ('x')", "is not supported"),
+        (r"s like 'a\\b'", "escapes 'b'"),
+        ("i like '1%'", "needs a string column"),
+        ("i", "is of class signed integer and no condition"),
+        ("q.i = 1", "`q.i` is no column"),
+        ("i = 5; drop table x", "expected one, found 2"),
+        ("i =", "is no condition"),
+        ("i = 'x", "is no condition"),
+        ("", "is no condition"),
+        ("select 1", "is not supported"),
+        ("s = 'it''s'", "write a quote within a text"),
+    ],
+)
+def test_what_is_refused(sql: str, message: str) -> None:
+    with pytest.raises(ConditionError) as error:
+        parse_condition(sql, SCHEMA)
+    assert message in str(error.value)
+
+
+def test_patterns() -> None:
+    assert parse_condition("s like 'a!%b%' escape '!'", SCHEMA) == StartsWith("s", "a%b")
+    assert parse_condition("s not like 'a_%'", SCHEMA) == Not(Like("s", "a_%"))
+    assert parse_condition("s like 'abc'", SCHEMA) == Like("s", "abc")
+
+
+def test_names_with_a_qualifier_and_zones() -> None:
+    condition = parse_condition("q.i = 1 and i is null", SCHEMA, qualifier="q")
+    assert isinstance(condition, And) and condition.items[1] == IsNull("i")
+    assert to_sql(condition, "q") == "`q`.`i` = 1L and `q`.`i` is null"
+    zoned = parse_condition("z = '2013-01-01 00:00'", SCHEMA, session_zone="Europe/Berlin")
+    assert to_sql(zoned).endswith("'2012-12-31 23:00:00.000000+00:00'")
+
+
+def test_long_chains() -> None:
+    sql = " or ".join(f"i = {n}" for n in range(2000))
+    condition = parse_condition(sql, SCHEMA)
+    assert isinstance(condition, Or) and len(condition.items) == 2000
+
+
+@settings(max_examples=100, deadline=None)
+@given(CONDITIONS, TABLES)
+def test_written_and_read_back(condition: Condition, table: pa.Table) -> None:
+    again = parse_condition(to_sql(condition), ROW_SCHEMA)
+    assert evaluate(again, table).equals(evaluate(condition, table))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text())
+def test_texts_survive_quoting(text: str) -> None:
+    text = text.encode("utf-8", "ignore").decode()
+    schema = pa.schema([("s", pa.string())])
+    condition = comparison("s", pa.string(), "=", text)
+    assert parse_condition(to_sql(condition), schema) == condition
+    prefix = StartsWith("s", text)
+    assert parse_condition(to_sql(prefix), schema) == prefix
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.floats(allow_nan=False), st.integers(-(2**63), 2**63 - 1), st.binary())
+def test_numbers_and_bytes_survive_quoting(number: float, integer: int, data: bytes) -> None:
+    schema = pa.schema([("f", pa.float64()), ("i", pa.int64()), ("x", pa.binary())])
+    for name, value in (("f", number), ("i", integer), ("x", data)):
+        condition = comparison(name, schema.field(name).type, "=", value)
+        assert parse_condition(to_sql(condition), schema) == condition
+
+
+def test_quoting() -> None:
+    assert quote_identifier("a`b") == "`a``b`"
+    assert quote_literal(pa.scalar("x'; drop table y --\\")) == r"'x\'; drop table y --\\'"
+    assert quote_literal(pa.scalar(-math.inf)) == "cast('-Infinity' as double)"
+    assert quote_literal(pa.scalar(-(2**63))) == "cast('-9223372036854775808' as bigint)"
+    assert quote_literal(pa.scalar(2**64 - 1, pa.uint64())) == (
+        "cast('18446744073709551615' as decimal(20,0))"
+    )
+    assert quote_literal(pa.scalar(None, pa.int8())) == "null"
+    with pytest.raises(ConditionError):
+        quote_literal(pa.scalar([1]))
+    with pytest.raises(ConditionError):
+        quote_literal(pa.scalar(10**7, pa.int32()).cast(pa.date32()))
+    assert parse_condition("true", SCHEMA) == TrueCondition()
+    assert isinstance(parse_condition("u > -1", SCHEMA), Comparison)
