@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -30,6 +31,7 @@ from ktk_engine.log.snapshot import Snapshot, write_snapshot
 from ktk_engine.log.state import State, read_entries, resolve
 
 MAXIMUM_ATTEMPTS = 50
+_LOGGER = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,7 @@ class Transaction:
         commit: its id, made once, before its first put.
         changes: one a dataset.
         check: the cube's own checks over all snapshots as they would be; raises if violated.
+            Of a transaction that only removes datasets it gets none.
         history: for people: the dbt node, invocation and the like.
         deleted: keys that a clean-up is going to delete.
     """
@@ -112,6 +115,7 @@ def commit(base: State, transaction: Transaction) -> Committed:
         entry, snapshots = _prepare(head, transaction, attempt, given_up)
         if _put_entry(head, entry):
             return Committed(entry, snapshots, publish(base.store, base.scope))
+        _drop_snapshots(head, entry)
         head = _advance(head, transaction, given_up)
     raise CommitConflictError(
         f"{base.scope} of {base.store.url}: {MAXIMUM_ATTEMPTS} other commits came first. Nothing "
@@ -120,13 +124,33 @@ def commit(base: State, transaction: Transaction) -> Committed:
 
 
 def _refuse_foreign(base: State, transaction: Transaction) -> None:
-    """Nothing is built on a document that somebody else changed in an unknown way."""
-    changed = {change.uuid: change for change in transaction.changes}
+    """Nothing is built on a document that somebody else changed in an unknown way.
+
+    A removal builds on nothing: it is the way out of such a state, also of several.
+    """
+    if _only_removes(transaction):
+        return
+    removed = {change.uuid for change in transaction.changes if change.rebase is None}
+    written = {change.uuid for change in transaction.changes} - removed
     for uuid, state in base.datasets.items():
-        if state.problem and not (uuid in changed and changed[uuid].rebase is None):
+        if state.problem and uuid not in removed:
             raise ForeignWriterError(state.problem)
-        if uuid in changed and state.stamp:
+        if uuid in written and state.stamp:
             verify_document(base.store, uuid)
+
+
+def _only_removes(transaction: Transaction) -> bool:
+    changes = transaction.changes
+    return bool(changes) and all(change.rebase is None for change in changes)
+
+
+def _drop_snapshots(head: State, entry: LogEntry) -> None:
+    """Delete what was written for an entry that lost its slot; nothing refers to it."""
+    keys = [item.snapshot for item in entry.datasets.values() if item.version == entry.version]
+    try:
+        head.store.delete(keys)
+    except StoreError as error:
+        _LOGGER.warning("Snapshots of a lost attempt are left to the clean-up: %s", error)
 
 
 def _advance(head: State, transaction: Transaction, given_up: set[str]) -> State:
@@ -136,17 +160,26 @@ def _advance(head: State, transaction: Transaction, given_up: set[str]) -> State
     for entry, _ in read_entries(head.store, head.scope, head.version, newest.version):
         given_up.update(entry.deleted)
         for change in transaction.changes:
-            check_conflicts(change.uuid, change.operation, change.partitions, entry)
+            if not _took_over_the_same(head, entry, change.uuid):
+                check_conflicts(change.uuid, change.operation, change.partitions, entry)
     return newest
+
+
+def _took_over_the_same(head: State, winner: LogEntry, uuid: str) -> bool:
+    """Whether the winner only adopted the very document that my change is based on."""
+    record, state = winner.changes.get(uuid), head.datasets.get(uuid)
+    if record is None or record.operation != "adopt" or state is None:
+        return False
+    return bool(state.foreign) and winner.datasets[uuid].adopted == state.foreign
 
 
 def _prepare(
     head: State, transaction: Transaction, attempt: int, given_up: set[str]
 ) -> tuple[LogEntry, dict[str, Snapshot]]:
     """Build the entry on top of a head: rebase, check, write snapshots."""
-    before = head.snapshots_except(
-        {change.uuid for change in transaction.changes if change.rebase is None}
-    )
+    removed = {change.uuid for change in transaction.changes if change.rebase is None}
+    # A removal needs no other dataset, and must work where those cannot be read.
+    before = {} if _only_removes(transaction) else head.snapshots_except(removed)
     after = dict(before)
     for change in transaction.changes:
         if change.rebase is None:
@@ -178,6 +211,10 @@ def _adopt(
         if state.entry is not None and not state.foreign:
             datasets[uuid] = state.entry
             continue
+        if uuid not in after:  # a removal: what others wrote is for the next writer to adopt
+            if state.entry is not None:
+                datasets[uuid] = state.entry
+            continue
         role = _role(head, after[uuid])
         datasets[uuid] = _store_snapshot(head, transaction.commit, attempt, after[uuid], role)
         records[uuid] = ChangeRecord("adopt")
@@ -205,8 +242,27 @@ def _store_snapshot(
         files=snapshot.files.num_rows,
         bytes=snapshot.bytes,
         specified=_specified(head, snapshot) if role == "seed" else 0,
-        adopted=state.foreign if state else "",
+        adopted=_adopted(head, snapshot.uuid),
     )
+
+
+def _adopted(head: State, uuid: str) -> str:
+    """The foreign document that this commit's own will replace."""
+    if uuid in head.datasets:
+        return head.datasets[uuid].document
+    return head.head.removed.get(uuid, "") if head.head else ""
+
+
+def _pending_removals(head: State, transaction: Transaction) -> dict[str, str]:
+    """Documents that must not come back to life, the seed dataset's first."""
+    known = head.head.removed if head.head else {}
+    pending = {uuid: known.get(uuid, "") for uuid in head.unpublished_removals}
+    removed = [change for change in transaction.changes if change.rebase is None]
+    for change in sorted(removed, key=lambda change: (change.role != "seed", change.uuid)):
+        state = head.datasets.get(change.uuid)
+        pending[change.uuid] = state.document if state else pending.get(change.uuid, "")
+    written = {change.uuid for change in transaction.changes if change.rebase is not None}
+    return {uuid: sha256 for uuid, sha256 in pending.items() if uuid not in written}
 
 
 def _specified(head: State, snapshot: Snapshot) -> int:
@@ -252,6 +308,7 @@ def _entry(
         datasets=dict(sorted(datasets.items())),
         changes=dict(sorted(records.items())),
         deleted=transaction.deleted,
+        removed=_pending_removals(head, transaction),
         history=transaction.history,
     )
 

@@ -81,6 +81,9 @@ class LogEntry:
         datasets: every dataset of the scope by uuid.
         changes: what was changed, by uuid.
         deleted: keys that a clean-up is about to delete; they must never be referred to again.
+        removed: datasets that were removed and whose documents may still lie there, by uuid in
+            the order of removal. The value is the SHA-256 of a document that another program
+            wrote, which must not be taken for a new dataset; empty for a document of ours.
         history: for people only: the dbt node, invocation and the like.
     """
 
@@ -93,12 +96,16 @@ class LogEntry:
     datasets: Mapping[str, DatasetEntry]
     changes: Mapping[str, ChangeRecord]
     deleted: tuple[str, ...] = ()
+    removed: Mapping[str, str] = field(default_factory=dict)
     history: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def operation(self) -> str:
         """The verbs of this commit in a few words, for instance `rebuild`."""
-        return ", ".join(sorted({change.operation for change in self.changes.values()}))
+        verbs: set[str] = {change.operation for change in self.changes.values()}
+        if self.deleted:
+            verbs.add("cleanup")
+        return ", ".join(sorted(verbs))
 
 
 def render_entry(entry: LogEntry) -> bytes:
@@ -113,6 +120,7 @@ def render_entry(entry: LogEntry) -> bytes:
         "datasets": {uuid: dict(item.__dict__) for uuid, item in entry.datasets.items()},
         "changes": {uuid: dict(item.__dict__) for uuid, item in entry.changes.items()},
         "deleted": entry.deleted,
+        "removed": dict(entry.removed),
         "history": dict(entry.history),
     }
     return json.dumps(document, indent=1).encode()
@@ -145,6 +153,7 @@ def parse_entry(data: bytes, key: str) -> LogEntry:
             datasets={u: DatasetEntry(**item) for u, item in document["datasets"].items()},
             changes={u: _parse_change(item) for u, item in document["changes"].items()},
             deleted=tuple(document["deleted"]),
+            removed=document.get("removed", {}),
             history=document["history"],
         )
     except (KeyError, TypeError, ValueError) as error:

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from ktk_engine.errors import ForeignWriterError
-from ktk_engine.format.dataset_key import common_metadata_key
+from ktk_engine.format.dataset_key import COMMON_METADATA, DATA_SUFFIX, common_metadata_key
 from ktk_engine.log.entry import LogEntry
 from ktk_engine.log.intent import read_intents
 from ktk_engine.log.scope import Scope
-from ktk_engine.log.snapshot import read_snapshot
+from ktk_engine.log.snapshot import Snapshot, read_snapshot
 from ktk_engine.log.state import State, first_version, read_entries, resolve
 from ktk_engine.store.interface import ObjectInfo, ObjectStore
 from ktk_engine.store.key import join_key
 
 INTENT_LIFETIME = timedelta(hours=24)
 FOREIGN_LIFETIME = timedelta(days=7)
+UNFINISHED_LIFETIME = timedelta(hours=24)
 _COMMIT = re.compile("[0-9a-f]{32}")
 
 
@@ -27,8 +28,9 @@ class Retention:
     """How long superseded files stay for readers and for history.
 
     Attributes:
-        age: entries younger than this are kept.
-        versions: at least so many of the newest entries are kept.
+        age: versions that were the newest one within this time are kept.
+        versions: at least so many of the newest versions are kept, as long as the scope has a
+            dataset: of a cube or table that was removed only the age counts.
     """
 
     age: timedelta = timedelta(days=7)
@@ -41,56 +43,92 @@ class Garbage:
 
     Attributes:
         state: the scope, resolved after the listing.
-        objects: the keys with sizes, sorted by key.
+        objects: what nothing refers to, with sizes, sorted by key.
+        unfinished: temporary files of writers that died, sorted by key.
         intents: dead writers' notes to remove, by commit id.
-        kept_versions: how many log entries keep their files.
+        versions: how many log entries there are.
+        kept_versions: how many of them keep their files.
     """
 
     state: State
     objects: tuple[ObjectInfo, ...]
+    unfinished: tuple[ObjectInfo, ...]
     intents: tuple[str, ...]
+    versions: int
     kept_versions: int
 
     @property
     def bytes(self) -> int:
-        """Size of all objects in bytes."""
-        return sum(info.size for info in self.objects)
+        """Size of all that would go, in bytes."""
+        return sum(info.size for info in (*self.objects, *self.unfinished))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to do."""
+        return not (self.objects or self.unfinished or self.intents)
 
 
 def find_garbage(store: ObjectStore, scope: Scope, retention: Retention) -> Garbage:
     """List a scope's objects and keep all that anything may still need.
 
-    The listing comes before the roots: a commit that lands in between is then among the roots.
+    The listing comes before the intents, and those before the roots: a commit that lands in
+    between is then protected by its intent or among the roots.
 
     Args:
         store: where the scope lives.
-        scope: what to clean up.
+        scope: what to clean up. Without a log it is another program's: nothing of it goes.
         retention: what history keeps.
 
     Raises:
         ForeignWriterError: another program changed a dataset; nothing can be called garbage.
+        ObjectNotFoundError: a snapshot that history needs is missing.
     """
-    first = max(first_version(store, scope), 1)
-    uuids = set(resolve(store, scope).datasets)
-    for entry, _ in read_entries(store, scope, first - 1):
-        uuids.update(entry.datasets)
-    listed = list(_objects(store, scope, sorted(uuids)))
+    before = _entries(store, scope)
+    if not before:
+        return Garbage(resolve(store, scope), (), (), (), 0, 0)
+    listed = list(_objects(store, scope, _uuids(before, resolve(store, scope))))
+    now = store.now()
+    unfinished = _unfinished(store, scope, _uuids(before), now)
+    intents = read_intents(store, scope)
     state = resolve(store, scope)
     for dataset in state.datasets.values():
         if dataset.problem:
             raise ForeignWriterError(dataset.problem)
-    now = store.now()
-    intents = read_intents(store, scope)
+    entries = _entries(store, scope)
+    kept = _kept(entries, retention, now)
+    roots = _roots(store, state, kept, _given_up(entries))
     living = {i.commit for i in intents if now - i.heartbeat < INTENT_LIFETIME}
     dead = {i.commit for i in intents} - living
-    entries = [entry for entry, _ in read_entries(store, scope, first - 1)]
-    kept = _kept(entries, retention, now)
-    roots = _roots(store, state, kept)
     ended = dead | {entry.commit for entry in entries}
-    objects = tuple(
+    objects = (
         info for info in listed if info.key not in roots and _may_go(info, now, living, ended)
     )
-    return Garbage(state, objects, tuple(sorted(dead)), len(kept))
+    return Garbage(
+        state,
+        tuple(sorted(objects, key=lambda info: info.key)),
+        unfinished,
+        tuple(sorted(dead)),
+        len(entries),
+        len(kept),
+    )
+
+
+def _entries(store: ObjectStore, scope: Scope) -> list[LogEntry]:
+    first = max(first_version(store, scope), 1)
+    return [entry for entry, _ in read_entries(store, scope, first - 1)]
+
+
+def _uuids(entries: Sequence[LogEntry], state: State | None = None) -> list[str]:
+    """Every dataset that the scope has or ever had; a removed one may never have been committed."""
+    uuids = set(state.datasets if state else ())
+    for entry in entries:
+        uuids.update(entry.datasets, entry.changes)
+    return sorted(uuids)
+
+
+def _given_up(entries: Sequence[LogEntry]) -> set[str]:
+    """What clean-ups have deleted, or were about to: dead for ever."""
+    return {key for entry in entries for key in entry.deleted}
 
 
 def _may_go(info: ObjectInfo, now: datetime, living: set[str], ended: set[str]) -> bool:
@@ -105,11 +143,26 @@ def _may_go(info: ObjectInfo, now: datetime, living: set[str], ended: set[str]) 
     return bool(commits & ended) or now - info.modified > FOREIGN_LIFETIME
 
 
-def _objects(store: ObjectStore, scope: Scope, uuids: list[str]) -> Iterator[ObjectInfo]:
+def _objects(store: ObjectStore, scope: Scope, uuids: Sequence[str]) -> Iterator[ObjectInfo]:
+    """Data, index and snapshot files; anything else in a dataset's folder is not ours to judge."""
     yield from store.list(join_key(scope.folder, "snapshots") + "/")
     for uuid in uuids:
-        yield from store.list(join_key(uuid, "table") + "/")
-        yield from store.list(join_key(uuid, "indices") + "/")
+        for info in store.list(uuid + "/"):
+            folder, _, name = info.key.rpartition("/")
+            if folder != uuid and (name.endswith(DATA_SUFFIX) or name == COMMON_METADATA):
+                yield info
+
+
+def _unfinished(
+    store: ObjectStore, scope: Scope, uuids: Sequence[str], now: datetime
+) -> tuple[ObjectInfo, ...]:
+    found = [
+        info
+        for folder in (scope.folder, *uuids)
+        for info in store.list_unfinished(folder + "/")
+        if now - info.modified > UNFINISHED_LIFETIME
+    ]
+    return tuple(sorted(found, key=lambda info: info.key))
 
 
 def _kept(entries: list[LogEntry], retention: Retention, now: datetime) -> list[LogEntry]:
@@ -118,17 +171,27 @@ def _kept(entries: list[LogEntry], retention: Retention, now: datetime) -> list[
     young = [
         entry for entry, end in zip(entries, superseded, strict=True) if now - end < retention.age
     ]
-    newest = entries[-max(retention.versions, 1) :]
+    least = max(retention.versions, 1) if entries[-1].datasets else 1
+    newest = entries[-least:]
     return newest if len(newest) > len(young) else young
 
 
-def _roots(store: ObjectStore, state: State, kept: list[LogEntry]) -> set[str]:
+def _roots(
+    store: ObjectStore, state: State, kept: Sequence[LogEntry], given_up: set[str]
+) -> set[str]:
     """Every key that a kept version or the present documents refer to."""
-    roots = {common_metadata_key(uuid) for uuid in state.datasets}
-    for snapshot in state.snapshots().values():
-        roots.update(snapshot.files["key"].to_pylist(), snapshot.indices.values())
-    for key in {item.snapshot for entry in kept for item in entry.datasets.values()}:
-        snapshot = read_snapshot(store, key)
+    roots = set()
+    for uuid, snapshot in state.snapshots().items():
+        table = snapshot.properties.get("table")
+        roots.add(common_metadata_key(uuid, str(table)) if table else common_metadata_key(uuid))
+        roots |= _keys(snapshot)
+    # An earlier clean-up may have kept less: what it took is gone, and history shows only counts.
+    wanted = {item.snapshot for entry in kept for item in entry.datasets.values()} - given_up
+    for key in sorted(wanted):
         roots.add(key)
-        roots.update(snapshot.files["key"].to_pylist(), snapshot.indices.values())
+        roots |= _keys(read_snapshot(store, key))
     return roots
+
+
+def _keys(snapshot: Snapshot) -> set[str]:
+    return {*snapshot.files["key"].to_pylist(), *snapshot.indices.values()}

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import json
+import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
-from ktk_engine.errors import CommitStateUnknownError, ObjectNotFoundError, StoreError
+from ktk_engine.errors import (
+    CommitStateUnknownError,
+    FormatError,
+    ObjectNotFoundError,
+    StoreError,
+)
 from ktk_engine.log.scope import Scope
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.key import join_key
 
 HEARTBEAT_SECONDS = 600.0
+_LOGGER = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -72,18 +79,32 @@ def announced(store: ObjectStore, scope: Scope, commit: str, operation: str) -> 
         finished.set()
         thread.join()
         if known:
-            store.delete([key])
+            _withdraw(store, key)
+
+
+def _withdraw(store: ObjectStore, key: str) -> None:
+    """Remove a note. A failure must not turn a commit into an error: the note grows old."""
+    try:
+        store.delete([key])
+    except StoreError as error:
+        _LOGGER.warning("The intent %s is left to the clean-up: %s", key, error)
 
 
 def read_intents(store: ObjectStore, scope: Scope) -> list[Intent]:
-    """Read the notes of all writers of a scope, dead ones among them."""
+    """Read the notes of all writers of a scope, dead ones among them.
+
+    Raises:
+        FormatError: a note is damaged; whose files it protects is then unknown.
+    """
     folder = join_key(scope.folder, "intent")
     intents = []
     for name in store.list_names(folder):
         try:
             note = json.loads(store.get(join_key(folder, name)))
+            heartbeat = datetime.fromisoformat(note["heartbeat"])
+            intents.append(Intent(name.partition(".")[0], note["operation"], heartbeat))
         except ObjectNotFoundError:
             continue  # its writer has just finished
-        heartbeat = datetime.fromisoformat(note["heartbeat"])
-        intents.append(Intent(name.partition(".")[0], note["operation"], heartbeat))
+        except (KeyError, TypeError, ValueError) as error:
+            raise FormatError(f"Intent {join_key(folder, name)} is damaged: {error!r}") from error
     return intents

@@ -14,7 +14,12 @@ from ktk_engine.errors import (
     TokenMismatchError,
 )
 from ktk_engine.format.common_metadata import render_common_metadata
-from ktk_engine.format.dataset_key import TABLE, common_metadata_key, document_key
+from ktk_engine.format.dataset_key import (
+    TABLE,
+    common_metadata_key,
+    document_key,
+    msgpack_document_key,
+)
 from ktk_engine.format.document import DatasetDocument, render_document, with_stamp
 from ktk_engine.format.stamp import read_stamp, stamp_is_valid
 from ktk_engine.log.entry import DatasetEntry, digest
@@ -36,7 +41,8 @@ def publish(store: ObjectStore, scope: Scope) -> str:
     """Bring the published documents of a scope up to its head.
 
     Enrichments come first and the seed dataset last, so that an old reader never meets a seed
-    whose enrichments it cannot see. A cube without a seed dataset publishes nothing.
+    whose enrichments it cannot see; removed datasets vanish in the opposite order. A cube without
+    a seed dataset publishes nothing. What another program wrote since is left alone.
 
     Args:
         store: where the scope lives.
@@ -47,11 +53,14 @@ def publish(store: ObjectStore, scope: Scope) -> str:
         stands, and whoever comes next publishes it.
     """
     try:
-        state = resolve(store, scope)
-        for uuid in state.unpublished_removals:
-            store.delete([document_key(uuid)])
+        state = _publish_removals(resolve(store, scope))
         for uuid in _order(state):
             _publish_dataset(state, uuid)
+        troubled = [uuid for uuid, item in state.datasets.items() if item.problem]
+        if troubled:
+            return (
+                f"committed; another program changed {', '.join(troubled)}, which stay as they are"
+            )
     except KtkError as error:
         _LOGGER.warning("%s is committed, but not published yet: %s", scope, error)
         return f"committed, but not published for Kartothek readers yet: {error}"
@@ -72,6 +81,44 @@ def verify_document(store: ObjectStore, uuid: str) -> None:
         )
 
 
+def _publish_removals(state: State) -> State:
+    """Delete the documents of removed datasets.
+
+    A store cannot delete by compare-and-swap. So if a dataset was built again meanwhile and the
+    deleted document was the new one, that is published again.
+
+    Returns:
+        The state to publish.
+    """
+    removals = state.unpublished_removals
+    if not removals:
+        return state
+    for uuid in removals:
+        _delete_document(state, uuid)
+    newest = resolve(state.store, state.scope)
+    again = [uuid for uuid in removals if uuid in newest.datasets]
+    if not again:
+        return newest
+    state.store.delete([state.scope.published_key(uuid) for uuid in again])
+    return resolve(state.store, state.scope)
+
+
+def _delete_document(state: State, uuid: str) -> None:
+    """Delete one document, unless something newer has taken its place."""
+    key = document_key(uuid)
+    try:
+        data = state.store.get(key)
+    except ObjectNotFoundError:
+        data = b""
+    stamp = read_stamp(data)
+    removed = state.head.removed.get(uuid, "") if state.head else ""
+    if stamp is not None and stamp.version > state.version:
+        return
+    if data and stamp is None and digest(data) != removed:
+        return  # another program has just written it: the next writer judges that
+    state.store.delete([key, msgpack_document_key(uuid), state.scope.published_key(uuid)])
+
+
 def _order(state: State) -> list[str]:
     """The datasets to publish, the seed dataset last."""
     if state.head is None:
@@ -86,8 +133,10 @@ def _publish_dataset(state: State, uuid: str) -> None:
     """Replace one dataset's document, unless it says the same or something newer already."""
     assert state.head is not None
     entry = state.head.datasets[uuid]
-    stamp = state.datasets[uuid].stamp
-    if stamp is not None and stamp.version >= _wanted_version(state, entry):
+    found = state.datasets[uuid]
+    if found.problem or found.foreign:
+        return
+    if found.stamp is not None and found.stamp.version >= _wanted_version(state, entry):
         return
     snapshot = state.snapshot(uuid)
     schema = render_common_metadata(snapshot.schema, snapshot.partition_keys)
@@ -117,9 +166,9 @@ def _replace_document(state: State, uuid: str, data: bytes) -> None:
         except ObjectNotFoundError:
             try:
                 state.store.put_if_absent(key, data)
-                return
             except ObjectExistsError:
                 continue
+            break
         stamp = read_stamp(current)
         if stamp is not None and stamp.version > state.head.version:
             return
@@ -127,10 +176,14 @@ def _replace_document(state: State, uuid: str, data: bytes) -> None:
             raise ForeignWriterError(f"{key} was just written by another program")
         try:
             state.store.replace(key, data, token)
-            return
         except TokenMismatchError:
             continue
-    raise ForeignWriterError(f"{key} keeps changing")
+        break
+    else:
+        raise ForeignWriterError(f"{key} keeps changing")
+    mark = state.scope.published_key(uuid)
+    if not state.store.exists(mark):
+        state.store.put(mark, b"")
 
 
 def _cube_metadata(state: State) -> dict[str, Any]:

@@ -39,6 +39,10 @@ class Scope:
         """Key of the note that a writer is alive."""
         return join_key(self.folder, "intent", f"{commit}.json")
 
+    def published_key(self, uuid: str) -> str:
+        """Key of the mark that a dataset's document was published at least once."""
+        return join_key(self.folder, "published", uuid)
+
     def snapshot_key(self, commit: str, uuid: str, attempt: int = 0) -> str:
         """Key of a dataset's snapshot; a rebased commit writes another file."""
         suffix = f".{attempt}" if attempt else ""

@@ -149,8 +149,9 @@ def files_table(
     table = pa.Table.from_arrays(arrays, schema=pa.schema(FILE_FIELDS))
     for name in partitions.column_names:
         table = table.append_column(PARTITION + name, partitions[name])
-    for name in statistics.column_names if statistics is not None else ():
-        table = table.append_column(name, statistics[name])
+    if statistics is not None:
+        for name in statistics.column_names:
+            table = table.append_column(name, statistics[name])
     return table
 
 

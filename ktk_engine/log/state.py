@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from ktk_engine.errors import DatasetNotFoundError, ForeignWriterError, ObjectNotFoundError
+from ktk_engine.errors import (
+    DatasetNotFoundError,
+    ForeignWriterError,
+    FormatError,
+    InvalidKeyError,
+    ObjectNotFoundError,
+)
 from ktk_engine.format.dataset_key import document_key, msgpack_document_key
 from ktk_engine.format.load_document import list_documents, load_document
 from ktk_engine.format.stamp import Stamp, read_stamp
@@ -27,6 +33,7 @@ class DatasetState:
         uuid: the dataset's uuid.
         entry: where the log has it; None for a dataset that the log does not know.
         stamp: the published document's stamp; None if there is no document of ours.
+        document: SHA-256 of a document of another program; empty if it is ours or missing.
         foreign: SHA-256 of a document that another program wrote on top of `entry` (or without
             any log): its content is the truth. Empty if the log is.
         problem: why nobody can tell what the dataset holds; empty if all is well.
@@ -35,6 +42,7 @@ class DatasetState:
     uuid: str
     entry: DatasetEntry | None
     stamp: Stamp | None
+    document: str = ""
     foreign: str = ""
     problem: str = ""
 
@@ -50,7 +58,8 @@ class State:
         head: the newest entry, None if there is no log.
         head_sha256: digest of that entry.
         datasets: by uuid, sorted.
-        unpublished_removals: documents of datasets that the log has removed.
+        unpublished_removals: documents of datasets that the log has removed, in the order in
+            which they are to vanish: the seed dataset first.
     """
 
     store: ObjectStore
@@ -107,10 +116,22 @@ def resolve(store: ObjectStore, scope: Scope) -> State:
     entries: Mapping[str, DatasetEntry] = head.datasets if head else {}
     datasets, removals = {}, []
     for uuid in sorted({*documents, *entries}):
-        if uuid in documents and documents[uuid] and uuid not in entries:
+        if uuid not in documents:
+            found = _without_document(store, scope, uuid, entries[uuid], head)
+        elif (stamp := documents[uuid]) is not None:
+            found = DatasetState(uuid, entries.get(uuid), stamp)
+        else:
+            found = _unstamped(store, scope, uuid, head)
+        if found is None:
+            continue  # removed while we looked
+        if found.stamp is not None and found.stamp.version > version:
+            return resolve(store, scope)  # committed and published while we looked
+        if uuid in entries or not _is_removed(found, head):
+            datasets[uuid] = found
+        else:
             removals.append(uuid)
-            continue
-        datasets[uuid] = _classify(store, scope, uuid, documents, head)
+    order = list(head.removed) if head else []
+    removals.sort(key=lambda uuid: order.index(uuid) if uuid in order else len(order))
     return State(store, scope, version, head, sha256, datasets, tuple(removals))
 
 
@@ -159,6 +180,8 @@ def _stamp(store: ObjectStore, uuid: str) -> Stamp | None:
         return read_stamp(store.get_range(document_key(uuid), 0, _STAMP_BYTES))
     except ObjectNotFoundError:
         return None  # only the msgpack form exists, which is never ours
+    except FormatError:
+        return None  # damaged; the whole document is judged below
 
 
 def _find_head(store: ObjectStore, scope: Scope, hint: int) -> tuple[int, LogEntry | None, str]:
@@ -180,27 +203,44 @@ def _find_head(store: ObjectStore, scope: Scope, hint: int) -> tuple[int, LogEnt
     return found
 
 
-def _classify(
-    store: ObjectStore,
-    scope: Scope,
-    uuid: str,
-    documents: Mapping[str, Stamp | None],
-    head: LogEntry | None,
-) -> DatasetState:
-    """Judge one dataset by its document's stamp (commit.md, Foreign writers)."""
+def _is_removed(found: DatasetState, head: LogEntry | None) -> bool:
+    """Whether a document that the log does not have is a rest of a dataset it has removed."""
+    if found.stamp is not None:
+        return True
+    return head is not None and head.removed.get(found.uuid, "") == found.document
+
+
+def _unstamped(
+    store: ObjectStore, scope: Scope, uuid: str, head: LogEntry | None
+) -> DatasetState | None:
+    """Judge a dataset whose document is another program's (commit.md, Foreign writers).
+
+    Returns:
+        None if the document has vanished, and the log does not have the dataset.
+    """
     entry = head.datasets.get(uuid) if head else None
-    if uuid not in documents:
-        return _without_document(store, scope, uuid, head)
-    stamp = documents[uuid]
-    if stamp is not None:
-        return DatasetState(uuid, entry, stamp)
-    foreign = digest(_document_bytes(store, uuid))
-    if entry is not None and entry.adopted == foreign:
-        return DatasetState(uuid, entry, None)  # taken over, but not published yet
-    base = load_document(store, uuid).metadata.get("ktk_base")
-    expected = entry.commit if entry else ""
-    if (str(base).partition(":")[2] if base else "") == expected:
-        return DatasetState(uuid, entry, None, foreign=foreign)
+    try:
+        data = _document_bytes(store, uuid)
+    except ObjectNotFoundError:
+        return None if entry is None else _without_document(store, scope, uuid, entry, head)
+    sha256 = digest(data)
+    try:
+        stamp = read_stamp(data)
+        if stamp is not None:  # published since the documents were listed
+            return DatasetState(uuid, entry, stamp)
+        if entry is not None and entry.adopted == sha256:
+            return DatasetState(uuid, entry, None, sha256)  # taken over, but not published yet
+        base = load_document(store, uuid).metadata.get("ktk_base")
+    except (FormatError, InvalidKeyError) as error:
+        problem = (
+            f"The document of dataset {uuid} in {store.url} is damaged: {error}. Nothing was "
+            f"written. Restore the file, or drop the dataset: {_removal(scope, uuid)}"
+        )
+        return DatasetState(uuid, entry, None, sha256, problem=problem)
+    except DatasetNotFoundError:
+        return None if entry is None else _without_document(store, scope, uuid, entry, head)
+    if (str(base).partition(":")[2] if base else "") == (entry.commit if entry else ""):
+        return DatasetState(uuid, entry, None, sha256, foreign=sha256)
     based_on = f"version {str(base).partition(':')[0]}" if base else "no version of the log"
     known = f"version {entry.version}" if entry else "no such dataset"
     problem = (
@@ -208,20 +248,24 @@ def _classify(
         f"{based_on}, the log has {known}. Nothing was written. To drop both and build it anew, "
         f"run: {_removal(scope, uuid)}"
     )
-    return DatasetState(uuid, entry, None, problem=problem)
+    return DatasetState(uuid, entry, None, sha256, problem=problem)
 
 
 def _without_document(
-    store: ObjectStore, scope: Scope, uuid: str, head: LogEntry | None
+    store: ObjectStore, scope: Scope, uuid: str, entry: DatasetEntry, head: LogEntry | None
 ) -> DatasetState:
-    """A dataset of the log that is not published: not yet, or no more?"""
-    assert head is not None  # it came from the log
-    entry = head.datasets[uuid]
+    """A dataset of the log that is not published: not yet, or no more?
+
+    The mark is made after the first publishing. Where it is missing, whoever published last died
+    or was refused, and the next commit mends that.
+    """
     waits_for_seed = scope.kind == "cube" and not any(
-        item.role == "seed" for item in head.datasets.values()
+        item.role == "seed" for item in (head.datasets.values() if head else ())
     )
-    if waits_for_seed or store.list_names(join_key(scope.folder, "intent")):
+    if waits_for_seed or not store.exists(scope.published_key(uuid)):
         return DatasetState(uuid, entry, None)
+    if store.exists(document_key(uuid)):  # published since the documents were listed
+        return DatasetState(uuid, entry, _stamp(store, uuid))
     problem = (
         f"Dataset {uuid} of {store.url}: its document {document_key(uuid)} was removed by another "
         f"program, the log has version {entry.version}. Nothing was written. If the removal was "

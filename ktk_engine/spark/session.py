@@ -46,6 +46,9 @@ REQUIRED_SETTINGS: Mapping[str, str] = {
 _LOG_CONFIGURATION = """
 rootLogger.level = {level}
 rootLogger.appenderRef.stderr.ref = console
+# The gateway announces any level but its own on stderr.
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = {level}
 appender.console.type = Console
 appender.console.name = console
 appender.console.target = SYSTEM_ERR

@@ -145,8 +145,9 @@ def is_in(column: str, t: pa.DataType, values: Iterable[object]) -> Condition:
     """
     container = normalize(t)
     given = list(values)
-    if given and set(map(type, given)) == {str} and pat.is_string(container):
-        return IsIn(column, pa.array(dict.fromkeys(given), container))
+    quick = _plain_list(container, given)
+    if quick:
+        return IsIn(column, pa.array(quick, container))
     exact = [comparison(column, container, "=", value) for value in given]
     scalars = [c.value for c in exact if isinstance(c, Comparison) and c.op == "="]
     if pat.is_null(container) and scalars:
@@ -158,6 +159,17 @@ def is_in(column: str, t: pa.DataType, values: Iterable[object]) -> Condition:
         scalar.as_py() if not _is_instant(scalar) else scalar.value for scalar in scalars
     )
     return IsIn(column, _array(list(unique), container))
+
+
+def _plain_list(container: pa.DataType, values: list[object]) -> dict[Any, None]:
+    """Give the distinct values of a long list of plain texts or ints; empty if it is none."""
+    kinds = set(map(type, values))
+    if kinds == {str} and pat.is_string(container):
+        return dict.fromkeys(values)
+    if kinds == {int} and pat.is_integer(container):
+        low, high = _grid_range(container)
+        return {value: None for value in values if isinstance(value, int) and low <= value <= high}
+    return {}
 
 
 def is_grid(container: pa.DataType) -> bool:

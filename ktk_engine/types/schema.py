@@ -328,11 +328,15 @@ def _owner_findings(
 
 def _shared_findings(field: pa.Field, owners: Mapping[str, pa.DataType]) -> list[Finding]:
     """Describe a shared column of another class, once for each class among the others."""
-    by_class: dict[str, list[str]] = {}
+    by_type: dict[pa.DataType, list[str]] = {}
     for owner, t in owners.items():
-        by_class.setdefault(class_name(t), []).append(owner)
+        by_type.setdefault(t, []).append(owner)
+    by_class: dict[str, list[str]] = {}
+    for t, names in by_type.items():
+        by_class.setdefault(class_name(t), []).extend(names)
     findings: list[Finding] = []
     for names in by_class.values():
+        names.sort()
         other = owners[names[0]]
         found = mismatch(other, field.type, field.name)
         if found is not None:

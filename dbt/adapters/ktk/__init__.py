@@ -1,0 +1,18 @@
+"""The dbt adapter `ktk`: Spark-backed cubes in the Kartothek v4 format."""
+
+from dbt.adapters.base import AdapterPlugin
+
+from dbt.adapters.ktk.connections import KtkConnectionManager
+from dbt.adapters.ktk.credentials import KtkCredentials
+from dbt.adapters.ktk.impl import KtkAdapter
+from dbt.adapters.ktk.relation import KtkRelation
+from dbt.include import ktk
+
+__all__ = ["KtkAdapter", "KtkConnectionManager", "KtkCredentials", "KtkRelation", "Plugin"]
+
+Plugin = AdapterPlugin(
+    adapter=KtkAdapter,  # type: ignore[arg-type]
+    credentials=KtkCredentials,
+    include_path=ktk.PACKAGE_PATH,
+    dependencies=["spark"],
+)

@@ -1,0 +1,248 @@
+"""A model's configuration: parsed by one function, checked before the first model runs."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from dbt_common.exceptions import DbtConfigError
+
+from ktk_engine.errors import KtkError
+from ktk_engine.operations.target import DEFAULT_BUCKETS, Target
+from ktk_engine.types.arrow_name import parse_type
+from ktk_engine.types.suggestion import did_you_mean
+
+ROLES = {"cube_seed": "seed", "cube_enrichment": "enrichment"}
+_STORED = frozenset({*ROLES, "table"})
+
+# Keys of ours that a dataset may have, and those that only make sense in a cube.
+_CUBE_KEYS = ("cube", "dimension_columns", "suppress_index_on")
+_KEYS = (*_CUBE_KEYS, "partition_by", "indexes", "buckets", "options")
+_OPTIONS = ("compression", "row_group_rows")
+_COMPRESSIONS = ("zstd", "snappy", "gzip", "lz4", "brotli", "none")
+
+# Keys of dbt, dbt-spark and others that look like ours and are left alone.
+_OTHERS = frozenset(  # a text, since a hundred quoted names are hard to read
+    """
+    access alias auto_liquid_cluster batch_size begin bind catalog catalog_name
+    cluster_by clustered_by column_types concurrent_batches contract copy_grants
+    database databricks_tags delimiter deprecation_date description dist docs enabled
+    event_time expires_on file_format format freshness full_refresh grants group header
+    hours_to_expiration include_full_name_in_path incremental_predicates
+    incremental_strategy index_type labels liquid_clustered_by location location_root
+    lookback materialized matched_condition merge_exclude_columns merge_update_columns
+    merge_with_schema_evolution meta on_configuration_change on_schema_change overwrite
+    packages partition_expiration_days partition_field partitioned_by partitions
+    partitions_limit persist_docs post_hook pre_hook predicates query_tag quote_columns
+    quoting require_partition_filter required_tests schema skip_matched_step
+    snapshot_meta_column_names sort sort_type sql_header static_analysis store_failures
+    strategy submission_method table_format table_type tags target_database target_lag
+    target_schema tblproperties test_config tmp_relation_type transient unique_key
+    unique_tmp_table_suffix updated_at versioned where write_compression zorder
+    """.split()  # noqa: SIM905
+)
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """What a model says to this adapter.
+
+    Attributes:
+        model: the model's name, for messages.
+        materialized: its materialization.
+        target: the dataset it writes; None for one that stores no rows of its own.
+        full_refresh: whether its own configuration asks for a full refresh.
+    """
+
+    model: str
+    materialized: str
+    target: Target | None
+    full_refresh: bool | None = None
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Reads keys of one model's configuration and says precisely what is wrong with them."""
+
+    model: str
+    config: Mapping[str, Any]
+    columns: Mapping[str, Any] = field(default_factory=dict)
+
+    def refuse(self, key: str, message: str) -> DbtConfigError:
+        return DbtConfigError(f"Model {self.model}: config `{key}` {message}")
+
+    def names(self, key: str) -> tuple[str, ...]:
+        """A column name or a list of them."""
+        value = self.config.get(key)
+        if value is None:
+            return ()
+        if isinstance(value, str):
+            return (value,)
+        if isinstance(value, Mapping):
+            raise self.refuse(key, f"must be a list of column names, but is a mapping: {value!r}.")
+        if not isinstance(value, Iterable) or not all(isinstance(item, str) for item in value):
+            raise self.refuse(key, f"must be a list of column names, but is {value!r}.")
+        names = tuple(value)
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            raise self.refuse(key, f"names {', '.join(repeated)} twice.")
+        return names
+
+    def indexes(self) -> tuple[str, ...]:
+        """Column names, also in the form that other adapters use: `{columns: [c]}`."""
+        value = self.config.get("indexes")
+        if not isinstance(value, list | tuple) or not any(isinstance(i, Mapping) for i in value):
+            return self.names("indexes")
+        found: list[str] = []
+        for item in value:
+            columns = item.get("columns") if isinstance(item, Mapping) else item
+            columns = [columns] if isinstance(columns, str) else columns
+            if not isinstance(columns, list) or len(columns) != 1:
+                raise self.refuse(
+                    "indexes",
+                    f"holds {item!r}: an index here is on one column, for instance `dest` or "
+                    "`{columns: [dest]}`.",
+                )
+            found += columns
+        return _Reader(self.model, {"indexes": found}).names("indexes")
+
+    def text(self, key: str) -> str:
+        value = self.config.get(key)
+        if not isinstance(value, str) or not value:
+            raise self.refuse(key, f"must be a name, but is {value!r}.")
+        return value
+
+    def count(self, key: str, default: int) -> int:
+        value = self.config.get(key)
+        if value is None:
+            return default
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise self.refuse(key, f"must be a whole number above 0, but is {value!r}.")
+        return int(value)
+
+    def options(self) -> dict[str, Any]:
+        value = self.config.get("options") or {}
+        if not isinstance(value, Mapping):
+            raise self.refuse("options", f"must be a mapping, but is {value!r}.")
+        for key in value:
+            if key not in _OPTIONS:
+                nearest = did_you_mean(str(key), _OPTIONS)
+                hint = f" Did you mean `{nearest}`?" if nearest else ""
+                raise self.refuse(
+                    "options", f"has the unknown key `{key}`.{hint} Known: {', '.join(_OPTIONS)}."
+                )
+        chosen: dict[str, Any] = {}
+        if "compression" in value:
+            chosen["compression"] = str(value["compression"]).lower()
+            if chosen["compression"] not in _COMPRESSIONS:
+                raise self.refuse(
+                    "options.compression",
+                    f"is {value['compression']!r}. Known: {', '.join(_COMPRESSIONS)}.",
+                )
+        if "row_group_rows" in value:
+            reader = _Reader(self.model, value)
+            chosen["row_group_rows"] = reader.count("row_group_rows", 1)
+        return chosen
+
+    def declared(self) -> dict[str, pa.DataType]:
+        """Types that the YAML gives to columns."""
+        types = {}
+        for name, column in self.columns.items():
+            text = getattr(column, "data_type", None)
+            if text is None and isinstance(column, Mapping):
+                text = column.get("data_type")
+            if not text:
+                continue
+            try:
+                types[str(name)] = parse_type(str(text))
+            except KtkError as error:
+                raise DbtConfigError(
+                    f"Model {self.model}: column `{name}` has data_type {text!r}: {error}"
+                ) from error
+        return types
+
+
+def parse_model_config(
+    model: str,
+    alias: str,
+    config: Mapping[str, Any],
+    columns: Mapping[str, Any] | None = None,
+    own_keys: Iterable[str] | None = None,
+) -> ModelConfig:
+    """Read what a model says to this adapter.
+
+    Args:
+        model: the model's name, for messages.
+        alias: name of its relation; the dataset's id.
+        config: all of its configuration.
+        columns: its columns in YAML, by name.
+        own_keys: the keys to check for typing errors; None means all of `config`.
+
+    Raises:
+        DbtConfigError: a wrong type, a missing key, or an unknown key close to one of ours, with
+            the model, the key and the nearest valid one.
+    """
+    materialized = str(config.get("materialized") or "view")
+    _refuse_near_misses(model, config if own_keys is None else own_keys)
+    reader = _Reader(model, config, columns or {})
+    role = ROLES.get(materialized)
+    if materialized not in _STORED:
+        return ModelConfig(model, materialized, None)
+    if role is None:
+        _refuse_cube_keys(reader, materialized)
+    else:
+        _require(reader, ("cube", "dimension_columns"), materialized)
+    try:
+        target = Target(
+            dataset=alias,
+            role=role or "table",  # type: ignore[arg-type]
+            cube=reader.text("cube") if role else "",
+            dimension_columns=reader.names("dimension_columns"),
+            partition_by=reader.names("partition_by"),
+            indexes=reader.indexes(),
+            suppress_index_on=reader.names("suppress_index_on"),
+            buckets=reader.count("buckets", DEFAULT_BUCKETS),
+            declared=reader.declared(),
+            **reader.options(),
+        )
+    except KtkError as error:
+        raise DbtConfigError(f"Model {model}: {error}") from error
+    return ModelConfig(model, materialized, target, config.get("full_refresh"))
+
+
+def _require(reader: _Reader, keys: Iterable[str], materialized: str) -> None:
+    missing = [key for key in keys if not reader.config.get(key)]
+    if missing:
+        raise DbtConfigError(
+            f"Model {reader.model}: a model that is materialized {materialized} needs "
+            f"{' and '.join(f'`{key}`' for key in missing)} in its config, for instance "
+            "{{ config(materialized='" + materialized + "', cube='nyc', "
+            "dimension_columns=['carrier', 'time_hour']) }}."
+        )
+
+
+def _refuse_cube_keys(reader: _Reader, materialized: str) -> None:
+    for key in _CUBE_KEYS:
+        if reader.config.get(key):
+            raise reader.refuse(
+                key,
+                f"belongs to models that are materialized {' or '.join(ROLES)}, but this one is "
+                f"materialized {materialized}.",
+            )
+
+
+def _refuse_near_misses(model: str, keys: Iterable[str]) -> None:
+    """An unknown key is another package's, unless it looks like a slip of one of ours."""
+    for key in keys:
+        name = str(key).lstrip("+").replace("-", "_")
+        if name in _KEYS or name in _OTHERS:
+            continue
+        nearest = difflib.get_close_matches(name, _KEYS, n=1, cutoff=0.75)
+        if nearest:
+            raise DbtConfigError(
+                f"Model {model}: config `{key}` is unknown. Did you mean `{nearest[0]}`? "
+                "(A key of your own belongs under `meta`.)"
+            )

@@ -1,0 +1,156 @@
+"""Connections: a handle is a thread's Spark session, opened at no cost until it is used."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from multiprocessing.context import SpawnContext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dbt.adapters.contracts.connection import (
+    AdapterRequiredConfig,
+    AdapterResponse,
+    Connection,
+    ConnectionState,
+)
+from dbt.adapters.events.logging import AdapterLogger
+from dbt.adapters.spark import SparkConnectionManager
+
+from dbt.adapters.ktk.errors import translated
+from dbt.adapters.ktk.session import Sessions
+from ktk_engine.store.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    import agate
+    from pyspark.sql import DataFrame
+
+_LOGGER = AdapterLogger("Ktk")
+
+
+class KtkCursor:
+    """Runs one statement in the calling thread's session (DB API, as far as dbt asks for it)."""
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+        self._frame: DataFrame | None = None
+        self._rows: Iterator[tuple[Any, ...]] | None = None
+
+    def execute(self, sql: str, bindings: Sequence[Any] | None = None) -> None:
+        """Run a statement; a query is computed when its rows are fetched."""
+        if bindings:
+            raise NotImplementedError("The adapter ktk binds no values: write them as literals.")
+        session = self._sessions.current()
+        self._frame = session.sql(sql.strip().rstrip(";"))
+        for plan in session.plans:
+            _LOGGER.debug(str(plan))
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """All rows that were not fetched yet."""
+        return list(self._remaining())
+
+    def fetchmany(self, size: int) -> list[tuple[Any, ...]]:
+        """The next rows, no more than asked for."""
+        if self._rows is None and self._frame is not None:
+            return [tuple(row) for row in self._frame.limit(size).collect()]
+        rows = self._remaining()
+        return [row for _, row in zip(range(size), rows, strict=False)]
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        """The next row, None behind the last."""
+        return next(self._remaining(), None)
+
+    def run(self) -> None:
+        """Compute a query whose rows nobody wants, so that its errors show."""
+        if self._frame is not None and self._frame.columns:
+            self._frame.write.format("noop").mode("overwrite").save()
+
+    @property
+    def description(self) -> list[tuple[Any, ...]]:
+        """Names and types of the result's columns."""
+        if self._frame is None:
+            return []
+        fields = self._frame.schema.fields
+        return [(f.name, f.dataType.simpleString(), None, None, None, None, True) for f in fields]
+
+    def close(self) -> None:
+        """Forget the result."""
+        self._frame = None
+        self._rows = None
+
+    def _remaining(self) -> Iterator[tuple[Any, ...]]:
+        if self._rows is None:
+            collected = self._frame.collect() if self._frame is not None else []
+            self._rows = iter([tuple(row) for row in collected])
+        return self._rows
+
+
+class KtkHandle:
+    """What dbt keeps as the connection of a thread."""
+
+    def __init__(self, sessions: Sessions) -> None:
+        self.sessions = sessions
+        self._thread = threading.get_ident()
+
+    def cursor(self) -> KtkCursor:
+        """Give a new cursor."""
+        return KtkCursor(self.sessions)
+
+    def cancel(self) -> None:
+        """Cancel what the connection's thread is computing."""
+        self.sessions.cancel(self._thread)
+
+    def close(self) -> None:
+        """Keep the session: the next node of this thread uses it again."""
+
+    def rollback(self) -> None:
+        """Do nothing: every commit is one step."""
+
+
+class KtkConnectionManager(SparkConnectionManager):
+    """Opens handles and runs statements, with errors in one place."""
+
+    TYPE = "ktk"
+
+    def __init__(self, config: AdapterRequiredConfig, mp_context: SpawnContext) -> None:
+        super().__init__(config, mp_context)
+        root = Path(getattr(config, "project_root", "") or Path.cwd())
+        url = str(config.credentials.store)  # type: ignore[attr-defined]
+        self.warehouse = Warehouse(url if "://" in url else (root / url).resolve())
+        settings = config.credentials.server_side_parameters  # type: ignore[attr-defined]
+        self.sessions = Sessions(self.warehouse, settings)
+
+    def open(self, connection: Connection) -> Connection:  # type: ignore[override]
+        """Give a connection its handle; starts nothing."""
+        connection.handle = KtkHandle(self.sessions)
+        connection.state = ConnectionState.OPEN
+        return connection
+
+    @contextmanager
+    def exception_handler(self, sql: str) -> Iterator[None]:
+        """Turn errors of the engine and of Spark into dbt's, once."""
+        with translated():
+            yield
+
+    def execute(
+        self,
+        sql: str,
+        auto_begin: bool = False,
+        fetch: bool = False,
+        limit: int | None = None,
+    ) -> tuple[AdapterResponse, agate.Table]:
+        """Run a statement and fetch its rows; errors of both are treated alike."""
+        from dbt_common.clients.agate_helper import empty_table
+
+        with self.exception_handler(sql):
+            _, cursor = self.add_query(self._add_query_comment(sql), auto_begin)
+            if fetch:
+                return self.get_response(cursor), self.get_result_from_cursor(cursor, limit)
+            cursor.run()
+            return self.get_response(cursor), empty_table()
+
+    @classmethod
+    def get_response(cls, cursor: Any) -> AdapterResponse:
+        """Spark does not say how many rows a statement touched."""
+        return AdapterResponse(_message="OK")

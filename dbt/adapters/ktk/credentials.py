@@ -1,0 +1,86 @@
+"""The profile of the adapter: three lines are enough, and a typo is refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from dbt.adapters.contracts.connection import Credentials
+from dbt_common.exceptions import DbtRuntimeError
+
+from ktk_engine.types.suggestion import did_you_mean
+
+
+@dataclass
+class KtkCredentials(Credentials):
+    """What a target of type `ktk` may say.
+
+    Attributes:
+        schema: default schema: a folder of the store, one Kartothek store.
+        database: not used; Spark's names have two parts.
+        store: root of the warehouse; a relative path is resolved against the project's root.
+        server_side_parameters: Spark settings for the session (the name is dbt-spark's).
+        method: always `session`; some macros of dbt-spark ask for it.
+    """
+
+    schema: str = ""
+    database: str | None = None  # type: ignore[assignment]
+    store: str = "./warehouse"
+    server_side_parameters: dict[str, Any] = field(default_factory=dict)
+    method: str = "session"
+
+    @classmethod
+    def __pre_deserialize__(cls, data: Any) -> Any:
+        """Refuse keys that mean nothing: dbt itself would keep them silently.
+
+        Raises:
+            DbtRuntimeError: with the nearest key.
+        """
+        data = super().__pre_deserialize__(data)  # type: ignore[no-untyped-call]
+        data.setdefault("database", None)
+        known = {item.name for item in fields(cls)} | {"type", "threads"}
+        known |= set(cls._ALIASES)
+        for key in sorted(set(data) - known):
+            nearest = did_you_mean(key, known)
+            hint = f" Did you mean `{nearest}`?" if nearest else ""
+            allowed = ", ".join(sorted(known - {"database", "method"}))
+            raise DbtRuntimeError(
+                f"The profile has the key `{key}`, which type ktk does not know.{hint} "
+                f"Known keys: {allowed}."
+            )
+        return data
+
+    def __post_init__(self) -> None:
+        if not self.schema:
+            raise DbtRuntimeError("The profile names no `schema` (a folder of the store).")
+        if self.database is not None and self.database != self.schema:
+            raise DbtRuntimeError(
+                "The profile names a `database`; Spark's names have two parts. Remove it."
+            )
+        if self.method != "session":
+            raise DbtRuntimeError(
+                f"The profile has `method: {self.method}`; type ktk runs in a Spark session of "
+                "its own. Remove it."
+            )
+        self.database = None
+        self.server_side_parameters = {
+            str(key): _setting(value) for key, value in self.server_side_parameters.items()
+        }
+
+    @property
+    def type(self) -> str:
+        """Name of the adapter."""
+        return "ktk"
+
+    @property
+    def unique_field(self) -> str:
+        """What tells warehouses apart (dbt hashes it for its statistics)."""
+        return self.store
+
+    def _connection_keys(self) -> tuple[str, ...]:
+        return "store", "schema", "method"
+
+
+def _setting(value: Any) -> str:
+    """A setting as Spark wants it; YAML's true is Spark's `true`."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

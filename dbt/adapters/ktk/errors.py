@@ -1,0 +1,44 @@
+"""Turns errors of the engine and of Spark into dbt's, in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
+
+from ktk_engine.errors import KtkError
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Run a block; what it raises reaches dbt with the message only.
+
+    Raises:
+        DbtRuntimeError: an error of the engine, whose message says what to do.
+        DbtDatabaseError: Spark refused or failed.
+    """
+    try:
+        yield
+    except DbtRuntimeError:
+        raise
+    except KtkError as error:
+        raise DbtRuntimeError(str(error)) from error
+    except Exception as error:
+        message = _spark_message(error)
+        if message is None:
+            raise
+        raise DbtDatabaseError(message) from error
+
+
+def _spark_message(error: Exception) -> str | None:
+    """The message of an error that Spark raised, None for any other error."""
+    module = type(error).__module__
+    if module.startswith("py4j"):
+        if "SPARK_JOB_CANCELLED" in str(error):
+            return "The statement was cancelled."
+        return str(error).split("\n\tat ", 1)[0]
+    if module.startswith("pyspark.errors"):
+        # The JVM's stack helps nobody who writes SQL.
+        return str(error).split("\nJVM stacktrace", 1)[0].strip()
+    return None

@@ -1,0 +1,235 @@
+"""The adapter: translates dbt's words into the engine's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dbt.adapters.base import available
+from dbt.adapters.base.relation import BaseRelation
+from dbt.adapters.contracts.relation import RelationConfig, RelationType
+from dbt.adapters.spark import SparkAdapter, SparkColumn
+from dbt.adapters.spark.impl import SparkConfig
+from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
+
+from dbt.adapters.ktk.column import columns_of
+from dbt.adapters.ktk.config import ModelConfig, parse_model_config
+from dbt.adapters.ktk.connections import KtkConnectionManager
+from dbt.adapters.ktk.errors import translated
+from dbt.adapters.ktk.relation import KtkRelation
+from dbt.adapters.ktk.relations import Relations, cube_comment
+
+if TYPE_CHECKING:
+    from ktk_engine.log.catalog import Relation
+
+
+@dataclass
+class KtkConfig(SparkConfig):
+    """Keys of ours; dbt only learns from it how they merge. `config.py` checks them."""
+
+    cube: str | None = None
+    dimension_columns: list[str] | str | None = None
+    indexes: list[Any] | str | None = None
+    suppress_index_on: list[str] | str | None = None
+
+
+class KtkAdapter(SparkAdapter):
+    """dbt on cubes. Relations are the store's; SQL is Spark's."""
+
+    Relation = KtkRelation
+    ConnectionManager = KtkConnectionManager  # type: ignore[assignment]
+    AdapterSpecificConfigs = KtkConfig
+
+    connections: KtkConnectionManager
+
+    @property
+    def relations(self) -> Relations:
+        """The relations of this profile's warehouse."""
+        return Relations(self.connections.warehouse)
+
+    def set_relations_cache(
+        self,
+        relation_configs: Iterable[RelationConfig],
+        clear: bool = False,
+        required_schemas: set[BaseRelation] | None = None,
+    ) -> None:
+        """Check every model's configuration, then list the store: before the first model runs."""
+        configs = list(relation_configs)
+        problems = [problem for item in configs if (problem := _problem(item))]
+        if problems:
+            raise DbtConfigError("\n".join(problems))
+        super().set_relations_cache(configs, clear, required_schemas)
+
+    # Schemas and relations
+
+    def list_schemas(self, database: str) -> list[str]:
+        """Names of the warehouse's schemas."""
+        with translated():
+            return self.connections.warehouse.schemas()
+
+    def check_schema_exists(self, database: str, schema: str) -> bool:
+        """Whether the warehouse has a schema."""
+        with translated():
+            return self.connections.warehouse.find_schema(schema) is not None
+
+    def create_schema(self, relation: BaseRelation) -> None:
+        """Make a schema, if there is none of this name."""
+        with translated():
+            self.connections.warehouse.create_schema(str(relation.schema))
+
+    def drop_schema(self, relation: BaseRelation) -> None:
+        """Delete a schema with everything in it."""
+        with translated():
+            self.connections.warehouse.drop_schema(str(relation.schema))
+        self.cache.drop_schema(relation.database, relation.schema)
+
+    def list_relations_without_caching(self, schema_relation: BaseRelation) -> list[BaseRelation]:
+        """Relations of a schema, from the store. An error stays an error: it is no empty list."""
+        schema = str(schema_relation.schema)
+        with translated():
+            return [_as_dbt(schema, item) for item in self.relations.list(schema)]
+
+    def get_columns_in_relation(self, relation: BaseRelation) -> list[SparkColumn]:
+        """Columns of a relation; only views and Spark's own relations need Spark for that."""
+        if not relation.schema:
+            return self._columns_by_query(relation)
+        schema, name = str(relation.schema), str(relation.identifier)
+        with translated():
+            if self.relations.find(schema, name) is None:
+                return []
+            found = self.relations.schema_of(schema, name)
+        return self._columns_by_query(relation) if found is None else columns_of(found)
+
+    def _columns_by_query(self, relation: BaseRelation) -> list[SparkColumn]:
+        with translated():
+            frame = self.connections.sessions.current().sql(f"select * from {relation}")
+            return [
+                SparkColumn(column=field.name, dtype=field.dataType.simpleString())
+                for field in frame.schema.fields
+            ]
+
+    def drop_relation(self, relation: BaseRelation) -> None:
+        """Drop a relation; files stay until `ktk cleanup`."""
+        self.cache.drop(relation)
+        if relation.schema and relation.identifier:
+            with translated():
+                self.relations.drop(str(relation.schema), str(relation.identifier))
+
+    def rename_relation(self, from_relation: BaseRelation, to_relation: BaseRelation) -> None:
+        """Give a view another name."""
+        with translated():
+            self.relations.rename(
+                str(from_relation.schema),
+                str(from_relation.identifier),
+                str(to_relation.identifier),
+            )
+        self.cache.rename(from_relation, to_relation)
+
+    def truncate_relation(self, relation: BaseRelation) -> None:
+        """Refuse: emptying a table in place is a rebuild."""
+        raise DbtRuntimeError(
+            f"{relation} cannot be truncated in place: build its model with --full-refresh."
+        )
+
+    # What materializations call
+
+    @available.parse_none
+    def check_config(self, model: Mapping[str, Any]) -> None:
+        """Check the configuration of the model that is being built.
+
+        Args:
+            model: the node as Jinja's `model`.
+        """
+        self._config_of(model)
+
+    @available.parse(lambda *_, **__: {"message": "", "rows": 0})
+    def write_model(
+        self, model: Mapping[str, Any], relation: BaseRelation, sql: str, full_refresh: bool = False
+    ) -> dict[str, Any]:
+        """Write a query's rows as a dataset, in one commit.
+
+        Args:
+            model: the node as Jinja's `model`.
+            relation: what it is known as.
+            sql: the compiled query.
+            full_refresh: whether this run is one.
+
+        Returns:
+            `message` for the log and `rows` for run_results.
+        """
+        from ktk_engine.operations.build import build
+
+        config = self._config_of(model)
+        assert config.target is not None
+        schema = str(relation.schema)
+        with translated():
+            store = self.connections.warehouse.create_schema(schema)
+            frame = self.connections.sessions.current().sql(sql)
+            written = build(store, frame, config.target, _history(model), full_refresh)
+            self.relations.make_way(schema, str(relation.identifier), config.target.uuid)
+        return {"message": str(written), "rows": written.rows}
+
+    @available.parse(lambda *_, **__: {"message": "", "rows": None})
+    def write_view(self, relation: BaseRelation, sql: str) -> dict[str, Any]:
+        """Store a query under a name, once Spark has found nothing wrong with it."""
+        with translated():
+            columns = self.connections.sessions.current().sql(sql).columns
+            self.relations.create_view(str(relation.schema), str(relation.identifier), sql)
+        return {"message": f"view, {len(columns)} columns", "rows": None}
+
+    @available.parse(lambda *_, **__: {"message": "", "rows": None})
+    def write_cube(self, relation: BaseRelation, sql: str) -> dict[str, Any]:
+        """Store a cube's virtual table."""
+        schema, name = str(relation.schema), str(relation.identifier)
+        with translated():
+            view = self.relations.create_cube(schema, name, sql)
+            columns = self.relations.schema_of(schema, name)
+        count = len(columns.names) if columns is not None else 0
+        return {
+            "message": f"cube of {len(view.datasets)} datasets, {count} columns",
+            "rows": None,
+        }
+
+    @available
+    def cube_comment(self, *relations: BaseRelation) -> str:
+        """Give the comment that `cube_of(...)` compiles to; checks nothing, needs no store."""
+        return cube_comment([(str(r.schema), str(r.identifier)) for r in relations])
+
+    def debug_query(self) -> None:
+        """What `dbt debug` runs: the store can be listed, and Spark answers."""
+        with translated():
+            self.connections.warehouse.schemas()
+        self.execute("select 1 as id")
+
+    def _config_of(self, model: Mapping[str, Any]) -> ModelConfig:
+        return parse_model_config(
+            str(model["name"]), str(model["alias"]), model["config"], model.get("columns")
+        )
+
+    @classmethod
+    def _get_adapter_specific_run_info(cls, config: RelationConfig) -> dict[str, Any]:
+        return {"adapter_type": "ktk", "table_format": "ktk"}
+
+
+def _problem(node: RelationConfig) -> str:
+    """What is wrong with a node's configuration, empty if nothing is."""
+    config: Any = node.config
+    values = config.to_dict(omit_none=True) if hasattr(config, "to_dict") else {}
+    try:
+        parse_model_config(node.name, node.identifier, values, getattr(node, "columns", None))
+    except DbtConfigError as error:
+        return str(error.msg)
+    return ""
+
+
+def _as_dbt(schema: str, relation: Relation) -> KtkRelation:
+    kind = RelationType.Table if relation.kind == "dataset" else RelationType.View
+    return KtkRelation.create(schema=schema, identifier=relation.name, type=kind)
+
+
+def _history(model: Mapping[str, Any]) -> dict[str, str]:
+    """What the log keeps of a dbt run, for people."""
+    from dbt_common.invocation import get_invocation_id
+
+    return {"node": str(model["unique_id"]), "invocation": str(get_invocation_id())}

@@ -1,0 +1,162 @@
+"""What dbt asks about and does with relations, answered from the store, without Spark."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+from ktk_engine.operations.remove import remove_uuid
+
+from ktk_engine.errors import ConfigurationError, DatasetNotFoundError
+from ktk_engine.format.view import ViewDocument, render_view, view_key
+from ktk_engine.log.catalog import Relation, by_name, find_relation, list_relations, read_view
+from ktk_engine.log.scope import cube_scope, scope_of
+from ktk_engine.log.state import resolve
+from ktk_engine.plan.plan_cube import load_cube
+from ktk_engine.store.interface import ObjectStore
+from ktk_engine.store.warehouse import Warehouse
+
+_CUBE_COMMENT = re.compile(r"/\* ktk cube: (\[.*?\]) \*/", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Relations:
+    """The relations of a warehouse.
+
+    Attributes:
+        warehouse: the root of the schemas.
+    """
+
+    warehouse: Warehouse
+
+    def list(self, schema: str) -> list[Relation]:
+        """Relations of a schema; none if there is no such schema."""
+        store = self.warehouse.find_schema(schema)
+        return [] if store is None else list_relations(store)
+
+    def find(self, schema: str, name: str) -> Relation | None:
+        """Look a relation up, None if the store says that there is none."""
+        return find_relation(by_name(self.list(schema)), name)
+
+    def schema_of(self, schema: str, name: str) -> pa.Schema | None:
+        """Columns of a dataset or cube; None for a view, whose query only Spark understands.
+
+        Raises:
+            DatasetNotFoundError: there is no such relation.
+        """
+        store = self.warehouse.find_schema(schema)
+        relation = self.find(schema, name)
+        if store is None or relation is None:
+            raise DatasetNotFoundError(f"There is no relation {schema}.{name}.")
+        if relation.kind == "dataset":
+            return resolve(store, scope_of(relation.uuid)).snapshot(relation.uuid).schema
+        view = read_view(store, name)
+        if view is None or view.kind == "view":
+            return None
+        return load_cube(resolve(store, cube_scope(view.cube)), view.datasets).schema
+
+    def create_view(self, schema: str, name: str, sql: str) -> None:
+        """Store a query under a name; takes the place of whatever had it."""
+        store = self.warehouse.create_schema(schema)
+        self._replace(store, schema, ViewDocument(name, "view", sql=sql))
+
+    def create_cube(self, schema: str, name: str, sql: str) -> ViewDocument:
+        """Store a cube's virtual table, from the comment that `cube_of` compiles to.
+
+        Raises:
+            ConfigurationError: the comment is missing, or the models are no datasets of one cube
+                in this schema.
+        """
+        store = self.warehouse.create_schema(schema)
+        names = _cube_comment(name, sql)
+        uuids = {}
+        for item_schema, item_name in names:
+            relation = self.find(item_schema, item_name) if item_schema == schema else None
+            if relation is None or "++" not in relation.uuid:
+                raise ConfigurationError(
+                    f"Cube {schema}.{name}: {item_schema}.{item_name} is no cube dataset of schema "
+                    f"{schema}. Models in cube_of(...) must be materialized cube_seed or "
+                    "cube_enrichment, and be built first."
+                )
+            uuids[item_name] = relation.uuid
+        prefixes = {uuid.partition("++")[0] for uuid in uuids.values()}
+        if len(prefixes) != 1:
+            raise ConfigurationError(
+                f"Cube {schema}.{name}: its datasets belong to several cubes: "
+                f"{', '.join(sorted(uuids.values()))}. Give all models the same `cube`."
+            )
+        (prefix,) = prefixes
+        datasets = tuple(sorted(uuid.partition("++")[2] for uuid in uuids.values()))
+        load_cube(resolve(store, cube_scope(prefix)), datasets)  # a seed dataset must be among them
+        view = ViewDocument(name, "cube", cube=prefix, datasets=datasets)
+        self._replace(store, schema, view)
+        return view
+
+    def rename(self, schema: str, old: str, new: str) -> None:
+        """Give a view another name.
+
+        Raises:
+            ConfigurationError: it is a dataset, whose name is part of its files' keys.
+        """
+        store = self.warehouse.find_schema(schema)
+        relation = self.find(schema, old)
+        if store is None or relation is None:
+            raise DatasetNotFoundError(f"There is no relation {schema}.{old} to be renamed.")
+        view = read_view(store, old)
+        if view is None:
+            raise ConfigurationError(
+                f"{schema}.{old} holds rows: its name is part of its files' keys and cannot be "
+                "changed. Build it anew under the new name and drop the old one."
+            )
+        renamed = ViewDocument(new, view.kind, view.sql, view.cube, view.datasets)
+        self._replace(store, schema, renamed)
+        store.delete([view_key(old)])
+
+    def drop(self, schema: str, name: str, history: Mapping[str, str] | None = None) -> None:
+        """Drop a relation. One that does not exist is fine.
+
+        A dataset leaves its log in one commit; its files stay until the clean-up.
+        """
+        store = self.warehouse.find_schema(schema)
+        for relation in self.list(schema):
+            if relation.name != name or store is None:
+                continue
+            if relation.kind == "view":
+                store.delete([view_key(name)])
+            else:
+                remove_uuid(store, relation.uuid, history or {})
+
+    def make_way(self, schema: str, name: str, uuid: str) -> None:
+        """Drop whatever else has a name that a dataset is about to take."""
+        store = self.warehouse.create_schema(schema)
+        for relation in self.list(schema):
+            if relation.name != name or relation.uuid == uuid:
+                continue
+            if relation.kind == "view":
+                store.delete([view_key(name)])
+            else:
+                remove_uuid(store, relation.uuid, {})
+
+    def _replace(self, store: ObjectStore, schema: str, view: ViewDocument) -> None:
+        store.put(view_key(view.name), render_view(view))
+        for relation in self.list(schema):
+            if relation.name == view.name and relation.kind == "dataset":
+                remove_uuid(store, relation.uuid, {})
+
+
+def cube_comment(names: list[tuple[str, str]]) -> str:
+    """Give the comment that `cube_of` compiles to."""
+    return f"/* ktk cube: {json.dumps(names)} */"
+
+
+def _cube_comment(name: str, sql: str) -> list[tuple[str, str]]:
+    match = _CUBE_COMMENT.search(sql)
+    if match is None:
+        raise ConfigurationError(
+            f"Model {name} is materialized cube, but does not say which datasets it joins. Its "
+            "body must be: {{ cube_of(ref('...'), ref('...')) }}"
+        )
+    return [(str(schema), str(item)) for schema, item in json.loads(match[1])]

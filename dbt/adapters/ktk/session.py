@@ -1,0 +1,57 @@
+"""The Spark session of a dbt process: started when the first statement needs it, one a thread."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ktk_engine.store.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from ktk_engine.spark.sql_session import SqlSession
+
+
+class Sessions:
+    """Gives each dbt thread a Spark session of its own over one context.
+
+    Listing relations, checking configurations and reading columns need no Spark; the JVM starts
+    with the first statement.
+    """
+
+    def __init__(self, warehouse: Warehouse, settings: dict[str, str]) -> None:
+        self.warehouse = warehouse
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._spark: SparkSession | None = None
+        self._scratch: Path | None = None
+        self._of_thread: dict[int, SqlSession] = {}
+
+    def current(self) -> SqlSession:
+        """The session of the calling thread."""
+        ident = threading.get_ident()
+        with self._lock:
+            if ident not in self._of_thread:
+                self._of_thread[ident] = self._start()
+            return self._of_thread[ident]
+
+    def cancel(self, ident: int) -> None:
+        """Cancel what a thread's session is computing; another thread calls this."""
+        session = self._of_thread.get(ident)
+        if session is not None:
+            session.session.interruptAll()
+
+    def _start(self) -> SqlSession:
+        from ktk_engine.spark.session import make_scratch_folder, new_session, start_session
+        from ktk_engine.spark.sql_session import SqlSession
+
+        if self._spark is None or self._scratch is None:
+            self._spark = start_session(self._settings)
+            self._scratch = make_scratch_folder()
+        own = new_session(self._spark)
+        for key, value in self._settings.items():
+            if own.conf.isModifiable(key):
+                own.conf.set(key, value)
+        return SqlSession(own, self.warehouse.find_schema, self._scratch)

@@ -1,0 +1,13 @@
+{#- What table, cube_seed and cube_enrichment share: hooks around one write by the engine. -#}
+{% macro ktk_build_dataset() %}
+  {%- do adapter.check_config(model) -%}
+  {%- set target_relation = this.incorporate(type='table') -%}
+  {{ run_hooks(pre_hooks) }}
+  {%- set result = adapter.write_model(model, target_relation, compiled_code, should_full_refresh()) -%}
+  {%- call noop_statement('main', result.message, 'OK', result.rows) -%}
+    {{ compiled_code }}
+  {%- endcall -%}
+  {% do persist_docs(target_relation, model) %}
+  {{ run_hooks(post_hooks) }}
+  {{ return({'relations': [target_relation]}) }}
+{% endmacro %}

@@ -1,0 +1,19 @@
+{#- The cube itself: one virtual table over its datasets. Other models ref it. -#}
+{% materialization cube, adapter='ktk' %}
+  {%- do adapter.check_config(model) -%}
+  {%- set target_relation = this.incorporate(type='view') -%}
+  {{ run_hooks(pre_hooks) }}
+  {%- set result = adapter.write_cube(target_relation, compiled_code) -%}
+  {%- call noop_statement('main', result.message, 'OK', result.rows) -%}
+    {{ compiled_code }}
+  {%- endcall -%}
+  {{ run_hooks(post_hooks) }}
+  {{ return({'relations': [target_relation]}) }}
+{% endmaterialization %}
+
+
+{#- Names the datasets of a cube; the body of a model that is materialized cube. -#}
+{% macro cube_of() %}
+{{- adapter.cube_comment(*varargs) }}
+select * from {{ this }}
+{%- endmacro %}

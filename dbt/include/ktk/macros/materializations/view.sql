@@ -1,0 +1,12 @@
+{#- A stored query, kept in the store as a small document. -#}
+{% materialization view, adapter='ktk' %}
+  {%- do adapter.check_config(model) -%}
+  {%- set target_relation = this.incorporate(type='view') -%}
+  {{ run_hooks(pre_hooks) }}
+  {%- set result = adapter.write_view(target_relation, compiled_code) -%}
+  {%- call noop_statement('main', result.message, 'OK', result.rows) -%}
+    {{ compiled_code }}
+  {%- endcall -%}
+  {{ run_hooks(post_hooks) }}
+  {{ return({'relations': [target_relation]}) }}
+{% endmaterialization %}

@@ -1,0 +1,95 @@
+"""A warehouse: a root whose folders are schemas, each of them one Kartothek store."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+
+from ktk_engine.errors import ConfigurationError, InvalidKeyError, ObjectExistsError
+from ktk_engine.store.interface import ObjectStore
+from ktk_engine.store.key import is_uuid, validate_key
+from ktk_engine.store.open_store import open_store
+
+STORE_KEY = ".ktk/store.json"
+LAYOUT_VERSION = 1
+
+
+class Warehouse:
+    """The schemas under one root.
+
+    Schemas are opened once; stores keep no state but their address.
+    """
+
+    def __init__(self, url: str | Path) -> None:
+        self._url = str(url).rstrip("/") or "/"
+        self._root = open_store(self._url)
+        self._stores: dict[str, ObjectStore] = {}
+
+    @property
+    def url(self) -> str:
+        """The root's address; never holds secrets."""
+        return self._root.url
+
+    def schemas(self) -> list[str]:
+        """Names of the schemas, sorted: one listing and a few look-ups."""
+        names = [name.rstrip("/") for name in self._root.list_names() if name.endswith("/")]
+        return [name for name in names if is_uuid(name) and self._is_schema(name)]
+
+    def find_schema(self, name: str) -> ObjectStore | None:
+        """Open a schema, None if there is none of this name."""
+        if name in self._stores:
+            return self._stores[name]
+        if not is_uuid(name) or not self._is_schema(name):
+            return None
+        return self._open(name)
+
+    def create_schema(self, name: str) -> ObjectStore:
+        """Open a schema, made first if there is none.
+
+        Raises:
+            ConfigurationError: the name holds characters that no schema may have.
+        """
+        check_schema_name(name)
+        store = self._open(name)
+        with suppress(ObjectExistsError):
+            store.put_if_absent(STORE_KEY, json.dumps({"layout": LAYOUT_VERSION}).encode())
+        return store
+
+    def drop_schema(self, name: str) -> None:
+        """Delete a schema with everything in it. A schema that does not exist is fine."""
+        store = self.find_schema(name)
+        if store is None:
+            return
+        keys = [info.key for info in (*store.list(), *store.list_unfinished())]
+        # The mark goes last, so that a half-deleted schema is still seen as one.
+        store.delete([key for key in keys if key != STORE_KEY])
+        store.delete([STORE_KEY])
+        self._stores.pop(name, None)
+
+    def _open(self, name: str) -> ObjectStore:
+        if name not in self._stores:
+            self._stores[name] = open_store(f"{self._url}/{name}")
+        return self._stores[name]
+
+    def _is_schema(self, name: str) -> bool:
+        """A folder with our mark, or with documents of Kartothek's."""
+        if self._root.exists(f"{name}/{STORE_KEY}"):
+            return True
+        return any(".by-dataset-metadata." in item for item in self._root.list_names(name))
+
+
+def check_schema_name(name: str) -> None:
+    """Refuse a schema name that cannot be a folder or a Kartothek store.
+
+    Raises:
+        ConfigurationError: with the allowed characters.
+    """
+    try:
+        validate_key(name)
+    except InvalidKeyError as error:
+        raise ConfigurationError(f"The schema name {name!r} is not usable: {error}") from error
+    if not is_uuid(name):
+        raise ConfigurationError(
+            f"The schema name {name!r} may only hold the characters A-Z a-z 0-9 + - _ ."
+        )
