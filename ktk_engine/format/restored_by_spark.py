@@ -21,7 +21,8 @@ _BOOL = r"^(?i:true|false)$"
 _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _TIMESTAMP = r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?: [0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?)?"
 _ZONE = r"[+-][0-9]{2}:[0-9]{2}"
-# The escaped characters that texts of numbers and times contain.
+# The escaped characters that texts of timestamps contain. Spark decodes texts and timestamps
+# only; it parses other values as they stand in the path.
 _ESCAPES = (("%20", " "), ("%3A", ":"), ("%3a", ":"), ("%2B", "+"), ("%2b", "+"))
 
 
@@ -62,7 +63,7 @@ def restored_by_spark(
             pc.match_substring_regex(texts, r"(?s)" + _STRING), pc.not_equal(texts, _HIVE_NULL)
         )
     plain = texts
-    for escape, character in _ESCAPES:
+    for escape, character in _ESCAPES if pat.is_timestamp(normalize(t)) else ():
         plain = pc.replace_substring(plain, escape, character)
     return pc.match_substring_regex(plain, _pattern(normalize(t)))
 

@@ -94,12 +94,19 @@ def list_cubes(store: ObjectStore) -> list[str]:
     return sorted(published.union(_logged(store, "cube")))
 
 
+def list_scopes(store: ObjectStore) -> list[Scope]:
+    """Every scope that has a log, cubes first; also those whose datasets were all removed."""
+    return [Scope(kind, name) for kind in ("cube", "dataset") for name in _logged(store, kind)]
+
+
 def _uuids(store: ObjectStore) -> list[str]:
     """Uuids of all datasets, published or only logged."""
     published = set(list_documents(store))
     found = set(published)
     for name in _logged(store, "cube"):
-        found.update(resolve(store, Scope("cube", name)).datasets)
+        state = resolve(store, Scope("cube", name))
+        found.update(state.datasets)
+        found.difference_update(state.unpublished_removals)
     for name in _logged(store, "dataset"):
         if name not in published:
             found.update(resolve(store, Scope("dataset", name)).datasets)

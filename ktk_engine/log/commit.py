@@ -232,7 +232,6 @@ def _store_snapshot(
 ) -> DatasetEntry:
     key = head.scope.snapshot_key(commit_id, snapshot.uuid, attempt)
     write_snapshot(head.store, key, snapshot)
-    state = head.datasets.get(snapshot.uuid)
     return DatasetEntry(
         snapshot=key,
         version=head.version + 1,

@@ -8,6 +8,7 @@ from typing import Any
 
 from ktk_engine.errors import (
     ForeignWriterError,
+    FormatError,
     KtkError,
     ObjectExistsError,
     ObjectNotFoundError,
@@ -70,11 +71,22 @@ def publish(store: ObjectStore, scope: Scope) -> str:
 def verify_document(store: ObjectStore, uuid: str) -> None:
     """Refuse to build on a document that was edited under our stamp.
 
+    A document that is gone is no ground to build on: the log tells whether we removed it.
+
     Raises:
         ForeignWriterError: its content does not have the digest that the stamp names.
     """
     key = document_key(uuid)
-    if not stamp_is_valid(store.get(key)):
+    try:
+        data = store.get(key)
+    except ObjectNotFoundError:
+        return
+    if read_stamp(data) is None:
+        raise ForeignWriterError(
+            f"{key} of {store.url} was just written by another program. Nothing was committed. "
+            "Run it again, to build on that."
+        )
+    if not stamp_is_valid(data):
         raise ForeignWriterError(
             f"{key} of {store.url} was edited: its content does not fit its stamp. Nothing was "
             "written. Restore the file, or remove it with the dataset and build that anew."
@@ -110,7 +122,10 @@ def _delete_document(state: State, uuid: str) -> None:
         data = state.store.get(key)
     except ObjectNotFoundError:
         data = b""
-    stamp = read_stamp(data)
+    try:
+        stamp = read_stamp(data)
+    except FormatError:
+        stamp = None  # damaged: whether it is what was removed, its digest tells
     removed = state.head.removed.get(uuid, "") if state.head else ""
     if stamp is not None and stamp.version > state.version:
         return

@@ -114,8 +114,10 @@ def resolve(store: ObjectStore, scope: Scope) -> State:
     hint = max((stamp.version for stamp in documents.values() if stamp), default=0)
     version, head, sha256 = _find_head(store, scope, hint)
     entries: Mapping[str, DatasetEntry] = head.datasets if head else {}
-    datasets, removals = {}, []
+    datasets: dict[str, DatasetState] = {}
+    removals: list[str] = []
     for uuid in sorted({*documents, *entries}):
+        found: DatasetState | None
         if uuid not in documents:
             found = _without_document(store, scope, uuid, entries[uuid], head)
         elif (stamp := documents[uuid]) is not None:

@@ -13,7 +13,7 @@ from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.operations.target import Target
-from ktk_engine.types.finding import raise_findings
+from ktk_engine.types.finding import Finding, raise_findings
 from ktk_engine.types.schema import (
     adopt_unsigned,
     check_roles,
@@ -71,7 +71,7 @@ def pass_gate(
     if committed is not None and bound:
         model = adopt_unsigned(committed.schema, model)
     others = {name: item for name, item in datasets.items() if name != target.dataset}
-    findings = check_storable(model)
+    findings = [*check_storable(model), *_alike_names(model)]
     if not findings:
         findings += check_roles(model, target.dimension_columns, target.partition_by, ())
         findings += check_roles(model, (), (), target.indexes)
@@ -139,6 +139,19 @@ def _check_configured(target: Target, model: pa.Schema) -> None:
             f"Dataset {target.uuid}: all columns are partition columns, so its files would be "
             "empty. Nothing was written."
         )
+
+
+def _alike_names(model: pa.Schema) -> list[Finding]:
+    """Columns that Spark cannot tell apart, since it ignores letter case."""
+    first: dict[str, str] = {}
+    findings = []
+    for field in model:
+        other = first.setdefault(field.name.casefold(), field.name)
+        if other != field.name:
+            reason = f"differs from `{other}` in letter case only, which Spark ignores"
+            fix = f"rename {field.name}"
+            findings.append(Finding(field.name, None, field.type, reason, fix, "duplicate"))
+    return findings
 
 
 def _shared_columns(target: Target, others: Mapping[str, Snapshot]) -> frozenset[str]:

@@ -170,7 +170,7 @@ class _TaskWriter:
 
     def _cast(self, table: pa.Table) -> pa.Table | None:
         """Bring columns to the types to store, exactly; values that do not fit are findings."""
-        columns = []
+        columns, fits = [], True
         for target in self.job.schema:
             column = table[target.name]
             if column.type != target.type:
@@ -178,9 +178,9 @@ class _TaskWriter:
                     column = _cast_exactly(column, target.type)
                 except pa.ArrowInvalid as error:
                     self._find("value", target.name, column, _misfits(column, target.type), error)
-                    continue
+                    fits = False
             columns.append(column)
-        if self.findings:
+        if not fits:
             return None
         return pa.Table.from_arrays(columns, schema=self.job.schema).combine_chunks()
 
@@ -188,7 +188,7 @@ class _TaskWriter:
         for name in self.job.required_columns:
             column = table[name]
             if column.null_count:
-                self._find("null", name, table, pc.is_null(column))
+                self._find("null", name, self._telling(table, name), pc.is_null(column))
 
     def _check_duplicates(self, table: pa.Table) -> None:
         """Rows arrive sorted, so equal cells are neighbours, also across batches."""
@@ -204,6 +204,11 @@ class _TaskWriter:
         equal = _equal_neighbours(cells)
         if pc.any(equal).as_py():
             self._find("duplicate", ", ".join(names), cells.slice(1), equal)
+
+    def _telling(self, table: pa.Table, column: str) -> pa.Table:
+        """The columns that tell a person which row is meant."""
+        names = dict.fromkeys([*self.job.partition_keys, *self.job.cell_columns, column])
+        return table.select(list(names))
 
     def _find(
         self,
@@ -305,7 +310,6 @@ class _OpenFile:
 
 def _equal_neighbours(table: pa.Table) -> pa.Array:
     """For each row but the first: whether all columns equal those of the row before."""
-    equal: pa.Array = pa.array([True] * 0)
     result = None
     for column in table.columns:
         values = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

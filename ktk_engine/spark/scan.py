@@ -176,11 +176,11 @@ class Scanner:
         facts = pa.table({_PATH: paths})
         fields = [pa.field(_PATH, pa.string())]
         if with_position:
-            facts = facts.appendcolumn(POSITION, files["position"])
+            facts = facts.append_column(POSITION, files["position"])
             fields.append(pa.field(POSITION, pa.int64()))
         for name in partitions.column_names if partitions is not None else ():
             assert partitions is not None
-            facts = facts.appendcolumn(name, partitions[name])
+            facts = facts.append_column(name, partitions[name])
             fields.append(snapshot.schema.field(name))
         known = self.session.createDataFrame(facts)
         known = known.select(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import shutil
 import sys
@@ -88,6 +89,7 @@ def start_session(settings: Mapping[str, str] | None = None) -> SparkSession:
         builder = SparkSession.builder
         for key, value in {**chosen, **REQUIRED_SETTINGS}.items():
             builder = builder.config(key, value)
+        _silence_query_context()
         try:
             return builder.getOrCreate()
         except (OSError, RuntimeError) as error:
@@ -134,6 +136,14 @@ def _scratch_settings(scratch: Path) -> dict[str, str]:
         "spark.local.dir": str(scratch / "local"),
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log_configuration.as_uri()}",
     }
+
+
+def _silence_query_context() -> None:
+    """PySpark prints the stack of each failed statement as JSON; the exception says it all."""
+    from pyspark.logger import PySparkLogger
+
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
 def _use_java(scratch: Path) -> None:

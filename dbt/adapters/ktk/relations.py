@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
-from ktk_engine.operations.remove import remove_uuid
+from ktk_engine.operations.remove import remove
 
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError
 from ktk_engine.format.view import ViewDocument, render_view, view_key
@@ -127,7 +127,7 @@ class Relations:
             if relation.kind == "view":
                 store.delete([view_key(name)])
             else:
-                remove_uuid(store, relation.uuid, history or {})
+                _remove(store, relation.uuid, history)
 
     def make_way(self, schema: str, name: str, uuid: str) -> None:
         """Drop whatever else has a name that a dataset is about to take."""
@@ -138,13 +138,20 @@ class Relations:
             if relation.kind == "view":
                 store.delete([view_key(name)])
             else:
-                remove_uuid(store, relation.uuid, {})
+                _remove(store, relation.uuid)
 
     def _replace(self, store: ObjectStore, schema: str, view: ViewDocument) -> None:
         store.put(view_key(view.name), render_view(view))
         for relation in self.list(schema):
             if relation.name == view.name and relation.kind == "dataset":
-                remove_uuid(store, relation.uuid, {})
+                _remove(store, relation.uuid)
+
+
+def _remove(store: ObjectStore, uuid: str, history: Mapping[str, str] | None = None) -> None:
+    """Take a dataset out of its log."""
+    scope = scope_of(uuid)
+    dataset = scope.dataset_id(uuid) if scope.kind == "cube" else None
+    remove(store, scope.name, dataset, history)
 
 
 def cube_comment(names: list[tuple[str, str]]) -> str:

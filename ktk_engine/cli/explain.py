@@ -1,0 +1,37 @@
+"""`ktk explain`: which files a query of a cube reads, and why the others are not read."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from ktk_engine.cli.find_store import find_store, store_option
+
+
+@click.command()
+@click.argument("cube")
+@click.argument("where", required=False)
+@click.option("--columns", help="Output columns, separated by commas; default: all.")
+@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
+@store_option
+def explain(
+    cube: str, where: str | None, columns: str | None, as_json: bool, store_url: str | None
+) -> None:
+    """Show the plan of a query of CUBE; WHERE is a condition, such as "origin = 'JFK'"."""
+    from ktk_engine.errors import QueryError
+    from ktk_engine.operations.find_scope import find_scope
+    from ktk_engine.plan.explain import explain as explain_plan
+    from ktk_engine.plan.explain import explain_as_dict
+    from ktk_engine.plan.plan_cube import load_cube
+
+    state = find_scope(find_store(store_url, quiet=as_json), cube)
+    if state.scope.kind != "cube":
+        raise QueryError(f"{cube} is a table; only queries of cubes have a plan.")
+    chosen = [name.strip() for name in columns.split(",")] if columns else None
+    plan = load_cube(state).plan(chosen, where)
+    if as_json:
+        # Literals of conditions may be of any class; JSON gets their text.
+        click.echo(json.dumps(explain_as_dict(plan), indent=2, default=str))
+    else:
+        click.echo(explain_plan(plan))

@@ -1,0 +1,152 @@
+"""Finds the store that a command works on, and says which one (architecture.md, Identity)."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from ktk_engine.errors import ConfigurationError
+from ktk_engine.store.interface import ObjectStore
+from ktk_engine.store.open_store import open_store
+
+_ENV_VAR = re.compile(
+    r"""\{\{\s*env_var\(\s*(['"])(?P<name>\w+)\1\s*"""
+    r"""(?:,\s*(['"])(?P<default>.*?)\3\s*)?\)\s*\}\}"""
+)
+_DOCUMENT = ".by-dataset-metadata."
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def store_option(command: _F) -> _F:
+    """Give a command the option `--store`, which may stand before or behind its name."""
+    return click.option(
+        "--store",
+        "store_url",
+        metavar="PATH",
+        help="The store: a schema's folder, or a warehouse with one schema.",
+    )(command)
+
+
+def find_store(store_url: str | None, *, quiet: bool = False) -> ObjectStore:
+    """Open the store of this command.
+
+    It is what `--store` names, else the environment's `KTK_STORE`, else what the profile of the
+    dbt project in the current folder names.
+
+    Args:
+        store_url: what stood behind the command's own `--store`.
+        quiet: do not say which store it is.
+
+    Raises:
+        ConfigurationError: none of the three names a store, or it is not clear which one.
+    """
+    given = store_url or (click.get_current_context().find_root().obj or {}).get("store_url")
+    if given:
+        store, source = _schema_of(given), "--store"
+    elif os.environ.get("KTK_STORE"):
+        store, source = _schema_of(os.environ["KTK_STORE"]), "KTK_STORE"
+    else:
+        url, source = _from_profile(Path.cwd())
+        store = open_store(url)
+    if not quiet:
+        click.secho(f"store {store.url} (from {source})", err=True, dim=True)
+    return store
+
+
+def _schema_of(url: str) -> ObjectStore:
+    """Open a store; of a warehouse with exactly one schema, that schema."""
+    store = open_store(url)
+    names = store.list_names()
+    if _is_schema(names):
+        return store
+    folders = [name[:-1] for name in names if name.endswith("/")]
+    schemas = [name for name in folders if _is_schema(store.list_names(name))]
+    if len(schemas) > 1:
+        paths = "\n".join(f"  --store {url.rstrip('/')}/{name}" for name in schemas)
+        raise ConfigurationError(f"{store.url} has several schemas. Choose one:\n{paths}")
+    return open_store(f"{url.rstrip('/')}/{schemas[0]}") if schemas else store
+
+
+def _is_schema(names: list[str]) -> bool:
+    return ".ktk/" in names or any(_DOCUMENT in name for name in names)
+
+
+def _from_profile(project: Path) -> tuple[str, str]:
+    """The store that a dbt project's profile names, and where that stands."""
+    project_file = project / "dbt_project.yml"
+    if not project_file.is_file():
+        raise ConfigurationError(
+            "Which store? Give --store, set KTK_STORE, or run this in the folder of a dbt project."
+        )
+    name = os.environ.get("DBT_PROFILE") or _text(_load(project_file), "profile", project_file)
+    profiles_file = _profiles_file(project)
+    profile = _section(_load(profiles_file), name, profiles_file)
+    target = os.environ.get("DBT_TARGET") or _text(profile, "target", profiles_file, "default")
+    output = _section(_section(profile, "outputs", profiles_file), target, profiles_file)
+    where = f"profile {name}, target {target}, in {profiles_file}"
+    if output.get("type") != "ktk":
+        raise ConfigurationError(
+            f"The {where} has type {output.get('type')!r}, not ktk. Give --store."
+        )
+    root = _text(output, "store", profiles_file, "./warehouse")
+    if "://" not in root:
+        root = str(project / Path(root).expanduser())
+    return f"{root.rstrip('/')}/{_text(output, 'schema', profiles_file)}", where
+
+
+def _profiles_file(project: Path) -> Path:
+    """Find profiles.yml where dbt does."""
+    folders = [project, Path.home() / ".dbt"]
+    if os.environ.get("DBT_PROFILES_DIR"):
+        folders.insert(0, Path(os.environ["DBT_PROFILES_DIR"]).expanduser())
+    for folder in folders:
+        if (folder / "profiles.yml").is_file():
+            return folder / "profiles.yml"
+    searched = ", ".join(str(folder) for folder in folders)
+    raise ConfigurationError(f"There is no profiles.yml in {searched}. Give --store.")
+
+
+def _load(path: Path) -> Mapping[str, Any]:
+    import yaml
+
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise ConfigurationError(f"{path} cannot be read: {error}. Give --store.") from error
+    if not isinstance(content, dict):
+        raise ConfigurationError(f"{path} is no map of settings. Give --store.")
+    return content
+
+
+def _section(content: Mapping[str, Any], name: str, path: Path) -> Mapping[str, Any]:
+    section = content.get(name)
+    if not isinstance(section, dict):
+        raise ConfigurationError(f"{path} has no section `{name}`. Give --store.")
+    return section
+
+
+def _text(content: Mapping[str, Any], key: str, path: Path, default: str | None = None) -> str:
+    """Read a setting; of Jinja only `env_var` is understood."""
+    value = content.get(key, default)
+    if not isinstance(value, str) or not value:
+        raise ConfigurationError(f"{path} names no `{key}`. Give --store.")
+    rendered = _ENV_VAR.sub(lambda match: _environment(match, path), value)
+    if "{{" in rendered or "{%" in rendered:
+        raise ConfigurationError(
+            f"{path} computes `{key}` in a way that only dbt understands: {value}. Give --store."
+        )
+    return rendered
+
+
+def _environment(match: re.Match[str], path: Path) -> str:
+    value = os.environ.get(match["name"], match["default"])
+    if value is None:
+        raise ConfigurationError(
+            f"{path} wants the environment variable {match['name']}, which is not set."
+        )
+    return value

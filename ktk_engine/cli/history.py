@@ -1,0 +1,55 @@
+"""`ktk history`: what happened to a cube or table."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from ktk_engine.cli.console import make_console, make_table
+from ktk_engine.cli.find_store import find_store, store_option
+from ktk_engine.cli.quantity import change, moment
+
+if TYPE_CHECKING:
+    from ktk_engine.operations.history import HistoryEntry
+
+
+@click.command()
+@click.argument("cube")
+@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
+@store_option
+def history(cube: str, limit: int, as_json: bool, store_url: str | None) -> None:
+    """List the commits of CUBE (or a table), newest first."""
+    from ktk_engine.operations.history import read_history
+
+    entries = read_history(find_store(store_url, quiet=as_json), cube, limit)
+    if as_json:
+        click.echo(json.dumps([entry.as_dict() for entry in entries], indent=2))
+        return
+    if not entries:
+        click.echo(f"{cube} has no history yet: no commit of this library changed it.")
+        return
+    table = make_table(["version", "time", "change", "by"], ["rows", "files"])
+    for entry in entries:
+        for row in _rows(entry):
+            table.add_row(*row)
+    make_console().print(table)
+
+
+def _rows(entry: HistoryEntry) -> list[list[str]]:
+    """One row a changed dataset; version and time stand in the first."""
+    rows = [
+        [f"{item.operation} {item.dataset}", change(item.rows_delta), change(item.files_delta)]
+        for item in entry.changes
+    ]
+    if entry.deleted:
+        rows.append([f"cleanup: {entry.deleted:,} files", "", ""])
+    rows = rows or [[entry.operation, "", ""]]
+    by = " ".join(f"{key}={value}" for key, value in entry.history.items())
+    first = [str(entry.version), moment(entry.time)]
+    return [
+        [*(first if index == 0 else ["", ""]), text, by if index == 0 else "", *numbers]
+        for index, (text, *numbers) in enumerate(rows)
+    ]

@@ -1,0 +1,134 @@
+"""`ktk info`: what a store, a cube or a table holds."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from ktk_engine.cli.console import make_console, make_table
+from ktk_engine.cli.find_store import find_store, store_option
+from ktk_engine.cli.quantity import moment, number, size
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ktk_engine.operations.history import HistoryEntry
+    from ktk_engine.operations.info import CubeDescription, DatasetDescription, Summary
+    from ktk_engine.store.interface import ObjectStore
+
+
+@click.command()
+@click.argument("cube", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
+@click.option("--rows", is_flag=True, help="Count rows of other programs' files by their footers.")
+@store_option
+def info(cube: str | None, as_json: bool, rows: bool, store_url: str | None) -> None:
+    """Describe CUBE (or a table): datasets, sizes, columns. Without CUBE: list all."""
+    store = find_store(store_url, quiet=as_json)
+    if cube is None:
+        _show_all(store, as_json)
+        return
+    from ktk_engine.operations.info import describe
+
+    description = describe(store, cube, count_rows=rows)
+    if as_json:
+        click.echo(json.dumps(description.as_dict(), indent=2))
+    else:
+        _show(make_console(), description)
+
+
+def _show_all(store: ObjectStore, as_json: bool) -> None:
+    from ktk_engine.operations.info import list_contents
+
+    contents = list_contents(store)
+    if as_json:
+        click.echo(json.dumps([item.__dict__ for item in contents], indent=2))
+        return
+    if not contents:
+        click.echo("The store is empty.")
+        return
+    console = make_console()
+    table = make_table(
+        ["name", "kind", "last commit"], ["version", "datasets", "rows", "files", "size"]
+    )
+    for item in contents:
+        table.add_row(item.name, item.kind, _changed(item), *_numbers(item))
+    console.print(table)
+    for item in contents:
+        if item.problem:
+            console.print(f"\n{item.name}: {item.problem}", style="red", soft_wrap=True)
+
+
+def _changed(item: Summary) -> str:
+    from datetime import datetime
+
+    return moment(datetime.fromisoformat(item.changed)) if item.changed else "-"
+
+
+def _numbers(item: Summary) -> list[str]:
+    counts = [number(n) for n in (item.version, item.datasets, item.rows, item.files)]
+    return [*counts, size(item.bytes)]
+
+
+def _show(console: Console, cube: CubeDescription) -> None:
+    console.print(f"{cube.kind} {cube.name}, version {cube.version}", style="bold")
+    specification = cube.specification
+    if specification is not None:
+        _line(console, "dimensions", specification.dimension_columns)
+        _line(console, "partitioned by", specification.partition_columns)
+        _line(console, "indexed", sorted(specification.index_columns))
+    if cube.last_commit is not None:
+        console.print(f"last commit: {_last_commit(cube.last_commit)}", soft_wrap=True)
+    console.print()
+    table = make_table(
+        ["dataset", "role", "dimensions", "partitions", "indexes"], ["rows", "files", "size"]
+    )
+    for item in cube.datasets:
+        table.add_row(*_cells(item))
+    console.print(table)
+    console.print()
+    for item in cube.datasets:
+        columns = ", ".join(f"{name} {class_}" for name, class_ in (item.columns or {}).items())
+        console.print(f"{item.id}: {columns}", style="dim")
+    _show_remarks(console, cube)
+
+
+def _line(console: Console, title: str, names: list[str] | tuple[str, ...]) -> None:
+    if names:
+        console.print(f"{title}: {', '.join(names)}", soft_wrap=True)
+
+
+def _last_commit(entry: HistoryEntry) -> str:
+    datasets = ", ".join(change.dataset for change in entry.changes)
+    node = entry.history.get("node", "")
+    text = f"{moment(entry.time)}, {entry.operation} {datasets}".rstrip()
+    return f"{text} ({node})" if node else text
+
+
+def _cells(item: DatasetDescription) -> list[str]:
+    keys = ", ".join(item.partition_keys)
+    return [
+        item.id,
+        item.role,
+        ", ".join(item.dimension_columns) or "-",
+        f"{number(item.partitions)} by {keys}" if keys else "-",
+        ", ".join(item.indexes) or "-",
+        number(item.rows),
+        number(item.files),
+        size(item.bytes),
+    ]
+
+
+def _show_remarks(console: Console, cube: CubeDescription) -> None:
+    if cube.problem:
+        console.print(f"\n{cube.problem}", style="yellow", soft_wrap=True)
+    for item in cube.datasets:
+        if item.problem:
+            console.print(f"\n{item.id}: {item.problem}", style="red", soft_wrap=True)
+        elif item.note:
+            console.print(f"\n{item.id}: {item.note}", style="yellow", soft_wrap=True)
+        elif not item.published:
+            waits = "not published for Kartothek readers yet"
+            console.print(f"\n{item.id}: {waits}", style="yellow", soft_wrap=True)

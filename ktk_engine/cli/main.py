@@ -1,0 +1,43 @@
+"""The command `ktk`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from ktk_engine.cli.cleanup import cleanup
+from ktk_engine.cli.explain import explain
+from ktk_engine.cli.history import history
+from ktk_engine.cli.info import info
+from ktk_engine.cli.remove import remove
+from ktk_engine.errors import KtkError
+
+
+class KtkGroup(click.Group):
+    """A group whose commands end with one clean message where this library refuses something."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command that was asked for."""
+        try:
+            return super().invoke(ctx)
+        except KtkError as error:
+            raise click.ClickException(str(error)) from error
+
+
+@click.group(cls=KtkGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--store",
+    "store_url",
+    metavar="PATH",
+    help="The store; else KTK_STORE, else the profile of the dbt project in this folder.",
+)
+@click.version_option(package_name="dbt-ktk", prog_name="ktk")
+@click.pass_context
+def main(ctx: click.Context, store_url: str | None) -> None:
+    """Look after cubes: what they hold, what happened to them, what can go."""
+    ctx.obj = {"store_url": store_url}
+
+
+for _command in (info, history, explain, remove, cleanup):
+    main.add_command(_command)

@@ -1,0 +1,116 @@
+"""Deletes what no retained version needs: first committed as a list, then done (commit.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ktk_engine.errors import CommitConflictError
+from ktk_engine.log.commit import Transaction, commit
+from ktk_engine.log.garbage import UNFINISHED_LIFETIME, Garbage, Retention, find_garbage
+from ktk_engine.log.intent import announced
+from ktk_engine.log.publish import publish
+from ktk_engine.log.scope import Scope, new_commit_id
+from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.store.interface import ObjectInfo, ObjectStore
+
+
+@dataclass(frozen=True)
+class Cleaned:
+    """The outcome of a clean-up.
+
+    Attributes:
+        garbage: what was found.
+        version: version of the log that holds the list; 0 if there was nothing to list.
+        warning: why nothing was deleted yet; empty if it was.
+    """
+
+    garbage: Garbage
+    version: int = 0
+    warning: str = ""
+
+
+@dataclass(frozen=True)
+class _NothingNeeded:
+    """Checks that no dataset refers to what is about to go, also after a lost slot."""
+
+    deleted: frozenset[str]
+
+    def __call__(self, snapshots: Mapping[str, Snapshot]) -> None:
+        for snapshot in snapshots.values():
+            needed = {*snapshot.files["key"].to_pylist(), *snapshot.indices.values()}
+            lost = needed & self.deleted
+            if lost:
+                raise CommitConflictError(
+                    f"Another run committed files of {snapshot.uuid} that this clean-up was going "
+                    f"to delete, for instance {min(lost)}. Nothing was deleted. Run it again."
+                )
+
+
+def plan_cleanup(store: ObjectStore, scope: Scope, retention: Retention) -> Garbage:
+    """Find what a clean-up would delete; nothing is written.
+
+    Args:
+        store: where the scope lives.
+        scope: a cube, or a table.
+        retention: what history keeps.
+
+    Raises:
+        ForeignWriterError: another program changed a dataset; nothing can be called garbage.
+    """
+    return find_garbage(store, scope, retention)
+
+
+def run_cleanup(
+    store: ObjectStore,
+    scope: Scope,
+    retention: Retention,
+    history: Mapping[str, str] | None = None,
+) -> Cleaned:
+    """Delete what no retained version of a scope needs.
+
+    The list is committed first: a slow writer whose files are on it learns so when it commits,
+    and a clean-up that dies is finished by the next one.
+
+    Args:
+        store: where the scope lives.
+        scope: a cube, or a table.
+        retention: what history keeps.
+        history: what the log says of this commit, for people.
+
+    Raises:
+        ForeignWriterError: another program changed a dataset; nothing was deleted.
+        CommitConflictError: another run needs a listed file; nothing was deleted.
+    """
+    garbage = find_garbage(store, scope, retention)
+    version, warning = 0, ""
+    if garbage.objects:
+        keys = tuple(info.key for info in garbage.objects)
+        commit_id = new_commit_id()
+        check = _NothingNeeded(frozenset(keys))
+        transaction = Transaction(commit_id, (), check, history or {}, deleted=keys)
+        with announced(store, scope, commit_id, "cleanup"):
+            done = commit(garbage.state, transaction)
+            version, warning = done.entry.version, done.warning
+            if not warning:  # else a published document may still name what would go
+                store.delete(keys)
+    elif garbage.intents:
+        # Who died may have left its commit unpublished.
+        warning = publish(store, scope)
+    if not warning:
+        store.delete([info.key for info in garbage.unfinished])
+        store.delete([scope.intent_key(commit_id) for commit_id in garbage.intents])
+    return Cleaned(garbage, version, warning)
+
+
+def find_unfinished(store: ObjectStore) -> tuple[ObjectInfo, ...]:
+    """Find the temporary files that killed writers left anywhere in a store."""
+    now = store.now()
+    return tuple(
+        info for info in store.list_unfinished() if now - info.modified > UNFINISHED_LIFETIME
+    )
+
+
+def delete_unfinished(store: ObjectStore, found: tuple[ObjectInfo, ...]) -> None:
+    """Delete what `find_unfinished` found."""
+    store.delete([info.key for info in found])

@@ -1,0 +1,65 @@
+"""From the name that a person gives to the cube or table that it stands for."""
+
+from __future__ import annotations
+
+from ktk_engine.errors import ConsistencyError, DatasetNotFoundError, InvalidKeyError
+from ktk_engine.format.load_document import list_documents
+from ktk_engine.log.catalog import list_scopes
+from ktk_engine.log.scope import Scope, cube_scope, scope_of
+from ktk_engine.log.state import State, resolve
+from ktk_engine.store.interface import ObjectStore
+
+
+def find_scope(store: ObjectStore, name: str, *, removed: bool = False) -> State:
+    """Resolve a cube by its name, or a plain table by its uuid.
+
+    Args:
+        store: where to look.
+        name: the name.
+        removed: also find a log whose datasets were all removed.
+
+    Raises:
+        DatasetNotFoundError: nothing has this name; the message says what exists.
+        ConsistencyError: a cube and a table share it.
+    """
+    found = [state for state in _candidates(store, name) if state.datasets]
+    if not found and removed:
+        found = [state for state in _candidates(store, name) if state.head is not None]
+    if len(found) > 1:
+        raise ConsistencyError(
+            f"{store.url} has a cube and a table of the name {name}. Rename one of the models."
+        )
+    if not found:
+        raise DatasetNotFoundError(_not_found(store, name))
+    return found[0]
+
+
+def present_scopes(store: ObjectStore) -> list[Scope]:
+    """Every cube and table that has a log or a published document, cubes first, by name."""
+    published = {scope_of(uuid) for uuid in list_documents(store)}
+    scopes = published.union(list_scopes(store))
+    return sorted(scopes, key=lambda scope: (scope.kind, scope.name))
+
+
+def _candidates(store: ObjectStore, name: str) -> list[State]:
+    try:
+        scopes = dict.fromkeys((cube_scope(name), scope_of(name)))
+    except InvalidKeyError:
+        return []  # no dataset can have this name
+    if "++" in name:
+        return []  # a dataset of a cube: asked for by the cube's name
+    return [resolve(store, scope) for scope in scopes]
+
+
+def _not_found(store: ObjectStore, name: str) -> str:
+    from ktk_engine.types.suggestion import did_you_mean
+
+    cube, separator, dataset = name.partition("++")
+    if separator:
+        return f"{name} is a dataset of cube {cube}: give the two apart, as {cube} {dataset}."
+    names = sorted({scope.name for scope in present_scopes(store)})
+    if not names:
+        return f"{store.url} has no cube or table {name}; it is empty."
+    nearest = did_you_mean(name, names)
+    hint = f" Did you mean {nearest}?" if nearest else ""
+    return f"{store.url} has no cube or table {name}.{hint} It has: {', '.join(names)}."

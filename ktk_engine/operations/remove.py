@@ -1,0 +1,170 @@
+"""Removes datasets from a cube, or a table, as one commit; data files stay for the clean-up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ktk_engine.errors import ConsistencyError, DatasetNotFoundError, KtkError
+from ktk_engine.format.load_document import load_document
+from ktk_engine.log.commit import DatasetChange, Transaction, commit
+from ktk_engine.log.entry import Role
+from ktk_engine.log.intent import announced
+from ktk_engine.log.scope import new_commit_id, scope_of
+from ktk_engine.log.state import State, resolve
+from ktk_engine.operations.find_scope import find_scope
+from ktk_engine.store.interface import ObjectStore
+
+
+@dataclass(frozen=True)
+class Removal:
+    """What a removal takes out.
+
+    Attributes:
+        state: the scope it was found in.
+        datasets: uuid -> role, the seed dataset first.
+    """
+
+    state: State
+    datasets: Mapping[str, Role]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The datasets' names within the cube, or the table's name."""
+        return tuple(self.state.scope.dataset_id(uuid) for uuid in self.datasets)
+
+
+@dataclass(frozen=True)
+class Removed:
+    """The outcome of a removal.
+
+    Attributes:
+        name: the cube or table.
+        datasets: names of the removed datasets.
+        version: version of the log.
+        warning: why Kartothek readers may still see them; empty if they do not.
+    """
+
+    name: str
+    datasets: tuple[str, ...]
+    version: int
+    warning: str = ""
+
+
+def remove(
+    store: ObjectStore,
+    name: str,
+    dataset: str | None = None,
+    history: Mapping[str, str] | None = None,
+    *,
+    cascade: bool = False,
+) -> Removed:
+    """Remove a dataset of a cube, a whole cube, or a plain table, in one commit.
+
+    Works also where another program has changed or removed a document: it is the way out.
+
+    Args:
+        store: where it lives.
+        name: the cube or the table.
+        dataset: id of the cube's dataset; None for a table, or for the whole cube.
+        history: what the log says of this commit, for people.
+        cascade: with the seed dataset, or without naming one, remove all datasets of the cube.
+
+    Raises:
+        DatasetNotFoundError: there is no such cube, table or dataset.
+        ConsistencyError: enrichments depend on it, and `cascade` is not given.
+        CommitConflictError: another run changed it meanwhile; nothing was removed.
+    """
+    return run_removal(plan_removal(store, name, dataset, cascade=cascade), history)
+
+
+def remove_uuid(store: ObjectStore, uuid: str, history: Mapping[str, str] | None = None) -> Removed:
+    """Remove exactly one dataset, whatever depends on it.
+
+    Enrichments whose seed dataset goes stay in the log and wait for the next one.
+
+    Args:
+        store: where it lives.
+        uuid: the dataset.
+        history: what the log says of this commit, for people.
+
+    Raises:
+        DatasetNotFoundError: there is no such dataset.
+        CommitConflictError: another run changed it meanwhile; nothing was removed.
+    """
+    state = resolve(store, scope_of(uuid))
+    if uuid not in state.datasets:
+        raise DatasetNotFoundError(f"{store.url} has no dataset {uuid}.")
+    return run_removal(Removal(state, {uuid: _role(state, uuid)}), history)
+
+
+def plan_removal(
+    store: ObjectStore, name: str, dataset: str | None = None, *, cascade: bool = False
+) -> Removal:
+    """Find what would be removed; see `remove`."""
+    state = find_scope(store, name)
+    roles = {uuid: _role(state, uuid) for uuid in state.datasets}
+    ordered = dict(sorted(roles.items(), key=lambda item: (item[1] != "seed", item[0])))
+    if state.scope.kind != "cube":
+        if dataset is not None:
+            raise DatasetNotFoundError(f"{name} is a table, not a cube: run ktk remove {name}")
+        return Removal(state, ordered)
+    if dataset is None:
+        if not cascade:
+            raise ConsistencyError(
+                f"{name} is a cube of {len(roles)} datasets: "
+                f"{', '.join(state.scope.dataset_id(uuid) for uuid in ordered)}. Name the one to "
+                f"remove, or remove them all: ktk remove {name} --cascade. Nothing was removed."
+            )
+        return Removal(state, ordered)
+    uuid = _uuid(state, dataset)
+    if roles[uuid] != "seed" or len(roles) == 1:
+        return Removal(state, {uuid: roles[uuid]})
+    if not cascade:
+        others = ", ".join(state.scope.dataset_id(other) for other in ordered if other != uuid)
+        raise ConsistencyError(
+            f"{dataset} is the seed dataset of cube {name}, which {others} depend on. Remove them "
+            f"first, or all of them: ktk remove {name} {dataset} --cascade. Nothing was removed."
+        )
+    return Removal(state, ordered)
+
+
+def run_removal(removal: Removal, history: Mapping[str, str] | None = None) -> Removed:
+    """Commit a planned removal; see `remove`."""
+    state = removal.state
+    changes = tuple(
+        DatasetChange(uuid, "remove", None, role=role) for uuid, role in removal.datasets.items()
+    )
+    commit_id = new_commit_id()
+    transaction = Transaction(commit_id, changes, history=history or {})
+    with announced(state.store, state.scope, commit_id, f"remove {', '.join(removal.names)}"):
+        done = commit(state, transaction)
+    return Removed(state.scope.name, removal.names, done.entry.version, done.warning)
+
+
+def _uuid(state: State, dataset: str) -> str:
+    known = {state.scope.dataset_id(uuid): uuid for uuid in state.datasets}
+    if dataset in known:
+        return known[dataset]
+    from ktk_engine.types.suggestion import did_you_mean
+
+    nearest = did_you_mean(dataset, known)
+    hint = f" Did you mean {nearest}?" if nearest else ""
+    raise DatasetNotFoundError(
+        f"Cube {state.scope.name} has no dataset {dataset}.{hint} It has: {', '.join(known)}."
+    )
+
+
+def _role(state: State, uuid: str) -> Role:
+    """What a dataset is; of one that only another program's document knows, what that says."""
+    if state.scope.kind != "cube":
+        return "table"
+    entry = state.datasets[uuid].entry
+    if entry is not None:
+        return entry.role
+    try:
+        metadata = load_document(state.store, uuid).metadata
+    except KtkError:
+        return "enrichment"  # damaged or gone: nothing can depend on what nobody can read
+    is_seed = metadata.get("ktk_cube_is_seed", metadata.get("klee_is_seed"))
+    return "seed" if is_seed else "enrichment"

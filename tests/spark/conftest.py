@@ -1,0 +1,34 @@
+"""One Spark session for all tests; each test gets a store and statements of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from ktk_engine.spark.session import make_scratch_folder, new_session, start_session
+from ktk_engine.spark.sql_session import SqlSession
+from ktk_engine.store.local import LocalStore
+from tests.conftest import SPARK_SETTINGS
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    yield start_session(SPARK_SETTINGS)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> LocalStore:
+    return LocalStore(tmp_path / "analytics")
+
+
+@pytest.fixture
+def sql(spark: SparkSession, store: LocalStore) -> SqlSession:
+    """Statements in which `an.<name>` is a relation of the test's store."""
+    session = new_session(spark)
+    for key, value in SPARK_SETTINGS.items():
+        if session.conf.isModifiable(key):
+            session.conf.set(key, value)
+    return SqlSession(session, lambda name: store if name == "an" else None, make_scratch_folder())

@@ -1,0 +1,106 @@
+"""Scans read exactly the planned files; every trap of manifests has its test."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from ktk_engine.log.state import resolve
+from ktk_engine.operations.build import build
+from ktk_engine.operations.target import Target
+from ktk_engine.spark.capabilities import Capabilities
+
+SEED = Target("seed", "seed", "c", ("L",), ("P", "Q"), buckets=4)
+AWKWARD = ["plain", "a/b", "x=y", "100%", "ü", "", " ", "nan", "__HIVE_DEFAULT_PARTITION__", ".."]
+
+
+@pytest.fixture
+def seed(spark, store):
+    frame = spark.createDataFrame(
+        [(p, q, 10 * i + q, float(i)) for i, p in enumerate(AWKWARD) for q in range(3)],
+        "P string, Q int, L bigint, v double",
+    )
+    build(store, frame, SEED)
+    return resolve(store, SEED.scope).snapshot(SEED.uuid)
+
+
+def read(sql, store, snapshot, files, **options):
+    scanner = sql.scanner(store)
+    return scanner.scan(snapshot, files, snapshot.schema.names, **options)
+
+
+def test_all_files_give_all_rows(sql, store, seed):
+    frame = read(sql, store, seed, seed.files)
+    assert frame.count() == seed.rows == 30
+    assert {row.P for row in frame.collect()} == set(AWKWARD)
+    assert frame.columns == seed.schema.names
+
+
+def test_each_file_alone_gives_its_rows(sql, store, seed):
+    for i in range(seed.files.num_rows):
+        file = seed.files.slice(i, 1)
+        rows = read(sql, store, seed, file).collect()
+        expected = (file["partition.P"][0].as_py(), file["partition.Q"][0].as_py())
+        assert [(row.P, row.Q) for row in rows] == [expected]
+
+
+def test_files_lying_beside_are_not_seen(sql, store, seed):
+    key = seed.files["key"][0].as_py()
+    stray = key.rsplit("/", 1)[0] + "/stray.parquet"
+    store.put(stray, store.get(key))
+    assert read(sql, store, seed, seed.files).count() == 30
+
+
+def test_only_the_chosen_files_are_opened(sql, store, seed):
+    chosen = seed.files.filter(pc.equal(seed.files["partition.P"], "plain"))
+    frame = read(sql, store, seed, chosen)
+    assert len(frame.inputFiles()) == 3
+    assert frame.count() == 3
+
+
+def test_no_files_give_no_rows_of_the_right_types(sql, store, seed):
+    frame = read(sql, store, seed, seed.files.slice(0, 0))
+    assert frame.count() == 0
+    assert frame.dtypes == [("P", "string"), ("Q", "bigint"), ("L", "bigint"), ("v", "double")]
+
+
+def test_an_unpartitioned_dataset(spark, sql, store):
+    target = Target("planes", "enrichment", "c", ("L",))
+    build(store, spark.range(100).selectExpr("id as L", "id * 2 as w"), target)
+    snapshot = resolve(store, target.scope).snapshot(target.uuid)
+    assert read(sql, store, snapshot, snapshot.files).count() == 100
+
+
+def test_positions_are_those_of_the_files(sql, store, seed):
+    frame = read(sql, store, seed, seed.files, with_position=True)
+    expected = {
+        (file["partition.P"], file["partition.Q"]): file["position"]
+        for file in seed.files.to_pylist()
+    }
+    found = {(row.P, row.Q): row["__ktk_position"] for row in frame.collect()}
+    assert found == expected
+
+
+def test_the_plain_path_gives_the_same_rows(sql, store, seed):
+    usual = {tuple(row) for row in read(sql, store, seed, seed.files).collect()}
+    sql.capabilities = Capabilities()
+    assert {tuple(row) for row in read(sql, store, seed, seed.files).collect()} == usual
+
+
+def test_partition_columns_alone(sql, store, seed):
+    frame = sql.scanner(store).scan(seed, seed.files, ["Q"])
+    assert sorted(row.Q for row in frame.collect()) == sorted([0, 1, 2] * 10)
+
+
+def test_a_store_below_awkward_folders(spark, sql, tmp_path):
+    from ktk_engine.store.local import LocalStore
+
+    store = LocalStore(tmp_path / "a b" / "ü%20+" / "an")
+    target = Target("seed", "seed", "c", ("L",), ("P",))
+    frame = spark.range(10).selectExpr("concat('ü', id % 2) as P", "id as L")
+    build(store, frame, target)
+    snapshot = resolve(store, target.scope).snapshot(target.uuid)
+    rows = read(sql, store, snapshot, snapshot.files, with_position=True).collect()
+    assert sorted((row.P, row.L) for row in rows) == sorted((f"ü{i % 2}", i) for i in range(10))
+    assert isinstance(snapshot.files, pa.Table)

@@ -1,0 +1,149 @@
+"""Statements bound to the store: names, views, cubes, and what each statement opens."""
+
+from __future__ import annotations
+
+import pytest
+
+from ktk_engine.errors import ConsistencyError, QueryError
+from ktk_engine.format.view import ViewDocument, render_view, view_key
+from ktk_engine.operations.build import build
+from ktk_engine.operations.target import Target
+from ktk_engine.spark.bind import parse_statement, rename
+
+SEED = Target("seed", "seed", "c", ("L",), ("P",), indexes=("k",), buckets=2)
+
+
+@pytest.fixture
+def cube(spark, store):
+    seed = spark.range(1000).selectExpr(
+        "id % 5 as P", "id as L", "id * 2 as v", "concat('k', id % 40) as k"
+    )
+    build(store, seed, SEED)
+    for name in ("e", "f"):
+        frame = (
+            spark.range(1000)
+            .where("id % 2 = 0")
+            .selectExpr("id % 5 as P", "id as L", f"id * 1.5D as {name}")
+        )
+        build(store, frame, Target(name, "enrichment", "c", ("L",), ("P",)))
+    add_view(store, ViewDocument("c", "cube", cube="c"))
+    return store
+
+
+def add_view(store, view):
+    store.put(view_key(view.name), render_view(view))
+
+
+def test_references_are_found_wherever_they_stand(spark):
+    text = (
+        "with a as (select * from x.y where b in (select c from `z`.`w w`)) "
+        "select a.*, (select max(q) from nn), 'from no.table' from a -- from no.table\n"
+        "join analytics.weather w on a.k = w.k /* from no.table */"
+    )
+    statement = parse_statement(spark, text)
+    found = {item.parts: text[item.start : item.end] for item in statement.references}
+    assert found == {
+        ("x", "y"): "x.y",
+        ("z", "w w"): "`z`.`w w`",
+        ("nn",): "nn",
+        ("a",): "a",
+        ("analytics", "weather"): "analytics.weather",
+    }
+    assert statement.is_query
+
+
+def test_renaming_keeps_qualified_columns_alive(spark):
+    statement = parse_statement(spark, "select y.a from x.y union select z.b from x.z as z")
+    names = {("x", "y"): "x.y", ("x", "z"): "x.z"}
+    assert rename(statement, names) == (
+        "select y.a from `x.y` as `y` union select z.b from `x.z` as z"
+    )
+
+
+def test_positions_count_characters_not_bytes(spark):
+    statement = parse_statement(spark, "select 'é😀' from x.y")
+    assert rename(statement, {("x", "y"): "v"}) == "select 'é😀' from `v` as `y`"
+
+
+def test_commands_are_no_queries(spark):
+    for text in ("insert into a.b select 1", "create table a.b as select 1", "show tables"):
+        assert not parse_statement(spark, text).is_query
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "read"),
+    [
+        ("select count(*) from an.c", [(1000,)], {"seed"}),
+        ("select count(e) from an.c", [(500,)], {"seed", "e"}),
+        ("select sum(v) from an.c where k = 'k7'", [(24350,)], {"seed"}),
+        ("select c.L, c.f from an.c where c.L = 4", [(4, 6.0)], {"seed", "f"}),
+        ("select x.L, y.v from an.c x join an.c y on x.L = y.L + 1 where x.L = 3", [(3, 4)],
+         {"seed"}),
+        ("with q as (select * from an.c) select max(e) from q where P = 1", [(1494.0,)],
+         {"seed", "e"}),
+        ("select count(*) from an.c where upper(k) = 'K1'", [(25,)], {"seed"}),
+        ("select count(*) from (select e from an.c where v < 10 union all "
+         "select f from an.c where v >= 1990)", [(10,)], {"seed"}),
+        ("select count(*) from an.c where L in (select L from an.e where e > 1400)", [(33,)],
+         {"seed"}),
+        ("select L from (select *, row_number() over (order by v desc) r from an.c) where r = 1",
+         [(999,)], {"seed"}),
+        ("select count(*) from an.c where e is null", [(500,)], {"seed", "e"}),
+        ("select count(*) from an.c where e > 30 or P = 0", None, {"seed", "e"}),
+        ("select * from an.c where L = 2", None, {"seed", "e", "f"}),
+        ("select count(*) from an.c where false", [(0,)], set()),
+    ],
+)  # fmt: skip
+def test_a_cube_in_a_statement_gives_the_right_answer(sql, cube, text, expected, read):
+    rows = [tuple(row) for row in sql.sql(text).collect()]
+    if expected is None:
+        full = text.replace("an.c", "everything")
+        sql.sql("create or replace temporary view everything as select * from an.c")
+        expected = [tuple(row) for row in sql.session.sql(full).collect()]
+        sql.sql(text)
+    assert rows == expected
+    assert {item.dataset for plan in sql.plans for item in plan.datasets} >= read
+
+
+def test_a_condition_opens_only_the_files_that_can_match(sql, cube):
+    sql.sql("select sum(v + e) from an.c where P = 3 and k = 'k3'")
+    (plan,) = sql.plans
+    assert [(item.dataset, item.files.num_rows) for item in plan.datasets] == [
+        ("seed", 1),
+        ("e", 1),
+    ]
+
+
+def test_views_are_expanded_and_their_cubes_planned(sql, cube):
+    add_view(cube, ViewDocument("low", "view", sql="select * from an.c where P < 2"))
+    add_view(cube, ViewDocument("lower", "view", sql="select L, v from an.low where P < 1"))
+    assert sql.sql("select count(*) from an.lower").first()[0] == 200
+    assert sql.plans[0].datasets[0].files.num_rows == 1
+
+
+def test_views_in_a_circle_are_refused(sql, cube):
+    add_view(cube, ViewDocument("one", "view", sql="select * from an.two"))
+    add_view(cube, ViewDocument("two", "view", sql="select * from an.one"))
+    with pytest.raises(QueryError, match="circle"):
+        sql.sql("select * from an.one")
+
+
+def test_a_name_of_two_cubes_is_refused(spark, sql, cube):
+    build(cube, spark.range(3).selectExpr("id as L", "1 as z"), Target("e", "seed", "d", ("L",)))
+    with pytest.raises(ConsistencyError, match="several relations"):
+        sql.sql("select * from an.e")
+
+
+def test_a_statement_sees_new_versions(spark, sql, cube):
+    assert sql.sql("select count(*) from an.e").first()[0] == 500
+    frame = spark.range(10).selectExpr("0L as P", "id as L", "id * 1.5D as e")
+    build(cube, frame, Target("e", "enrichment", "c", ("L",), ("P",)))
+    assert sql.sql("select count(*) from an.e").first()[0] == 10
+    assert sql.sql("select count(e) from an.c where P = 0").first()[0] == 2
+
+
+def test_unknown_relations_are_left_to_spark(sql, cube):
+    with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
+        sql.sql("select * from an.nothing")
+    sql.sql("create or replace temporary view mine as select 1 as x")
+    assert sql.sql("select x from mine").first()[0] == 1

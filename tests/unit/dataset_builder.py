@@ -1,0 +1,230 @@
+"""Builds datasets of cubes with pyarrow and the engine's own commits; no JVM."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import count
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from ktk_engine.cube.specification import CubeSpecification
+from ktk_engine.format.common_metadata import render_common_metadata
+from ktk_engine.format.dataset_key import common_metadata_key, data_key, document_key, index_key
+from ktk_engine.format.document import DatasetDocument, render_document
+from ktk_engine.format.index_file import build_index, render_index
+from ktk_engine.format.label import partition_path
+from ktk_engine.log.commit import DatasetChange, Transaction, commit
+from ktk_engine.log.scope import new_commit_id, scope_of
+from ktk_engine.log.snapshot import Snapshot, concat_files, files_table
+from ktk_engine.log.state import resolve
+from ktk_engine.operations.gate import CubeCheck
+from ktk_engine.types.schema import dataset_schema
+
+NYC = CubeSpecification("nyc", ("carrier", "hour"), ("origin",), "flights")
+_TIME = datetime(2025, 1, 1)
+_numbers = count()
+
+
+def flights(origins=("EWR", "JFK"), delay=10):
+    """Rows of a seed dataset: two hours of one carrier at each origin."""
+    rows = [(o, "UA", h, delay + h) for o in origins for h in (1, 2)]
+    names = ["origin", "carrier", "hour", "delay"]
+    return pa.table({n: [row[i] for row in rows] for i, n in enumerate(names)})
+
+
+def weather(origins=("EWR", "JFK"), gust=30.0):
+    """Rows of an enrichment by hour, one an hour and origin."""
+    rows = [(o, h, gust + h) for o in origins for h in (1, 2)]
+    return pa.table({n: [r[i] for r in rows] for i, n in enumerate(["origin", "hour", "gust"])})
+
+
+def airlines():
+    """Rows of an unpartitioned enrichment by carrier."""
+    return pa.table({"carrier": ["AA", "UA"], "airline": ["American", "United"]})
+
+
+@dataclass(frozen=True)
+class Builder:
+    """Writes the files of one dataset.
+
+    Attributes:
+        store: where.
+        uuid: the dataset.
+        partition_by: how files are laid out: one file a combination of values.
+        indexes: columns with a secondary index.
+        metadata: Kartothek's user metadata.
+        role: its role in the log.
+        properties: what only this library knows.
+    """
+
+    store: object
+    uuid: str
+    partition_by: tuple[str, ...] = ()
+    indexes: tuple[str, ...] = ()
+    metadata: dict = field(default_factory=dict)
+    role: str = "table"
+    properties: dict = field(default_factory=dict)
+
+    def files(self, table, commit_id):
+        """Write data files and describe them."""
+        schema = dataset_schema(table.schema, self.partition_by)
+        keys = list(self.partition_by)
+        groups = table.select(keys).group_by(keys).aggregate([]).to_pylist() if keys else [{}]
+        groups.sort(key=lambda group: [str(value) for value in group.values()])
+        types = [schema.field(key).type for key in keys]
+        labels, infos, statistics, values = [], [], [], {name: [] for name in self.indexes}
+        for number, group in enumerate(groups):
+            rows = table
+            for key, value in group.items():
+                rows = rows.filter(pc.equal(rows[key], pa.scalar(value, rows[key].type)))
+            path = partition_path(keys, [group[key] for key in keys], types)
+            label = f"{path}/{commit_id}-0-{number}" if path else f"{commit_id}-0-{number}"
+            data = rows.drop_columns(keys) if keys else rows
+            with self.store.open_write(data_key(self.uuid, label)) as sink:
+                pq.write_table(data, sink)
+                size = sink.tell()
+            labels.append(label)
+            infos.append((rows.num_rows, size))
+            statistics.append(_statistics(data))
+            for name, pairs in values.items():
+                pairs += [(value, label) for value in rows[name].to_pylist()]
+        partitions = {k: pa.array([g[k] for g in groups], schema.field(k).type) for k in keys}
+        columns = {
+            "rows": [rows for rows, _ in infos],
+            "bytes": [size for _, size in infos],
+            "physical": [0] * len(labels),
+            "commit": [commit_id] * len(labels),
+        }
+        files = files_table(
+            labels,
+            [data_key(self.uuid, label) for label in labels],
+            pa.table(partitions),
+            columns,
+            pa.concat_tables(statistics),
+        )
+        return files, schema, values
+
+    def snapshot(self, table, commit_id):
+        """Write everything for a new content."""
+        files, schema, values = self.files(table, commit_id)
+        indices = {}
+        for name, pairs in values.items():
+            kind = schema.field(name).type
+            index = build_index(
+                pa.array([value for value, _ in pairs], kind),
+                pa.array([label for _, label in pairs], pa.string()),
+            )
+            indices[name] = index_key(self.uuid, name, _TIME, commit_id)
+            self.store.put_if_absent(indices[name], render_index(name, index))
+        return Snapshot(
+            self.uuid,
+            schema,
+            self.partition_by,
+            files,
+            indices,
+            self.metadata,
+            (table.schema,),
+            properties=self.properties,
+        )
+
+    def rebuild(self, table, commit_id):
+        """The change that replaces all content."""
+        snapshot = self.snapshot(table, commit_id)
+        return DatasetChange(self.uuid, "rebuild", lambda base, attempt: snapshot, None, self.role)
+
+    def append(self, table, commit_id):
+        """The change that adds files."""
+        files, _, _ = self.files(table, commit_id)
+
+        def rebase(base, attempt):
+            return base.with_files(concat_files([base.files, files]))
+
+        return DatasetChange(self.uuid, "append", rebase, frozenset(), self.role)
+
+
+def commit_change(store, make_change, base=None, commit_id=None, **history):
+    """Commit one change; `make_change` gets the commit's id."""
+    commit_id = commit_id or new_commit_id()
+    change = make_change(commit_id)
+    scope = scope_of(change.uuid)
+    check = CubeCheck(scope.name if scope.kind == "cube" else "")
+    transaction = Transaction(commit_id, (change,), check, history)
+    return commit(base or resolve(store, scope), transaction)
+
+
+def build_table(store, uuid="plain", table=None):
+    """Commit a plain table."""
+    table = table if table is not None else pa.table({"a": [1, 2, 3]})
+    return commit_change(store, lambda commit_id: Builder(store, uuid).rebuild(table, commit_id))
+
+
+def flights_builder(store):
+    """The seed dataset of the cube nyc."""
+    metadata = NYC.metadata("flights")
+    indexes = ("carrier", "hour")
+    return Builder(store, "nyc++flights", ("origin",), indexes, metadata, "seed")
+
+
+def weather_builder(store, metadata=None):
+    """The enrichment of the cube nyc that is partitioned like the seed dataset."""
+    metadata = NYC.metadata("weather") if metadata is None else metadata
+    return Builder(store, "nyc++weather", ("origin",), (), metadata, "enrichment")
+
+
+def airlines_builder(store):
+    """The unpartitioned enrichment of the cube nyc."""
+    return Builder(store, "nyc++airlines", (), (), NYC.metadata("airlines"), "enrichment")
+
+
+def build_nyc(store):
+    """Commit the cube nyc: three datasets, three versions."""
+    for builder, table in (
+        (flights_builder(store), flights()),
+        (weather_builder(store), weather()),
+        (airlines_builder(store), airlines()),
+    ):
+        commit_change(store, lambda commit_id, b=builder, t=table: b.rebuild(t, commit_id))
+
+
+def write_plain(store, uuid, table, partition_by=(), metadata=None, indexes=()):
+    """Write a dataset as Kartothek does: no log, names of its own; gives its document."""
+    name = f"{next(_numbers):032x}"
+    builder = Builder(store, uuid, tuple(partition_by), tuple(indexes))
+    snapshot = builder.snapshot(table, name)
+    schema = render_common_metadata(snapshot.schema, partition_by)
+    store.put(common_metadata_key(uuid), schema)
+    document = DatasetDocument(
+        uuid,
+        tuple(partition_by),
+        dict(zip(snapshot.labels, snapshot.files["key"].to_pylist(), strict=True)),
+        dict(snapshot.indices),
+        metadata or {},
+    )
+    store.put(document_key(uuid), render_document(document))
+    return document
+
+
+def write_plain_nyc(store):
+    """Write the cube nyc as Kartothek does."""
+    index = ("carrier", "hour")
+    write_plain(store, "nyc++flights", flights(), ("origin",), NYC.metadata("flights"), index)
+    write_plain(store, "nyc++weather", weather(), ("origin",), NYC.metadata("weather"))
+
+
+def keys(store, prefix=""):
+    """All keys of a store."""
+    return {info.key for info in store.list(prefix)}
+
+
+def _statistics(data):
+    columns = {}
+    for name in data.column_names:
+        column = data[name]
+        extremes = pc.min_max(column)
+        columns[f"min.{name}"] = pa.array([extremes["min"].as_py()], column.type)
+        columns[f"max.{name}"] = pa.array([extremes["max"].as_py()], column.type)
+        columns[f"nulls.{name}"] = pa.array([column.null_count], pa.int64())
+    return pa.table(columns)

@@ -1,0 +1,53 @@
+"""A store that fails on purpose, at a chosen call."""
+
+from __future__ import annotations
+
+from ktk_engine.errors import StoreError
+from ktk_engine.store.local import LocalStore
+
+
+class FaultyStore(LocalStore):
+    """A local store whose calls can be made to fail.
+
+    Attributes:
+        faults: functions (method, key) -> "before" (fail without doing it), "after" (do it, then
+            fail) or None; a matching fault is used up once.
+        hooks: functions (method, key) called before a write.
+    """
+
+    def __init__(self, root):
+        super().__init__(root)
+        self.faults = []
+        self.hooks = []
+        self.calls = []
+
+    def put(self, key, data):
+        self._do("put", key, lambda: LocalStore.put(self, key, data))
+
+    def put_if_absent(self, key, data):
+        self._do("put_if_absent", key, lambda: LocalStore.put_if_absent(self, key, data))
+
+    def replace(self, key, data, token):
+        self._do("replace", key, lambda: LocalStore.replace(self, key, data, token))
+
+    def delete(self, keys):
+        keys = list(keys)
+        self._do("delete", ",".join(keys), lambda: LocalStore.delete(self, keys))
+
+    def _do(self, method, key, action):
+        self.calls.append((method, key))
+        for hook in list(self.hooks):
+            hook(method, key)
+        for fault in list(self.faults):
+            kind = fault(method, key)
+            if kind is not None:
+                self.faults.remove(fault)
+                if kind == "after":
+                    action()
+                raise StoreError(f"the store gave up on {key}")
+        action()
+
+
+def fail(kind, method, part):
+    """A fault for the first call of a method with a key that holds a text."""
+    return lambda called, key: kind if called == method and part in key else None

@@ -1,0 +1,217 @@
+import threading
+
+import pyarrow as pa
+import pytest
+
+from ktk_engine.errors import (
+    CommitConflictError,
+    CommitStateUnknownError,
+    ConsistencyError,
+)
+from ktk_engine.format.load_document import load_document
+from ktk_engine.log.commit import DatasetChange, Transaction, commit
+from ktk_engine.log.entry import digest
+from ktk_engine.log.scope import Scope, new_commit_id
+from ktk_engine.log.state import read_entries, resolve
+from tests.unit.dataset_builder import (
+    NYC,
+    Builder,
+    airlines,
+    airlines_builder,
+    build_nyc,
+    build_table,
+    commit_change,
+    flights,
+    flights_builder,
+    keys,
+    weather,
+    weather_builder,
+)
+from tests.unit.faulty_store import fail
+
+PLAIN = Scope("dataset", "plain")
+CUBE = Scope("cube", "nyc")
+
+
+def test_first_commit(store):
+    done = build_table(store)
+    assert (done.entry.version, done.warning) == (1, "")
+    state = resolve(store, PLAIN)
+    assert state.version == 1
+    assert state.snapshot("plain").rows == 3
+    assert state.datasets["plain"].stamp.version == 1
+    assert load_document(store, "plain").metadata["ktk_base"] == f"1:{done.entry.commit}"
+
+
+def test_every_object_has_a_purpose(store):
+    build_nyc(store)
+    state = resolve(store, CUBE)
+    data = {key for item in state.snapshots().values() for key in item.files["key"].to_pylist()}
+    found = {key for key in keys(store, "nyc++") if "/table/" in key and "=" in key}
+    assert found <= data
+    assert not [key for key in keys(store) if "/intent/" in key]
+
+
+def test_digest_chain(store):
+    build_nyc(store)
+    before, name = "", ""
+    for entry, sha256 in read_entries(store, CUBE, 0):
+        assert (entry.parent_sha256, entry.parent) == (before, name)
+        assert digest(store.get(CUBE.entry_key(entry.version))) == sha256
+        before, name = sha256, entry.commit
+    assert resolve(store, CUBE).head_sha256 == before
+
+
+def test_time_never_runs_backwards(store):
+    build_nyc(store)
+    times = [entry.time for entry, _ in read_entries(store, CUBE, 0)]
+    assert times == sorted(set(times))
+
+
+def test_lost_answer_of_a_put_that_worked(store):
+    store.faults.append(fail("after", "put_if_absent", "/log/"))
+    assert build_table(store).entry.version == 1
+    assert len(list(read_entries(store, PLAIN, 0))) == 1
+
+
+def test_put_that_did_nothing_is_repeated(store):
+    store.faults.append(fail("before", "put_if_absent", "/log/"))
+    assert build_table(store).entry.version == 1
+    assert len(list(read_entries(store, PLAIN, 0))) == 1
+
+
+def test_unknown_outcome_deletes_nothing(store):
+    store.faults += [fail("before", "put_if_absent", "/log/")] * 2
+    with pytest.raises(CommitStateUnknownError, match="ktk history plain"):
+        build_table(store)
+    assert [key for key in keys(store) if key.endswith(".parquet")]
+    assert not [call for call in store.calls if call[0] == "delete"]
+
+
+def test_lost_slot_takes_the_next(store):
+    build_table(store)
+    builder = Builder(store, "plain")
+    base = resolve(store, PLAIN)
+    for value in (4, 5):
+        table = pa.table({"a": [value]})
+        done = commit_change(store, lambda c, t=table: builder.append(t, c), base)
+    assert done.entry.version == 3
+    state = resolve(store, PLAIN)
+    assert state.snapshot("plain").rows == 5
+    # Files keep the order of their commits, whatever their names are.
+    entries = [entry.commit for entry, _ in read_entries(store, PLAIN, 0)]
+    assert state.snapshot("plain").files["commit"].to_pylist() == entries
+    # The lost attempt left no snapshot behind.
+    snapshots = {item.datasets["plain"].snapshot for item, _ in read_entries(store, PLAIN, 0)}
+    assert keys(store, ".ktk/dataset/plain/snapshots/") == snapshots
+
+
+def test_parallel_writers(store):
+    build_table(store)
+    base = resolve(store, PLAIN)
+    builder, failures = Builder(store, "plain"), []
+
+    def write(value):
+        try:
+            table = pa.table({"a": [value]})
+            commit_change(store, lambda c: builder.append(table, c), base)
+        except Exception as error:  # noqa: BLE001
+            failures.append(error)
+
+    threads = [threading.Thread(target=write, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    state = resolve(store, PLAIN)
+    assert (state.version, state.snapshot("plain").rows) == (9, 11)
+    assert len({entry.commit for entry, _ in read_entries(store, PLAIN, 0)}) == 9
+    assert load_document(store, "plain").stamp.version == 9
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "conflict"),
+    [
+        ("append", "append", ""),
+        ("append", "replace", ""),
+        ("append", "rebuild", "what it started from is gone"),
+        ("append", "remove", "what it started from is gone"),
+        ("rebuild", "append", "would undo"),
+        ("rebuild", "rebuild", "what it started from is gone"),
+        ("remove", "append", "would undo"),
+        ("replace", "replace", "both touch partition"),
+        ("replace", "append", "both touch partition"),
+    ],
+)
+def test_conflicts(store, mine, theirs, conflict):
+    builder = flights_builder(store)
+    commit_change(store, lambda c: builder.rebuild(flights(), c))
+    base = resolve(store, CUBE)
+
+    def change(operation):
+        def make(commit_id):
+            if operation == "remove":
+                return DatasetChange(builder.uuid, "remove", None, role="seed")
+            if operation == "replace":
+                snapshot = builder.snapshot(flights(["JFK"], 5), commit_id)
+                partitions = frozenset({"origin=JFK"})
+                return DatasetChange(
+                    builder.uuid, "replace", lambda base, attempt: snapshot, partitions, "seed"
+                )
+            table = flights(["JFK"], 7)
+            return getattr(builder, operation)(table, commit_id)
+
+        return make
+
+    commit_change(store, change(theirs), base)
+    if conflict:
+        with pytest.raises(CommitConflictError, match=conflict):
+            commit_change(store, change(mine), base)
+        assert resolve(store, CUBE).version == 2
+    else:
+        assert commit_change(store, change(mine), base).entry.version == 3
+
+
+def test_writers_of_different_datasets_only_share_the_slots(store):
+    commit_change(store, lambda c: flights_builder(store).rebuild(flights(), c))
+    base = resolve(store, CUBE)
+    commit_change(store, lambda c: weather_builder(store).rebuild(weather(), c), base)
+    done = commit_change(store, lambda c: airlines_builder(store).rebuild(airlines(), c), base)
+    assert done.entry.version == 3
+    assert set(resolve(store, CUBE).datasets) == {
+        f"nyc++{n}" for n in ("airlines", "flights", "weather")
+    }
+
+
+def test_checks_of_the_cube_are_repeated_after_a_lost_slot(store):
+    commit_change(store, lambda c: flights_builder(store).rebuild(flights(), c))
+    base = resolve(store, CUBE)
+    commit_change(store, lambda c: weather_builder(store).rebuild(weather(), c), base)
+    other = Builder(store, "nyc++storms", (), (), NYC.metadata("storms"), "enrichment")
+    table = pa.table({"hour": [1], "gust": [9.0]})
+    with pytest.raises(ConsistencyError, match="`gust` is in several datasets: storms, weather"):
+        commit_change(store, lambda c: other.rebuild(table, c), base)
+    assert resolve(store, CUBE).version == 2
+
+
+def test_files_that_a_cleanup_gave_up_are_not_committed(store):
+    build_table(store)
+    base = resolve(store, PLAIN)
+    commit_id = new_commit_id()
+    change = Builder(store, "plain").append(pa.table({"a": [9]}), commit_id)
+    lost = next(key for key in keys(store, "plain/") if commit_id in key)
+    commit(base, Transaction(new_commit_id(), (), deleted=(lost,)))
+    with pytest.raises(CommitConflictError, match="clean-up gave up 1 files"):
+        commit(base, Transaction(commit_id, (change,)))
+
+
+def test_cleanup_in_between_is_no_conflict(store):
+    build_table(store)
+    base = resolve(store, PLAIN)
+    commit(base, Transaction(new_commit_id(), (), deleted=("plain/table/old.parquet",)))
+    done = commit_change(
+        store, lambda c: Builder(store, "plain").append(pa.table({"a": [9]}), c), base
+    )
+    assert done.entry.version == 3
+    assert next(read_entries(store, PLAIN, 1))[0].operation == "cleanup"

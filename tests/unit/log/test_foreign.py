@@ -1,0 +1,242 @@
+import json
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from ktk_engine.errors import CommitConflictError, ForeignWriterError
+from ktk_engine.format.dataset_key import document_key
+from ktk_engine.format.document import render_document
+from ktk_engine.format.load_document import load_document
+from ktk_engine.log.catalog import list_relations
+from ktk_engine.log.scope import Scope
+from ktk_engine.log.state import read_entries, resolve
+from ktk_engine.operations.remove import remove
+from tests.unit.dataset_builder import (
+    Builder,
+    airlines,
+    airlines_builder,
+    build_nyc,
+    build_table,
+    commit_change,
+    flights,
+    flights_builder,
+    keys,
+    weather,
+    weather_builder,
+    write_plain,
+    write_plain_nyc,
+)
+from tests.unit.faulty_store import fail
+
+CUBE = Scope("cube", "nyc")
+PLAIN = Scope("dataset", "plain")
+
+
+def append_as_kartothek(store, uuid, table=None):
+    """Add a file without our log: the top-level stamp is lost, `ktk_base` stays."""
+    changed = foreign_document(store, uuid, table)
+    store.put(document_key(uuid), render_document(changed))
+    return changed
+
+
+def foreign_document(store, uuid, table=None):
+    """What another program would write now."""
+    document = load_document(store, uuid)
+    table = table if table is not None else pa.table({"a": [7]})
+    files, _, _ = Builder(store, uuid).files(table, f"{id(table):032x}")
+    added = dict(zip(files["label"].to_pylist(), files["key"].to_pylist(), strict=True))
+    return replace(document, partitions={**document.partitions, **added}, stamp=None)
+
+
+def append_ours(store, value=1):
+    table = pa.table({"a": [value]})
+    return commit_change(store, lambda c: Builder(store, "plain").append(table, c))
+
+
+def test_linear_change_is_adopted(store):
+    build_table(store)
+    document = append_as_kartothek(store, "plain")
+    state = resolve(store, PLAIN)
+    assert state.datasets["plain"].foreign
+    assert state.snapshot("plain").labels == list(document.partitions)
+    append_ours(store)
+    state = resolve(store, PLAIN)
+    assert state.snapshot("plain").labels[:2] == list(document.partitions)
+    assert state.snapshot("plain").files.num_rows == 3
+    assert not state.datasets["plain"].foreign
+    assert load_document(store, "plain").stamp.version == 2
+
+
+def test_adopted_before_it_was_published(store):
+    build_table(store)
+    append_as_kartothek(store, "plain")
+    store.faults.append(fail("before", "replace", "by-dataset-metadata"))
+    assert append_ours(store).warning
+    state = resolve(store, PLAIN)
+    assert not state.datasets["plain"].foreign
+    assert not state.datasets["plain"].problem
+    assert append_ours(store).warning == ""
+    assert resolve(store, PLAIN).snapshot("plain").files.num_rows == 4
+    assert load_document(store, "plain").stamp.version == 3
+
+
+def test_fork_is_refused_by_name(store):
+    build_table(store)
+    fork = foreign_document(store, "plain")
+    build_table(store, table=pa.table({"a": [9]}))
+    store.put(document_key("plain"), render_document(fork))
+    with pytest.raises(ForeignWriterError, match=r"Dataset plain .*version 1, .*has version 2"):
+        append_ours(store)
+    with pytest.raises(ForeignWriterError, match="ktk remove plain"):
+        resolve(store, PLAIN).snapshot("plain")
+    assert resolve(store, PLAIN).version == 2
+
+
+def test_edited_document_is_refused(store):
+    build_table(store)
+    data = store.get(document_key("plain"))
+    store.put(document_key("plain"), data.replace(b'"partition_keys": []', b'"partition_keys":[]'))
+    with pytest.raises(ForeignWriterError, match="does not fit its stamp"):
+        append_ours(store)
+    assert remove(store, "plain").version == 2
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:-5], lambda data: b'{"ktk_commit": 3}'])
+def test_damaged_document_is_named_and_can_be_removed(store, damage):
+    build_table(store)
+    store.put(document_key("plain"), damage(store.get(document_key("plain"))))
+    state = resolve(store, PLAIN)
+    if not state.datasets["plain"].stamp:
+        with pytest.raises(ForeignWriterError, match="damaged"):
+            append_ours(store)
+    remove(store, "plain")
+    assert resolve(store, PLAIN).datasets == {}
+    assert not store.exists(document_key("plain"))
+
+
+def test_document_deleted_by_another_program(store):
+    build_nyc(store)
+    store.delete([document_key("nyc++weather")])
+    with pytest.raises(ForeignWriterError, match="was removed by another program"):
+        commit_change(store, lambda c: flights_builder(store).rebuild(flights(), c))
+    remove(store, "nyc", "weather")
+    done = commit_change(store, lambda c: flights_builder(store).rebuild(flights(), c))
+    assert (done.entry.version, done.warning) == (5, "")
+
+
+def test_a_writer_at_work_does_not_hide_that(store):
+    build_nyc(store)
+    store.delete([document_key("nyc++weather")])
+    store.put(CUBE.intent_key("e" * 32), b'{"operation": "", "heartbeat": "2025-01-01T00:00:00"}')
+    assert "removed by another program" in resolve(store, CUBE).datasets["nyc++weather"].problem
+
+
+def test_two_deleted_documents_can_be_removed_one_by_one(store):
+    build_nyc(store)
+    store.delete([document_key(f"nyc++{name}") for name in ("weather", "airlines")])
+    assert "nyc++weather" in remove(store, "nyc", "airlines").warning
+    assert remove(store, "nyc", "weather").warning == ""
+    assert set(resolve(store, CUBE).datasets) == {"nyc++flights"}
+
+
+def test_plain_dataset_gets_a_log_at_its_first_write(store):
+    document = write_plain(store, "plain", pa.table({"a": [1, 2]}))
+    state = resolve(store, PLAIN)
+    assert (state.version, state.snapshot("plain").files.num_rows) == (0, 1)
+    assert not keys(store, ".ktk/")
+    assert append_ours(store).entry.version == 1
+    assert resolve(store, PLAIN).snapshot("plain").labels[0] == next(iter(document.partitions))
+    assert load_document(store, "plain").stamp.version == 1
+
+
+def test_other_datasets_of_a_plain_cube_are_adopted(store):
+    write_plain_nyc(store)
+    done = commit_change(store, lambda c: airlines_builder(store).rebuild(airlines(), c))
+    assert done.warning == ""
+    operations = {uuid: change.operation for uuid, change in done.entry.changes.items()}
+    assert operations == {
+        "nyc++airlines": "rebuild",
+        "nyc++flights": "adopt",
+        "nyc++weather": "adopt",
+    }
+    assert all(item.stamp for item in resolve(store, CUBE).datasets.values())
+
+
+def test_two_first_writes_to_a_plain_cube(store):
+    write_plain_nyc(store)
+    base = resolve(store, CUBE)
+    commit_change(store, lambda c: airlines_builder(store).rebuild(airlines(), c), base)
+    # The winner adopted the weather as this writer found it: no contradiction.
+    done = commit_change(store, lambda c: weather_builder(store).rebuild(weather(), c), base)
+    assert done.entry.version == 2
+
+
+def test_adopting_something_else_is_a_conflict(store):
+    write_plain_nyc(store)
+    base = resolve(store, CUBE)
+    write_plain(store, "nyc++weather", weather(["EWR"]), ("origin",), {"ktk_cube_is_seed": False})
+    commit_change(store, lambda c: airlines_builder(store).rebuild(airlines(), c))
+    with pytest.raises(CommitConflictError, match="changed by another program"):
+        commit_change(store, lambda c: weather_builder(store).rebuild(weather(), c), base)
+
+
+@pytest.mark.parametrize("crash", [False, True])
+@pytest.mark.parametrize("state_of_document", ["linear", "fork", "never ours"])
+def test_removed_foreign_document_does_not_come_back(store, state_of_document, crash):
+    if state_of_document == "never ours":
+        write_plain(store, "plain", pa.table({"a": [1, 2]}))
+    else:
+        build_table(store)
+        document = foreign_document(store, "plain")
+        if state_of_document == "fork":
+            build_table(store)
+        store.put(document_key("plain"), render_document(document))
+    if crash:
+        store.faults.append(fail("before", "delete", "by-dataset-metadata"))
+    assert bool(remove(store, "plain").warning) == crash
+    assert store.exists(document_key("plain")) == crash
+    state = resolve(store, PLAIN)
+    assert state.datasets == {}
+    done = build_table(store)
+    assert done.warning == ""
+    assert resolve(store, PLAIN).snapshot("plain").rows == 3
+    assert resolve(store, PLAIN).datasets["plain"].stamp.version == done.entry.version
+
+
+def test_pending_removal_is_carried_through_other_commits(store):
+    write_plain_nyc(store)
+    store.faults.append(fail("before", "delete", "by-dataset-metadata"))
+    remove(store, "nyc", "weather")
+    store.faults.append(fail("before", "delete", "by-dataset-metadata"))
+    commit_change(store, lambda c: airlines_builder(store).rebuild(airlines(), c))
+    state = resolve(store, CUBE)
+    assert state.unpublished_removals == ("nyc++weather",)
+    assert [relation.name for relation in list_relations(store)] == ["airlines", "flights"]
+    commit_change(store, lambda c: airlines_builder(store).rebuild(airlines(), c))
+    assert not store.exists(document_key("nyc++weather"))
+    commit_change(store, lambda c: airlines_builder(store).rebuild(airlines(), c))
+    assert resolve(store, CUBE).head.removed == {}
+
+
+def test_dataset_written_anew_by_another_program_after_its_removal(store):
+    build_table(store)
+    remove(store, "plain")
+    write_plain(store, "plain", pa.table({"a": [1]}))
+    assert resolve(store, PLAIN).datasets["plain"].foreign
+    append_ours(store)
+    assert resolve(store, PLAIN).snapshot("plain").files.num_rows == 2
+
+
+def test_missing_log_is_named(store):
+    build_table(store)
+    store.delete(keys(store, ".ktk/"))
+    with pytest.raises(ForeignWriterError, match=r"log entry .* is missing"):
+        resolve(store, PLAIN)
+
+
+def test_stamp_is_not_part_of_what_kartothek_keeps(store):
+    build_table(store)
+    content = json.loads(store.get(document_key("plain")))
+    assert next(iter(content)) == "ktk_commit"
+    assert [entry.operation for entry, _ in read_entries(store, PLAIN, 0)] == ["rebuild"]

@@ -1,0 +1,130 @@
+import pytest
+
+from ktk_engine.format.dataset_key import document_key
+from ktk_engine.format.load_document import list_documents, load_document
+from ktk_engine.log.intent import announced, read_intents
+from ktk_engine.log.publish import publish
+from ktk_engine.log.scope import Scope
+from ktk_engine.log.state import resolve
+from ktk_engine.operations.remove import remove
+from tests.unit.dataset_builder import (
+    NYC,
+    airlines,
+    airlines_builder,
+    build_nyc,
+    build_table,
+    commit_change,
+    flights,
+    flights_builder,
+    keys,
+    weather,
+    weather_builder,
+)
+from tests.unit.faulty_store import fail
+
+CUBE = Scope("cube", "nyc")
+
+
+def test_seed_is_published_last(store):
+    commit_change(store, lambda c: weather_builder(store).rebuild(weather(), c))
+    commit_change(store, lambda c: airlines_builder(store).rebuild(airlines(), c))
+    assert list_documents(store) == []
+    store.calls.clear()
+    commit_change(store, lambda c: flights_builder(store).rebuild(flights(), c))
+    order = [key for _, key in store.calls if "by-dataset-metadata" in key]
+    assert order == [document_key(f"nyc++{name}") for name in ("airlines", "weather", "flights")]
+    for name in ("airlines", "weather", "flights"):
+        schema = store.calls.index(("put", f"nyc++{name}/table/_common_metadata"))
+        document = store.calls.index(("put_if_absent", document_key(f"nyc++{name}")))
+        assert schema < document
+
+
+def test_enrichment_before_its_seed_gets_the_specification_of_the_seed(store):
+    own = {**NYC.metadata("weather"), "ktk_cube_dimension_columns": ["hour"]}
+    own |= {"ktk_cube_partition_columns": []}
+    commit_change(store, lambda c: weather_builder(store, own).rebuild(weather(), c))
+    state = resolve(store, CUBE)
+    assert not state.datasets["nyc++weather"].problem
+    assert state.snapshot("nyc++weather").rows == 4
+    commit_change(store, lambda c: flights_builder(store).rebuild(flights(), c))
+    metadata = load_document(store, "nyc++weather").metadata
+    expected = NYC.metadata("weather")
+    assert {key: metadata[key] for key in expected} == expected
+
+
+def test_changed_specification_is_published_with_all_datasets(store):
+    build_nyc(store)
+    builder = flights_builder(store)
+    builder.metadata["ktk_cube_suppress_index_on"] = ["hour"]
+    commit_change(store, lambda c: builder.rebuild(flights(), c))
+    for name in ("airlines", "flights", "weather"):
+        document = load_document(store, f"nyc++{name}")
+        assert document.metadata["ktk_cube_suppress_index_on"] == ["hour"]
+        assert document.stamp.version == 4
+
+
+def test_unchanged_datasets_are_not_published_again(store):
+    build_nyc(store)
+    store.calls.clear()
+    commit_change(store, lambda c: weather_builder(store).rebuild(weather(), c))
+    written = [key for _, key in store.calls if "by-dataset-metadata" in key]
+    assert written == [document_key("nyc++weather")]
+
+
+@pytest.mark.parametrize("kind", ["before", "after"])
+@pytest.mark.parametrize("part", ["_common_metadata", "by-dataset-metadata", "/published/"])
+def test_failed_publishing_is_a_warning_that_the_next_commit_mends(store, kind, part):
+    method = "put" if part != "by-dataset-metadata" else "put_if_absent"
+    store.faults.append(fail(kind, method, part))
+    done = build_table(store)
+    assert done.entry.version == 1
+    assert "not published for Kartothek readers yet" in done.warning
+    state = resolve(store, Scope("dataset", "plain"))
+    assert not state.datasets["plain"].problem
+    assert state.snapshot("plain").rows == 3
+    assert build_table(store).warning == ""
+    assert load_document(store, "plain").stamp.version == 2
+
+
+def test_document_never_goes_backwards(store):
+    scope = Scope("dataset", "plain")
+    build_table(store)
+    old = resolve(store, scope)
+    build_table(store)
+    newest = store.get(document_key("plain"))
+
+    from ktk_engine.log.publish import _publish_dataset
+
+    _publish_dataset(old, "plain")  # a slow publisher of version 1
+    assert store.get(document_key("plain")) == newest
+    assert publish(store, scope) == ""
+    assert store.get(document_key("plain")) == newest
+
+
+def test_slow_publisher_of_a_removal_brings_a_new_dataset_back(store):
+    scope = Scope("dataset", "plain")
+    build_table(store)
+    store.faults.append(fail("before", "delete", "by-dataset-metadata"))
+    assert remove(store, "plain").warning
+    assert resolve(store, scope).unpublished_removals == ("plain",)
+
+    def build_meanwhile(method, key):
+        if method == "delete" and "by-dataset-metadata" in key:
+            store.hooks.clear()
+            build_table(store)
+
+    store.hooks.append(build_meanwhile)
+    assert publish(store, scope) == ""
+    state = resolve(store, scope)
+    assert state.datasets["plain"].stamp.version == 3
+    assert state.snapshot("plain").rows == 3
+
+
+def test_intent_lives_as_long_as_its_block(store):
+    with announced(store, CUBE, "c" * 32, "build"):
+        assert [intent.commit for intent in read_intents(store, CUBE)] == ["c" * 32]
+    assert keys(store) == set()
+    store.faults.append(fail("before", "delete", "/intent/"))
+    with announced(store, CUBE, "c" * 32, "build"):
+        pass  # what was committed stays committed
+    assert len(read_intents(store, CUBE)) == 1
