@@ -6,13 +6,14 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from ktk_engine.errors import ConfigurationError
-from ktk_engine.store.interface import ObjectStore
-from ktk_engine.store.open_store import open_store
+
+if TYPE_CHECKING:
+    from ktk_engine.store.interface import ObjectStore
 
 _ENV_VAR = re.compile(
     r"""\{\{\s*env_var\(\s*(['"])(?P<name>\w+)\1\s*"""
@@ -52,15 +53,21 @@ def find_store(store_url: str | None, *, quiet: bool = False) -> ObjectStore:
         store, source = _schema_of(os.environ["KTK_STORE"]), "KTK_STORE"
     else:
         url, source = _from_profile(Path.cwd())
-        store = open_store(url)
+        store = _open(url)
     if not quiet:
         click.secho(f"store {store.url} (from {source})", err=True, dim=True)
     return store
 
 
+def _open(url: str) -> ObjectStore:
+    from ktk_engine.store.open_store import open_store  # brings Arrow, which --help does not need
+
+    return open_store(url)
+
+
 def _schema_of(url: str) -> ObjectStore:
     """Open a store; of a warehouse with exactly one schema, that schema."""
-    store = open_store(url)
+    store = _open(url)
     names = store.list_names()
     if _is_schema(names):
         return store
@@ -69,7 +76,7 @@ def _schema_of(url: str) -> ObjectStore:
     if len(schemas) > 1:
         paths = "\n".join(f"  --store {url.rstrip('/')}/{name}" for name in schemas)
         raise ConfigurationError(f"{store.url} has several schemas. Choose one:\n{paths}")
-    return open_store(f"{url.rstrip('/')}/{schemas[0]}") if schemas else store
+    return _open(f"{url.rstrip('/')}/{schemas[0]}") if schemas else store
 
 
 def _is_schema(names: list[str]) -> bool:

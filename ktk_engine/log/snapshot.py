@@ -51,7 +51,7 @@ class Snapshot:
 
     Attributes:
         uuid: the dataset's uuid.
-        schema: normalised types, partition columns first (Kartothek's order).
+        schema: normalised types of all columns, in the order that SQL shows.
         partition_keys: the columns by which files are laid out.
         files: `FILE_FIELDS`, then `partition.<column>`, `min.<column>`, `max.<column>` and
             `nulls.<column>`; ordered by position, which decides the overlay. Null means unknown.
@@ -191,7 +191,9 @@ def read_snapshot(store: ObjectStore, key: str) -> Snapshot:
         FormatError: the file is damaged or of a newer format.
     """
     try:
-        table = pq.read_table(pa.BufferReader(store.get(key)))
+        # Not read_table: that imports Arrow's datasets and with them pandas, half a second.
+        with pq.ParquetFile(pa.BufferReader(store.get(key))) as file:
+            table = file.read()
         metadata: dict[bytes, bytes] = table.schema.metadata or {}
         document: dict[str, Any] = json.loads(metadata[_METADATA_KEY])
     except (pa.ArrowException, KeyError, ValueError) as error:

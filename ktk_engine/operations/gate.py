@@ -92,6 +92,9 @@ def pass_gate(
         merged = merge_schemas(committed.schema, model)
         schema = dataset_schema(merged, target.partition_by)
         model = _without_null_types(model, schema)
+    # SQL shows the columns in the model's order; only published files need Kartothek's.
+    order = dict.fromkeys([*model.names, *schema.names])
+    schema = pa.schema([schema.field(name) for name in order])
     candidate = _candidate(target, schema, others)
     specification = _specification(target, candidate, others)
     if target.cube:

@@ -9,7 +9,7 @@ from typing import Any
 from ktk_engine.cube.discovery import discover_cube
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import ConsistencyError, KtkError, ObjectNotFoundError
-from ktk_engine.log.snapshot import PARTITION, Snapshot, read_snapshot
+from ktk_engine.log.snapshot import Snapshot, read_snapshot
 from ktk_engine.log.state import DatasetState, State, read_entries, resolve
 from ktk_engine.operations.find_scope import find_scope, present_scopes
 from ktk_engine.operations.history import HistoryEntry, history_entry
@@ -284,11 +284,10 @@ def _dimensions(snapshot: Snapshot, specification: CubeSpecification | None) -> 
 
 
 def _partitions(snapshot: Snapshot) -> int:
-    """Distinct combinations of partition values; an unpartitioned dataset has one or none."""
+    """Folders with files, counted without Arrow's grouping, which would import pandas."""
     if not snapshot.partition_keys:
         return 1 if snapshot.files.num_rows else 0
-    names = [PARTITION + key for key in snapshot.partition_keys]
-    return int(snapshot.files.select(names).group_by(names).aggregate([]).num_rows)
+    return len({label.rpartition("/")[0] for label in snapshot.labels})
 
 
 def _listed_bytes(store: ObjectStore, snapshot: Snapshot) -> int | None:

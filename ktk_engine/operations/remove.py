@@ -10,8 +10,8 @@ from ktk_engine.format.load_document import load_document
 from ktk_engine.log.commit import DatasetChange, Transaction, commit
 from ktk_engine.log.entry import Role
 from ktk_engine.log.intent import announced
-from ktk_engine.log.scope import new_commit_id, scope_of
-from ktk_engine.log.state import State, resolve
+from ktk_engine.log.scope import new_commit_id
+from ktk_engine.log.state import State
 from ktk_engine.operations.find_scope import find_scope
 from ktk_engine.store.interface import ObjectStore
 
@@ -76,26 +76,6 @@ def remove(
         CommitConflictError: another run changed it meanwhile; nothing was removed.
     """
     return run_removal(plan_removal(store, name, dataset, cascade=cascade), history)
-
-
-def remove_uuid(store: ObjectStore, uuid: str, history: Mapping[str, str] | None = None) -> Removed:
-    """Remove exactly one dataset, whatever depends on it.
-
-    Enrichments whose seed dataset goes stay in the log and wait for the next one.
-
-    Args:
-        store: where it lives.
-        uuid: the dataset.
-        history: what the log says of this commit, for people.
-
-    Raises:
-        DatasetNotFoundError: there is no such dataset.
-        CommitConflictError: another run changed it meanwhile; nothing was removed.
-    """
-    state = resolve(store, scope_of(uuid))
-    if uuid not in state.datasets:
-        raise DatasetNotFoundError(f"{store.url} has no dataset {uuid}.")
-    return run_removal(Removal(state, {uuid: _role(state, uuid)}), history)
 
 
 def plan_removal(

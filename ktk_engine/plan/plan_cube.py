@@ -47,12 +47,18 @@ class LoadedCube:
         )
 
 
-def load_cube(state: State, datasets: Collection[str] = ()) -> LoadedCube:
+def load_cube(
+    state: State,
+    datasets: Collection[str] = (),
+    specification: CubeSpecification | None = None,
+) -> LoadedCube:
     """Load the snapshots of a cube.
 
     Args:
         state: the cube's scope, resolved.
         datasets: ids of the datasets to take; empty means all.
+        specification: what the cube is, where the store cannot tell: Kartothek's
+            `build_dataset_indices` drops that from the documents (kartothek.md, B1).
 
     Raises:
         DatasetNotFoundError: the cube or a named dataset does not exist.
@@ -69,4 +75,4 @@ def load_cube(state: State, datasets: Collection[str] = ()) -> LoadedCube:
         )
     wanted = set(datasets) or set(known)
     snapshots = {key: state.snapshot(uuid) for key, uuid in known.items() if key in wanted}
-    return LoadedCube(state, discover_cube(name, snapshots), snapshots)
+    return LoadedCube(state, specification or discover_cube(name, snapshots), snapshots)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from sqlglot import tokenize
 
 from ktk_engine.types.quote import quote_identifier
 
@@ -85,7 +87,8 @@ def rename(statement: Statement, names: Mapping[tuple[str, ...], str]) -> str:
     """Put other names in the places of relations.
 
     Where the statement gives no alias, the old name becomes the alias, so that its columns can
-    still be qualified by it.
+    still be qualified by it: `weather.temp`, and also `analytics.weather.temp`, which is what
+    `{{ ref('weather') }}.temp` compiles to.
 
     Args:
         statement: a parsed statement.
@@ -94,16 +97,35 @@ def rename(statement: Statement, names: Mapping[tuple[str, ...], str]) -> str:
     Returns:
         The statement's text.
     """
-    sql = statement.sql
-    for reference in sorted(statement.references, key=lambda item: item.start, reverse=True):
-        name = names.get(reference.parts)
-        if name is None:
+    changes: dict[int, tuple[int, str]] = {}
+    plain: set[tuple[str, ...]] = set()
+    for reference in statement.references:
+        if reference.parts not in names:
             continue
-        text = quote_identifier(name)
+        text = quote_identifier(names[reference.parts])
         if not reference.aliased:
             text += f" as {quote_identifier(reference.parts[-1])}"
-        sql = sql[: reference.start] + text + sql[reference.end :]
+            plain.add(reference.parts)
+        changes[reference.start] = (reference.end, text)
+    for start, end, name in _qualifiers(statement.sql, plain):
+        changes.setdefault(start, (end, quote_identifier(name)))
+    sql = statement.sql
+    for start in sorted(changes, reverse=True):
+        end, text = changes[start]
+        sql = sql[:start] + text + sql[end:]
     return sql
+
+
+def _qualifiers(sql: str, names: Collection[tuple[str, ...]]) -> Iterator[tuple[int, int, str]]:
+    """Find `schema.name` before a column: start, end, and the name alone."""
+    wanted = {tuple(part.casefold() for part in parts): parts[-1] for parts in names}
+    if not any(len(parts) > 1 for parts in wanted):
+        return
+    tokens = tokenize(sql, read="spark")
+    for schema, dot, name, after in zip(tokens, tokens[1:], tokens[2:], tokens[3:], strict=False):
+        parts = (schema.text.casefold(), name.text.casefold())
+        if dot.text == after.text == "." and parts in wanted:
+            yield schema.start, name.end + 1, wanted[parts]
 
 
 def _reference(node: Any, parent: str) -> Reference | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -85,7 +86,7 @@ def java_home(java: Java, scratch: Path) -> Path | None:
         return None
     launcher = scratch / "java" / "bin" / "java"
     launcher.parent.mkdir(parents=True, exist_ok=True)
-    launcher.write_text(_LAUNCHER.format(java=f"'{java.executable}'"))
+    launcher.write_text(_LAUNCHER.format(java=shlex.quote(str(java.executable))))
     launcher.chmod(0o755)
     return launcher.parent.parent
 

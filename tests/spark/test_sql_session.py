@@ -60,6 +60,12 @@ def test_renaming_keeps_qualified_columns_alive(spark):
     )
 
 
+def test_columns_qualified_by_schema_and_name_stay_alive(spark):
+    text = "select x.y.a, 'x.y.a', `x`.`y`.b, x.y from x.y -- x.y.a"
+    renamed = rename(parse_statement(spark, text), {("x", "y"): "x.y"})
+    assert renamed == "select `y`.a, 'x.y.a', `y`.b, x.y from `x.y` as `y` -- x.y.a"
+
+
 def test_positions_count_characters_not_bytes(spark):
     statement = parse_statement(spark, "select 'é😀' from x.y")
     assert rename(statement, {("x", "y"): "v"}) == "select 'é😀' from `v` as `y`"

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.base import available
-from dbt.adapters.base.relation import BaseRelation
+from dbt.adapters.base.relation import BaseRelation, InformationSchema
 from dbt.adapters.contracts.relation import RelationConfig, RelationType
 from dbt.adapters.spark import SparkAdapter, SparkColumn
 from dbt.adapters.spark.impl import SparkConfig
 from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
+from dbt.adapters.ktk.catalog import COLUMN_NAMES, catalog_rows, catalog_table
 from dbt.adapters.ktk.column import columns_of
 from dbt.adapters.ktk.config import ModelConfig, parse_model_config
 from dbt.adapters.ktk.connections import KtkConnectionManager
@@ -21,6 +22,8 @@ from dbt.adapters.ktk.relation import KtkRelation
 from dbt.adapters.ktk.relations import Relations, cube_comment
 
 if TYPE_CHECKING:
+    import agate
+
     from ktk_engine.log.catalog import Relation
 
 
@@ -40,6 +43,7 @@ class KtkAdapter(SparkAdapter):
     Relation = KtkRelation
     ConnectionManager = KtkConnectionManager  # type: ignore[assignment]
     AdapterSpecificConfigs = KtkConfig
+    COLUMN_NAMES = COLUMN_NAMES  # type: ignore[assignment]
 
     connections: KtkConnectionManager
 
@@ -132,6 +136,23 @@ class KtkAdapter(SparkAdapter):
             f"{relation} cannot be truncated in place: build its model with --full-refresh."
         )
 
+    def _get_one_catalog(
+        self,
+        information_schema: InformationSchema,
+        schemas: set[str],
+        used_schemas: frozenset[tuple[str, str]],
+    ) -> agate.Table:
+        rows: list[dict[str, Any]] = []
+        with translated():
+            for schema in sorted(schemas):
+                for item in self.list_relations_without_caching(
+                    KtkRelation.create(schema=schema, identifier=None)
+                ):
+                    columns = self.get_columns_in_relation(item)
+                    name, kind = str(item.identifier), str(item.type)
+                    rows += catalog_rows(self.relations, schema, name, kind, columns)
+        return catalog_table(rows)
+
     # What materializations call
 
     @available.parse_none
@@ -165,9 +186,10 @@ class KtkAdapter(SparkAdapter):
         schema = str(relation.schema)
         with translated():
             store = self.connections.warehouse.create_schema(schema)
+            displaced = self.relations.displaced(schema, config.target)
             frame = self.connections.sessions.current().sql(sql)
             written = build(store, frame, config.target, _history(model), full_refresh)
-            self.relations.make_way(schema, str(relation.identifier), config.target.uuid)
+            self.relations.displace(schema, displaced)
         return {"message": str(written), "rows": written.rows}
 
     @available.parse(lambda *_, **__: {"message": "", "rows": None})

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-from ktk_engine.operations.remove import remove
 
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError
 from ktk_engine.format.view import ViewDocument, render_view, view_key
 from ktk_engine.log.catalog import Relation, by_name, find_relation, list_relations, read_view
 from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.log.state import resolve
+from ktk_engine.operations.remove import plan_removal, remove
+from ktk_engine.operations.target import Target
 from ktk_engine.plan.plan_cube import load_cube
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.warehouse import Warehouse
@@ -115,43 +116,57 @@ class Relations:
         self._replace(store, schema, renamed)
         store.delete([view_key(old)])
 
-    def drop(self, schema: str, name: str, history: Mapping[str, str] | None = None) -> None:
+    def drop(self, schema: str, name: str) -> None:
         """Drop a relation. One that does not exist is fine.
 
         A dataset leaves its log in one commit; its files stay until the clean-up.
         """
         store = self.warehouse.find_schema(schema)
         for relation in self.list(schema):
-            if relation.name != name or store is None:
-                continue
-            if relation.kind == "view":
-                store.delete([view_key(name)])
-            else:
-                _remove(store, relation.uuid, history)
+            if relation.name == name and store is not None:
+                _drop(store, relation)
 
-    def make_way(self, schema: str, name: str, uuid: str) -> None:
-        """Drop whatever else has a name that a dataset is about to take."""
+    def displaced(self, schema: str, target: Target) -> Sequence[Relation]:
+        """Find what else has the name that a dataset is about to take.
+
+        Raises:
+            ConsistencyError: it is a seed dataset that enrichments depend on.
+        """
         store = self.warehouse.create_schema(schema)
-        for relation in self.list(schema):
-            if relation.name != name or relation.uuid == uuid:
-                continue
-            if relation.kind == "view":
-                store.delete([view_key(name)])
-            else:
-                _remove(store, relation.uuid)
+        others = [
+            relation
+            for relation in self.list(schema)
+            if relation.name == target.dataset and relation.uuid != target.uuid
+        ]
+        for relation in others:
+            if relation.uuid:
+                plan_removal(store, *_cube_and_dataset(relation.uuid))  # says so if it must not go
+        return others
+
+    def displace(self, schema: str, relations: Iterable[Relation]) -> None:
+        """Drop what `displaced` found, once the new dataset is committed."""
+        store = self.warehouse.create_schema(schema)
+        for relation in relations:
+            _drop(store, relation)
 
     def _replace(self, store: ObjectStore, schema: str, view: ViewDocument) -> None:
         store.put(view_key(view.name), render_view(view))
         for relation in self.list(schema):
             if relation.name == view.name and relation.kind == "dataset":
-                _remove(store, relation.uuid)
+                _drop(store, relation)
 
 
-def _remove(store: ObjectStore, uuid: str, history: Mapping[str, str] | None = None) -> None:
-    """Take a dataset out of its log."""
+def _drop(store: ObjectStore, relation: Relation) -> None:
+    """Delete a view's document, or take a dataset out of its log."""
+    if relation.kind == "view":
+        store.delete([view_key(relation.name)])
+    else:
+        remove(store, *_cube_and_dataset(relation.uuid))
+
+
+def _cube_and_dataset(uuid: str) -> tuple[str, str | None]:
     scope = scope_of(uuid)
-    dataset = scope.dataset_id(uuid) if scope.kind == "cube" else None
-    remove(store, scope.name, dataset, history)
+    return scope.name, scope.dataset_id(uuid) if scope.kind == "cube" else None
 
 
 def cube_comment(names: list[tuple[str, str]]) -> str:

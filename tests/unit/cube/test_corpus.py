@@ -1,21 +1,29 @@
-import re
-
-import pyarrow as pa
+import pytest
 
 from ktk_engine.cube.consistency import check_cube
+from ktk_engine.cube.specification import CubeSpecification
+from ktk_engine.errors import ConsistencyError
 from ktk_engine.facade import Store
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import resolve
 from ktk_engine.operations.info import describe
 from ktk_engine.plan.plan_cube import load_cube
-from ktk_engine.types.arrow_name import parse_arrow_name
+from ktk_engine.types.arrow_name import parse_type
 from ktk_engine.types.type_class import normalize
 
 
 def test_reference_cube_opens(reference_cube):
     case, store = reference_cube
     name = case["cube"]["uuid_prefix"]
-    loaded = load_cube(resolve(store, cube_scope(name)))
+    state = resolve(store, cube_scope(name))
+    given = None
+    if case["family"] == "extra_index":
+        # Kartothek itself dropped the specification from the documents; the case says so.
+        with pytest.raises(ConsistencyError, match="no seed dataset yet"):
+            load_cube(state)
+        cube = dict(case["cube"])
+        given = CubeSpecification(cube.pop("uuid_prefix"), **cube)
+    loaded = load_cube(state, specification=given)
     found = loaded.specification
     for key in ("seed_dataset", "dimension_columns", "partition_columns"):
         expected = case["cube"][key]
@@ -24,7 +32,7 @@ def test_reference_cube_opens(reference_cube):
         assert getattr(found, key) == set(case["cube"][key])
     assert set(loaded.snapshots) == set(case["schema"])
     for dataset, snapshot in loaded.snapshots.items():
-        expected = {n: normalize(arrow_type(t)) for n, t in case["schema"][dataset].items()}
+        expected = {n: normalize(parse_type(t)) for n, t in case["schema"][dataset].items()}
         assert dict(zip(snapshot.schema.names, snapshot.schema.types, strict=True)) == expected
         assert list(snapshot.partition_keys) == case["partition_keys"][dataset]
         assert snapshot.files.num_rows == case["files"][dataset]
@@ -40,9 +48,6 @@ def test_reference_cube_is_described(reference_cube):
     assert (description.version, description.last_commit) == (0, None)
     assert {item.id: item.files for item in description.datasets} == case["files"]
     assert all(item.bytes and item.rows is None for item in description.datasets)
-    assert description.datasets[0].role == "seed"
-
-
-def arrow_type(name):
-    """Read the name of a type as Arrow writes it."""
-    return parse_arrow_name(re.sub(r"\[day\]$", "", name)) if name != "null" else pa.null()
+    assert (description.specification is None) == bool(description.problem)
+    if description.specification is not None:
+        assert description.datasets[0].role == "seed"

@@ -1,0 +1,26 @@
+"""dbt's own test harness with the adapter's profile; one JVM serves all tests of a run."""
+
+from __future__ import annotations
+
+import pytest
+from dbt.tests.fixtures.project import *  # noqa: F403 - the harness's fixtures
+from dbt.tests.util import run_dbt
+
+from tests.conftest import SPARK_SETTINGS
+
+
+@pytest.fixture(scope="class")
+def dbt_profile_target():
+    return {
+        "type": "ktk",
+        "store": "./warehouse",
+        "threads": 2,
+        "server_side_parameters": dict(SPARK_SETTINGS),
+    }
+
+
+@pytest.fixture(scope="class")
+def built(project):
+    """The project after a first, successful run."""
+    run_dbt(["run"])
+    return project

@@ -1,0 +1,184 @@
+"""What is refused: the message names the place and the fix, the store stays as it was."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from dbt.tests.util import run_dbt, write_file
+
+from ktk_engine.log.commit import DatasetChange, Transaction, commit
+from ktk_engine.log.scope import cube_scope, new_commit_id
+from ktk_engine.log.snapshot import Snapshot, files_table
+from ktk_engine.log.state import resolve
+from ktk_engine.store.local import LocalStore
+from tests.tree import tree
+
+SEED = """
+{{ config(materialized='cube_seed', cube='c', dimension_columns=['L'], partition_by=['P']) }}
+select id % 3 as P, id as L, id * 2 as v from range(60)
+"""
+ENRICHMENT = """
+{{ config(materialized='cube_enrichment', cube='c', dimension_columns=['L'], partition_by=['P']) }}
+select id % 3 as P, id as L, id * 1.5D as w from range(60)
+"""
+
+
+class TestRefusals:
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {"cells.sql": SEED, "extra.sql": ENRICHMENT}
+
+    def refused(self, project, model: str, text: str, *arguments: str) -> str:
+        """Run one model that must fail; the store must be the same afterwards."""
+        root = project_root(project)
+        before = tree(root)
+        path = f"{project.project_root}/models/{model}.sql"
+        original = SEED if model == "cells" else ENRICHMENT
+        write_file(text, path)
+        try:
+            results = run_dbt(["run", "-s", model, *arguments], expect_pass=False)
+        finally:
+            write_file(original, path)
+        assert tree(root) == before
+        (result,) = results
+        return result.message
+
+    def test_duplicate_cells(self, built):
+        message = self.refused(built, "cells", SEED.replace("id as L", "id div 6 as L"))
+        assert "c++cells was refused while writing (nothing was committed)" in message
+        assert "rows repeat a cell, which `P`, `L` must address uniquely" in message
+        assert "Example: P=" in message
+        assert "Fix: Aggregate or filter the model" in message
+
+    def test_null_in_a_dimension(self, built):
+        text = ENRICHMENT.replace("id as L", "nullif(id, 7) as L")
+        message = self.refused(built, "extra", text)
+        assert "c++extra was refused while writing" in message
+        assert "1 rows have no value in `L`" in message
+        assert "coalesce(L, 'unknown')" in message
+
+    def test_another_class(self, built):
+        message = self.refused(built, "cells", SEED.replace("id * 2 as v", "id * 2.0D as v"))
+        assert "Cube type check failed for dataset c++cells (nothing was written)" in message
+        assert "cast(v as bigint)" in message
+        assert "signed integer" in message and "float" in message
+
+    def test_payload_of_another_dataset(self, built):
+        message = self.refused(built, "extra", ENRICHMENT.replace("as w", "as v"), "--full-refresh")
+        assert "payload column v is already owned by dataset cells" in message
+
+    def test_a_signed_column_where_unsigned_is_committed(self, built):
+        commit_unsigned(store_of(built))
+        text = SEED.replace("cube='c'", "cube='d'").replace("'L'", "'U'").replace("as L", "as U")
+        message = self.refused(built, "cells", text)
+        assert "d++cells" in message
+        assert "uint64 cannot hold negative numbers" in message
+        assert "decimal(20,0)" in message
+
+    def test_a_query_that_fails_while_it_writes(self, built):
+        message = self.refused(built, "cells", SEED.replace("id * 2 as v", "1 div (id - 59) as v"))
+        assert "DIVIDE_BY_ZERO" in message
+        assert "\tat " not in message
+
+
+def project_root(project):
+    return store_of(project).root
+
+
+def store_of(project) -> LocalStore:
+    return LocalStore(f"{project.project_root}/warehouse/{project.test_schema}")
+
+
+def commit_unsigned(store: LocalStore) -> None:
+    """A dataset with an unsigned column, made with Arrow: Spark has no such type."""
+    scope = cube_scope("d")
+    snapshot = Snapshot(
+        "d++cells",
+        pa.schema([("P", pa.int64()), ("U", pa.int64()), ("v", pa.uint64())]),
+        ("P",),
+        files_table([], [], pa.table({"P": pa.array([], pa.int64())})),
+        indices={},
+        metadata={
+            "ktk_cube_is_seed": True,
+            "ktk_cube_dimension_columns": ["U"],
+            "ktk_cube_partition_columns": ["P"],
+            "ktk_cube_suppress_index_on": ["U"],
+        },
+    )
+    change = DatasetChange("d++cells", "rebuild", lambda base, attempt: snapshot, role="seed")
+    commit(resolve(store, scope), Transaction(new_commit_id(), (change,)))
+
+
+class TestConfiguration:
+    """Wrong configuration is refused before the first model runs."""
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {"first.sql": "select 1 as x", "cells.sql": SEED}
+
+    @pytest.mark.parametrize(
+        ("old", "new", "message"),
+        [
+            (
+                "partition_by=",
+                "partition_on=",
+                "`partition_on` is unknown. Did you mean `partition_by`",
+            ),
+            ("cube='c', ", "", "needs `cube` in its config"),
+            ("dimension_columns=['L'], ", "", "needs `dimension_columns` in its config"),
+            ("['P']", "{'field': 'P'}", "must be a list of column names, but is a mapping"),
+            ("['P']", "['P', 'P']", "names P twice"),
+            ("['P']", "['L']", "must not share columns"),
+            ("'c'", "'c d'", "may only hold the characters"),
+            ("cube='c'", "cube='c', buckets='many'", "must be a whole number above 0"),
+            ("cube='c'", "cube='c', options={'codec': 'zstd'}", "unknown key `codec`"),
+            ("cube='c'", "cube='c', options={'compression': 'zst'}", "Known: zstd, snappy"),
+            ("cube='c'", "cube='c', indexes=[{'columns': ['a', 'b']}]", "an index here is on one"),
+            ("cube_seed", "table", "belongs to models that are materialized cube_seed"),
+        ],
+    )
+    def test_refused_before_anything_runs(self, project, old, new, message):
+        path = f"{project.project_root}/models/cells.sql"
+        write_file(SEED.replace(old, new, 1), path)
+        with pytest.raises(Exception) as error:
+            run_dbt(["run"], expect_pass=False)
+        assert message in str(error.value)
+        assert "Model cells" in str(error.value)
+        assert set(tree(project_root(project))) <= {".ktk/store.json"}
+
+    def test_keys_of_others_are_left_alone(self, project):
+        text = SEED.replace("cube='c'", "cube='c', cluster_by=['x'], my_team='data', sort='x'")
+        write_file(text, f"{project.project_root}/models/cells.sql")
+        run_dbt(["run"])
+
+    def test_a_configured_column_that_the_model_lacks(self, project):
+        text = SEED.replace("['P']", "['Q']")
+        write_file(text, f"{project.project_root}/models/cells.sql")
+        results = run_dbt(["run", "-s", "cells"], expect_pass=False)
+        assert "partition_by names `Q`, but the model has no such column" in results[0].message
+
+
+class TestProfile:
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {"first.sql": "select 1 as x"}
+
+    @pytest.mark.parametrize(
+        ("extra", "message"),
+        [
+            ({"stroe": "x"}, "`stroe`, which type ktk does not know. Did you mean `store`"),
+            ({"treads": 4}, "Did you mean `threads`"),
+            ({"method": "thrift"}, "runs in a Spark session of its own"),
+            ({"schema": ""}, "names no `schema`"),
+        ],
+    )
+    def test_a_wrong_key_is_refused(self, extra, message):
+        from dbt_common.exceptions import DbtRuntimeError
+
+        from dbt.adapters.ktk import KtkCredentials
+
+        with pytest.raises(DbtRuntimeError) as error:
+            KtkCredentials.from_dict(
+                KtkCredentials.translate_aliases({"schema": "a", "store": "./w", **extra})
+            )
+        assert message in str(error.value)

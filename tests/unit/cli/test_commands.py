@@ -1,0 +1,154 @@
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from ktk_engine.cli.main import main
+from ktk_engine.format.dataset_key import document_key
+from tests.unit.dataset_builder import build_nyc, build_table, write_plain_nyc
+
+
+@pytest.fixture
+def ktk(store):
+    """Run a command on the store; gives the result."""
+
+    def run(*arguments, code=0, **options):
+        result = CliRunner().invoke(main, ["--store", str(store.root), *arguments], **options)
+        assert result.exit_code == code, result.output
+        return result
+
+    return run
+
+
+def test_info(store, ktk):
+    build_nyc(store)
+    result = ktk("info", "nyc")
+    assert "store file://" in result.stderr
+    text = result.stdout
+    assert "cube nyc, version 3" in text
+    assert "dimensions: carrier, hour" in text
+    assert re.search(r"flights +seed +carrier, hour +2 by origin +carrier, hour +4 +2 ", text)
+    assert "delay signed integer" in text
+    assert "\x1b" not in text
+    assert max(len(line) for line in text.splitlines()) <= 100
+
+
+def test_info_as_json(store, ktk):
+    build_nyc(store)
+    result = ktk("info", "nyc", "--json")
+    assert result.stderr == ""
+    content = json.loads(result.stdout)
+    assert content["specification"]["dimension_columns"] == ["carrier", "hour"]
+    assert [item["rows"] for item in content["datasets"]] == [4, 2, 4]
+    assert json.loads(ktk("info", "--json").stdout)[0]["name"] == "nyc"
+
+
+def test_info_of_everything(store, ktk):
+    assert "empty" in ktk("info").stdout
+    build_nyc(store)
+    build_table(store)
+    text = ktk("info").stdout
+    assert re.search(r"nyc +cube +.* UTC +3 +3 +4 +5 ", text)
+    assert re.search(r"plain +table", text)
+
+
+def test_info_of_what_kartothek_wrote(store, ktk):
+    write_plain_nyc(store)
+    assert re.search(r"flights .* \? +2 ", ktk("info", "nyc").stdout)
+    assert re.search(r"flights .* 4 +2 ", ktk("info", "nyc", "--rows").stdout)
+
+
+def test_error_is_one_clean_message(store, ktk):
+    build_nyc(store)
+    result = ktk("info", "nyk", code=1)
+    assert result.stderr.splitlines()[1].startswith("Error: ")
+    assert "Did you mean nyc?" in result.stderr
+    assert "Traceback" not in result.output
+    assert result.stdout == ""
+
+
+def test_problem_is_shown(store, ktk):
+    build_nyc(store)
+    store.delete([document_key("nyc++weather")])
+    for arguments in (["info"], ["info", "nyc"]):
+        assert "was removed by another program" in ktk(*arguments).stdout
+
+
+def test_history(store, ktk):
+    build_nyc(store)
+    text = ktk("history", "nyc", "--limit", "2").stdout
+    assert re.search(r"3 +.* UTC +rebuild airlines +\+2 +\+1", text)
+    assert "flights" not in text
+    assert [e["version"] for e in json.loads(ktk("history", "nyc", "--json").stdout)] == [3, 2, 1]
+
+
+def test_history_of_what_kartothek_wrote(store, ktk):
+    write_plain_nyc(store)
+    assert "no history yet" in ktk("history", "nyc").stdout
+
+
+def test_remove(store, ktk):
+    build_nyc(store)
+    assert "Aborted" in ktk("remove", "nyc", "weather", input="n\n", code=1).output
+    assert "Removed weather from cube nyc" in ktk("remove", "nyc", "weather", input="y\n").stdout
+    assert "depend on" in ktk("remove", "nyc", "flights", "--yes", code=1).stderr
+    ktk("remove", "nyc", "flights", "--cascade", "--yes")
+    assert "empty" in ktk("info").stdout
+    assert "remove flights" in ktk("history", "nyc").stdout
+
+
+def test_cleanup(store, ktk):
+    build_table(store)
+    build_table(store)
+    keep = ["cleanup", "--older-than", "0d", "--keep-versions", "1"]
+    assert re.search(r"plain +2 of 2 +0 ", ktk("cleanup").stdout)
+    assert re.search(r"plain +1 of 2 +2 ", ktk(*keep).stdout)
+    assert "Nothing was deleted" in ktk(*keep, "plain").stdout
+    assert re.search(r"plain +1 of 2 +2 ", ktk(*keep, "--delete").stdout)
+    assert re.search(r"plain +1 of 3 +0 ", ktk(*keep).stdout)
+    assert "is no age" in ktk("cleanup", "--older-than", "soon", code=2).stderr
+
+
+def test_one_troubled_table_does_not_stop_the_cleanup(store, ktk):
+    for name in ("a", "b"):
+        build_table(store, name)
+    store.delete([document_key("a")])
+    result = ktk("cleanup", code=1)
+    assert "Error: a: Dataset a" in result.stderr
+    assert re.search(r"b +1 of 1", result.stdout)
+
+
+def test_explain(store, ktk):
+    build_nyc(store)
+    text = ktk("explain", "nyc", "origin = 'JFK'", "--columns", "delay, gust").stdout
+    assert "files 2 total -> 1 partitions" in text
+    assert "not read: airlines" in text
+    content = json.loads(ktk("explain", "nyc", "gust > 1", "--json").stdout)
+    assert content["cube"] == "nyc"
+    assert "did you mean" in ktk("explain", "nyc", "--columns", "dely", code=1).stderr
+    build_table(store)
+    assert "is a table" in ktk("explain", "plain", code=1).stderr
+
+
+def test_version_and_help():
+    assert CliRunner().invoke(main, ["--version"]).output.startswith("ktk, version ")
+    text = CliRunner().invoke(main, ["--help"]).output
+    for command in ("info", "history", "remove", "cleanup", "explain"):
+        assert command in text
+
+
+def test_commands_without_a_query_import_no_pandas(store):
+    build_nyc(store)
+    code = """if True:
+        import sys
+        from ktk_engine.cli.main import main
+        for command in (["info", "nyc"], ["info"], ["history", "nyc"], ["cleanup"]):
+            main(["--store", sys.argv[1], *command], standalone_mode=False)
+        print({"pandas", "pyarrow.dataset", "pyspark", "sqlglot"} & set(sys.modules))
+    """
+    run = [sys.executable, "-c", code, str(store.root)]
+    done = subprocess.run(run, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "set()"

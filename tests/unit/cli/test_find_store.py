@@ -1,0 +1,109 @@
+import pytest
+from click.testing import CliRunner
+
+from ktk_engine.cli.main import main
+from ktk_engine.store.local import LocalStore
+from tests.unit.dataset_builder import build_table
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The current folder, in an environment that names no store."""
+    for name in ("KTK_STORE", "DBT_PROFILES_DIR", "DBT_TARGET", "DBT_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setattr("os.fsync", lambda descriptor: None)
+    (tmp_path / "project").mkdir()
+    monkeypatch.chdir(tmp_path / "project")
+    return tmp_path / "project"
+
+
+def info(*arguments):
+    return CliRunner().invoke(main, [*arguments, "info"])
+
+
+def schema(root, name, table="t"):
+    build_table(LocalStore(root / name), table)
+
+
+def project(folder, profiles=None, output="store: ./wh, schema: an, type: ktk", name="sample"):
+    (folder / "dbt_project.yml").write_text(f"name: x\nprofile: {name}\n")
+    profiles = profiles or folder
+    profiles.mkdir(exist_ok=True)
+    text = f"sample:\n  target: dev\n  outputs:\n    dev: {{{output}}}\n"
+    (profiles / "profiles.yml").write_text(text)
+
+
+def test_option_before_and_behind_the_command(folder):
+    schema(folder, "wh/an")
+    for arguments in (["--store", "wh/an", "info"], ["info", "--store", "wh/an"]):
+        result = CliRunner().invoke(main, arguments)
+        assert result.exit_code == 0
+        assert "wh/an (from --store)" in result.stderr
+
+
+def test_environment(folder, monkeypatch):
+    schema(folder, "wh/an")
+    monkeypatch.setenv("KTK_STORE", "wh/an")
+    assert "wh/an (from KTK_STORE)" in info().stderr
+
+
+def test_warehouse_with_one_schema_or_several(folder):
+    schema(folder, "wh/an")
+    (folder / "wh" / "other").mkdir()
+    assert "wh/an (from" in info("--store", "wh").stderr
+    schema(folder, "wh/two")
+    result = info("--store", "wh")
+    assert result.exit_code == 1
+    assert "--store wh/an\n  --store wh/two" in result.stderr
+
+
+@pytest.mark.parametrize("where", ["project", "variable", "home"])
+def test_profile(folder, monkeypatch, where):
+    schema(folder, "wh/an")
+    profiles = {"project": folder, "variable": folder / "p", "home": folder.parent / "home"}[where]
+    if where == "home":
+        profiles.mkdir()
+        profiles = profiles / ".dbt"
+    if where == "variable":
+        monkeypatch.setenv("DBT_PROFILES_DIR", "p")
+    project(folder, profiles)
+    result = info()
+    assert result.exit_code == 0
+    assert "wh/an (from profile sample, target dev, in " in result.stderr
+    assert " t " in result.stdout or result.stdout.splitlines()[2].startswith("t")
+
+
+def test_variables_in_a_profile(folder, monkeypatch):
+    schema(folder, "wh/an")
+    output = """store: "{{ env_var('ROOT') }}/wh", schema: "{{ env_var('S', 'an') }}", type: ktk"""
+    project(folder, output=output)
+    result = info()
+    assert (result.exit_code, "ROOT, which is not set" in result.stderr) == (1, True)
+    monkeypatch.setenv("ROOT", str(folder))
+    assert "wh/an (from profile" in info().stderr
+
+
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [
+        ("store: ./wh, schema: '{{ target.name }}', type: ktk", "only dbt understands"),
+        ("store: ./wh, schema: an, type: duckdb", "has type 'duckdb', not ktk"),
+        ("store: ./wh, type: ktk", "names no `schema`"),
+        ("store: [", "cannot be read"),
+    ],
+)
+def test_unusable_profiles(folder, output, message):
+    project(folder, output=output)
+    result = info()
+    assert result.exit_code == 1
+    assert message in result.stderr
+    assert "--store" in result.stderr
+
+
+def test_nothing_names_a_store(folder):
+    assert "Which store?" in info().stderr
+    (folder / "dbt_project.yml").write_text("profile: sample\n")
+    assert "no profiles.yml" in info().stderr
+    project(folder, name="other")
+    assert "no section `other`" in info().stderr
