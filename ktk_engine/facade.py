@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
@@ -15,14 +16,18 @@ from ktk_engine.log.catalog import list_scopes
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import resolve
 from ktk_engine.operations.find_scope import find_scope, present_scopes
+from ktk_engine.plan.cube_query import CubeQuery
 from ktk_engine.plan.explain import explain
-from ktk_engine.plan.plan import Plan
 from ktk_engine.plan.plan_cube import LoadedCube, load_cube
 from ktk_engine.store.open_store import open_store
-from ktk_engine.types.condition import Condition
+from ktk_engine.types.condition import Condition, conjunction
 
 if TYPE_CHECKING:
+    import pandas as pd
     from pyspark.sql import DataFrame, SparkSession
+
+    from ktk_engine.spark.collect import Values
+    from ktk_engine.spark.scan import Scanner
 
 
 class Store:
@@ -81,15 +86,16 @@ class Store:
 
         return make_scratch_folder()
 
-    def _run(self, plan: Plan, session: SparkSession | None) -> DataFrame:
+    def _scanner(self, session: SparkSession | None) -> Scanner:
         from ktk_engine.spark.capabilities import find_capabilities
-        from ktk_engine.spark.join import run_plan
         from ktk_engine.spark.scan import Scanner
         from ktk_engine.spark.session import new_session, start_session
 
+        context: Any = getattr(session, "_jvm", None)
+        if session is not None and context is None:
+            raise QueryError("Queries need a classic Spark session, not one of Spark Connect.")
         own = start_session() if session is None else new_session(session)
-        scanner = Scanner(own, self._store, self._scratch, find_capabilities(own))
-        return run_plan(scanner, plan)
+        return Scanner(own, self._store, self._scratch, find_capabilities(own))
 
 
 class Cube:
@@ -133,19 +139,43 @@ class Cube:
         return self._loaded.state.version
 
     def query(
-        self, columns: Sequence[str] | None = None, where: str | Condition | None = None
+        self,
+        columns: Sequence[str] | None = None,
+        where: str | Condition | None = None,
+        *,
+        dimension_columns: Sequence[str] | None = None,
+        partition_by: Sequence[str] | None = None,
+        payload_columns: Sequence[str] | Literal["*"] | None = None,
+        datasets: Collection[str] | None = None,
     ) -> Query:
         """Ask for rows of the joined table; nothing is read yet.
 
+        The result has exactly `columns`, in that order; without them all columns in the order of
+        `schema`, as far as `dimension_columns` leave them. Whoever gives `payload_columns` gets
+        Kartothek's form instead: these, the dimension, partition and `partition_by` columns,
+        sorted by name. Collected rows are sorted by the dimension columns and then the
+        partition columns.
+
         Args:
-            columns: output columns, in order; None means all.
+            columns: output columns, in order.
             where: a condition as SQL text, for instance `dest = 'SFO' and wind_gust > 30`.
+            dimension_columns: fewer dimensions, or another order of them. Each cell of a
+                partition is one row; datasets with a dropped dimension cannot give columns.
+            partition_by: indexed columns by whose values the result is cut into groups. A
+                dataset that has such a column as payload is joined inner.
+            payload_columns: names, or "*" for all.
+            datasets: ids of the datasets to look at, the seed dataset among them; None means all.
 
         Raises:
-            QueryError: an unknown column, with the nearest known one.
+            QueryError: an unknown column, with the nearest known one, or a projection that would
+                have to choose among values.
             ConditionError: the condition cannot be parsed or compares different classes.
+            DatasetNotFoundError: a dataset does not exist.
+            ConsistencyError: the seed dataset is not among `datasets`.
         """
-        return Query(self._store, self._loaded.plan(columns, where))
+        loaded = self._loaded if datasets is None else self._loaded.only(datasets)
+        question = CubeQuery(columns, where, dimension_columns, partition_by, payload_columns)
+        return Query(self._store, loaded, question)
 
 
 class Query:
@@ -157,9 +187,11 @@ class Query:
         plan: which files are read and how they are joined; plain data.
     """
 
-    def __init__(self, store: Store, plan: Plan) -> None:
+    def __init__(self, store: Store, loaded: LoadedCube, question: CubeQuery) -> None:
         self._store = store
-        self.plan = plan
+        self._loaded = loaded
+        self._question = question
+        self.plan = loaded.answer(question)
 
     def __repr__(self) -> str:
         """Show what is read."""
@@ -170,7 +202,7 @@ class Query:
         return explain(self.plan)
 
     def spark(self, session: SparkSession | None = None) -> DataFrame:
-        """Give the rows as a Spark DataFrame; nothing is computed yet.
+        """Give the rows as a Spark DataFrame; nothing is computed yet, and nothing is sorted.
 
         Args:
             session: the session to take settings and context from; the frame belongs to a new
@@ -181,7 +213,80 @@ class Query:
             QueryError: the session is one of Spark Connect.
             SessionError: Java is missing or too old.
         """
-        context: Any = getattr(session, "_jvm", None)
-        if session is not None and context is None:
-            raise QueryError("Queries need a classic Spark session, not one of Spark Connect.")
-        return self._store._run(self.plan, session)
+        from ktk_engine.spark.join import run_plan
+
+        return run_plan(self._store._scanner(session), self.plan)
+
+    def groups(self, session: SparkSession | None = None) -> Iterator[tuple[Values, DataFrame]]:
+        """Give a Spark DataFrame for each group of `partition_by`, sorted, null last.
+
+        One job finds the groups. Each DataFrame has a plan of its own and opens only the files
+        that can hold rows of its group.
+
+        Args:
+            session: as for `spark`.
+
+        Yields:
+            The group's values by column, and its rows, not computed yet.
+
+        Raises:
+            QueryError: the query has no `partition_by`.
+        """
+        from ktk_engine.spark.collect import find_groups, group_condition
+        from ktk_engine.spark.join import run_plan
+
+        self._check_groups()
+        scanner = self._store._scanner(session)
+        frame = run_plan(scanner, self.plan, with_address=True)
+        whole = self._loaded.intention(self._question)
+        for values in find_groups(frame, self.plan).to_pylist():
+            condition = conjunction([whole.condition, *group_condition(self.plan, values)])
+            plan = self._loaded.plan_intention(replace(whole, condition=condition))
+            yield values, run_plan(scanner, plan)
+
+    def to_arrow(self, session: SparkSession | None = None) -> pa.Table:
+        """Collect the rows, sorted by dimension columns, then partition columns.
+
+        Args:
+            session: as for `spark`.
+
+        Returns:
+            The columns in the types of their classes: int64, uint64, float64, ...
+        """
+        from ktk_engine.spark.collect import collect
+
+        return collect(self._store._scanner(session), self.plan)
+
+    def to_pandas(self, session: SparkSession | None = None) -> pd.DataFrame:
+        """Collect the rows as `to_arrow` does; types are Arrow's, so integers stay integers.
+
+        Args:
+            session: as for `spark`.
+        """
+        import pandas as pd
+
+        return self.to_arrow(session).to_pandas(types_mapper=pd.ArrowDtype)
+
+    def arrow_groups(
+        self, session: SparkSession | None = None
+    ) -> Iterator[tuple[Values, pa.Table]]:
+        """Collect all groups in one job; for results that fit into memory.
+
+        Args:
+            session: as for `spark`.
+
+        Yields:
+            The group's values by column, sorted with null last, and its rows as `to_arrow` has
+            them.
+
+        Raises:
+            QueryError: the query has no `partition_by`.
+        """
+        from ktk_engine.spark.collect import collect_groups
+
+        self._check_groups()
+        return collect_groups(self._store._scanner(session), self.plan)
+
+    def _check_groups(self) -> None:
+        if not self.plan.partition_by:
+            raise QueryError("The query has no groups: give partition_by.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -11,6 +11,7 @@ from ktk_engine.cube.discovery import visible_columns
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import QueryError
 from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.plan.cube_query import ALL_PAYLOAD, CubeQuery
 from ktk_engine.types.condition import Condition, TrueCondition
 from ktk_engine.types.condition import columns as condition_columns
 from ktk_engine.types.parse_condition import parse_condition
@@ -24,15 +25,20 @@ class Intention:
     Attributes:
         columns: output columns, in order.
         condition: which rows of the joined table to keep.
+        dimensions: the dimensions that address a row of the result, in order.
+        partition_by: columns whose values cut the result into groups, in order.
     """
 
     columns: tuple[str, ...]
     condition: Condition
+    dimensions: tuple[str, ...]
+    partition_by: tuple[str, ...] = ()
 
     @property
     def needed(self) -> frozenset[str]:
-        """Columns that the output or the condition reads."""
-        return frozenset(self.columns) | condition_columns(self.condition)
+        """Columns that the output, the condition or the groups read."""
+        read = frozenset(self.columns) | condition_columns(self.condition)
+        return read | frozenset(self.partition_by)
 
 
 def cube_schema(specification: CubeSpecification, snapshots: Mapping[str, Snapshot]) -> pa.Schema:
@@ -57,48 +63,160 @@ def cube_schema(specification: CubeSpecification, snapshots: Mapping[str, Snapsh
 
 
 def make_intention(
-    specification: CubeSpecification,
-    snapshots: Mapping[str, Snapshot],
-    columns: Sequence[str] | None = None,
-    where: str | Condition | None = None,
+    specification: CubeSpecification, snapshots: Mapping[str, Snapshot], query: CubeQuery
 ) -> Intention:
-    """Check what is asked.
+    """Check what is asked, in Kartothek's order: dimensions, groups, conditions, columns.
 
     Args:
         specification: the cube.
         snapshots: its datasets by id.
-        columns: output columns; None means all, in the order of `cube_schema`.
-        where: a condition, as SQL text or parsed.
+        query: the question.
 
     Raises:
-        QueryError: an unknown column, with the nearest known one.
+        QueryError: an unknown column, with the nearest known one; groups by a column without an
+            index; columns that cannot be kept when dimensions are dropped.
         ConditionError: the condition cannot be parsed or compares different classes.
     """
     schema = cube_schema(specification, snapshots)
-    if isinstance(columns, str):
-        raise QueryError(f"columns must be a list of names, but is the text {columns!r}.")
-    chosen = tuple(schema.names if columns is None else columns)
-    _check_known(specification.prefix, chosen, schema.names)
-    repeated = sorted({name for name in chosen if chosen.count(name) > 1})
-    if repeated:
-        raise QueryError(f"Columns are asked for twice: {', '.join(repeated)}.")
-    if not chosen:
-        raise QueryError(f"A query of cube {specification.prefix} needs at least one column.")
+    prefix = specification.prefix
+    dimensions = _dimensions(specification, query.dimension_columns)
+    groups = _names(prefix, "partition_by", query.partition_by or ())
+    _check_known(prefix, groups, schema.names)
+    _check_indexed(prefix, groups, snapshots)
     condition: Condition = TrueCondition()
-    if isinstance(where, str):
-        condition = parse_condition(where, schema)
-    elif where is not None:
-        condition = where
-        _check_known(specification.prefix, condition_columns(where), schema.names)
-    return Intention(chosen, condition)
+    if isinstance(query.where, str):
+        condition = parse_condition(query.where, schema)
+    elif query.where is not None:
+        condition = query.where
+        _check_known(prefix, condition_columns(condition), schema.names)
+    dropped = set(specification.dimension_columns) - set(dimensions)
+    columns = _columns(specification, schema.names, query, dimensions, groups)
+    _check_not_dropped(prefix, [*columns, *groups], dropped, dimensions)
+    intention = Intention(columns, condition, dimensions, groups)
+    if dropped:
+        _check_projection(specification, snapshots, intention)
+    return intention
+
+
+def _dimensions(specification: CubeSpecification, asked: Sequence[str] | None) -> tuple[str, ...]:
+    if asked is None:
+        return specification.dimension_columns
+    names = _names(specification.prefix, "dimension_columns", asked)
+    if not names:
+        raise QueryError(
+            f"dimension_columns of a query of cube {specification.prefix} must not be empty; it "
+            f"has: {', '.join(specification.dimension_columns)}."
+        )
+    known = specification.dimension_columns
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise QueryError(
+            f"Cube {specification.prefix} has no dimension {_with_hints(unknown, known)}. It has: "
+            f"{', '.join(known)}."
+        )
+    return names
+
+
+def _columns(
+    specification: CubeSpecification,
+    known: Sequence[str],
+    query: CubeQuery,
+    dimensions: Sequence[str],
+    groups: Sequence[str],
+) -> tuple[str, ...]:
+    """The output columns by the rule of `CubeQuery`."""
+    prefix = specification.prefix
+    left = [c for c in known if c in dimensions or c not in specification.dimension_columns]
+    if query.columns is not None:
+        if query.payload_columns is not None:
+            raise QueryError("Give columns or payload_columns, not both.")
+        columns = _names(prefix, "columns", query.columns)
+        _check_known(prefix, columns, known)
+        if not columns:
+            raise QueryError(f"A query of cube {prefix} needs at least one column.")
+        return columns
+    if query.payload_columns is None:
+        return tuple(left)
+    payload: Collection[str] = left
+    if query.payload_columns != ALL_PAYLOAD:
+        # A column that is asked for twice is given once, as in Kartothek.
+        payload = dict.fromkeys(query.payload_columns)
+        payload = _names(prefix, "payload_columns", list(payload))
+        _check_known(prefix, payload, known)
+    return tuple(sorted({*payload, *dimensions, *groups, *specification.partition_columns}))
+
+
+def _names(prefix: str, what: str, asked: Sequence[str]) -> tuple[str, ...]:
+    """A list of names in a certain order, without repetition."""
+    if isinstance(asked, str):
+        raise QueryError(f"{what} must be a list of names, but is the text {asked!r}.")
+    if isinstance(asked, set | frozenset | dict):
+        raise QueryError(f"{what} needs an order, but is a {type(asked).__name__}: give a list.")
+    names = tuple(asked)
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise QueryError(
+            f"Columns are asked for twice: {', '.join(repeated)} ({what} of a query of cube "
+            f"{prefix})."
+        )
+    return names
 
 
 def _check_known(prefix: str, asked: Iterable[str], known: Sequence[str]) -> None:
     unknown = sorted(set(asked) - set(known))
-    if not unknown:
-        return
+    if unknown:
+        raise QueryError(
+            f"Cube {prefix} has no column {_with_hints(unknown, known)}. It has: "
+            f"{', '.join(known)}."
+        )
+
+
+def _with_hints(unknown: Iterable[str], known: Sequence[str]) -> str:
     hints = []
     for name in unknown:
         nearest = did_you_mean(name, known)
         hints.append(f"`{name}`" + (f" (did you mean `{nearest}`?)" if nearest else ""))
-    raise QueryError(f"Cube {prefix} has no column {', '.join(hints)}. It has: {', '.join(known)}.")
+    return ", ".join(hints)
+
+
+def _check_indexed(prefix: str, groups: Iterable[str], snapshots: Mapping[str, Snapshot]) -> None:
+    """Groups are found by index (kartothek.md 4.7)."""
+    indexed = frozenset().union(*(item.indexed_columns for item in snapshots.values()))
+    missing = [name for name in groups if name not in indexed]
+    if missing:
+        raise QueryError(
+            f"partition_by of a query of cube {prefix} names columns without an index: "
+            f"{', '.join(missing)}. Indexed are: {', '.join(sorted(indexed))}."
+        )
+
+
+def _check_not_dropped(
+    prefix: str, columns: Iterable[str], dropped: Collection[str], dimensions: Sequence[str]
+) -> None:
+    """A row of fewer dimensions stands for many values of the others (decision 23)."""
+    lost = sorted(set(columns) & set(dropped))
+    if lost:
+        raise QueryError(
+            f"A query of cube {prefix} with the dimensions {', '.join(dimensions)} cannot give "
+            f"{', '.join(lost)}: one row stands for many of its values. Add it to "
+            "dimension_columns, or leave it out."
+        )
+
+
+def _check_projection(
+    specification: CubeSpecification, snapshots: Mapping[str, Snapshot], intention: Intention
+) -> None:
+    """Only datasets whose dimensions all remain may give columns or conditions."""
+    for name in sorted(snapshots):
+        snapshot = snapshots[name]
+        own = [c for c in specification.dimension_columns if c in snapshot.columns]
+        lost = [c for c in own if c not in intention.dimensions]
+        payload = frozenset(visible_columns(snapshot)) - specification.shared_columns
+        needed = sorted(payload & intention.needed)
+        if lost and needed:
+            raise QueryError(
+                f"Cannot project dataset {name} of cube {specification.prefix} with the dimensions "
+                f"{', '.join(own)} to {', '.join(intention.dimensions)} while keeping "
+                f"{', '.join(needed)}: a cell would have several values. Keep {', '.join(lost)}, "
+                "or leave these columns out."
+            )

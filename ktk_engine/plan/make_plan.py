@@ -48,14 +48,23 @@ def make_plan(
     planned.sort(key=lambda item: (rank[item.join], item.dataset))
     aligned = _align(specification, planned)
     done = {part for item in aligned for part in conjuncts(item.condition)}
+    left = conjunction(part for part in parts if part not in done)
+    order = (*intention.dimensions, *specification.partition_columns)
+    dropped = set(specification.dimension_columns) - set(intention.dimensions)
+    early = bool(dropped) and not dropped & columns(left)
+    if early:
+        aligned[0] = _projected(aligned[0], order)
     return Plan(
         cube=specification.prefix,
         version=version,
         columns=intention.columns,
         datasets=tuple(aligned),
         unread=tuple(unread),
-        condition=conjunction(part for part in parts if part not in done),
+        condition=left,
         bucketing=_common_bucketing(specification, aligned),
+        order_by=order,
+        partition_by=intention.partition_by,
+        distinct=bool(dropped) and not early,
     )
 
 
@@ -73,14 +82,16 @@ def _join(
     """How a dataset takes part, None if it gives neither a column nor a condition.
 
     It is restricted, and joined inner, by a condition that cannot be true where all its payload
-    is null (decisions.md 1).
+    is null (decisions.md 1), and by groups of its values.
     """
     if name == specification.seed_dataset:
         return "seed"
     payload = _payload(specification, snapshot)
     if not payload & intention.needed:
         return None
-    restricted = any(columns(part) & payload and null_rejecting(part, payload) for part in parts)
+    restricted = bool(payload.intersection(intention.partition_by)) or any(
+        columns(part) & payload and null_rejecting(part, payload) for part in parts
+    )
     return "inner" if restricted else "left"
 
 
@@ -120,6 +131,11 @@ def _plan_dataset(
         cell_columns=on,
         steps=pruned.steps,
     )
+
+
+def _projected(seed: DatasetPlan, on: tuple[str, ...]) -> DatasetPlan:
+    """Reduce the seed dataset to fewer dimensions before the joins; it gives no payload then."""
+    return replace(seed, distinct=tuple(c for c in seed.snapshot.schema.names if c in on))
 
 
 def _align(specification: CubeSpecification, planned: Sequence[DatasetPlan]) -> list[DatasetPlan]:

@@ -43,6 +43,8 @@ class DatasetPlan:
         condition: which of its rows take part, evaluated before the join.
         overlaid: whether several files may hold one cell, of which the last one wins.
         cell_columns: what addresses a cell in it, to resolve overlays.
+        distinct: the columns to which its rows are reduced before the join, one row each; empty
+            if they are not.
         steps: what pruning did, in order.
     """
 
@@ -56,6 +58,7 @@ class DatasetPlan:
     overlaid: bool
     cell_columns: tuple[str, ...]
     steps: tuple[PruneStep, ...] = ()
+    distinct: tuple[str, ...] = ()
 
     @property
     def bytes(self) -> int | None:
@@ -80,6 +83,10 @@ class Plan:
         unread: ids of datasets that give neither a column nor a condition.
         condition: what is left to check after the joins.
         bucketing: the buckets on which all partitioned datasets are joined without an exchange.
+        order_by: what addresses a row of the result, in the order by which rows are sorted where
+            an order is asked for: dimensions, then partition columns.
+        partition_by: columns whose values cut the result into groups, in order.
+        distinct: whether dimensions are dropped after the joins: one row for each `order_by`.
     """
 
     cube: str
@@ -89,6 +96,9 @@ class Plan:
     unread: tuple[str, ...]
     condition: Condition
     bucketing: Bucketing | None
+    order_by: tuple[str, ...] = ()
+    partition_by: tuple[str, ...] = ()
+    distinct: bool = False
 
     def __str__(self) -> str:
         from ktk_engine.plan.explain import explain

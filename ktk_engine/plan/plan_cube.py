@@ -9,10 +9,11 @@ import pyarrow as pa
 
 from ktk_engine.cube.discovery import discover_cube
 from ktk_engine.cube.specification import CubeSpecification
-from ktk_engine.errors import DatasetNotFoundError
+from ktk_engine.errors import ConsistencyError, DatasetNotFoundError
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
-from ktk_engine.plan.intention import cube_schema, make_intention
+from ktk_engine.plan.cube_query import CubeQuery
+from ktk_engine.plan.intention import Intention, cube_schema, make_intention
 from ktk_engine.plan.make_plan import make_plan
 from ktk_engine.plan.plan import Plan
 from ktk_engine.types.condition import Condition
@@ -40,11 +41,44 @@ class LoadedCube:
     def plan(
         self, columns: Sequence[str] | None = None, where: str | Condition | None = None
     ) -> Plan:
-        """Plan a query of this version; see `make_intention` for what is asked."""
-        intention = make_intention(self.specification, self.snapshots, columns, where)
+        """Plan the reading of some columns of some rows; see `answer` for every question."""
+        return self.answer(CubeQuery(columns, where))
+
+    def answer(self, query: CubeQuery) -> Plan:
+        """Plan a query of this version; see `CubeQuery` and `make_intention`."""
+        return self.plan_intention(self.intention(query))
+
+    def intention(self, query: CubeQuery) -> Intention:
+        """Check a query against this version."""
+        return make_intention(self.specification, self.snapshots, query)
+
+    def plan_intention(self, intention: Intention) -> Plan:
+        """Plan a query that is checked already."""
         return make_plan(
             self.state.store, self.specification, self.state.version, self.snapshots, intention
         )
+
+    def only(self, datasets: Collection[str]) -> LoadedCube:
+        """The cube as if it had no other datasets and columns.
+
+        Args:
+            datasets: ids, the seed dataset's among them.
+
+        Raises:
+            DatasetNotFoundError: a dataset does not exist.
+            ConsistencyError: the seed dataset is not among them.
+        """
+        if isinstance(datasets, str):
+            datasets = (datasets,)
+        seed = self.specification.seed_dataset
+        _check_datasets(self.specification.prefix, datasets, self.snapshots)
+        if seed not in datasets:
+            raise ConsistencyError(
+                f"Seed dataset {seed} of cube {self.specification.prefix} is missing in datasets: "
+                "it says which cells exist."
+            )
+        chosen = {name: item for name, item in self.snapshots.items() if name in datasets}
+        return LoadedCube(self.state, self.specification, chosen)
 
 
 def load_cube(
@@ -68,11 +102,16 @@ def load_cube(
     known = {state.scope.dataset_id(uuid): uuid for uuid in state.datasets}
     if not known:
         raise DatasetNotFoundError(f"{state.store.url} has no cube {name}.")
-    missing = sorted(set(datasets) - set(known))
-    if missing:
-        raise DatasetNotFoundError(
-            f"Cube {name} has no dataset {', '.join(missing)}; it has: {', '.join(sorted(known))}."
-        )
+    _check_datasets(name, datasets, known)
     wanted = set(datasets) or set(known)
     snapshots = {key: state.snapshot(uuid) for key, uuid in known.items() if key in wanted}
     return LoadedCube(state, specification or discover_cube(name, snapshots), snapshots)
+
+
+def _check_datasets(prefix: str, asked: Collection[str], known: Collection[str]) -> None:
+    missing = sorted(set(asked) - set(known))
+    if missing:
+        raise DatasetNotFoundError(
+            f"Cube {prefix} has no dataset {', '.join(missing)}; it has: "
+            f"{', '.join(sorted(known))}."
+        )

@@ -20,7 +20,7 @@ BROADCAST_BYTES = 32 * 1024 * 1024
 _ROW = "__ktk_row"
 
 
-def run_plan(scanner: Scanner, plan: Plan) -> DataFrame:
+def run_plan(scanner: Scanner, plan: Plan, with_address: bool = False) -> DataFrame:
     """Give the frame that answers a plan; nothing is computed yet.
 
     Datasets with the same buckets are joined without an exchange, small unpartitioned ones are
@@ -29,9 +29,10 @@ def run_plan(scanner: Scanner, plan: Plan) -> DataFrame:
     Args:
         scanner: makes the relations.
         plan: any plan.
+        with_address: give the columns of `plan.order_by` and `plan.partition_by` as well.
 
     Returns:
-        A frame with the plan's columns, in order.
+        A frame with the plan's columns, in order; with the address behind them where asked.
     """
     seed, *others = plan.datasets
     bucketed = plan.bucketing is not None and all(
@@ -45,7 +46,10 @@ def run_plan(scanner: Scanner, plan: Plan) -> DataFrame:
         frame = frame.join(right, list(item.on), item.join)
     if not isinstance(plan.condition, TrueCondition):
         frame = frame.where(to_sql(plan.condition))
-    return frame.select(*[column(name) for name in plan.columns])
+    address = dict.fromkeys([*plan.columns, *plan.order_by, *plan.partition_by])
+    if plan.distinct:
+        frame = frame.select(*map(column, address)).dropDuplicates(list(plan.order_by))
+    return frame.select(*map(column, address if with_address else plan.columns))
 
 
 def _rows(scanner: Scanner, item: DatasetPlan, plan: Plan, bucketed: bool) -> DataFrame:
@@ -64,6 +68,8 @@ def _rows(scanner: Scanner, item: DatasetPlan, plan: Plan, bucketed: bool) -> Da
         frame = _last_file_wins(frame, item)
     if not isinstance(item.condition, TrueCondition):
         frame = frame.where(to_sql(item.condition))
+    if item.distinct:
+        frame = frame.select(*map(column, item.distinct)).distinct()
     return frame
 
 
