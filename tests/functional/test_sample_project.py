@@ -140,6 +140,7 @@ def referred_to(store: LocalStore, kind: str, name: str) -> set[str]:
             snapshot = read_snapshot(store, item.snapshot)
             keys |= {item.snapshot, *snapshot.files["key"].to_pylist(), *snapshot.indices.values()}
             keys |= {f"{uuid}.by-dataset-metadata.json", f"{uuid}/table/_common_metadata"}
+            keys.add(f"{scope.folder}/published/{uuid}")
     return keys
 
 
@@ -206,7 +207,13 @@ def test_kartothek_reads_the_same_cells_and_values(sample, tmp_path):
         "select carrier, flight, tailnum, time_hour, origin, month, dest, dep_delay, wind_gust, "
         "precip, plane_year, airline from analytics.nyc"
     )
-    found = pd.read_csv(answer, parse_dates=["time_hour"], keep_default_na=False, na_values=[""])
+    found = pd.read_csv(
+        answer,
+        parse_dates=["time_hour"],
+        keep_default_na=False,
+        na_values=[""],
+        float_precision="round_trip",
+    )
     keys = ["carrier", "flight", "tailnum", "time_hour", "origin"]
     found, expected = (
         frame[list(expected.columns)].sort_values(keys, ignore_index=True)
