@@ -75,12 +75,12 @@ def start_session(settings: Mapping[str, str] | None = None) -> SparkSession:
     Raises:
         SessionError: Java is missing or too old, or Spark did not start.
     """
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     with _lock:
-        running = SparkSession.getActiveSession()
-        if running is not None:
-            return new_session(running)
+        if SparkContext._active_spark_context is not None:
+            return new_session(SparkSession.builder.getOrCreate())
         scratch = make_scratch_folder()
         chosen = {**DEFAULT_SETTINGS, **_scratch_settings(scratch), **(settings or {})}
         _use_java(scratch)

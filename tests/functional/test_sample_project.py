@@ -18,7 +18,7 @@ from dbt.cli.main import dbtRunner
 from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.log.snapshot import read_snapshot
 from ktk_engine.log.state import read_entries, resolve
-from ktk_engine.spark.session import make_scratch_folder, new_session, start_session
+from ktk_engine.spark.session import new_session, start_session
 from ktk_engine.spark.sql_session import SqlSession
 from ktk_engine.store.local import LocalStore
 from tests.conftest import SPARK_SETTINGS
@@ -58,9 +58,8 @@ def sample(tmp_path_factory) -> Iterator[Sample]:
         versions.append(resolve(store, cube_scope("nyc")).version)
     session = new_session(spark)
     session.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
-    sql = SqlSession(
-        session, lambda name: store if name == "analytics" else None, make_scratch_folder()
-    )
+    scratch = folder.parent / "scratch"
+    sql = SqlSession(session, lambda name: store if name == "analytics" else None, scratch)
     yield Sample(folder, store, sql, results, versions)
 
 

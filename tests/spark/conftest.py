@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from ktk_engine.spark.session import make_scratch_folder, new_session, start_session
+from ktk_engine.spark.session import new_session, start_session
 from ktk_engine.spark.sql_session import SqlSession
 from ktk_engine.store.local import LocalStore
 from tests.conftest import SPARK_SETTINGS
@@ -25,10 +25,11 @@ def store(tmp_path: Path) -> LocalStore:
 
 
 @pytest.fixture
-def sql(spark: SparkSession, store: LocalStore) -> SqlSession:
+def sql(spark: SparkSession, store: LocalStore, tmp_path: Path) -> SqlSession:
     """Statements in which `an.<name>` is a relation of the test's store."""
     session = new_session(spark)
     for key, value in SPARK_SETTINGS.items():
         if session.conf.isModifiable(key):
             session.conf.set(key, value)
-    return SqlSession(session, lambda name: store if name == "an" else None, make_scratch_folder())
+    scratch = tmp_path / "scratch"
+    return SqlSession(session, lambda name: store if name == "an" else None, scratch)
