@@ -1,0 +1,81 @@
+# make demo     builds the sample project and shows what it answers
+# make test     the whole test suite; `make unit` is its quick part, without Java
+# make lint     ruff and mypy; `make format` rewrites
+# make oracle   a Python 3.8 with Kartothek, which some tests ask to read what we write
+# make clean    removes what the sample project built and every cache, but no environment
+
+PYTHON ?= $(shell for name in python3.13 python3.12 python3.11 python3; do \
+	$$name -c 'import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' \
+	2>/dev/null && echo $$name && break; done)
+PYTHON38 ?= $(shell for name in python3.8 "$$HOME"/.pyenv/versions/3.8*/bin/python; do \
+	"$$name" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info[:2] != (3, 8))' \
+	2>/dev/null && echo "$$name" && break; done)
+PIP_INSTALL = -m pip install --quiet --quiet --disable-pip-version-check
+
+ifndef KTK_ORACLE_PYTHON
+ifneq ($(wildcard .oracle/.installed),)
+export KTK_ORACLE_PYTHON := $(CURDIR)/.oracle/bin/python
+endif
+endif
+
+.PHONY: demo test unit lint format oracle python3.8 clean
+
+demo: .venv/.installed sample_project/data/flights.parquet
+	cd sample_project && ../.venv/bin/dbt build
+	cd sample_project && ../.venv/bin/dbt --quiet show --limit 20 \
+		--inline "select * from {{ ref('late_in_gusts') }} order by minutes_lost desc"
+	cd sample_project && ../.venv/bin/ktk info nyc
+
+test: .venv/.installed
+	.venv/bin/python -m pytest
+
+unit: .venv/.installed
+	.venv/bin/python -m pytest tests/unit
+
+lint: .venv/.installed
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+
+format: .venv/.installed
+	.venv/bin/ruff check --fix .
+	.venv/bin/ruff format .
+
+sample_project/data/flights.parquet: sample_project/get_data.py | .venv/.installed
+	.venv/bin/python sample_project/get_data.py
+
+# A changed lock makes the environment anew, so that nothing of the old one stays in it.
+.venv/.locked: requirements.lock
+	@test -n "$(PYTHON)" || { echo "No Python 3.11, 3.12 or 3.13 with the modules venv and" \
+		"ensurepip was found. Install one, or name it: make PYTHON=/path/to/python" >&2; exit 1; }
+	@echo "Making .venv with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv --clear .venv
+	@echo "Installing the pinned packages; Spark is large: one to three minutes, once"
+	@.venv/bin/python $(PIP_INSTALL) -r requirements.lock
+	@touch $@
+
+.venv/.installed: .venv/.locked pyproject.toml requirements-java.lock
+	@.venv/bin/python $(PIP_INSTALL) --no-deps --editable .
+	@.venv/bin/python -m ktk_engine.spark.java 2>/dev/null || { \
+		echo "No Java 17 or newer was found: installing one into .venv" && \
+		.venv/bin/python $(PIP_INSTALL) -r requirements-java.lock && \
+		.venv/bin/python -m ktk_engine.spark.java; }
+	@touch $@
+
+oracle: .oracle/.installed
+	@echo "export KTK_ORACLE_PYTHON=$(CURDIR)/.oracle/bin/python"
+
+python3.8:
+	@test -n "$(PYTHON38)" || { echo "No Python 3.8 was found (Kartothek 5.3.0 needs it)." \
+		"Install one, or name it: make oracle PYTHON38=/path/to/python3.8" >&2; exit 1; }
+
+.oracle/.installed: requirements-oracle.lock | python3.8
+	@echo "Making .oracle with $$("$(PYTHON38)" --version)"
+	@"$(PYTHON38)" -m venv --clear .oracle
+	@.oracle/bin/python $(PIP_INSTALL) -r requirements-oracle.lock
+	@.oracle/bin/python -c "import kartothek.api.cube"
+	@touch $@
+
+clean:
+	rm -rf sample_project/data sample_project/warehouse sample_project/target \
+		sample_project/logs .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info

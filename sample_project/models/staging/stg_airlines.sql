@@ -1,0 +1,1 @@
+select carrier, name as airline from {{ raw('airlines') }}

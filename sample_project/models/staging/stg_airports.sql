@@ -1,0 +1,1 @@
+select faa as airport, name as airport_name from {{ raw('airports') }}
