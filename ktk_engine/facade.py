@@ -67,8 +67,13 @@ class Store:
             and (scope not in logged or resolve(self._store, scope).datasets)
         ]
 
-    def cube(self, name: str) -> Cube:
+    def cube(self, name: str, specification: CubeSpecification | None = None) -> Cube:
         """Open a cube at its newest version, which stays the same as long as the object lives.
+
+        Args:
+            name: the cube's name.
+            specification: what the cube is, where the store cannot tell: Kartothek's
+                `build_dataset_indices` drops that from the documents.
 
         Raises:
             DatasetNotFoundError: there is no such cube; the message says what exists.
@@ -77,7 +82,7 @@ class Store:
         state = find_scope(self._store, name)
         if state.scope != cube_scope(name):
             raise DatasetNotFoundError(f"{name} of {self.url} is a table, not a cube.")
-        return Cube(self, load_cube(state))
+        return Cube(self, load_cube(state, specification=specification))
 
     @cached_property
     def _scratch(self) -> Path:
@@ -215,7 +220,8 @@ class Query:
         """
         from ktk_engine.spark.join import run_plan
 
-        return run_plan(self._store._scanner(session), self.plan)
+        frame: DataFrame = run_plan(self._store._scanner(session), self.plan)
+        return frame
 
     def groups(self, session: SparkSession | None = None) -> Iterator[tuple[Values, DataFrame]]:
         """Give a Spark DataFrame for each group of `partition_by`, sorted, null last.

@@ -91,7 +91,8 @@ def make_intention(
         _check_known(prefix, condition_columns(condition), schema.names)
     dropped = set(specification.dimension_columns) - set(dimensions)
     columns = _columns(specification, schema.names, query, dimensions, groups)
-    _check_not_dropped(prefix, [*columns, *groups], dropped, dimensions)
+    # Within a group a dropped dimension by which the groups are made has one value.
+    _check_not_dropped(prefix, columns, dropped - set(groups), dimensions)
     intention = Intention(columns, condition, dimensions, groups)
     if dropped:
         _check_projection(specification, snapshots, intention)

@@ -51,9 +51,10 @@ def make_plan(
     left = conjunction(part for part in parts if part not in done)
     order = (*intention.dimensions, *specification.partition_columns)
     dropped = set(specification.dimension_columns) - set(intention.dimensions)
-    early = bool(dropped) and not dropped & columns(left)
+    address = {*order, *intention.partition_by}
+    early = bool(dropped) and not (dropped - address) & columns(left)
     if early:
-        aligned[0] = _projected(aligned[0], order)
+        aligned[0] = _projected(aligned[0], address)
     return Plan(
         cube=specification.prefix,
         version=version,
@@ -133,7 +134,7 @@ def _plan_dataset(
     )
 
 
-def _projected(seed: DatasetPlan, on: tuple[str, ...]) -> DatasetPlan:
+def _projected(seed: DatasetPlan, on: set[str]) -> DatasetPlan:
     """Reduce the seed dataset to fewer dimensions before the joins; it gives no payload then."""
     return replace(seed, distinct=tuple(c for c in seed.snapshot.schema.names if c in on))
 

@@ -86,7 +86,8 @@ class Plan:
         order_by: what addresses a row of the result, in the order by which rows are sorted where
             an order is asked for: dimensions, then partition columns.
         partition_by: columns whose values cut the result into groups, in order.
-        distinct: whether dimensions are dropped after the joins: one row for each `order_by`.
+        distinct: whether dimensions are dropped after the joins: one row for each value of
+            `order_by` and `partition_by`.
     """
 
     cube: str

@@ -134,5 +134,5 @@ def _sorted_indices(table: pa.Table, columns: tuple[str, ...]) -> pa.Array:
     for number, name in enumerate(columns):
         values = table[name]
         keys[f"k{number}"] = values.cast(pa.int8()) if pat.is_boolean(values.type) else values
-    names = [(name, "ascending") for name in keys]
-    return pc.sort_indices(pa.table(keys), sort_keys=names, null_placement="at_end")
+    names = [(name, "ascending", "at_end") for name in keys]
+    return pc.sort_indices(pa.table(keys), sort_keys=names)

@@ -48,7 +48,8 @@ def run_plan(scanner: Scanner, plan: Plan, with_address: bool = False) -> DataFr
         frame = frame.where(to_sql(plan.condition))
     address = dict.fromkeys([*plan.columns, *plan.order_by, *plan.partition_by])
     if plan.distinct:
-        frame = frame.select(*map(column, address)).dropDuplicates(list(plan.order_by))
+        keys = dict.fromkeys([*plan.order_by, *plan.partition_by])
+        frame = frame.select(*map(column, address)).dropDuplicates(list(keys))
     return frame.select(*map(column, address if with_address else plan.columns))
 
 

@@ -1,4 +1,4 @@
-"""Run reference cases: `python -m tests.corpus <folder>/types.jsonl`."""
+"""Run reference cases: `python -m tests.corpus <folder>/types.jsonl <folder>/cubes`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from tests.corpus.cube_cases import run_cubes
 from tests.corpus.outcome import Outcome, summary
 from tests.corpus.types_cases import run_types
 
@@ -27,7 +28,7 @@ def runner_for(path: Path) -> Runner | None:
 
 
 # Folders of cases, by name.
-FOLDER_RUNNERS: dict[str, Runner] = {}
+FOLDER_RUNNERS: dict[str, Runner] = {"cubes": run_cubes}
 
 
 def main(arguments: list[str]) -> int:
