@@ -36,7 +36,15 @@ class TypeClassError(KtkError):
 
 
 class DataError(KtkError):
-    """Rows break a rule (duplicate cell, null, lost precision); nothing was committed."""
+    """Rows break a rule (duplicate cell, null, lost precision); nothing was committed.
+
+    Attributes:
+        findings: one entry a rule and column, as far as there are several.
+    """
+
+    def __init__(self, message: str, findings: tuple[object, ...] = ()) -> None:
+        super().__init__(message)
+        self.findings = findings
 
 
 class ConditionError(KtkError):

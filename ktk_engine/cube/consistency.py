@@ -34,7 +34,7 @@ def check_cube(
     problems += _shared_column_classes(datasets, shared)
     if specification is not None:
         for name, dataset in datasets.items():
-            problems += _layout(name, dataset, specification)
+            problems += layout_problems(name, dataset, specification)
     if problems:
         raise ConsistencyError(
             f"The datasets of cube {prefix} do not fit together:\n"
@@ -90,7 +90,19 @@ def _shared_column_classes(
                 )
 
 
-def _layout(name: str, dataset: Described, specification: CubeSpecification) -> Iterable[str]:
+def layout_problems(
+    name: str, dataset: Described, specification: CubeSpecification
+) -> Iterable[str]:
+    """Check one dataset's columns, partition columns and indices against the specification.
+
+    Args:
+        name: the dataset's id.
+        dataset: the dataset.
+        specification: the cube's.
+
+    Yields:
+        A sentence a violation.
+    """
     columns = set(dataset.schema.names)
     dimensions = set(specification.dimension_columns)
     partitions = set(specification.partition_columns)

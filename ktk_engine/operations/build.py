@@ -41,6 +41,7 @@ class Written:
         files: number of data files.
         bytes: their size in bytes.
         warning: why old readers may not see it yet; empty if they do.
+        notes: what else changed: columns that are new or left out, enrichments taken out.
     """
 
     uuid: str
@@ -49,10 +50,12 @@ class Written:
     files: int
     bytes: int
     warning: str = ""
+    notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         noun = "file" if self.files == 1 else "files"
         text = f"{self.rows:,} rows, {self.files:,} {noun}, {_size(self.bytes)}"
+        text = "; ".join([text, *self.notes])
         return f"{text} ({self.warning})" if self.warning else text
 
 
@@ -62,6 +65,7 @@ def build(
     target: Target,
     history: Mapping[str, str] | None = None,
     full_refresh: bool = False,
+    built_by: Mapping[str, str] | None = None,
 ) -> Written:
     """Write a frame as the whole content of a dataset.
 
@@ -74,6 +78,7 @@ def build(
         target: the dataset and its layout.
         history: what the log says of this commit, for people.
         full_refresh: column classes may change.
+        built_by: dataset id -> the dbt model that builds it, for messages; None if unknown.
 
     Raises:
         TypeClassError: columns break the rules of type classes; nothing was written.
@@ -84,7 +89,8 @@ def build(
     """
     state = resolve(store, target.scope)
     datasets = {target.scope.dataset_id(uuid): item for uuid, item in state.snapshots().items()}
-    passed = pass_gate(target, arrow_schema(frame.schema), datasets, full_refresh)
+    schema = arrow_schema(frame.schema)
+    passed = pass_gate(target, schema, datasets, full_refresh, built_by)
     commit_id = new_commit_id()
     job = _job(store, target, passed, commit_id)
     buckets = _bucket_count(target, datasets)
@@ -92,9 +98,9 @@ def build(
         try:
             report = write_frame(frame, job, buckets)
             if report.findings:
-                raise DataError(_refusal(target, report.findings))
+                raise DataError(_refusal(target, report.findings), report.findings)
             snapshot = _snapshot(store, target, passed, job, report, bucketing_of(job, buckets))
-            done = _commit(state, target, snapshot, commit_id, history or {})
+            done = _commit(state, target, snapshot, passed.leaving, commit_id, history or {})
         except CommitStateUnknownError:
             raise  # the files may be committed: the clean-up will know
         except BaseException:
@@ -107,6 +113,7 @@ def build(
         snapshot.files.num_rows,
         snapshot.bytes or 0,
         done.warning,
+        passed.notes,
     )
 
 
@@ -209,13 +216,18 @@ def _commit(
     state: State,
     target: Target,
     snapshot: Snapshot,
+    leaving: tuple[str, ...],
     commit_id: str,
     history: Mapping[str, str],
 ) -> Committed:
     change = DatasetChange(
         target.uuid, "rebuild", lambda base, attempt: snapshot, None, target.role
     )
-    transaction = Transaction(commit_id, (change,), CubeCheck(target.cube), history)
+    removals = [
+        DatasetChange(f"{target.cube}++{name}", "remove", None, role="enrichment")
+        for name in leaving
+    ]
+    transaction = Transaction(commit_id, (change, *removals), CubeCheck(target.cube), history)
     return commit(state, transaction)
 
 
@@ -223,13 +235,14 @@ _REASONS = {
     "duplicate": "{count:,} rows repeat a cell, which {columns} must address uniquely",
     "null": "{count:,} rows have no value in {columns}, which is a dimension, partition or index "
     "column",
-    "value": "{count:,} rows have a value in {columns} that the column's type cannot hold exactly",
+    "value": "{count:,} rows have a value in {columns} that its type, {type}, cannot hold exactly",
 }
 _FIXES = {
     "duplicate": "Aggregate or filter the model so that each cell stands once, or add a column "
     "that tells the rows apart to dimension_columns.",
     "null": "Filter these rows, or give them a value: coalesce({columns}, 'unknown').",
-    "value": "Cast or round the column in the model, or declare a wider data_type.",
+    "value": "Cast, round or filter the column in the model, or declare a wider data_type in its "
+    "YAML.",
 }
 
 
@@ -237,7 +250,8 @@ def _refusal(target: Target, findings: tuple[DataFinding, ...]) -> str:
     lines = [f"Dataset {target.uuid} was refused while writing (nothing was committed):"]
     for item in findings:
         columns = ", ".join(f"`{name}`" for name in item.column.split(", "))
-        lines.append(f"- {_REASONS[item.rule].format(count=item.count, columns=columns)}.")
+        reason = _REASONS[item.rule].format(count=item.count, columns=columns, type=item.type)
+        lines.append(f"- {reason}.")
         if item.example:
             lines.append(f"  Example: {item.example}")
         if item.error:

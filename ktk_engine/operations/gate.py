@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from ktk_engine.cube.consistency import check_cube
 from ktk_engine.cube.discovery import discover_cube, find_seed
 from ktk_engine.cube.specification import CubeSpecification
-from ktk_engine.errors import ConfigurationError
+from ktk_engine.errors import ConfigurationError, ConsistencyError
 from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.operations.breakage import breakage_text, broken_enrichments
+from ktk_engine.operations.owner import owner_fix
+from ktk_engine.operations.schema_change import change_schema
 from ktk_engine.operations.target import Target
+from ktk_engine.types.declared import apply_declared, stored_type
 from ktk_engine.types.finding import Finding, raise_findings
 from ktk_engine.types.schema import (
     adopt_unsigned,
     check_roles,
     check_shared,
     check_storable,
-    compare_schemas,
     dataset_schema,
     merge_schemas,
 )
@@ -35,12 +38,16 @@ class Passed:
         committed: the schema that holds after the write, in normal form.
         indexes: columns that get a secondary index.
         specification: the cube's specification with this dataset; None without a seed dataset.
+        leaving: enrichments that have to leave the cube in the same commit.
+        notes: what was accepted and a person should know.
     """
 
     physical: pa.Schema
     committed: pa.Schema
     indexes: tuple[str, ...]
     specification: CubeSpecification | None
+    leaving: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def pass_gate(
@@ -48,8 +55,9 @@ def pass_gate(
     model: pa.Schema,
     datasets: Mapping[str, Snapshot],
     full_refresh: bool = False,
+    built_by: Mapping[str, str] | None = None,
 ) -> Passed:
-    """Check a model's schema against its dataset, its cube and its roles.
+    """Check a model's schema against its declaration, its dataset, its cube and its roles.
 
     Costs no Spark job and reads no data. All findings are raised at once.
 
@@ -58,38 +66,26 @@ def pass_gate(
         model: the schema as Spark hands rows over.
         datasets: the committed datasets of the scope, by id.
         full_refresh: the dataset is built anew; only the other datasets bind it.
+        built_by: dataset id -> dbt model, to say what to do about columns of others.
 
     Raises:
         TypeClassError: with all findings.
         ConfigurationError: a configured column is not in the model.
         ConsistencyError: the cube's datasets would not fit together.
     """
-    where = f"dataset {target.uuid}"
     _check_configured(target, model)
-    committed = datasets.get(target.dataset)
-    bound = committed is not None and target.role != "table" and not full_refresh
-    if committed is not None and bound:
-        model = adopt_unsigned(committed.schema, model)
-    others = {name: item for name, item in datasets.items() if name != target.dataset}
-    findings = [*check_storable(model), *_alike_names(model)]
-    if not findings:
-        findings += check_roles(model, target.dimension_columns, target.partition_by, ())
-        findings += check_roles(model, (), (), target.indexes)
-        if committed is not None and bound:
-            findings += compare_schemas(committed.schema, model)
-        found = {finding.column for finding in findings}
-        schemas = {name: item.schema for name, item in others.items()}
-        shared = _shared_columns(target, others)
-        findings += [
-            finding
-            for finding in check_shared(target.dataset, model, schemas, shared)
-            if finding.column not in found
-        ]
-    if findings:
-        raise_findings(findings, where, len(model.names))
-    schema = dataset_schema(model, target.partition_by)
-    if committed is not None and bound:
-        merged = merge_schemas(committed.schema, model)
+    checked = _check(target, model, datasets, full_refresh, built_by)
+    if checked.findings:
+        raise_findings(
+            checked.findings, f"dataset {target.uuid}", len(model.names), checked.remark(target)
+        )
+    if checked.broken and not checked.leaving:
+        text = breakage_text(target.cube, checked.broken, full_refresh)
+        raise ConsistencyError(f"Dataset {target.uuid} was refused. {text}")
+    others = _remaining(target, datasets, checked.leaving)
+    model, schema = checked.model, dataset_schema(checked.model, target.partition_by)
+    if checked.committed is not None:
+        merged = merge_schemas(checked.committed, model, union=True)
         schema = dataset_schema(merged, target.partition_by)
         model = _without_null_types(model, schema)
     # SQL shows the columns in the model's order; only published files need Kartothek's.
@@ -99,7 +95,138 @@ def pass_gate(
     specification = _specification(target, candidate, others)
     if target.cube:
         check_cube(target.cube, {**others, target.dataset: candidate}, specification)
-    return Passed(model, schema, tuple(sorted(candidate.indices)), specification)
+    indexes = tuple(sorted(candidate.indices))
+    return Passed(model, schema, indexes, specification, checked.leaving, checked.notes)
+
+
+def pass_view_gate(
+    name: str, model: pa.Schema, declared: Mapping[str, pa.DataType], contract: bool
+) -> None:
+    """Check what a view's YAML says of its columns; nothing of it is stored.
+
+    Args:
+        name: the view.
+        model: its columns.
+        declared: types by column name.
+        contract: whether the view has to have exactly these columns; otherwise all is well.
+
+    Raises:
+        TypeClassError: with all findings.
+    """
+    if not contract:
+        return
+    _, findings = apply_declared(model, declared, contract=True)
+    if findings:
+        raise_findings(findings, f"view {name}", len(model.names))
+
+
+@dataclass(frozen=True)
+class _Checked:
+    """Outcome of all checks, before anything is raised."""
+
+    model: pa.Schema
+    committed: pa.Schema | None
+    findings: tuple[Finding, ...]
+    broken: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    full_refresh: bool = False
+    leaving: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def remark(self, target: Target) -> str:
+        """What stands below the table of findings."""
+        lines = []
+        if any(finding.rule == "class" for finding in self.findings):
+            lines.append("The class of a column changes only with --full-refresh.")
+        if self.broken and not self.leaving:
+            lines.append(breakage_text(target.cube, self.broken, self.full_refresh))
+        return "\n".join(lines)
+
+
+def _check(
+    target: Target,
+    model: pa.Schema,
+    datasets: Mapping[str, Snapshot],
+    full_refresh: bool,
+    built_by: Mapping[str, str] | None,
+) -> _Checked:
+    """Run all checks: what is declared, what can be stored, what is committed, roles, cube."""
+    own = datasets.get(target.dataset)
+    bound = own is not None and target.role != "table" and not full_refresh
+    committed = own.schema if own is not None and bound else None
+    others = _remaining(target, datasets, ())
+    shared = _shared_columns(target, others)
+    model, findings = apply_declared(model, target.declared, contract=target.contract)
+    model = _adopted(target, model, committed, others, shared)
+    unstorable = [*check_storable(model), *_alike_names(model)]
+    if unstorable:
+        return _Checked(model, committed, (*_unless_found(findings, unstorable), *unstorable))
+    findings += check_roles(model, target.dimension_columns, target.partition_by, ())
+    findings += check_roles(model, (), (), target.indexes)
+    notes: tuple[str, ...] = ()
+    if committed is not None:
+        configured = {*target.dimension_columns, *target.partition_by, *target.indexes}
+        change = change_schema(committed, model, target.on_schema_change, configured)
+        model, committed, notes = change.model, change.committed, change.notes
+        findings += _unless_found(change.findings, findings)
+    broken = _broken(target, model, others)
+    leaving = tuple(broken) if target.cascade and full_refresh else ()
+    schemas = {name: item.schema for name, item in _remaining(target, datasets, leaving).items()}
+    fix = owner_fix(target.cube, target.dataset, built_by)
+    found = check_shared(target.dataset, model, schemas, shared, fix)
+    findings += _unless_found(found, findings)
+    if leaving:
+        notes = (*notes, f"taken out of the cube: {', '.join(leaving)}")
+    return _Checked(model, committed, tuple(findings), broken, full_refresh, leaving, notes)
+
+
+def _unless_found(new: Iterable[Finding], found: Iterable[Finding]) -> list[Finding]:
+    """One reason a column is enough."""
+    columns = {finding.column for finding in found}
+    return [finding for finding in new if finding.column not in columns]
+
+
+def _remaining(
+    target: Target, datasets: Mapping[str, Snapshot], leaving: Collection[str]
+) -> dict[str, Snapshot]:
+    """The cube's other datasets, without those that leave it."""
+    return {
+        name: item
+        for name, item in datasets.items()
+        if name != target.dataset and name not in leaving
+    }
+
+
+def _adopted(
+    target: Target,
+    model: pa.Schema,
+    committed: pa.Schema | None,
+    others: Mapping[str, Snapshot],
+    shared: Collection[str],
+) -> pa.Schema:
+    """Settle classes that Spark has no word for, where nothing is declared (decision 12)."""
+    known = {
+        field.name: field
+        for item in others.values()
+        for field in item.schema
+        if field.name in shared
+    }
+    known |= {field.name: field for field in committed or ()}
+    model = adopt_unsigned(
+        pa.schema([item for name, item in known.items() if name not in target.declared]), model
+    )
+    # Files hold microseconds (decision 7); what is finer is refused while writing.
+    return pa.schema([item.with_type(stored_type(item.type)) for item in model])
+
+
+def _broken(
+    target: Target, model: pa.Schema, others: Mapping[str, Snapshot]
+) -> dict[str, tuple[str, ...]]:
+    """The enrichments that a new seed dataset breaks."""
+    if target.role != "seed":
+        return {}
+    candidate = _candidate(target, model, {})
+    specification = discover_cube(target.cube, {target.dataset: candidate})
+    return broken_enrichments(model, specification, others)
 
 
 @dataclass(frozen=True)
@@ -148,12 +275,12 @@ def _alike_names(model: pa.Schema) -> list[Finding]:
     """Columns that Spark cannot tell apart, since it ignores letter case."""
     first: dict[str, str] = {}
     findings = []
-    for field in model:
-        other = first.setdefault(field.name.casefold(), field.name)
-        if other != field.name:
+    for item in model:
+        other = first.setdefault(item.name.casefold(), item.name)
+        if other != item.name:
             reason = f"differs from `{other}` in letter case only, which Spark ignores"
-            fix = f"rename {field.name}"
-            findings.append(Finding(field.name, None, field.type, reason, fix, "duplicate"))
+            fix = f"rename {item.name}"
+            findings.append(Finding(item.name, None, item.type, reason, fix, "duplicate"))
     return findings
 
 

@@ -11,6 +11,7 @@ from ktk_engine.cube.specification import CubeSpecification, check_cube_name
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.log.entry import Role
 from ktk_engine.log.scope import Scope, cube_scope, scope_of
+from ktk_engine.operations.schema_change import OnSchemaChange
 
 DEFAULT_BUCKETS = 16
 
@@ -30,7 +31,10 @@ class Target:
         buckets: into how many numbered tasks partitions are dealt, in a new cube.
         compression: Parquet codec.
         row_group_rows: rows in a row group.
-        declared: types of columns that Spark has no word for.
+        declared: types of columns, as the model's YAML gives them.
+        contract: whether the model has to have exactly the declared columns.
+        on_schema_change: which differences from the committed schema a run accepts.
+        cascade: whether enrichments that a full refresh of the seed dataset breaks leave the cube.
     """
 
     dataset: str
@@ -44,6 +48,9 @@ class Target:
     compression: str = "zstd"
     row_group_rows: int = 131_072
     declared: Mapping[str, pa.DataType] = field(default_factory=dict)
+    contract: bool = False
+    on_schema_change: OnSchemaChange = "fail"
+    cascade: bool = False
 
     def __post_init__(self) -> None:
         check_cube_name("dataset", self.dataset)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ import pyarrow.parquet as pq
 from ktk_engine.format.label import partition_path
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.key import join_key
+from ktk_engine.types.exact_cast import cast_exactly, plain_type
 
 REPORT_SCHEMA = pa.schema(
     [
@@ -66,6 +68,11 @@ class WriteJob:
     buckets: bool = False
     compression: str = "zstd"
     row_group_rows: int = 131_072
+
+    @property
+    def plain_schema(self) -> pa.Schema:
+        """The columns without dictionary encodings, which exist in files only."""
+        return pa.schema([field.with_type(plain_type(field.type)) for field in self.schema])
 
 
 def write_files(
@@ -171,18 +178,19 @@ class _TaskWriter:
     def _cast(self, table: pa.Table) -> pa.Table | None:
         """Bring columns to the types to store, exactly; values that do not fit are findings."""
         columns, fits = [], True
-        for target in self.job.schema:
-            column = table[target.name]
+        schema = self.job.plain_schema
+        for target in schema:
+            column = table[target.name].combine_chunks()
             if column.type != target.type:
-                try:
-                    column = _cast_exactly(column, target.type)
-                except pa.ArrowInvalid as error:
-                    self._find("value", target.name, column, _misfits(column, target.type), error)
+                cast, mask, error = cast_exactly(column, target.type)
+                if cast is None:
+                    self._find_misfits(target, column, mask, error)
                     fits = False
+                column = cast
             columns.append(column)
         if not fits:
             return None
-        return pa.Table.from_arrays(columns, schema=self.job.schema).combine_chunks()
+        return pa.Table.from_arrays(columns, schema=schema).combine_chunks()
 
     def _check_nulls(self, table: pa.Table) -> None:
         for name in self.job.required_columns:
@@ -216,17 +224,24 @@ class _TaskWriter:
         column: str,
         rows: pa.Table | pa.ChunkedArray,
         mask: pa.ChunkedArray | pa.Array,
-        error: Exception | None = None,
+        **facts: str,
     ) -> None:
         """Count the rows that break a rule and keep one as an example."""
         count = pc.sum(mask).as_py() or 0
         found = self.findings.setdefault(
             (rule, column),
-            {"rule": rule, "column": column, "count": 0, "example": "", "error": str(error or "")},
+            {"rule": rule, "column": column, "count": 0, "example": "", "error": "", **facts},
         )
         if count and not found["example"]:
             found["example"] = _example(rows.filter(mask).slice(0, 1))
         found["count"] += count
+
+    def _find_misfits(
+        self, target: pa.Field, column: pa.Array, mask: pa.Array | None, error: str
+    ) -> None:
+        rows = pa.chunked_array([column])
+        stored = self.job.schema.field(target.name).type
+        self._find("value", target.name, rows, mask, error=error, type=str(stored))
 
     def _pieces(self, table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
         """Cut rows at partition borders; a loop over partitions, not over rows."""
@@ -254,7 +269,8 @@ class _OpenFile:
         self.path = path
         self.label = join_key(path, base) if path else base
         self.key = join_key(job.uuid, "table", f"{self.label}.parquet")
-        self.schema = pa.schema([f for f in job.schema if f.name not in job.partition_keys])
+        self.stored = pa.schema([f for f in job.schema if f.name not in job.partition_keys])
+        self.schema = pa.schema([f.with_type(plain_type(f.type)) for f in self.stored])
         self.rows = 0
         self.statistics: list[dict[str, Any]] = []
         self.values: dict[str, list[pa.Array]] = {name: [] for name in job.index_columns}
@@ -262,7 +278,7 @@ class _OpenFile:
         self._sink = self._stream.__enter__()
         self._writer = pq.ParquetWriter(
             self._sink,
-            self.schema,
+            self.stored,
             version="2.6",
             compression=job.compression,
             use_dictionary=[f.name for f in self.schema if _has_dictionary(f.type)],
@@ -273,7 +289,8 @@ class _OpenFile:
 
     def write(self, table: pa.Table) -> None:
         """Write rows as row groups and take their statistics."""
-        self._writer.write_table(table, row_group_size=self.job.row_group_rows)
+        stored = table if self.stored == self.schema else table.cast(self.stored)
+        self._writer.write_table(stored, row_group_size=self.job.row_group_rows)
         self.rows += table.num_rows
         self.statistics.append(_statistics(table))
         for name, parts in self.values.items():
@@ -326,17 +343,6 @@ def _equal_neighbours(table: pa.Table) -> pa.Array:
     return result
 
 
-def _cast_exactly(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
-    return column.cast(target, safe=True)
-
-
-def _misfits(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
-    """Which values do not survive the cast there and back."""
-    there = column.cast(target, safe=False)
-    back = there.cast(column.type, safe=False)
-    return pc.fill_null(pc.not_equal(back, column), False)
-
-
 def _has_dictionary(type_: pa.DataType) -> bool:
     return bool(pa.types.is_string(type_) or pa.types.is_binary(type_))
 
@@ -386,7 +392,8 @@ def _example(rows: pa.Table | pa.ChunkedArray) -> str:
     if isinstance(rows, pa.Table):
         values: Mapping[str, Any] = rows.slice(0, 1).to_pylist()[0]
         return ", ".join(f"{name}={value!r}" for name, value in values.items())
-    return repr(rows[0].as_py())
+    value = rows[0].as_py()
+    return str(value) if isinstance(value, Decimal) else repr(value)
 
 
 def _to_ipc(table: pa.Table) -> bytes:

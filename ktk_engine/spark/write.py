@@ -34,6 +34,7 @@ class DataFinding:
         count: number of rows.
         example: one of them.
         error: what Arrow said, for values that do not fit.
+        type: the type that does not hold them.
     """
 
     rule: str
@@ -41,6 +42,7 @@ class DataFinding:
     count: int
     example: str
     error: str
+    type: str = ""
 
 
 @dataclass(frozen=True)
@@ -154,7 +156,7 @@ def _index_values(
             pa.repeat(label, table.num_rows)
             for label, table in zip(rows["label"].to_pylist(), tables, strict=True)
         ]
-        type_ = job.schema.field(name).type
+        type_ = job.plain_schema.field(name).type
         values = [chunk for table in tables for chunk in table["value"].chunks]
         found[name] = (pa.chunked_array(values, type_), pa.chunked_array(labels, pa.string()))
     return found
@@ -168,7 +170,8 @@ def _findings(report: pa.Table) -> tuple[DataFinding, ...]:
         old = joined.get((new.rule, new.column))
         if old is not None:
             example, error = old.example or new.example, old.error
-            new = DataFinding(new.rule, new.column, old.count + new.count, example, error)
+            count = old.count + new.count
+            new = DataFinding(new.rule, new.column, count, example, error, new.type)
         joined[new.rule, new.column] = new
     return tuple(joined[key] for key in sorted(joined))
 

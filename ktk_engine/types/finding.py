@@ -12,7 +12,18 @@ from ktk_engine.errors import TypeClassError
 from ktk_engine.types.arrow_name import arrow_name
 from ktk_engine.types.type_class import class_name
 
-Rule = Literal["class", "missing", "unknown", "duplicate", "storable", "shared", "owner", "role"]
+Rule = Literal[
+    "class",
+    "missing",
+    "unknown",
+    "duplicate",
+    "storable",
+    "shared",
+    "owner",
+    "role",
+    "declared",
+    "contract",
+]
 
 _HEADINGS = (
     "column",
@@ -38,7 +49,8 @@ class Finding:
         rule: the kind of rule: "class" (another class than committed), "missing" and
             "unknown" columns, "duplicate" names, "storable" (no file can hold the type),
             "shared" (another class in another dataset of the cube), "owner" (payload of
-            another dataset), "role" (not as dimension, partition or index column).
+            another dataset), "role" (not as dimension, partition or index column), "declared"
+            (not what the YAML declares), "contract" (not in the YAML at all).
     """
 
     column: str

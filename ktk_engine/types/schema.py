@@ -8,7 +8,7 @@ who calls them decides whether to refuse.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.types as pat
@@ -110,7 +110,11 @@ def check_storable(schema: pa.Schema) -> list[Finding]:
 
 
 def check_shared(
-    dataset: str, schema: pa.Schema, others: Mapping[str, pa.Schema], shared: Collection[str]
+    dataset: str,
+    schema: pa.Schema,
+    others: Mapping[str, pa.Schema],
+    shared: Collection[str],
+    owner_fix: Callable[[str, str], str] | None = None,
 ) -> list[Finding]:
     """Compare a dataset's schema with the other datasets of its cube.
 
@@ -121,6 +125,7 @@ def check_shared(
             is skipped.
         shared: the columns that may stand in several datasets: dimension and partition
             columns.
+        owner_fix: says what to do, given the dataset that owns a payload column and the column.
 
     Returns:
         Shared columns of another class (Kartothek, `validate_shared_columns`) and payload
@@ -135,7 +140,7 @@ def check_shared(
     for field in schema:
         owners = {name: types[field.name] for name, types in rest.items() if field.name in types}
         if field.name not in shared:
-            findings.extend(_owner_findings(dataset, field, owners))
+            findings.extend(_owner_findings(dataset, field, owners, owner_fix))
         else:
             findings.extend(_shared_findings(field, owners))
     return findings
@@ -290,6 +295,7 @@ def _missing_finding(name: str, committed: pa.DataType) -> Finding:
     fix = "select it"
     if class_problem(committed) is None:
         fix = f"select it, or cast(null as {sql_name(committed)}) as {identifier}"
+    fix = f"{fix}, or on_schema_change: sync_all_columns"
     return Finding(name, committed, None, "missing in the model", fix, "missing")
 
 
@@ -310,7 +316,10 @@ def _unknown_finding(name: str, model: pa.DataType, candidates: Collection[str])
 
 
 def _owner_findings(
-    dataset: str, field: pa.Field, owners: Mapping[str, pa.DataType]
+    dataset: str,
+    field: pa.Field,
+    owners: Mapping[str, pa.DataType],
+    owner_fix: Callable[[str, str], str] | None,
 ) -> list[Finding]:
     """Describe a payload column that other datasets own."""
     return [
@@ -319,7 +328,9 @@ def _owner_findings(
             t,
             field.type,
             f"payload column {field.name} is already owned by dataset {owner}",
-            f"rename it in {dataset}, or remove it from {owner} or {dataset}",
+            owner_fix(owner, field.name)
+            if owner_fix
+            else f"rename it in {dataset}, or remove it from {owner} or {dataset}",
             "owner",
         )
         for owner, t in owners.items()

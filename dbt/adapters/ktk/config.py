@@ -5,12 +5,13 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 from dbt_common.exceptions import DbtConfigError
 
 from ktk_engine.errors import KtkError
+from ktk_engine.operations.schema_change import ON_SCHEMA_CHANGE, OnSchemaChange
 from ktk_engine.operations.target import DEFAULT_BUCKETS, Target
 from ktk_engine.types.arrow_name import parse_type
 from ktk_engine.types.suggestion import did_you_mean
@@ -20,7 +21,7 @@ _STORED = frozenset({*ROLES, "table"})
 
 # Keys of ours that a dataset may have, and those that only make sense in a cube.
 _CUBE_KEYS = ("cube", "dimension_columns", "suppress_index_on")
-_KEYS = (*_CUBE_KEYS, "partition_by", "indexes", "buckets", "options")
+_KEYS = (*_CUBE_KEYS, "cascade", "partition_by", "indexes", "buckets", "options")
 _OPTIONS = ("compression", "row_group_rows")
 _COMPRESSIONS = ("zstd", "snappy", "gzip", "lz4", "brotli", "none")
 
@@ -55,12 +56,16 @@ class ModelConfig:
         materialized: its materialization.
         target: the dataset it writes; None for one that stores no rows of its own.
         full_refresh: whether its own configuration asks for a full refresh.
+        declared: types that its YAML gives to columns.
+        contract: whether it has to have exactly these columns.
     """
 
     model: str
     materialized: str
     target: Target | None
     full_refresh: bool | None = None
+    declared: Mapping[str, pa.DataType] = field(default_factory=dict)
+    contract: bool = False
 
 
 @dataclass(frozen=True)
@@ -123,6 +128,32 @@ class _Reader:
             raise self.refuse(key, f"must be a whole number above 0, but is {value!r}.")
         return int(value)
 
+    def flag(self, key: str) -> bool:
+        value = self.config.get(key)
+        if value not in (None, True, False):
+            raise self.refuse(key, f"must be true or false, but is {value!r}.")
+        return bool(value)
+
+    def contract(self) -> bool:
+        """Whether a contract is enforced."""
+        value = self.config.get("contract") or {}
+        enforced = value.get("enforced") if isinstance(value, Mapping) else value
+        return bool(getattr(value, "enforced", enforced))
+
+    def on_schema_change(self, unrendered: Mapping[str, Any]) -> OnSchemaChange:
+        """What the model's own configuration says; dbt fills in `ignore` (decision 17)."""
+        if "on_schema_change" not in unrendered:
+            return "fail"
+        value = self.config.get("on_schema_change")
+        if value not in ON_SCHEMA_CHANGE:
+            nearest = did_you_mean(str(value), ON_SCHEMA_CHANGE)
+            hint = f" Did you mean `{nearest}`?" if nearest else ""
+            raise self.refuse(
+                "on_schema_change",
+                f"is {value!r}.{hint} Known: {', '.join(ON_SCHEMA_CHANGE)}.",
+            )
+        return cast(OnSchemaChange, value)
+
     def options(self) -> dict[str, Any]:
         value = self.config.get("options") or {}
         if not isinstance(value, Mapping):
@@ -171,6 +202,7 @@ def parse_model_config(
     config: Mapping[str, Any],
     columns: Mapping[str, Any] | None = None,
     own_keys: Iterable[str] | None = None,
+    unrendered: Mapping[str, Any] | None = None,
 ) -> ModelConfig:
     """Read what a model says to this adapter.
 
@@ -180,6 +212,7 @@ def parse_model_config(
         config: all of its configuration.
         columns: its columns in YAML, by name.
         own_keys: the keys to check for typing errors; None means all of `config`.
+        unrendered: what was really written down, without what dbt fills in.
 
     Raises:
         DbtConfigError: a wrong type, a missing key, or an unknown key close to one of ours, with
@@ -189,8 +222,10 @@ def parse_model_config(
     _refuse_near_misses(model, config if own_keys is None else own_keys)
     reader = _Reader(model, config, columns or {})
     role = ROLES.get(materialized)
+    contract = reader.contract()
+    declared = reader.declared() if contract or materialized in _STORED else {}
     if materialized not in _STORED:
-        return ModelConfig(model, materialized, None)
+        return ModelConfig(model, materialized, None, None, declared, contract)
     if role is None:
         _refuse_cube_keys(reader, materialized)
     else:
@@ -205,12 +240,16 @@ def parse_model_config(
             indexes=reader.indexes(),
             suppress_index_on=reader.names("suppress_index_on"),
             buckets=reader.count("buckets", DEFAULT_BUCKETS),
-            declared=reader.declared(),
+            declared=declared,
+            contract=contract,
+            on_schema_change=reader.on_schema_change(unrendered or {}) if role else "fail",
+            cascade=reader.flag("cascade"),
             **reader.options(),
         )
     except KtkError as error:
         raise DbtConfigError(f"Model {model}: {error}") from error
-    return ModelConfig(model, materialized, target, config.get("full_refresh"))
+    refresh = config.get("full_refresh")
+    return ModelConfig(model, materialized, target, refresh, declared, contract)
 
 
 def _require(reader: _Reader, keys: Iterable[str], materialized: str) -> None:

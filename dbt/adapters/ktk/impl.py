@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.base import available
@@ -13,11 +14,13 @@ from dbt.adapters.spark import SparkAdapter, SparkColumn
 from dbt.adapters.spark.impl import SparkConfig
 from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
+from dbt.adapters.ktk.builders import Builders, builders
 from dbt.adapters.ktk.catalog import COLUMN_NAMES, catalog_rows, catalog_table
 from dbt.adapters.ktk.column import columns_of
 from dbt.adapters.ktk.config import ModelConfig, parse_model_config
 from dbt.adapters.ktk.connections import KtkConnectionManager
 from dbt.adapters.ktk.errors import translated
+from dbt.adapters.ktk.findings_file import findings_file
 from dbt.adapters.ktk.relation import KtkRelation
 from dbt.adapters.ktk.relations import Relations, cube_comment
 
@@ -35,6 +38,7 @@ class KtkConfig(SparkConfig):
     dimension_columns: list[str] | str | None = None
     indexes: list[Any] | str | None = None
     suppress_index_on: list[str] | str | None = None
+    cascade: bool | None = None
 
 
 class KtkAdapter(SparkAdapter):
@@ -46,6 +50,7 @@ class KtkAdapter(SparkAdapter):
     COLUMN_NAMES = COLUMN_NAMES  # type: ignore[assignment]
 
     connections: KtkConnectionManager
+    _builders: Builders | None = None  # unknown until dbt has shown its nodes
 
     @property
     def relations(self) -> Relations:
@@ -63,6 +68,7 @@ class KtkAdapter(SparkAdapter):
         problems = [problem for item in configs if (problem := _problem(item))]
         if problems:
             raise DbtConfigError("\n".join(problems))
+        self._builders = builders(configs)
         super().set_relations_cache(configs, clear, required_schemas)
 
     # Schemas and relations
@@ -188,17 +194,29 @@ class KtkAdapter(SparkAdapter):
             store = self.connections.warehouse.create_schema(schema)
             displaced = self.relations.displaced(schema, config.target)
             frame = self.connections.sessions.current().sql(sql)
-            written = build(store, frame, config.target, _history(model), full_refresh)
+            built_by = self._builders.of(schema, config.target.cube) if self._builders else None
+            with findings_file(self._target_folder, str(model["unique_id"])):
+                written = build(
+                    store, frame, config.target, _history(model), full_refresh, built_by
+                )
             self.relations.displace(schema, displaced)
         return {"message": str(written), "rows": written.rows}
 
     @available.parse(lambda *_, **__: {"message": "", "rows": None})
-    def write_view(self, relation: BaseRelation, sql: str) -> dict[str, Any]:
+    def write_view(
+        self, model: Mapping[str, Any], relation: BaseRelation, sql: str
+    ) -> dict[str, Any]:
         """Store a query under a name, once Spark has found nothing wrong with it."""
-        with translated():
-            columns = self.connections.sessions.current().sql(sql).columns
+        from ktk_engine.operations.gate import pass_view_gate
+        from ktk_engine.spark.arrow_types import arrow_schema
+
+        config = self._config_of(model)
+        with translated(), findings_file(self._target_folder, str(model["unique_id"])):
+            frame = self.connections.sessions.current().sql(sql)
+            if config.contract:
+                pass_view_gate(str(relation), arrow_schema(frame.schema), config.declared, True)
             self.relations.create_view(str(relation.schema), str(relation.identifier), sql)
-        return {"message": f"view, {len(columns)} columns", "rows": None}
+        return {"message": f"view, {len(frame.columns)} columns", "rows": None}
 
     @available.parse(lambda *_, **__: {"message": "", "rows": None})
     def write_cube(self, relation: BaseRelation, sql: str) -> dict[str, Any]:
@@ -218,6 +236,24 @@ class KtkAdapter(SparkAdapter):
         """Give the comment that `cube_of(...)` compiles to; checks nothing, needs no store."""
         return cube_comment([(str(r.schema), str(r.identifier)) for r in relations])
 
+    @available.parse(lambda *_, **__: "")
+    def remove_dataset(
+        self, schema: str, cube: str, dataset: str | None = None, cascade: bool = False
+    ) -> str:
+        """Take a dataset out of a cube in one commit (`run-operation ktk_remove`).
+
+        Args:
+            schema: where the cube lives.
+            cube: its name, or that of a plain table.
+            dataset: the dataset's id.
+            cascade: with the seed dataset, also remove what depends on it.
+
+        Returns:
+            What was done, for the log.
+        """
+        with translated():
+            return self.relations.remove(schema, cube, dataset, cascade)
+
     def debug_query(self) -> None:
         """What `dbt debug` runs: the store can be listed, and Spark answers."""
         with translated():
@@ -226,8 +262,18 @@ class KtkAdapter(SparkAdapter):
 
     def _config_of(self, model: Mapping[str, Any]) -> ModelConfig:
         return parse_model_config(
-            str(model["name"]), str(model["alias"]), model["config"], model.get("columns")
+            str(model["name"]),
+            str(model["alias"]),
+            model["config"],
+            model.get("columns"),
+            unrendered=model.get("unrendered_config"),
         )
+
+    @property
+    def _target_folder(self) -> Path | None:
+        """The folder of dbt's artifacts."""
+        folder = getattr(self.config, "project_target_path", None)
+        return Path(folder) if folder else None
 
     @classmethod
     def _get_adapter_specific_run_info(cls, config: RelationConfig) -> dict[str, Any]:
@@ -239,7 +285,13 @@ def _problem(node: RelationConfig) -> str:
     config: Any = node.config
     values = config.to_dict(omit_none=True) if hasattr(config, "to_dict") else {}
     try:
-        parse_model_config(node.name, node.identifier, values, getattr(node, "columns", None))
+        parse_model_config(
+            node.name,
+            node.identifier,
+            values,
+            getattr(node, "columns", None),
+            unrendered=getattr(node, "unrendered_config", None),
+        )
     except DbtConfigError as error:
         return str(error.msg)
     return ""

@@ -126,6 +126,20 @@ class Relations:
             if relation.name == name and store is not None:
                 _drop(store, relation)
 
+    def remove(self, schema: str, name: str, dataset: str | None, cascade: bool) -> str:
+        """Take a dataset out of a cube, or drop a table, and say what was done.
+
+        Raises:
+            DatasetNotFoundError: there is no such schema, cube or dataset.
+            ConsistencyError: others depend on it, and `cascade` is not given.
+        """
+        store = self.warehouse.find_schema(schema)
+        if store is None:
+            raise DatasetNotFoundError(f"There is no schema {schema}.")
+        done = remove(store, name, dataset, {"command": "ktk_remove"}, cascade=cascade)
+        what = ", ".join(done.datasets)
+        return f"Removed {what} from {done.name}: version {done.version}. Files stay until cleanup."
+
     def displaced(self, schema: str, target: Target) -> Sequence[Relation]:
         """Find what else has the name that a dataset is about to take.
 

@@ -1,0 +1,50 @@
+"""What the gate found about a model, as data in a file of dbt's target folder.
+
+dbt-core builds the result of a failed node itself, from the message alone: `adapter_response` in
+run_results.json is always empty for it. So the list lies beside that file, and the message
+names it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from ktk_engine.errors import DataError, TypeClassError
+
+FOLDER = "ktk_findings"
+
+
+@contextmanager
+def findings_file(target_folder: Path | None, unique_id: str) -> Iterator[None]:
+    """Run a block; the findings it raises are also written as JSON.
+
+    Args:
+        target_folder: dbt's target folder; None writes nothing.
+        unique_id: the node, which names the file.
+
+    Raises:
+        TypeClassError: with the file's name in its message.
+        DataError: likewise.
+    """
+    path = target_folder / FOLDER / f"{unique_id}.json" if target_folder else None
+    if path is not None:
+        path.unlink(missing_ok=True)  # of an earlier run
+    try:
+        yield
+    except (TypeClassError, DataError) as error:
+        if path is None or not error.findings:
+            raise
+        data: list[dict[str, Any]] = [_as_dict(item) for item in error.findings]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(data, indent=2, default=str) + "\n", encoding="utf-8")
+        shown = f"{path.parent.parent.name}/{FOLDER}/{path.name}"
+        raise type(error)(f"{error}\nThe same list as data: {shown}", error.findings) from error
+
+
+def _as_dict(finding: Any) -> dict[str, Any]:
+    """A finding of the gate, or one about rows."""
+    return dict(finding.as_dict() if hasattr(finding, "as_dict") else vars(finding))

@@ -1,0 +1,74 @@
+"""Which enrichments a new seed dataset breaks, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pyarrow as pa
+
+from ktk_engine.cube.consistency import layout_problems
+from ktk_engine.cube.specification import CubeSpecification
+from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.types.mismatch import mismatch
+from ktk_engine.types.type_class import class_name
+
+
+def broken_enrichments(
+    seed: pa.Schema, specification: CubeSpecification, others: Mapping[str, Snapshot]
+) -> dict[str, tuple[str, ...]]:
+    """Find the enrichments that do not fit a new seed dataset.
+
+    Args:
+        seed: the new seed dataset's schema.
+        specification: the cube as the new seed dataset says.
+        others: the other datasets of the cube, by id.
+
+    Returns:
+        The reasons by dataset; payload that two datasets have is none of them, since removing
+        the enrichment would lose it.
+    """
+    found = {
+        name: tuple(_reasons(name, item, seed, specification)) for name, item in others.items()
+    }
+    return {name: reasons for name, reasons in sorted(found.items()) if reasons}
+
+
+def breakage_text(cube: str, broken: Mapping[str, tuple[str, ...]], full_refresh: bool) -> str:
+    """Say which enrichments break, and what to do.
+
+    Args:
+        cube: the cube's name.
+        broken: what `broken_enrichments` found.
+        full_refresh: whether this run is one.
+    """
+    lines = [f"This breaks {len(broken)} of the enrichments of cube {cube}:"]
+    lines += [f"- {name}: {'; '.join(reasons)}." for name, reasons in broken.items()]
+    command = "" if full_refresh else " and run with --full-refresh"
+    lines.append(
+        "Fix: change the model so that they fit; or set cascade: true in its config"
+        f"{command}, which takes them out of the cube in the commit that rebuilds the seed "
+        "dataset, and build them anew. Nothing was written."
+    )
+    return "\n".join(lines)
+
+
+def _reasons(
+    name: str, item: Snapshot, seed: pa.Schema, specification: CubeSpecification
+) -> Iterator[str]:
+    for column in sorted(specification.shared_columns & set(item.schema.names)):
+        ours, theirs = seed.field(column).type, item.schema.field(column).type
+        if mismatch(theirs, ours) is not None:
+            yield f"`{column}` is {class_name(theirs)} there and {class_name(ours)} in the new seed"
+    lost = [c for c in _dimensions(item) if c not in specification.shared_columns]
+    if lost:
+        listed = ", ".join(f"`{column}`" for column in lost)
+        yield f"its rows are addressed by {listed}, which is no dimension of the new seed"
+    for problem in layout_problems(name, item, specification):
+        yield problem.rstrip(".")
+
+
+def _dimensions(item: Snapshot) -> tuple[str, ...]:
+    """What addresses a row of an enrichment, as it was built."""
+    own = item.properties.get("dimension_columns")
+    known = own or item.metadata.get("ktk_cube_dimension_columns", ())
+    return tuple(name for name in known if name in item.schema.names)
