@@ -70,8 +70,8 @@ class TestRefusals:
     def test_a_signed_column_where_unsigned_is_committed(self, built):
         commit_unsigned(store_of(built))
         text = SEED.replace("cube='c'", "cube='d'").replace("'L'", "'U'").replace("as L", "as U")
-        message = self.refused(built, "cells", text)
-        assert "d++cells" in message
+        message = self.refused(built, "counts", text)
+        assert "d++counts" in message
         assert "uint64 cannot hold negative numbers" in message
         assert "decimal(20,0)" in message
 
@@ -93,7 +93,7 @@ def commit_unsigned(store: LocalStore) -> None:
     """A dataset with an unsigned column, made with Arrow: Spark has no such type."""
     scope = cube_scope("d")
     snapshot = Snapshot(
-        "d++cells",
+        "d++counts",
         pa.schema([("P", pa.int64()), ("U", pa.int64()), ("v", pa.uint64())]),
         ("P",),
         files_table([], [], pa.table({"P": pa.array([], pa.int64())})),
@@ -105,7 +105,7 @@ def commit_unsigned(store: LocalStore) -> None:
             "ktk_cube_suppress_index_on": ["U"],
         },
     )
-    change = DatasetChange("d++cells", "rebuild", lambda base, attempt: snapshot, role="seed")
+    change = DatasetChange("d++counts", "rebuild", lambda base, attempt: snapshot, role="seed")
     commit(resolve(store, scope), Transaction(new_commit_id(), (change,)))
 
 
