@@ -1,4 +1,4 @@
-"""Builds a dataset anew from a Spark DataFrame, as one commit."""
+"""Builds a dataset anew from a Spark DataFrame or an Arrow table, as one commit."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from ktk_engine.operations.target import Target
 from ktk_engine.spark.arrow_types import arrow_schema
 from ktk_engine.spark.file_writer import WriteJob
 from ktk_engine.spark.write import DataFinding, WriteReport, bucketing_of, write_frame
+from ktk_engine.spark.write_table import write_table
 from ktk_engine.store.interface import ObjectStore
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class Written:
 
 def build(
     store: ObjectStore,
-    frame: DataFrame,
+    frame: DataFrame | pa.Table,
     target: Target,
     history: Mapping[str, str] | None = None,
     full_refresh: bool = False,
@@ -74,7 +75,7 @@ def build(
 
     Args:
         store: where to write.
-        frame: the rows; columns by name.
+        frame: the rows; columns by name. A table is written in this process, without a JVM.
         target: the dataset and its layout.
         history: what the log says of this commit, for people.
         full_refresh: column classes may change.
@@ -89,14 +90,15 @@ def build(
     """
     state = resolve(store, target.scope)
     datasets = {target.scope.dataset_id(uuid): item for uuid, item in state.snapshots().items()}
-    schema = arrow_schema(frame.schema)
+    local = isinstance(frame, pa.Table)
+    schema = frame.schema if local else arrow_schema(frame.schema)
     passed = pass_gate(target, schema, datasets, full_refresh, built_by)
     commit_id = new_commit_id()
-    job = _job(store, target, passed, commit_id)
+    job = _job(store, target, passed, commit_id, buckets=not local)
     buckets = _bucket_count(target, datasets)
     with announced(store, target.scope, commit_id, f"build {target.uuid}"):
         try:
-            report = write_frame(frame, job, buckets)
+            report = write_table(frame, job) if local else write_frame(frame, job, buckets)
             if report.findings:
                 raise DataError(_refusal(target, report.findings), report.findings)
             snapshot = _snapshot(store, target, passed, job, report, bucketing_of(job, buckets))
@@ -132,7 +134,9 @@ def remove_traces(store: ObjectStore, target: Target, commit_id: str) -> None:
         _LOGGER.warning("Files of the failed write %s were left behind: %s", commit_id, error)
 
 
-def _job(store: ObjectStore, target: Target, passed: Passed, commit_id: str) -> WriteJob:
+def _job(
+    store: ObjectStore, target: Target, passed: Passed, commit_id: str, buckets: bool
+) -> WriteJob:
     cells = target.dimension_columns
     required = dict.fromkeys([*target.partition_by, *cells, *passed.indexes])
     return WriteJob(
@@ -144,7 +148,7 @@ def _job(store: ObjectStore, target: Target, passed: Passed, commit_id: str) -> 
         cell_columns=tuple(c for c in cells if c not in target.partition_by),
         required_columns=tuple(required) if target.cube else (),
         index_columns=passed.indexes,
-        buckets=bool(target.cube and target.partition_by),
+        buckets=buckets and bool(target.cube and target.partition_by),
         compression=target.compression,
         row_group_rows=target.row_group_rows,
     )

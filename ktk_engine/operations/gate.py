@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -11,6 +11,7 @@ from ktk_engine.cube.consistency import check_cube
 from ktk_engine.cube.discovery import discover_cube, find_seed
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import ConfigurationError, ConsistencyError
+from ktk_engine.format.reserved_name import name_problem
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.operations.breakage import breakage_text, broken_enrichments
 from ktk_engine.operations.owner import owner_fix
@@ -27,6 +28,7 @@ from ktk_engine.types.schema import (
     merge_schemas,
 )
 from ktk_engine.types.suggestion import did_you_mean
+from ktk_engine.types.type_class import Role
 
 
 @dataclass(frozen=True)
@@ -162,6 +164,7 @@ def _check(
         return _Checked(model, committed, (*_unless_found(findings, unstorable), *unstorable))
     findings += check_roles(model, target.dimension_columns, target.partition_by, ())
     findings += check_roles(model, (), (), target.indexes)
+    findings += _unless_found(_reserved_names(target, model), findings)
     notes: tuple[str, ...] = ()
     if committed is not None:
         configured = {*target.dimension_columns, *target.partition_by, *target.indexes}
@@ -282,6 +285,17 @@ def _alike_names(model: pa.Schema) -> list[Finding]:
             fix = f"rename {item.name}"
             findings.append(Finding(item.name, None, item.type, reason, fix, "duplicate"))
     return findings
+
+
+def _reserved_names(target: Target, model: pa.Schema) -> Iterator[Finding]:
+    """Columns whose name does not allow their role."""
+    roles: dict[str, Role] = dict.fromkeys(target.indexes, "index")
+    roles |= dict.fromkeys(target.dimension_columns, "dimension")
+    roles |= dict.fromkeys(target.partition_by, "partition")
+    for name, role in roles.items():
+        problem = name_problem(name, role)
+        if problem is not None:
+            yield Finding(name, None, model.field(name).type, problem, "rename it", "role")
 
 
 def _shared_columns(target: Target, others: Mapping[str, Snapshot]) -> frozenset[str]:

@@ -54,6 +54,11 @@ class Target:
 
     def __post_init__(self) -> None:
         check_cube_name("dataset", self.dataset)
+        repeated = sorted({n for n in self.partition_by if self.partition_by.count(n) > 1})
+        if repeated:
+            raise ConfigurationError(
+                f"Dataset {self.dataset}: partition_by names {', '.join(repeated)} twice."
+            )
         if self.role == "table":
             return
         if not self.cube:

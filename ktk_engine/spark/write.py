@@ -86,7 +86,16 @@ def write_frame(frame: DataFrame, job: WriteJob, bucket_count: int) -> WriteRepo
         return write_files(batches, job, context.partitionId())
 
     arranged = _arrange(frame, job, bucket_count)
-    report = arranged.mapInArrow(run, _REPORT_DDL).toArrow().cast(REPORT_SCHEMA)
+    return make_report(arranged.mapInArrow(run, _REPORT_DDL).toArrow().cast(REPORT_SCHEMA), job)
+
+
+def make_report(report: pa.Table, job: WriteJob) -> WriteReport:
+    """Read the rows that all tasks of a job reported.
+
+    Args:
+        report: rows of `REPORT_SCHEMA`.
+        job: the job.
+    """
     return WriteReport(
         files=_files(report.filter(pa.compute.equal(report["kind"], FILE)), job),
         index_values=_index_values(report.filter(pa.compute.equal(report["kind"], INDEX)), job),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tests.corpus.cube_cases import run_cubes
 from tests.corpus.outcome import Outcome, summary
+from tests.corpus.rejects_cases import run_rejects
 from tests.corpus.types_cases import run_types
 
 Runner = Callable[[Path], Iterator[Outcome]]
@@ -28,7 +29,7 @@ def runner_for(path: Path) -> Runner | None:
 
 
 # Folders of cases, by name.
-FOLDER_RUNNERS: dict[str, Runner] = {"cubes": run_cubes}
+FOLDER_RUNNERS: dict[str, Runner] = {"cubes": run_cubes, "rejects": run_rejects}
 
 
 def main(arguments: list[str]) -> int:
@@ -49,10 +50,10 @@ def main(arguments: list[str]) -> int:
         if runner is None:
             print(f"{argument}: no reference cases known by this name", file=sys.stderr)
             return 2
-        outcomes.extend(runner(Path(argument)))
-    for outcome in outcomes:
-        if outcome.status == "failed":
-            print(f"FAILED {outcome.case}: {outcome.detail}")
+        for outcome in runner(Path(argument)):
+            outcomes.append(outcome)
+            if outcome.status == "failed":
+                print(f"FAILED {outcome.case}: {outcome.detail}", flush=True)
     print(summary(outcomes))
     return int(any(outcome.status == "failed" for outcome in outcomes))
 

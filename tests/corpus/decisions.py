@@ -12,6 +12,15 @@ classes, which go further than Kartothek's code:
 - "classes": a schema is normalised wherever it comes from, not only when it is that of a frame.
 - "nullability": whether a field may be null is no part of its class.
 - "pandas metadata": is no part of a schema's classes; schemas with and without it compare.
+
+Rules about writes that follow from architecture.md, not from a number:
+
+- "rebuild": a build replaces the dataset it names and leaves the others, as dbt's models do;
+  there is no `overwrite` to be asked for, and no second verb for a further dataset.
+- "enrichment first": an enrichment may be built before its seed dataset.
+- "no partitions": a cube need not be partitioned.
+- "empty": a dataset without rows is one.
+- "arguments": there is no argument `metadata` that could be wrong.
 """
 
 from __future__ import annotations
@@ -243,3 +252,81 @@ def _joined(left: pa.DataType, right: pa.DataType, decisions: set[str]) -> pa.Da
         fields = {name: _joined(ours[name], theirs[name], decisions) for name in ours}
         return None if None in fields.values() else pa.struct(list(fields.items()))
     return None
+
+
+@dataclass(frozen=True)
+class Write:
+    """What a writing call is about.
+
+    Attributes:
+        operation: `build`, `extend`, `append` or `remove_partitions`.
+        seed: the name of the cube's seed dataset.
+        partition_columns: the cube's.
+        arguments: names of the arguments that were given.
+        existing: schemas of the datasets that exist before, by name.
+        frames: schema and number of rows of each frame, by dataset.
+        overwrite: whether Kartothek was allowed to overwrite.
+        broken: whether Kartothek's answer is a failure inside of it.
+    """
+
+    operation: str
+    seed: str
+    partition_columns: tuple[str, ...]
+    arguments: frozenset[str]
+    existing: dict[str, pa.Schema]
+    frames: dict[str, tuple[pa.Schema, int]]
+    overwrite: bool
+    broken: bool
+
+
+@dataclass(frozen=True)
+class WritePrediction:
+    """Whether we accept a call, and the decisions that make it another answer than Kartothek's."""
+
+    accepted: bool
+    decisions: frozenset[str]
+
+
+def predict_write(call: Write) -> WritePrediction:
+    """Predict whether we accept a call that Kartothek refuses, or the reverse.
+
+    Args:
+        call: the call.
+
+    Returns:
+        The prediction.
+    """
+    decisions: set[str] = {"24"} if call.broken else set()
+    writes = call.operation in ("build", "extend")
+    if writes and call.existing and not call.overwrite:
+        decisions.add("rebuild")
+    if writes and set(call.existing) - set(call.frames):
+        decisions.add("rebuild")
+    if call.operation == "extend" and call.seed in call.frames:
+        decisions.add("rebuild")
+    if writes and call.seed not in {*call.frames, *call.existing}:
+        decisions.add("enrichment first")
+    if any(rows == 0 for _, rows in call.frames.values()):
+        decisions.add("empty")
+    if "metadata" in call.arguments:
+        decisions.add("arguments")
+    if not call.partition_columns:
+        decisions.add("no partitions")
+    accepted = True
+    if call.operation == "append":
+        for name, (schema, _) in call.frames.items():
+            accepted &= name in call.existing and _appended(call.existing[name], schema, decisions)
+    return WritePrediction(accepted, frozenset(decisions))
+
+
+def _appended(committed: pa.Schema, frame: pa.Schema, decisions: set[str]) -> bool:
+    """Predict whether rows of a schema can be added to a dataset."""
+    predicted = predict_schemas(
+        [committed, frame], (), with_pandas=[True, True], prepared="make_meta_frame", broken=False
+    )
+    decisions |= predicted.decisions
+    if any(pat.is_timestamp(column.type) and column.type.tz for column in frame):
+        decisions.add("7")
+    if any(pat.is_decimal(column.type) for column in frame):
+        decisions.add("8")
+    return predicted.result is not None

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.corpus.rejects_cases import run_rejects
 from tests.corpus.types_cases import run_types
 
 DEFAULT = Path(__file__).resolve().parents[2].parent / "shared" / "corpus"
@@ -22,5 +23,11 @@ def corpus() -> Path:
 
 def test_types(corpus: Path) -> None:
     outcomes = list(run_types(corpus / "types.jsonl"))
+    assert outcomes
+    assert [outcome for outcome in outcomes if outcome.status == "failed"] == []
+
+
+def test_rejects(corpus: Path) -> None:
+    outcomes = list(run_rejects(corpus / "rejects"))
     assert outcomes
     assert [outcome for outcome in outcomes if outcome.status == "failed"] == []

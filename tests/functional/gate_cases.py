@@ -237,7 +237,8 @@ CASES = [
         (("id as L, id * 2", "string(id) as L, id * 2"),),
         (
             (
-                "cube='c', dimension_columns=['L'], partition_by=['P']) }}\nselect id % 2 as P, string",
+                "cube='c', dimension_columns=['L'], partition_by=['P']) }}\n"
+                "select id % 2 as P, string",
                 "cube='c', cascade=true, dimension_columns=['L'], partition_by=['P']) }}\n"
                 "select id % 2 as P, string",
             ),

@@ -1,0 +1,31 @@
+"""Names that the format cannot keep for columns in some roles (Kartothek 5.3)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+INDEX_LABELS = "partition"
+
+
+def name_problem(name: str, role: Literal["dimension", "partition", "index"]) -> str | None:
+    """Say why a column's name does not allow a role.
+
+    Args:
+        name: the column.
+        role: what it should be.
+
+    Returns:
+        The reason, or None.
+
+    Source: Kartothek 5.3.0: index files have a column `partition` for the labels of files, names
+    that begin with two underscores are its own there, and folders of partitions are split at `/`.
+    """
+    if name == INDEX_LABELS:
+        return (
+            f"a {role} column cannot be called {name}: index files keep labels there"
+        )
+    if name.startswith("__"):
+        return f"a {role} column's name cannot begin with __, which index files keep for themselves"
+    if role == "partition" and "/" in name:
+        return "a partition column's name cannot hold /, at which the path of a file is split"
+    return None
