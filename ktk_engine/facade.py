@@ -220,8 +220,7 @@ class Query:
         """
         from ktk_engine.spark.join import run_plan
 
-        frame: DataFrame = run_plan(self._store._scanner(session), self.plan)
-        return frame
+        return run_plan(self._store._scanner(session), self.plan)
 
     def groups(self, session: SparkSession | None = None) -> Iterator[tuple[Values, DataFrame]]:
         """Give a Spark DataFrame for each group of `partition_by`, sorted, null last.
@@ -271,7 +270,9 @@ class Query:
         """
         import pandas as pd
 
-        return self.to_arrow(session).to_pandas(types_mapper=pd.ArrowDtype)
+        table = self.to_arrow(session)
+        frame: pd.DataFrame = table.to_pandas(types_mapper=pd.ArrowDtype)
+        return frame
 
     def arrow_groups(
         self, session: SparkSession | None = None

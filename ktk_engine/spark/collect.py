@@ -47,8 +47,7 @@ def collect_groups(scanner: Scanner, plan: Plan) -> Iterator[tuple[Values, pa.Ta
         The values of each group, sorted with null last, and its rows, sorted by `plan.order_by`.
     """
     table = _collect_with_address(scanner, plan)
-    keys = [pc.dictionary_encode(table[name], null_encoding="encode") for name in plan.partition_by]
-    codes = pa.table([key.combine_chunks().indices for key in keys], names=list(plan.partition_by))
+    codes = pa.table({name: _codes(table[name].combine_chunks()) for name in plan.partition_by})
     at = "__ktk_at"
     codes = codes.append_column(at, pa.array(range(table.num_rows), pa.int64()))
     groups = codes.group_by(list(plan.partition_by), use_threads=False).aggregate(
@@ -126,6 +125,13 @@ def _collect_with_address(scanner: Scanner, plan: Plan) -> pa.Table:
     found = run_plan(scanner, plan, with_address=True).toArrow()
     table = in_containers(found, plan)
     return table.take(_sorted_indices(table, plan.order_by)) if plan.order_by else table
+
+
+def _codes(values: pa.Array) -> pa.Array:
+    """Number distinct values; null is one of them, and -0.0 is 0.0."""
+    if pat.is_floating(values.type):
+        values = pc.add(values, 0.0)
+    return pc.dictionary_encode(values, null_encoding="encode").indices
 
 
 def _sorted_indices(table: pa.Table, columns: tuple[str, ...]) -> pa.Array:

@@ -9,7 +9,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
 from ktk_engine.plan.plan import DatasetPlan, Plan
-from ktk_engine.spark.scan import POSITION, Scanner, column, restorable
+from ktk_engine.spark.scan import Scanner, column, restorable
+from ktk_engine.spark.scan_by_arrow import POSITION
 from ktk_engine.types.condition import TrueCondition
 from ktk_engine.types.render_condition import to_sql
 

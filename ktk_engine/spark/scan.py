@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pat
 from pyspark.sql import functions as F
+from pyspark.sql import types as st
 
 from ktk_engine.format.label import label_texts
 from ktk_engine.format.restored_by_spark import restored_by_spark
 from ktk_engine.log.snapshot import PARTITION, Bucketing, Snapshot
+from ktk_engine.plan.footers import FooterCache
 from ktk_engine.spark.arrow_types import spark_schema, spark_type
 from ktk_engine.spark.capabilities import Capabilities
+from ktk_engine.spark.cohorts import Cohort, cohorts
 from ktk_engine.spark.manifest import write_manifest
+from ktk_engine.spark.scan_by_arrow import POSITION, scan_by_arrow
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.quote import quote_identifier
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-POSITION = "__ktk_position"
 _PATH = "__ktk_path"
 
 
@@ -37,12 +42,14 @@ class Scanner:
         store: where the files live.
         scratch: folder for manifests.
         capabilities: what the session's Spark offers.
+        footers: what is known of data files of other writers.
     """
 
     session: SparkSession
     store: ObjectStore
     scratch: Path
     capabilities: Capabilities
+    footers: FooterCache = field(default_factory=FooterCache)
 
     def scan(
         self,
@@ -66,17 +73,37 @@ class Scanner:
         """
         if files.num_rows == 0:
             return self._empty(snapshot, columns, with_position)
+        data = [name for name in columns if name not in snapshot.partition_keys]
+        alike = cohorts(self.store, self.footers, snapshot, files, data)
+        common = bucketing if len(alike) == 1 else None
+        frames = [
+            self._scan_cohort(snapshot, cohort, columns, common, with_position) for cohort in alike
+        ]
+        return functools.reduce(lambda left, right: left.union(right), frames)
+
+    def _scan_cohort(
+        self,
+        snapshot: Snapshot,
+        cohort: Cohort,
+        columns: Sequence[str],
+        bucketing: Bucketing | None,
+        with_position: bool,
+    ) -> DataFrame:
+        """Give the rows of files that are read alike; columns and types are those of `scan`."""
+        if cohort.by_arrow:
+            return scan_by_arrow(self.session, self.store, snapshot, cohort, columns, with_position)
+        files = cohort.files
         if snapshot.partition_keys and restorable(snapshot, files):
-            frame = self._relation(snapshot, files, columns, bucketing)
+            frame = self._relation(snapshot, cohort, columns, bucketing)
             facts = None
         else:
-            frame = self._relation(snapshot, files, columns, None, partitioned=False)
+            frame = self._relation(snapshot, cohort, columns, None, partitioned=False)
             wanted = [key for key in snapshot.partition_keys if key in columns]
             facts = files.select([PARTITION + key for key in wanted])
             facts = facts.rename_columns(wanted) if wanted else None
         if with_position or facts is not None:
             frame = self._with_file_facts(frame, snapshot, files, facts, with_position)
-        chosen = [column(name) for name in columns]
+        chosen = [_as_class(snapshot, cohort, name) for name in columns]
         return frame.select(*chosen, *([F.col(POSITION)] if with_position else []))
 
     def _empty(self, snapshot: Snapshot, columns: Sequence[str], with_position: bool) -> DataFrame:
@@ -88,33 +115,38 @@ class Scanner:
     def _relation(
         self,
         snapshot: Snapshot,
-        files: pa.Table,
+        cohort: Cohort,
         columns: Sequence[str],
         bucketing: Bucketing | None,
         partitioned: bool = True,
     ) -> DataFrame:
         """A relation over a manifest; partition values come from the paths if it is partitioned."""
+        files = cohort.files
         uris = [self.store.uri(key) for key in files["key"].to_pylist()]
         manifest = write_manifest(self.scratch / "manifests", uris, self._sizes(files))
         keys = snapshot.partition_keys if partitioned else ()
-        data = [
-            snapshot.schema.field(name)
-            for name in snapshot.schema.names
-            if name in columns and name not in snapshot.partition_keys
-        ]
-        partitions = [snapshot.schema.field(name) for name in keys]
+        data = st.StructType(
+            [
+                st.StructField(f.name, cohort.read_as.get(f.name) or spark_type(f.type))
+                for f in snapshot.schema
+                if f.name in columns
+                and f.name not in snapshot.partition_keys
+                and f.name not in cohort.absent
+            ]
+        )
+        partitions = spark_schema(snapshot.schema.field(name) for name in keys)
         # Without partition columns Spark keeps only files lying directly in the folder.
-        options = {} if partitions else {"recursiveFileLookup": "true"}
+        options = {} if keys else {"recursiveFileLookup": "true"}
         if not self.capabilities.bucketed_relations:
-            schema = spark_schema([*data, *partitions])
+            schema = st.StructType([*data.fields, *partitions.fields])
             return self.session.read.options(**options).schema(schema).parquet(str(manifest))
         return self._built_relation(manifest, data, partitions, options, bucketing)
 
     def _built_relation(
         self,
         manifest: Path,
-        data: list[pa.Field],
-        partitions: list[pa.Field],
+        data: st.StructType,
+        partitions: st.StructType,
         options: dict[str, str],
         bucketing: Bucketing | None,
     ) -> DataFrame:
@@ -126,8 +158,8 @@ class Scanner:
         scala: Any = _Scala(jvm)
         java_options = scala.map(options)
         schema = jvm.org.apache.spark.sql.types.DataType.fromJson
-        data_schema = schema(spark_schema(data).json())
-        partition_schema = scala.option(schema(spark_schema(partitions).json()))
+        data_schema = schema(data.json())
+        partition_schema = scala.option(schema(partitions.json()))
         index_class = jvm
         for part in self.capabilities.manifest_index.split("."):
             index_class = getattr(index_class, part)
@@ -180,7 +212,10 @@ class Scanner:
             fields.append(pa.field(POSITION, pa.int64()))
         for name in partitions.column_names if partitions is not None else ():
             assert partitions is not None
-            facts = facts.append_column(name, partitions[name])
+            values = partitions[name]
+            if pat.is_unsigned_integer(values.type):  # Spark takes none of them
+                values = values.cast(pa.decimal128(20, 0))
+            facts = facts.append_column(name, values)
             fields.append(snapshot.schema.field(name))
         known = self.session.createDataFrame(facts)
         known = known.select(
@@ -222,6 +257,14 @@ def restorable(snapshot: Snapshot, files: pa.Table) -> bool:
         pc.all(restored_by_spark(texts[key], snapshot.schema.field(key).type)).as_py()
         for key in snapshot.partition_keys
     )
+
+
+def _as_class(snapshot: Snapshot, cohort: Cohort, name: str) -> Column:
+    """A column of a cohort in the Spark type of its class."""
+    target = spark_type(snapshot.schema.field(name).type)
+    if name in cohort.absent:
+        return F.lit(None).cast(target).alias(name)
+    return column(name).cast(target).alias(name) if name in cohort.read_as else column(name)
 
 
 def _path(uri: str) -> str:

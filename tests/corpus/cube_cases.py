@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,10 +26,13 @@ if TYPE_CHECKING:
 
 _SETTINGS = {
     **SPARK_SETTINGS,
-    # The cubes are tiny: re-planning while running costs more than it saves.
+    # The cubes are tiny: re-planning while running and compiling cost more than they save.
     "spark.sql.adaptive.enabled": "false",
-    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.shuffle.partitions": "1",
 }
+_THREADS = 4
 
 # The oddities of Kartothek by name, and our decision about each (decisions.md, last lines).
 _QUIRKS = {
@@ -87,8 +91,9 @@ def run_case(folder: Path, spark: SparkSession) -> Iterator[Outcome]:
     except KtkError as error:
         yield Outcome(folder.name, "failed", f"cannot be opened: {error}")
         return
-    for query in case["queries"]:
-        yield _judge(folder, query, cube, naive, spark)
+    # Most of the time goes by in Spark's driver, one query after the other: ask several at once.
+    with ThreadPoolExecutor(_THREADS) as pool:
+        yield from pool.map(lambda q: _judge(folder, q, cube, naive, spark), case["queries"])
 
 
 def _judge(

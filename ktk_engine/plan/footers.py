@@ -1,0 +1,131 @@
+"""What the footers of data files say, for files of which a snapshot says nothing.
+
+Our own snapshots hold it all. Of files that another program wrote only the footers know rows,
+statistics and physical types: they are read in parallel, once for the life of a store object,
+since a data file never changes under its key.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyarrow.types as pat
+
+from ktk_engine.errors import FormatError
+from ktk_engine.log.snapshot import MAXIMUM, MINIMUM, NULLS
+from ktk_engine.store.interface import ObjectStore
+
+_THREADS = 16
+_MICROSECOND = datetime.timedelta(microseconds=1)
+
+
+@dataclass(frozen=True)
+class Footer:
+    """What a data file says of itself.
+
+    Attributes:
+        rows: number of its rows.
+        bytes: its size.
+        schema: the physical types of its columns.
+        bounds: column -> lower bound, upper bound (None: unknown) and number of nulls (None:
+            unknown), as far as the file has statistics.
+    """
+
+    rows: int
+    bytes: int
+    schema: pa.Schema
+    bounds: dict[str, tuple[Any, Any, int | None]]
+
+
+@dataclass
+class FooterCache:
+    """Footers by key of the data file; shared by all queries of a store object."""
+
+    _known: dict[str, Footer] = field(default_factory=dict)
+
+    def read(self, store: ObjectStore, keys: Sequence[str]) -> list[Footer]:
+        """Give the footers of data files; those not known yet are read in parallel.
+
+        Args:
+            store: where the files lie.
+            keys: their keys.
+
+        Raises:
+            FormatError: a file is damaged.
+            ObjectNotFoundError: a file is missing.
+        """
+        missing = [key for key in dict.fromkeys(keys) if key not in self._known]
+        if missing:
+            with ThreadPoolExecutor(min(_THREADS, len(missing))) as pool:
+                footers = pool.map(lambda key: _read_footer(store, key), missing)
+                self._known.update(zip(missing, footers, strict=True))
+        return [self._known[key] for key in keys]
+
+
+def statistics_of(footers: Sequence[Footer], columns: Iterable[str], schema: pa.Schema) -> pa.Table:
+    """Give statistics in the form of a snapshot's table of files.
+
+    Args:
+        footers: one a file.
+        columns: which columns' statistics are wanted.
+        schema: the dataset's schema.
+
+    Returns:
+        Columns `min.<c>`, `max.<c>` and `nulls.<c>`, one row a file.
+    """
+    arrays: dict[str, pa.Array] = {}
+    unknown = (None, None, None)
+    for name in columns:
+        found = [footer.bounds.get(name, unknown) for footer in footers]
+        t = schema.field(name).type
+        arrays[MINIMUM + name] = _typed([low for low, _, _ in found], t)
+        arrays[MAXIMUM + name] = _typed([high for _, high, _ in found], t)
+        arrays[NULLS + name] = pa.array([nulls for _, _, nulls in found], pa.int64())
+    return pa.table(arrays)
+
+
+def _typed(values: list[Any], t: pa.DataType) -> pa.Array:
+    """Bounds in the column's type; all unknown where one does not fit."""
+    try:
+        return pa.array(values, t)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        return pa.nulls(len(values), t)
+
+
+def _read_footer(store: ObjectStore, key: str) -> Footer:
+    try:
+        with store.open_read(key) as source, pq.ParquetFile(source) as file:
+            metadata, schema, size = file.metadata, file.schema_arrow, source.size()
+    except (pa.ArrowException, OSError) as error:
+        raise FormatError(f"Data file {key} of {store.url} is damaged: {error}") from error
+    flat = {f.name: f.type for f in schema if not pat.is_nested(f.type)}
+    bounds = {}
+    for position in range(metadata.num_columns):
+        groups = [metadata.row_group(i).column(position) for i in range(metadata.num_row_groups)]
+        if groups and groups[0].path_in_schema in flat:
+            name = groups[0].path_in_schema
+            bounds[name] = _bounds([group.statistics for group in groups], flat[name])
+    return Footer(metadata.num_rows, size, schema, bounds)
+
+
+def _bounds(statistics: list[Any], t: pa.DataType) -> tuple[Any, Any, int | None]:
+    """Bounds over all row groups; a group of nulls alone has none and matters not."""
+    if any(item is None or not item.has_null_count for item in statistics):
+        return None, None, None
+    nulls = sum(item.null_count for item in statistics)
+    valued = [item for item in statistics if item.num_values > 0]
+    if not valued or not all(item.has_min_max for item in valued):
+        return None, None, nulls
+    try:
+        low, high = min(item.min for item in valued), max(item.max for item in valued)
+    except (TypeError, ValueError, OverflowError):
+        return None, None, nulls
+    if isinstance(high, datetime.datetime) and pat.is_timestamp(t) and t.unit == "ns":
+        high += _MICROSECOND  # Python's datetime has lost the nanoseconds
+    return low, high, nulls

@@ -1,0 +1,159 @@
+"""Cohorts: files of one dataset that Spark reads alike (spark.md 3).
+
+A type class allows several physical types in one column, and Spark's reader not all of them under
+the class's Spark type. Files are sorted by what has to be done for their columns; each cohort is a
+relation of its own with its own casts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+from pyspark.sql import types as st
+
+from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.plan.footers import FooterCache
+from ktk_engine.spark.arrow_types import spark_type
+from ktk_engine.store.interface import ObjectStore
+from ktk_engine.types.type_class import is_list, normalize, unwrap
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """Files that are read alike.
+
+    Attributes:
+        files: rows of the snapshot's table of files.
+        read_as: column -> the Spark type to read it with, where that is not the class's own.
+        absent: columns that none of the files has, or only as nulls: null is given for them.
+        by_arrow: columns that Spark cannot read at all; if there is one, pyarrow reads the files.
+    """
+
+    files: pa.Table
+    read_as: dict[str, st.DataType]
+    absent: frozenset[str]
+    by_arrow: frozenset[str]
+
+
+def cohorts(
+    store: ObjectStore,
+    footers: FooterCache,
+    snapshot: Snapshot,
+    files: pa.Table,
+    columns: Sequence[str],
+) -> list[Cohort]:
+    """Sort files by what has to be done to read some columns.
+
+    Args:
+        store: where they lie.
+        footers: what is known of files of other writers.
+        snapshot: the dataset.
+        files: rows of `snapshot.files`.
+        columns: data columns, no partition columns.
+
+    Returns:
+        At least one cohort; the files keep their order within each.
+    """
+    schemas, at = _physical_schemas(store, footers, snapshot, files)
+    kinds: dict[tuple[object, ...], list[int]] = {}
+    for number, schema in enumerate(schemas):
+        kinds.setdefault(_kind(snapshot.schema, schema, columns), []).append(number)
+    found = []
+    for numbers in kinds.values():
+        chosen = files
+        if len(kinds) > 1:
+            chosen = files.filter(pc.is_in(at, value_set=pa.array(numbers, at.type)))
+        if chosen.num_rows:
+            found.append(_cohort(snapshot.schema, schemas[numbers[0]], columns, chosen))
+    return found
+
+
+def _physical_schemas(
+    store: ObjectStore, footers: FooterCache, snapshot: Snapshot, files: pa.Table
+) -> tuple[list[pa.Schema], pa.Array]:
+    """The distinct physical schemas of files, and which one each file has."""
+    at = files["physical"].combine_chunks()
+    if not at.null_count and snapshot.physical_schemas:
+        return list(snapshot.physical_schemas), at
+    distinct: dict[str, int] = {}
+    schemas: list[pa.Schema] = []
+    numbers = []
+    for footer in footers.read(store, files["key"].to_pylist()):
+        text = str(footer.schema.remove_metadata())
+        if text not in distinct:
+            distinct[text] = len(schemas)
+            schemas.append(footer.schema)
+        numbers.append(distinct[text])
+    return schemas, pa.array(numbers, pa.int32())
+
+
+def _kind(schema: pa.Schema, physical: pa.Schema, columns: Sequence[str]) -> tuple[object, ...]:
+    """What has to be done for the columns, as a key."""
+    known = {field.name: field.type for field in physical}
+    return tuple(
+        _treatment(schema.field(name).type, known[name]) if name in known else "absent"
+        for name in columns
+    )
+
+
+def _cohort(
+    schema: pa.Schema, physical: pa.Schema, columns: Sequence[str], files: pa.Table
+) -> Cohort:
+    kinds = dict(zip(columns, _kind(schema, physical, columns), strict=True))
+    return Cohort(
+        files,
+        {name: kind for name, kind in kinds.items() if isinstance(kind, st.DataType)},
+        frozenset(name for name, kind in kinds.items() if kind == "absent"),
+        frozenset(name for name, kind in kinds.items() if kind == "arrow"),
+    )
+
+
+def _treatment(t: pa.DataType, physical: pa.DataType) -> object:
+    """How a column of a class is read from one physical type: None means as the class's own."""
+    if pat.is_null(unwrap(physical)) or pat.is_null(normalize(t)):
+        return "absent"
+    if _is_unreadable(physical):
+        return "arrow"
+    return _read_type(physical) if _has_narrow_unsigned(physical) else None
+
+
+def _is_unreadable(t: pa.DataType) -> bool:
+    """Whether Spark's reader has no way to read a type."""
+    t = unwrap(t)
+    if is_list(t):
+        return _is_unreadable(t.value_type)
+    if pat.is_map(t):
+        return _is_unreadable(t.key_type) or _is_unreadable(t.item_type)
+    if pat.is_struct(t):
+        return any(_is_unreadable(field.type) for field in t.fields)
+    nanoseconds = pat.is_timestamp(t) and t.unit == "ns"
+    return bool(pat.is_float16(t) or pat.is_time(t) or nanoseconds or pat.is_null(t))
+
+
+def _has_narrow_unsigned(t: pa.DataType) -> bool:
+    """Whether there is an unsigned type that Spark reads as a signed one."""
+    t = unwrap(t)
+    if is_list(t):
+        return _has_narrow_unsigned(t.value_type)
+    if pat.is_map(t):
+        return _has_narrow_unsigned(t.key_type) or _has_narrow_unsigned(t.item_type)
+    if pat.is_struct(t):
+        return any(_has_narrow_unsigned(field.type) for field in t.fields)
+    return bool(pat.is_unsigned_integer(t) and not pat.is_uint64(t))
+
+
+def _read_type(t: pa.DataType) -> st.DataType:
+    """The Spark type with which a physical type is read and loses nothing."""
+    t = unwrap(t)
+    if is_list(t):
+        return st.ArrayType(_read_type(t.value_type))
+    if pat.is_map(t):
+        return st.MapType(_read_type(t.key_type), _read_type(t.item_type))
+    if pat.is_struct(t):
+        fields = sorted(t.fields, key=lambda field: field.name)
+        return st.StructType([st.StructField(f.name, _read_type(f.type)) for f in fields])
+    return st.LongType() if _has_narrow_unsigned(t) else spark_type(t)

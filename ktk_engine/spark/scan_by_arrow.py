@@ -1,0 +1,86 @@
+"""Reads files that Spark's own reader cannot: by pyarrow, in the executors (spark.md 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyarrow.types as pat
+
+from ktk_engine.log.snapshot import PARTITION, Snapshot
+from ktk_engine.spark.arrow_types import arrow_schema, spark_schema
+from ktk_engine.spark.cohorts import Cohort
+from ktk_engine.store.interface import ObjectStore
+from ktk_engine.types.to_container import to_container
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+POSITION = "__ktk_position"
+_KEY = "__ktk_key"
+
+
+def scan_by_arrow(
+    session: SparkSession,
+    store: ObjectStore,
+    snapshot: Snapshot,
+    cohort: Cohort,
+    columns: Sequence[str],
+    with_position: bool,
+) -> DataFrame:
+    """Give the rows of some files.
+
+    Args:
+        session: where they are read.
+        store: where they lie; goes to the executors.
+        snapshot: the dataset.
+        cohort: the files.
+        columns: the columns to give, partition columns among them where wanted.
+        with_position: add the file's position as `POSITION`.
+
+    Returns:
+        A frame with the columns in order, in the Spark types of their classes. Timestamps with
+        more than microseconds are an error: nothing is cut off.
+    """
+    fields = [snapshot.schema.field(name) for name in columns]
+    schema = spark_schema(fields)
+    if with_position:
+        schema = schema.add(POSITION, "bigint")
+    names = [name for name in columns if name in snapshot.partition_keys]
+    facts = cohort.files.select(["key", "position", *(PARTITION + name for name in names)])
+    facts = facts.rename_columns([_KEY, POSITION, *names])
+    if facts.num_rows == 0:
+        return session.createDataFrame([], schema)
+    target = arrow_schema(schema)
+    data = [name for name in columns if name not in names]
+    known = {row[_KEY]: row for row in facts.to_pylist()}
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for key in batch.column(0).to_pylist():
+                with store.open_read(key) as source, pq.ParquetFile(source) as file:
+                    stored = [name for name in data if name in file.schema_arrow.names]
+                    table = file.read(columns=stored)
+                yield from _rows(table, known[key], target, fields).to_batches()
+
+    keys = session.createDataFrame(facts.select([_KEY])).repartition(min(facts.num_rows, 64))
+    return keys.mapInArrow(read, schema)
+
+
+def _rows(
+    table: pa.Table, values: dict[str, object], target: pa.Schema, fields: list[pa.Field]
+) -> pa.Table:
+    """Bring a file's rows to the schema that Spark expects."""
+    classes = {field.name: field.type for field in fields}
+    columns = []
+    for field in target:
+        if field.name in values:
+            array = pa.repeat(pa.scalar(values[field.name], classes.get(field.name)), len(table))
+        elif field.name in table.column_names and not pat.is_null(classes[field.name]):
+            array = to_container(table[field.name], classes[field.name])
+        else:
+            array = pa.nulls(len(table))
+        columns.append(array.cast(field.type))
+    return pa.Table.from_arrays(columns, schema=target)
