@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from ktk_engine.cli.check import check
 from ktk_engine.cli.cleanup import cleanup
 from ktk_engine.cli.explain import explain
 from ktk_engine.cli.history import history
@@ -39,5 +40,5 @@ def main(ctx: click.Context, store_url: str | None) -> None:
     ctx.obj = {"store_url": store_url}
 
 
-for _command in (info, history, explain, remove, cleanup):
+for _command in (info, history, explain, check, remove, cleanup):
     main.add_command(_command)

@@ -1,0 +1,63 @@
+"""`ktk check`: whether every committed file is what the schema says."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from ktk_engine.cli.console import make_console, make_table
+from ktk_engine.cli.find_store import find_store, store_option
+
+if TYPE_CHECKING:
+    from ktk_engine.operations.check import Checked, Problem
+
+_SHOWN = 50
+
+
+@click.command()
+@click.argument("cube")
+@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
+@store_option
+def check(cube: str, as_json: bool, store_url: str | None) -> None:
+    """Compare every file of CUBE (or of a table) with the committed schema, by its footer.
+
+    Ends with 1 if anything was found. Nothing is changed.
+    """
+    from ktk_engine.operations.check import check as run_check
+
+    found = run_check(find_store(store_url, quiet=as_json), cube)
+    if as_json:
+        click.echo(json.dumps(found.as_dict(), indent=2))
+    else:
+        _show(found)
+    if found.problems:
+        raise click.exceptions.Exit(1)
+
+
+def _show(found: Checked) -> None:
+    console = make_console()
+    what = (
+        f"{found.name}, version {found.version}: {found.datasets} datasets, {found.files} data "
+        f"files and {found.indices} index files checked"
+    )
+    if not found.problems:
+        console.print(f"{what}; no problems.", soft_wrap=True)
+        return
+    console.print(f"{what}; {len(found.problems)} problems.", style="bold", soft_wrap=True)
+    table = make_table(["dataset", "column", "expected", "found", "reason", "file"])
+    general = [item for item in found.problems if not item.file]
+    for item in [item for item in found.problems if item.file][:_SHOWN]:
+        table.add_row(*_cells(item))
+    if table.row_count:
+        console.print(table)
+    if len(found.problems) - len(general) > _SHOWN:
+        console.print(f"... {len(found.problems) - len(general) - _SHOWN} more; --json shows all.")
+    for item in general:
+        console.print(f"\n{item.dataset or found.name}: {item.reason}", soft_wrap=True)
+
+
+def _cells(item: Problem) -> list[str]:
+    cells = (item.dataset, item.column, item.expected, item.found, item.reason, item.file)
+    return [cell or "-" for cell in cells]
