@@ -47,7 +47,7 @@ def _rows(entry: HistoryEntry) -> list[list[str]]:
     if entry.deleted:
         rows.append([f"cleanup: {entry.deleted:,} files", "", ""])
     rows = rows or [[entry.operation, "", ""]]
-    by = " ".join(f"{key}={value}" for key, value in entry.history.items())
+    by = entry.history.get("node", "")  # the rest is for --json
     first = [str(entry.version), moment(entry.time)]
     return [
         [*(first if index == 0 else ["", ""]), text, by if index == 0 else "", *numbers]

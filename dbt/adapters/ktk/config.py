@@ -17,11 +17,11 @@ from ktk_engine.types.arrow_name import parse_type
 from ktk_engine.types.suggestion import did_you_mean
 
 ROLES = {"cube_seed": "seed", "cube_enrichment": "enrichment"}
-_STORED = frozenset({*ROLES, "table"})
+_STORED = frozenset({*ROLES, "table", "seed"})
 
 # Keys of ours that a dataset may have, and those that only make sense in a cube.
 _CUBE_KEYS = ("cube", "dimension_columns", "suppress_index_on")
-_KEYS = (*_CUBE_KEYS, "cascade", "partition_by", "indexes", "buckets", "options")
+_KEYS = (*_CUBE_KEYS, "cube_role", "cascade", "partition_by", "indexes", "buckets", "options")
 _OPTIONS = ("compression", "row_group_rows")
 _COMPRESSIONS = ("zstd", "snappy", "gzip", "lz4", "brotli", "none")
 
@@ -95,6 +95,15 @@ class _Reader:
         if repeated:
             raise self.refuse(key, f"names {', '.join(repeated)} twice.")
         return names
+
+    def cube_role(self, materialized: str) -> str | None:
+        """What a CSV is in a cube, where its configuration puts it into one."""
+        if materialized != "seed" or not self.config.get("cube"):
+            return None
+        role = self.config.get("cube_role")
+        if role not in ROLES.values():
+            raise self.refuse("cube_role", f"must be seed or enrichment, but is {role!r}.")
+        return str(role)
 
     def indexes(self) -> tuple[str, ...]:
         """Column names, also in the form that other adapters use: `{columns: [c]}`."""
@@ -221,7 +230,7 @@ def parse_model_config(
     materialized = str(config.get("materialized") or "view")
     _refuse_near_misses(model, config if own_keys is None else own_keys)
     reader = _Reader(model, config, columns or {})
-    role = ROLES.get(materialized)
+    role = ROLES.get(materialized) or reader.cube_role(materialized)
     contract = reader.contract()
     declared = reader.declared() if contract or materialized in _STORED else {}
     if materialized not in _STORED:

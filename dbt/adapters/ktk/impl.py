@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,9 +23,12 @@ from dbt.adapters.ktk.errors import translated
 from dbt.adapters.ktk.findings_file import findings_file
 from dbt.adapters.ktk.relation import KtkRelation
 from dbt.adapters.ktk.relations import Relations, cube_comment
+from dbt.adapters.ktk.seed_file import preview, read_seed, seed_types
 
 if TYPE_CHECKING:
     import agate
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
 
     from ktk_engine.log.catalog import Relation
 
@@ -185,6 +188,17 @@ class KtkAdapter(SparkAdapter):
         Returns:
             `message` for the log and `rows` for run_results.
         """
+        session = self.connections.sessions
+        return self._write(model, relation, lambda: session.current().sql(sql), full_refresh)
+
+    def _write(
+        self,
+        model: Mapping[str, Any],
+        relation: BaseRelation,
+        rows: Callable[[], DataFrame | pa.Table],
+        full_refresh: bool,
+    ) -> dict[str, Any]:
+        """Build a dataset from rows, which are only computed once nothing stands in the way."""
         from ktk_engine.operations.build import build
 
         config = self._config_of(model)
@@ -193,7 +207,7 @@ class KtkAdapter(SparkAdapter):
         with translated():
             store = self.connections.warehouse.create_schema(schema)
             displaced = self.relations.displaced(schema, config.target)
-            frame = self.connections.sessions.current().sql(sql)
+            frame = rows()
             built_by = self._builders.of(schema, config.target.cube) if self._builders else None
             with findings_file(self._target_folder, str(model["unique_id"])):
                 written = build(
@@ -201,6 +215,27 @@ class KtkAdapter(SparkAdapter):
                 )
             self.relations.displace(schema, displaced)
         return {"message": str(written), "rows": written.rows}
+
+    @available.parse(lambda *_, **__: {"message": "", "rows": 0, "preview": None})
+    def write_seed(
+        self, model: Mapping[str, Any], relation: BaseRelation, full_refresh: bool = False
+    ) -> dict[str, Any]:
+        """Write a CSV file as a dataset, in one commit and without Spark.
+
+        Args:
+            model: the node as Jinja's `model`.
+            relation: what it is known as.
+            full_refresh: whether this run is one.
+
+        Returns:
+            `message` for the log, `rows` for run_results, `preview` for `dbt seed --show`.
+        """
+        path = Path(model["root_path"]) / model["original_file_path"]
+        types = seed_types(str(model["name"]), model["config"])
+        with translated():
+            table = read_seed(path, str(model["config"].get("delimiter") or ","), types)
+        result = self._write(model, relation, lambda: table, full_refresh)
+        return {**result, "preview": preview(table)}
 
     @available.parse(lambda *_, **__: {"message": "", "rows": None})
     def write_view(

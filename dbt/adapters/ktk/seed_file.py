@@ -1,0 +1,144 @@
+"""Reads a dbt seed (a CSV file) as one Arrow table, exactly and fast.
+
+An empty cell and the text `null` are null, as dbt's own reader has it. Types are inferred from
+every row, not from the first ones; 64-bit integers never pass through floats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import agate
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as csv
+from dbt_common.exceptions import DbtConfigError
+
+from ktk_engine.errors import DataError, KtkError
+from ktk_engine.types.arrow_name import parse_type
+
+_NULLS = ["", "null"]
+_TRUE, _FALSE = ["true", "True", "TRUE"], ["false", "False", "FALSE"]
+_INSTANT = pa.timestamp("us", "UTC")
+_HAS_ZONE = r"(?:[Zz]|[+-]\d{2}(?::?\d{2})?)$"
+
+
+def read_seed(
+    path: Path, delimiter: str = ",", column_types: Mapping[str, pa.DataType] | None = None
+) -> pa.Table:
+    """Read a CSV file with a header.
+
+    Args:
+        path: the file, in UTF-8, with or without a byte order mark.
+        delimiter: one character.
+        column_types: types to read columns as; the others are inferred: integers, floats,
+            booleans, dates, timestamps (instants, in UTC where the text names no zone), text.
+
+    Raises:
+        DataError: the file is no table, or a value does not fit its column's type.
+    """
+    wanted = dict(column_types or {})
+    # One block, so that types are inferred from every row.
+    read = csv.ReadOptions(block_size=max(path.stat().st_size, 1))
+    parse = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
+    names = _header(path, read, parse)
+    unknown = sorted(set(wanted) - set(names))
+    if unknown:
+        raise DataError(f"{path}: column_types names {', '.join(unknown)}, which it lacks.")
+    as_text = {name: pa.string() for name, type_ in wanted.items() if _is_instant(type_)}
+    try:
+        table = _read(path, read, parse, {**wanted, **as_text})
+        texts = [f.name for f in table.schema if pa.types.is_time(f.type) and f.name not in wanted]
+        if texts:  # a time of day is text to dbt, exactly as it is written
+            as_text |= dict.fromkeys(texts, pa.string())
+            table = _read(path, read, parse, {**wanted, **as_text})
+        return _typed(table, wanted)
+    except pa.ArrowInvalid as error:
+        raise DataError(f"{path}: {error}. Nothing was written.") from error
+
+
+def seed_types(model: str, config: Mapping[str, Any]) -> dict[str, pa.DataType]:
+    """Read a seed's `column_types`, in Arrow's names or SQL's.
+
+    Raises:
+        DbtConfigError: a type that neither knows.
+    """
+    types = {}
+    for name, text in (config.get("column_types") or {}).items():
+        try:
+            types[str(name)] = parse_type(str(text))
+        except KtkError as error:
+            raise DbtConfigError(f"Seed {model}: column_types.{name}: {error}") from error
+    return types
+
+
+def preview(table: pa.Table, rows: int = 10) -> agate.Table:
+    """Give the first rows as the table that `dbt seed --show` prints."""
+    names = table.column_names
+    data = [list(row.values()) for row in table.slice(0, rows).to_pylist()]
+    return agate.Table(data, names, [agate.Text()] * len(names))
+
+
+def _header(path: Path, read: csv.ReadOptions, parse: csv.ParseOptions) -> list[str]:
+    try:
+        with csv.open_csv(path, read_options=read, parse_options=parse) as reader:
+            names: list[str] = reader.schema.names
+    except pa.ArrowInvalid as error:
+        raise DataError(f"{path}: {error}. Nothing was written.") from error
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated or "" in names:
+        what = f"names {', '.join(repeated)} twice" if repeated else "has a column without a name"
+        raise DataError(f"{path}: the header {what}. Nothing was written.")
+    return names
+
+
+def _read(
+    path: Path,
+    read: csv.ReadOptions,
+    parse: csv.ParseOptions,
+    types: Mapping[str, pa.DataType],
+) -> pa.Table:
+    convert = csv.ConvertOptions(
+        column_types=dict(types),
+        null_values=_NULLS,
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=True,
+        true_values=_TRUE,
+        false_values=_FALSE,
+    )
+    return csv.read_csv(path, read, parse, convert)
+
+
+def _typed(table: pa.Table, wanted: Mapping[str, pa.DataType]) -> pa.Table:
+    """Instants in UTC, text for columns without any value; the rest as it was read."""
+    columns = {}
+    for name in table.column_names:
+        column, type_ = table[name], wanted.get(name)
+        if type_ is not None and _is_instant(type_):
+            column = _instants(column).cast(type_)
+        elif type_ is None and pa.types.is_timestamp(column.type):
+            column = _as_instant(column.cast(pa.timestamp("us", column.type.tz)))
+        elif type_ is None and pa.types.is_null(column.type):
+            column = column.cast(pa.string())
+        columns[name] = column
+    return pa.table(columns)
+
+
+def _instants(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Texts as instants; one without a zone is in UTC."""
+    zoned = pc.fill_null(pc.match_substring_regex(texts, _HAS_ZONE), False)
+    if pc.all(zoned).as_py():
+        return texts.cast(_INSTANT)
+    if pc.any(zoned).as_py():
+        return pc.if_else(zoned, texts, pc.binary_join_element_wise(texts, "Z", "")).cast(_INSTANT)
+    return _as_instant(texts.cast(pa.timestamp("us")))
+
+
+def _as_instant(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return column.cast(_INSTANT) if column.type.tz else pc.assume_timezone(column, "UTC")
+
+
+def _is_instant(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(type_) and type_.tz)

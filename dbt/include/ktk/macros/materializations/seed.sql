@@ -1,0 +1,14 @@
+{#- A CSV file as a dataset: one Arrow write, which needs no Spark. -#}
+{% materialization seed, adapter='ktk' %}
+  {%- do adapter.check_config(model) -%}
+  {%- set target_relation = this.incorporate(type='table') -%}
+  {{ run_hooks(pre_hooks) }}
+  {%- set result = adapter.write_seed(model, target_relation, should_full_refresh()) -%}
+  {%- do store_result('agate_table', response='OK', agate_table=result.preview) -%}
+  {%- call noop_statement('main', result.message, 'OK', result.rows) -%}
+    {# dbt wants a text here; the rows come from the file. -#}
+  {%- endcall -%}
+  {% do persist_docs(target_relation, model) %}
+  {{ run_hooks(post_hooks) }}
+  {{ return({'relations': [target_relation]}) }}
+{% endmaterialization %}

@@ -1,0 +1,62 @@
+"""dbt seeds: one Arrow write; a CSV may be a dataset of a cube."""
+
+from __future__ import annotations
+
+import pytest
+from dbt.tests.util import run_dbt
+
+from ktk_engine.log.scope import cube_scope, scope_of
+from ktk_engine.log.state import resolve
+from tests.functional.test_materializations import rows, store_of
+from tests.functional.test_refusals import SEED
+
+
+class TestSeed:
+    @pytest.fixture(scope="class")
+    def seeds(self):
+        return {
+            "people.csv": 'id,name,big,note\n1,O\'Brien,9007199254740993,\n2,,7,"x, y"\n',
+            "names.csv": "L,word\n0,zero\n1,one\n99,nobody\n",
+        }
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {
+            "cells.sql": SEED,
+            "c.sql": "{{ config(materialized='cube') }}{{ cube_of(ref('cells'), ref('names')) }}",
+        }
+
+    @pytest.fixture(scope="class")
+    def project_config_update(self):
+        names = {"cube": "c", "cube_role": "enrichment", "dimension_columns": ["L"]}
+        return {
+            "seeds": {
+                "test": {
+                    "names": {f"+{key}": value for key, value in names.items()},
+                    "people": {"+column_types": {"id": "uint8"}},
+                }
+            }
+        }
+
+    def test_values_are_exact_and_the_table_is_replaced(self, project):
+        (people, names) = sorted(run_dbt(["seed"]), key=lambda item: -len(item.node.name))[:2]
+        assert (
+            people.adapter_response["rows_affected"] + names.adapter_response["rows_affected"] == 5
+        )
+        assert rows(project, "select id, name, big, note from {s}.people order by id") == [
+            (1, "O'Brien", 9007199254740993, None),
+            (2, None, 7, "x, y"),
+        ]
+        run_dbt(["seed"])
+        run_dbt(["seed", "--full-refresh"])
+        state = resolve(store_of(project), scope_of("people"))
+        assert state.version == 3
+        assert str(state.snapshot("people").physical_schemas[0].field("id").type) == "uint8"
+
+    def test_a_csv_is_an_enrichment(self, project):
+        run_dbt(["build"])
+        assert rows(project, "select L, word from {s}.c where word is not null order by L") == [
+            (0, "zero"),
+            (1, "one"),
+        ]
+        assert set(resolve(store_of(project), cube_scope("c")).datasets) == {"c++cells", "c++names"}

@@ -1,0 +1,96 @@
+"""CSV files become Arrow tables exactly as they are written."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from dbt.adapters.ktk.seed_file import read_seed
+from ktk_engine.errors import DataError
+
+
+def read(tmp_path, text, **options):
+    path = tmp_path / "seed.csv"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return read_seed(path, **options)
+
+
+def test_types_are_inferred_from_every_row(tmp_path):
+    rows = "\n".join(f"{i},{i},{i}" for i in range(3000))
+    table = read(tmp_path, f"a,b,c\n{rows}\n9007199254740993,0.5,x\n")
+    assert table.schema.types == [pa.int64(), pa.float64(), pa.string()]
+    assert table["a"][-1].as_py() == 9007199254740993
+    assert table["c"][0].as_py() == "0"
+
+
+@pytest.mark.parametrize("text", ["", '""', "null"])
+def test_an_empty_cell_is_null(tmp_path, text):
+    table = read(tmp_path, f"a,b\n1,{text}\n,x\n")
+    assert table.to_pylist() == [{"a": 1, "b": None}, {"a": None, "b": "x"}]
+
+
+def test_apostrophes_quotes_line_breaks_and_marks(tmp_path):
+    table = read(tmp_path, '\ufeffname,note\nO\'Brien,"a ""b"", c\nd"\n')
+    assert table.to_pylist() == [{"name": "O'Brien", "note": 'a "b", c\nd'}]
+
+
+def test_another_delimiter(tmp_path):
+    assert read(tmp_path, "a|b\n1|x,y\n", delimiter="|").to_pylist() == [{"a": 1, "b": "x,y"}]
+
+
+def test_dates_times_and_instants(tmp_path):
+    table = read(
+        tmp_path, "d,t,i,z\n2020-01-01,10:00:00,2020-01-01 10:00:00,2020-01-01T10:00:00Z\n"
+    )
+    instant = dt.datetime(2020, 1, 1, 10, tzinfo=dt.UTC)
+    assert table.to_pylist() == [
+        {"d": dt.date(2020, 1, 1), "t": "10:00:00", "i": instant, "z": instant}
+    ]
+
+
+def test_booleans_and_columns_without_any_value(tmp_path):
+    table = read(tmp_path, "b,e\ntrue,\nFalse,\n")
+    assert table["b"].to_pylist() == [True, False]
+    assert table["e"].type == pa.string()
+
+
+def test_configured_types(tmp_path):
+    types = {
+        "u": pa.uint8(),
+        "m": pa.decimal128(10, 2),
+        "s": pa.string(),
+        "i": pa.timestamp("us", "UTC"),
+        "n": pa.timestamp("us"),
+    }
+    text = "u,m,s,i,n\n255,1.20,007,2020-01-01 10:00:00+02:00,2020-01-01 10:00:00\n"
+    table = read(tmp_path, text, column_types=types)
+    assert table.schema == pa.schema(types)
+    assert table.to_pylist() == [
+        {
+            "u": 255,
+            "m": Decimal("1.20"),
+            "s": "007",
+            "i": dt.datetime(2020, 1, 1, 8, tzinfo=dt.UTC),
+            "n": dt.datetime(2020, 1, 1, 10),
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "types", "message"),
+    [
+        ("a,a\n1,2\n", {}, "twice"),
+        ("a,\n1,2\n", {}, "without a name"),
+        ("a,b\n1\n", {}, "Expected 2 columns"),
+        ("a\n300\n", {"a": pa.uint8()}, "300"),
+        ("a\nx\n", {"b": pa.uint8()}, "which it lacks"),
+        (b"a\n\xff\n", {"a": pa.string()}, "UTF8"),
+    ],
+)
+def test_what_is_no_table_is_refused_by_name(tmp_path, text, types, message):
+    with pytest.raises(DataError, match=message) as error:
+        read(tmp_path, text, column_types=types)
+    assert "seed.csv" in str(error.value)
