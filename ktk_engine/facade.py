@@ -18,6 +18,7 @@ from ktk_engine.log.state import resolve
 from ktk_engine.operations.find_scope import find_scope, present_scopes
 from ktk_engine.plan.cube_query import CubeQuery
 from ktk_engine.plan.explain import explain
+from ktk_engine.plan.known_files import KnownFiles
 from ktk_engine.plan.plan_cube import LoadedCube, load_cube
 from ktk_engine.store.open_store import open_store
 from ktk_engine.types.condition import Condition, conjunction
@@ -47,6 +48,7 @@ class Store:
             ConfigurationError: the address cannot be used.
         """
         self._store = open_store(url)
+        self._known = KnownFiles()
 
     def __repr__(self) -> str:
         """Show the address."""
@@ -82,7 +84,7 @@ class Store:
         state = find_scope(self._store, name)
         if state.scope != cube_scope(name):
             raise DatasetNotFoundError(f"{name} of {self.url} is a table, not a cube.")
-        return Cube(self, load_cube(state, specification=specification))
+        return Cube(self, load_cube(state, (), specification, self._known))
 
     @cached_property
     def _scratch(self) -> Path:
@@ -100,7 +102,7 @@ class Store:
         if session is not None and context is None:
             raise QueryError("Queries need a classic Spark session, not one of Spark Connect.")
         own = start_session() if session is None else new_session(session)
-        return Scanner(own, self._store, self._scratch, find_capabilities(own))
+        return Scanner(own, self._store, self._scratch, find_capabilities(own), self._known.footers)
 
 
 class Cube:

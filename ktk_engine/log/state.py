@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 
 from ktk_engine.errors import (
@@ -60,6 +60,7 @@ class State:
         datasets: by uuid, sorted.
         unpublished_removals: documents of datasets that the log has removed, in the order in
             which they are to vanish: the seed dataset first.
+        known: snapshots by key, which never change; whoever resolves again may keep them.
     """
 
     store: ObjectStore
@@ -69,6 +70,7 @@ class State:
     head_sha256: str
     datasets: Mapping[str, DatasetState]
     unpublished_removals: tuple[str, ...] = ()
+    known: MutableMapping[str, Snapshot] = field(default_factory=dict, compare=False, repr=False)
     _snapshots: dict[str, Snapshot] = field(default_factory=dict, compare=False, repr=False)
 
     def snapshot(self, uuid: str) -> Snapshot:
@@ -98,7 +100,10 @@ class State:
     def _load(self, state: DatasetState) -> Snapshot:
         if state.entry is None or state.foreign:
             return snapshot_of_document(self.store, load_document(self.store, state.uuid))
-        return read_snapshot(self.store, state.entry.snapshot)
+        key = state.entry.snapshot
+        if key not in self.known:
+            self.known[key] = read_snapshot(self.store, key)
+        return self.known[key]
 
 
 def resolve(store: ObjectStore, scope: Scope) -> State:

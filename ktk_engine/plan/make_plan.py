@@ -13,6 +13,7 @@ from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.log.snapshot import Bucketing, Snapshot
 from ktk_engine.plan.align import semi_join
 from ktk_engine.plan.intention import Intention
+from ktk_engine.plan.known_files import KnownFiles
 from ktk_engine.plan.overlay import overlaid_files
 from ktk_engine.plan.plan import DatasetPlan, Join, Plan, PruneStep
 from ktk_engine.plan.prune import prune
@@ -26,8 +27,11 @@ def make_plan(
     version: int,
     snapshots: Mapping[str, Snapshot],
     intention: Intention,
+    known: KnownFiles,
 ) -> Plan:
-    """Decide which files are read and how they are joined; opens no data file.
+    """Decide which files are read and how they are joined.
+
+    Opens no data file of ours; of those that another program wrote the footers at most, once.
 
     Args:
         store: where the cube lives.
@@ -35,6 +39,7 @@ def make_plan(
         version: version of its log.
         snapshots: its datasets by id, the seed dataset among them.
         intention: what is asked.
+        known: what is known of files from other queries.
     """
     parts = conjuncts(intention.condition)
     planned, unread = [], []
@@ -43,7 +48,8 @@ def make_plan(
         if join is None:
             unread.append(name)
         else:
-            planned.append(_plan_dataset(store, specification, name, snapshots, intention, join))
+            item = snapshots[name]
+            planned.append(_plan_dataset(store, specification, name, item, intention, join, known))
     rank = {"seed": 0, "inner": 1, "left": 2}
     planned.sort(key=lambda item: (rank[item.join], item.dataset))
     aligned = _align(specification, planned)
@@ -100,11 +106,11 @@ def _plan_dataset(
     store: ObjectStore,
     specification: CubeSpecification,
     name: str,
-    snapshots: Mapping[str, Snapshot],
+    snapshot: Snapshot,
     intention: Intention,
     join: Join,
+    known: KnownFiles,
 ) -> DatasetPlan:
-    snapshot = snapshots[name]
     own = [
         part
         for part in conjuncts(intention.condition)
@@ -115,7 +121,7 @@ def _plan_dataset(
         and (join != "left" or columns(part) <= specification.shared_columns)
     ]
     within = [c for c in specification.partition_columns if c in snapshot.partition_keys]
-    pruned = prune(store, snapshot, own, within)
+    pruned = prune(store, snapshot, own, within, known)
     dimensions = [c for c in specification.dimension_columns if c in snapshot.columns]
     on = (*within, *dimensions)
     needed = (intention.needed & snapshot.columns) | set(on)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -14,6 +14,7 @@ from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
 from ktk_engine.plan.cube_query import CubeQuery
 from ktk_engine.plan.intention import Intention, cube_schema, make_intention
+from ktk_engine.plan.known_files import KnownFiles
 from ktk_engine.plan.make_plan import make_plan
 from ktk_engine.plan.plan import Plan
 from ktk_engine.types.condition import Condition
@@ -27,11 +28,13 @@ class LoadedCube:
         state: the scope it was resolved from.
         specification: what it is.
         snapshots: its datasets by id.
+        known: what is known of its files from other queries.
     """
 
     state: State
     specification: CubeSpecification
     snapshots: dict[str, Snapshot]
+    known: KnownFiles = field(default_factory=KnownFiles, compare=False, repr=False)
 
     @property
     def schema(self) -> pa.Schema:
@@ -55,7 +58,12 @@ class LoadedCube:
     def plan_intention(self, intention: Intention) -> Plan:
         """Plan a query that is checked already."""
         return make_plan(
-            self.state.store, self.specification, self.state.version, self.snapshots, intention
+            self.state.store,
+            self.specification,
+            self.state.version,
+            self.snapshots,
+            intention,
+            self.known,
         )
 
     def only(self, datasets: Collection[str]) -> LoadedCube:
@@ -78,13 +86,14 @@ class LoadedCube:
                 "it says which cells exist."
             )
         chosen = {name: item for name, item in self.snapshots.items() if name in datasets}
-        return LoadedCube(self.state, self.specification, chosen)
+        return replace(self, snapshots=chosen)
 
 
 def load_cube(
     state: State,
     datasets: Collection[str] = (),
     specification: CubeSpecification | None = None,
+    known: KnownFiles | None = None,
 ) -> LoadedCube:
     """Load the snapshots of a cube.
 
@@ -93,19 +102,21 @@ def load_cube(
         datasets: ids of the datasets to take; empty means all.
         specification: what the cube is, where the store cannot tell: Kartothek's
             `build_dataset_indices` drops that from the documents (kartothek.md, B1).
+        known: what is known of the store's files from other queries.
 
     Raises:
         DatasetNotFoundError: the cube or a named dataset does not exist.
         ConsistencyError: there is no seed dataset among them.
     """
     name = state.scope.name
-    known = {state.scope.dataset_id(uuid): uuid for uuid in state.datasets}
-    if not known:
+    uuids = {state.scope.dataset_id(uuid): uuid for uuid in state.datasets}
+    if not uuids:
         raise DatasetNotFoundError(f"{state.store.url} has no cube {name}.")
-    _check_datasets(name, datasets, known)
-    wanted = set(datasets) or set(known)
-    snapshots = {key: state.snapshot(uuid) for key, uuid in known.items() if key in wanted}
-    return LoadedCube(state, specification or discover_cube(name, snapshots), snapshots)
+    _check_datasets(name, datasets, uuids)
+    wanted = set(datasets) or set(uuids)
+    snapshots = {key: state.snapshot(uuid) for key, uuid in uuids.items() if key in wanted}
+    found = specification or discover_cube(name, snapshots)
+    return LoadedCube(state, found, snapshots, known or KnownFiles())
 
 
 def _check_datasets(prefix: str, asked: Collection[str], known: Collection[str]) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ktk_engine.format.index_file import flatten_index, read_index
+from ktk_engine.format.index_file import PARTITION, VALUE
 from ktk_engine.log.snapshot import MAXIMUM, MINIMUM, NULLS, Snapshot
+from ktk_engine.plan.footers import statistics_of
+from ktk_engine.plan.known_files import KnownFiles
 from ktk_engine.plan.overlay import keep_overlaying
 from ktk_engine.plan.plan import PruneStep
 from ktk_engine.store.interface import ObjectStore
@@ -36,6 +38,7 @@ def prune(
     snapshot: Snapshot,
     conditions: Sequence[Condition],
     overlay_columns: Sequence[str] | None,
+    known: KnownFiles,
 ) -> Pruned:
     """Drop the files in which no row can fulfil all conditions.
 
@@ -46,6 +49,7 @@ def prune(
         overlay_columns: partition columns within which a later file may replace a cell of an
             earlier one; None if cells are never replaced. A file that replaces cells of a kept
             file is kept as well, or the replaced rows would come back (decisions.md 2).
+        known: what is known of files from other queries.
 
     Returns:
         The files, in order of position.
@@ -54,10 +58,10 @@ def prune(
     steps = [PruneStep("total", files.num_rows)]
     matching = _by_partitions(snapshot, conditions)
     steps.append(PruneStep("partitions", _count(matching), _partition_reason(snapshot, conditions)))
-    by_index, reason = _by_index(store, snapshot, conditions)
+    by_index, reason = _by_index(store, snapshot, conditions, known)
     matching = pc.and_(matching, by_index)
     steps.append(PruneStep("index", _count(matching), reason))
-    matching = pc.and_(matching, _by_statistics(snapshot, conditions))
+    matching = _by_statistics(store, snapshot, conditions, matching, known)
     if overlay_columns is not None:
         matching = keep_overlaying(snapshot, matching, overlay_columns)
     steps.append(PruneStep("statistics", _count(matching)))
@@ -93,7 +97,7 @@ def _partition_reason(snapshot: Snapshot, conditions: Sequence[Condition]) -> st
 
 
 def _by_index(
-    store: ObjectStore, snapshot: Snapshot, conditions: Sequence[Condition]
+    store: ObjectStore, snapshot: Snapshot, conditions: Sequence[Condition], known: KnownFiles
 ) -> tuple[pa.BooleanArray, str]:
     """Ask the secondary indices which files hold a value that fulfils a condition."""
     matching = _all(snapshot)
@@ -109,21 +113,66 @@ def _by_index(
         if name not in snapshot.indices or not null_rejecting(condition, names):
             missing.add(name)
             continue
-        index = flatten_index(read_index(store.get(snapshot.indices[name])))
-        table = pa.table({name: index["value"]})
-        labels = index["label"].filter(pc.fill_null(evaluate(condition, table), False))
-        found = pc.is_in(snapshot.files["label"], value_set=labels.combine_chunks())
+        index = known.indices.read(store, snapshot.indices[name])
+        table = pa.table({name: index[VALUE]})
+        lists = index[PARTITION].filter(pc.fill_null(evaluate(condition, table), False))
+        labels = pc.list_flatten(lists).combine_chunks()
+        found = pc.is_in(snapshot.files["label"], value_set=labels)
         matching = pc.and_(matching, found.combine_chunks())
     reason = f"no index on {', '.join(f'`{name}`' for name in sorted(missing))}" if missing else ""
     return matching, reason
 
 
-def _by_statistics(snapshot: Snapshot, conditions: Sequence[Condition]) -> pa.BooleanArray:
-    """Smallest and largest values tell which files cannot hold a matching row."""
-    if not conditions or snapshot.files.num_rows == 0:
-        return _all(snapshot)
-    partitions = snapshot.per_column("partition.")
-    minimum, maximum = snapshot.per_column(MINIMUM), snapshot.per_column(MAXIMUM)
+def _by_statistics(
+    store: ObjectStore,
+    snapshot: Snapshot,
+    conditions: Sequence[Condition],
+    matching: pa.BooleanArray,
+    known: KnownFiles,
+) -> pa.BooleanArray:
+    """Smallest and largest values tell which of the files cannot hold a matching row."""
+    keys = set(snapshot.partition_keys)
+    if not any(columns(c) - keys for c in conditions):
+        return matching
+    described = pc.is_valid(snapshot.files["rows"].combine_chunks())
+    ours, others = pc.and_(matching, described), pc.and_not(matching, described)
+    if pc.any(ours).as_py():
+        may = _may_match(snapshot, snapshot.files.filter(ours), conditions)
+        matching = pc.replace_with_mask(matching, ours, may)
+    if pc.any(others).as_py():
+        files = snapshot.files.filter(others)
+        may = _may_match(
+            snapshot, _with_footers(store, snapshot, files, conditions, known), conditions
+        )
+        matching = pc.replace_with_mask(matching, others, may)
+    return matching
+
+
+def _with_footers(
+    store: ObjectStore,
+    snapshot: Snapshot,
+    files: pa.Table,
+    conditions: Sequence[Condition],
+    known: KnownFiles,
+) -> pa.Table:
+    """Files with rows and statistics as their footers have them."""
+    footers = known.footers.read(store, files["key"].to_pylist())
+    names = frozenset().union(*map(columns, conditions)) - set(snapshot.partition_keys)
+    statistics = statistics_of(footers, sorted(names), snapshot.schema)
+    plain = files.select([name for name in files.column_names if name.startswith("partition.")])
+    plain = plain.append_column("rows", pa.array([f.rows for f in footers], pa.int64()))
+    for name in statistics.column_names:
+        plain = plain.append_column(name, statistics[name])
+    return plain
+
+
+def _may_match(
+    snapshot: Snapshot, files: pa.Table, conditions: Sequence[Condition]
+) -> pa.BooleanArray:
+    """Ask the statistics of some files."""
+    described = replace(snapshot, files=files)
+    partitions = described.per_column("partition.")
+    minimum, maximum = described.per_column(MINIMUM), described.per_column(MAXIMUM)
     for name in partitions.column_names:
         minimum = minimum.append_column(name, partitions[name])
         maximum = maximum.append_column(name, partitions[name])
@@ -131,6 +180,6 @@ def _by_statistics(snapshot: Snapshot, conditions: Sequence[Condition]) -> pa.Bo
         conjunction(conditions),
         minimum,
         maximum,
-        snapshot.per_column(NULLS),
-        snapshot.files["rows"].combine_chunks(),
+        described.per_column(NULLS),
+        files["rows"].combine_chunks(),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,9 @@ from ktk_engine.errors import QueryError
 from ktk_engine.format.view import ViewDocument
 from ktk_engine.log.catalog import Relation, by_name, find_relation, list_relations, read_view
 from ktk_engine.log.scope import Scope, cube_scope, scope_of
+from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State, resolve
+from ktk_engine.plan.known_files import KnownFiles
 from ktk_engine.plan.plan import Plan
 from ktk_engine.plan.plan_cube import LoadedCube, load_cube
 from ktk_engine.plan.plan_dataset import plan_dataset
@@ -56,6 +58,8 @@ class SqlSession:
     capabilities: Capabilities | None = None
     plans: list[Plan] = field(default_factory=list)
     _registered: dict[str, str] = field(default_factory=dict)
+    _known: dict[str, KnownFiles] = field(default_factory=dict)
+    _snapshots: dict[tuple[str, Scope], dict[str, Snapshot]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.capabilities is None:
@@ -81,7 +85,20 @@ class SqlSession:
     def scanner(self, store: ObjectStore) -> Scanner:
         """Give what makes relations over a store's files in this session."""
         assert self.capabilities is not None
-        return Scanner(self.session, store, self.scratch, self.capabilities)
+        footers = self.known_files(store).footers
+        return Scanner(self.session, store, self.scratch, self.capabilities, footers)
+
+    def known_files(self, store: ObjectStore) -> KnownFiles:
+        """Give what is known of a store's files from other statements."""
+        return self._known.setdefault(store.url, KnownFiles())
+
+    def snapshots_of(self, state: State) -> dict[str, Snapshot]:
+        """Give the snapshots that are known from other statements and still are the newest."""
+        current = {item.entry.snapshot for item in state.datasets.values() if item.entry}
+        before = self._snapshots.get((state.store.url, state.scope), {})
+        kept = {key: snapshot for key, snapshot in before.items() if key in current}
+        self._snapshots[state.store.url, state.scope] = kept
+        return kept
 
     def register(self, name: str, version: str, frame: Callable[[], DataFrame]) -> str:
         """Make a temporary view, unless the session has this version of it already.
@@ -175,7 +192,8 @@ class _Binding:
     def _state(self, schema: str, scope: Scope) -> State:
         key = (schema, scope)
         if key not in self._states:
-            self._states[key] = resolve(self._store(schema), scope)
+            state = resolve(self._store(schema), scope)
+            self._states[key] = replace(state, known=self.owner.snapshots_of(state))
         return self._states[key]
 
     def _view(self, schema: str, name: str) -> tuple[ViewDocument, Statement | None]:
@@ -193,7 +211,8 @@ class _Binding:
         if key not in self._cubes:
             view, _ = self._view(schema, name)
             state = self._state(schema, cube_scope(view.cube))
-            self._cubes[key] = load_cube(state, view.datasets)
+            known = self.owner.known_files(state.store)
+            self._cubes[key] = load_cube(state, view.datasets, None, known)
         return self._cubes[key]
 
     def _register(self, schema: str, relation: Relation, depth: int) -> str:
