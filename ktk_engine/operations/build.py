@@ -146,7 +146,8 @@ def _job(
         schema=_physical(target, passed),
         partition_keys=target.partition_by,
         cell_columns=tuple(c for c in cells if c not in target.partition_by),
-        required_columns=tuple(required) if target.cube else (),
+        # The path of a file has no form for a missing value.
+        required_columns=tuple(required) if target.cube else target.partition_by,
         index_columns=passed.indexes,
         buckets=buckets and bool(target.cube and target.partition_by),
         compression=target.compression,

@@ -1,0 +1,252 @@
+"""The generic tests of this package: SQL whose rows are failures, each readable by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from dbt.adapters.ktk.relations import Relations
+from ktk_engine.cube.discovery import discover_cube
+from ktk_engine.cube.specification import CubeSpecification
+from ktk_engine.errors import ConfigurationError, KtkError
+from ktk_engine.log.catalog import read_view
+from ktk_engine.log.scope import Scope, cube_scope, scope_of
+from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.log.state import resolve
+from ktk_engine.operations.check import check
+from ktk_engine.store.interface import ObjectStore
+from ktk_engine.types.arrow_name import parse_type
+from ktk_engine.types.mismatch import mismatch
+from ktk_engine.types.quote import quote_identifier, quote_text
+from ktk_engine.types.suggestion import did_you_mean
+from ktk_engine.types.type_class import class_name
+
+_CLASSES = (
+    "bool",
+    "signed integer",
+    "unsigned integer",
+    "float",
+    "string",
+    "binary",
+    "date",
+    "time",
+    "timestamp",
+    "null",
+)
+_WITH_PARTS = ("decimal(scale ", "timestamp[", "list of ", "struct<", "map of ")
+
+
+@dataclass(frozen=True)
+class CubeTest:
+    """One use of a test.
+
+    Attributes:
+        relations: the warehouse's relations.
+        schema: schema of the tested relation.
+        name: its name.
+        rows: what to select its rows from: the relation, or a query with the test's `where`.
+        arguments: the test's own arguments.
+        columns: gives the columns of a view, which only Spark knows.
+    """
+
+    relations: Relations
+    schema: str
+    name: str
+    rows: str
+    arguments: Mapping[str, Any]
+    columns: Callable[[], pa.Schema]
+
+    def failures(self, kind: str) -> tuple[str, str]:
+        """Give the SQL of the failures, and a sentence for the log where it is known already.
+
+        Args:
+            kind: name of the test.
+
+        Raises:
+            ConfigurationError: the test makes no sense for this relation or these arguments.
+        """
+        makers: dict[str, Callable[[], tuple[str, str]]] = {
+            "type_class": self._type_class,
+            "cube_compatible": self._compatible,
+            "cube_cells_unique": self._cells_unique,
+            "cube_orphans": self._orphans,
+            "cube_coverage": self._coverage,
+            "no_null_partitions": self._no_null_partitions,
+        }
+        return makers[kind]()
+
+    def _type_class(self) -> tuple[str, str]:
+        column, wanted = str(self.arguments["column"]).strip("`"), str(self.arguments["is"])
+        schema = self.relations.schema_of(self.schema, self.name)
+        schema = self.columns() if schema is None else schema
+        found = "no such column"
+        if column in schema.names:
+            type_ = schema.field(column).type
+            if _is_of_class(type_, wanted):
+                return _rows(("column_name", "expected_class", "found_class"), []), ""
+            found = class_name(type_)
+        message = f"{self._where}: column {column} is {found}, but should be {wanted}."
+        return (
+            _rows(("column_name", "expected_class", "found_class"), [(column, wanted, found)]),
+            message,
+        )
+
+    def _compatible(self) -> tuple[str, str]:
+        store, scope = self._scope()
+        found = check(store, scope.name)
+        names = ("dataset", "file", "column_name", "expected", "found", "reason")
+        rows = [
+            (item.dataset, item.file, item.column, item.expected, item.found, item.reason)
+            for item in found.problems
+        ]
+        message = ""
+        if found.problems:
+            first = found.problems[0]
+            place = ", ".join(part for part in (first.dataset, first.column, first.file) if part)
+            message = (
+                f"{self._where}: {len(rows)} contradictions to the committed schema, for instance "
+                f"{place}: {first.reason}. All of them: ktk check {scope.name}"
+            )
+        return _rows(names, rows), message
+
+    def _cells_unique(self) -> tuple[str, str]:
+        listed = _listed(self._cell_columns())
+        return (
+            f"select {listed}, count(*) as rows_of_the_cell from {self.rows} "
+            f"group by {listed} having count(*) > 1"
+        ), ""
+
+    def _orphans(self) -> tuple[str, str]:
+        at_most = self._share("at_most")
+        keys, seed = self._join_keys()
+        listed = ", ".join(f"e.{quote_identifier(key)}" for key in keys)
+        return (
+            f"select * from (select orphan.*, count(*) over () / greatest((select count(*) from "
+            f"{self.rows}), 1) as share_of_orphans from (select {listed} from {self._aliased('e')} "
+            f"left anti join {seed} s on {_equal(keys, 'e')}) orphan) "
+            f"where share_of_orphans > {at_most}D"
+        ), ""
+
+    def _coverage(self) -> tuple[str, str]:
+        at_least = self._share("at_least")
+        keys, seed = self._join_keys()
+        filled = f"select 1 from {self._aliased('e')} where {_equal(keys, 'e')}"
+        return (
+            "select * from (select count(*) as cells, "
+            f"count_if(filled) as filled_cells, coalesce(count_if(filled) / nullif(count(*), 0), 1)"
+            f" as coverage, {at_least}D as at_least from (select exists ({filled}) as filled "
+            f"from {seed} s)) where coverage < at_least"
+        ), ""
+
+    def _no_null_partitions(self) -> tuple[str, str]:
+        given = self.arguments.get("columns")
+        keys = [given] if isinstance(given, str) else given
+        if keys is None:
+            keys = self._dataset()[1].partition_keys
+        condition = " or ".join(f"{quote_identifier(key)} is null" for key in keys) or "false"
+        return f"select * from {self.rows} where {condition}", ""
+
+    @property
+    def _where(self) -> str:
+        return f"{self.schema}.{self.name}"
+
+    def _share(self, key: str) -> float:
+        value = self.arguments[key]
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+            raise ConfigurationError(
+                f"{self._where}: {key} must be a share from 0 to 1, but is {value!r}."
+            )
+        return float(value)
+
+    def _aliased(self, alias: str) -> str:
+        return f"(select * from {self.rows}) {alias}"
+
+    def _scope(self) -> tuple[ObjectStore, Scope]:
+        """The cube or table that the relation belongs to."""
+        store = self.relations.warehouse.find_schema(self.schema)
+        relation = self.relations.find(self.schema, self.name)
+        if store is None or relation is None:
+            raise ConfigurationError(f"There is no relation {self._where}: build it first.")
+        if relation.kind == "dataset":
+            return store, scope_of(relation.uuid)
+        view = read_view(store, self.name)
+        if view is None or view.kind != "cube":
+            raise ConfigurationError(
+                f"{self._where} is a view: this test is for cubes, their datasets and tables."
+            )
+        return store, cube_scope(view.cube)
+
+    def _dataset(self) -> tuple[str, Snapshot]:
+        """The tested dataset: of a cube as a whole its seed dataset."""
+        store, scope = self._scope()
+        state = resolve(store, scope)
+        relation = self.relations.find(self.schema, self.name)
+        uuid = relation.uuid if relation is not None else ""
+        uuid = uuid or self._specification().seed_uuid
+        return uuid, state.snapshot(uuid)
+
+    def _specification(self) -> CubeSpecification:
+        store, scope = self._scope()
+        if scope.kind != "cube":
+            raise ConfigurationError(f"{self._where} is a table: this test is for cubes.")
+        snapshots = resolve(store, scope).snapshots()
+        known = {scope.dataset_id(uuid): item for uuid, item in snapshots.items()}
+        return discover_cube(scope.name, known)
+
+    def _cell_columns(self) -> list[str]:
+        _, snapshot = self._dataset()
+        wanted = self._specification().dimension_columns
+        return [name for name in wanted if name in snapshot.schema.names]
+
+    def _join_keys(self) -> tuple[list[str], str]:
+        """By what an enrichment is joined, and the seed dataset's relation."""
+        specification = self._specification()
+        uuid, snapshot = self._dataset()
+        if uuid == specification.seed_uuid:
+            raise ConfigurationError(
+                f"{self._where} is the seed dataset: this test is for enrichments."
+            )
+        shared = [*specification.dimension_columns, *specification.partition_columns]
+        keys = [name for name in shared if name in snapshot.schema.names]
+        seed = f"{quote_identifier(self.schema)}.{quote_identifier(specification.seed_dataset)}"
+        return keys, seed
+
+
+def _is_of_class(found: pa.DataType, wanted: str) -> bool:
+    """Compare with a class in the words of the specification, or with the name of a type."""
+    if class_name(found) == wanted:
+        return True
+    if wanted in _CLASSES:
+        return False
+    try:
+        return mismatch(parse_type(wanted), found) is None
+    except KtkError as error:
+        if wanted.startswith(_WITH_PARTS):
+            return False
+        nearest = did_you_mean(wanted, _CLASSES)
+        hint = f" Did you mean {nearest}?" if nearest else ""
+        raise ConfigurationError(
+            f"type_class: `{wanted}` is no type class.{hint} Known: {', '.join(_CLASSES)}, "
+            "decimal(scale 2), timestamp[UTC], list of float, or the name of a type."
+        ) from error
+
+
+def _rows(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """SQL that gives rows of texts."""
+    if not rows:
+        columns = ", ".join(f"cast(null as string) as {name}" for name in names)
+        return f"select {columns} where false"
+    values = ", ".join(f"({', '.join(quote_text(cell) for cell in row)})" for row in rows)
+    return f"select * from values {values} as found({', '.join(names)})"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(quote_identifier(name) for name in names)
+
+
+def _equal(keys: Sequence[str], alias: str) -> str:
+    quoted = [quote_identifier(key) for key in keys]
+    return " and ".join(f"{alias}.{key} <=> s.{key}" for key in quoted)
