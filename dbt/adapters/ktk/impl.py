@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.base import available
 from dbt.adapters.base.relation import BaseRelation, InformationSchema
 from dbt.adapters.contracts.relation import RelationConfig, RelationType
+from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.spark import SparkAdapter, SparkColumn
 from dbt.adapters.spark.impl import SparkConfig
 from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
@@ -19,7 +21,7 @@ from dbt.adapters.ktk.catalog import COLUMN_NAMES, catalog_rows, catalog_table
 from dbt.adapters.ktk.column import columns_of
 from dbt.adapters.ktk.config import ModelConfig, parse_model_config
 from dbt.adapters.ktk.connections import KtkConnectionManager
-from dbt.adapters.ktk.cube_tests import CubeTest
+from dbt.adapters.ktk.cube_query import cube_partitions, cube_query_text, plan_line
 from dbt.adapters.ktk.errors import translated
 from dbt.adapters.ktk.findings_file import findings_file
 from dbt.adapters.ktk.relation import KtkRelation
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from ktk_engine.log.catalog import Relation
+
+_LOGGER = AdapterLogger("ktk")
 
 
 @dataclass
@@ -55,6 +59,7 @@ class KtkAdapter(SparkAdapter):
 
     connections: KtkConnectionManager
     _builders: Builders | None = None  # unknown until dbt has shown its nodes
+    _cube_partitions: Mapping[tuple[str, str], tuple[str, ...]] = MappingProxyType({})
 
     @property
     def relations(self) -> Relations:
@@ -73,6 +78,7 @@ class KtkAdapter(SparkAdapter):
         if problems:
             raise DbtConfigError("\n".join(problems))
         self._builders = builders(configs)
+        self._cube_partitions = cube_partitions(configs)
         super().set_relations_cache(configs, clear, required_schemas)
 
     # Schemas and relations
@@ -189,8 +195,15 @@ class KtkAdapter(SparkAdapter):
         Returns:
             `message` for the log and `rows` for run_results.
         """
-        session = self.connections.sessions
-        return self._write(model, relation, lambda: session.current().sql(sql), full_refresh)
+
+        def rows() -> DataFrame:
+            session = self.connections.sessions.current()
+            frame = session.sql(sql)
+            for plan in session.plans:
+                _LOGGER.info(f"{relation} reads {plan_line(plan)}")
+            return frame
+
+        return self._write(model, relation, rows, full_refresh)
 
     def _write(
         self,
@@ -273,6 +286,25 @@ class KtkAdapter(SparkAdapter):
         return cube_comment([(str(r.schema), str(r.identifier)) for r in relations])
 
     @available.parse(lambda *_, **__: "")
+    def cube_query(
+        self,
+        relation: BaseRelation,
+        columns: list[str] | None = None,
+        where: str | None = None,
+        dimensions: list[str] | None = None,
+        partition_by: list[str] | None = None,
+    ) -> str:
+        """Give the SQL that `cube_query(...)` compiles to; starts nothing."""
+        schema, name = str(relation.schema), str(relation.identifier)
+        with translated():
+            partitions = self._cube_partitions.get((schema, name))
+            if partitions is None and dimensions is not None:
+                partitions = self.relations.partition_columns_of(schema, name)
+            return cube_query_text(
+                str(relation), columns, where, dimensions, partition_by, partitions or ()
+            )
+
+    @available.parse(lambda *_, **__: "")
     def remove_dataset(
         self, schema: str, cube: str, dataset: str | None = None, cascade: bool = False
     ) -> str:
@@ -289,57 +321,6 @@ class KtkAdapter(SparkAdapter):
         """
         with translated():
             return self.relations.remove(schema, cube, dataset, cascade)
-
-    @available.parse(lambda *_, **__: {"sql": "", "message": ""})
-    def cube_test(
-        self, kind: str, relation: BaseRelation, rows: str, arguments: Mapping[str, Any]
-    ) -> dict[str, str]:
-        """Give the SQL of a generic test of this package; its rows are the failures.
-
-        Args:
-            kind: name of the test.
-            relation: what is tested.
-            rows: what to select its rows from.
-            arguments: the test's own.
-
-        Returns:
-            `sql`, and a `message` for the log where the failure is known already.
-        """
-        schema, name = str(relation.schema), str(relation.identifier)
-        test = CubeTest(
-            self.relations, schema, name, rows, arguments, lambda: self._arrow_schema(relation)
-        )
-        with translated():
-            sql, message = test.failures(kind)
-        return {"sql": sql, "message": message}
-
-    def _arrow_schema(self, relation: BaseRelation) -> pa.Schema:
-        from ktk_engine.spark.arrow_types import arrow_schema
-
-        frame = self.connections.sessions.current().sql(f"select * from {relation}")
-        return arrow_schema(frame.schema)
-
-    @available.parse(lambda *_, **__: "")
-    def store_query(self, relation: BaseRelation, sql: str) -> None:
-        """Keep the rows of a query, such as a test's failures, as a table or view.
-
-        Args:
-            relation: under which name, and as what.
-            sql: the query.
-        """
-        from ktk_engine.operations.build import build
-        from ktk_engine.operations.target import Target
-
-        schema, name = str(relation.schema), str(relation.identifier)
-        with translated():
-            if relation.is_view:
-                self.relations.create_view(schema, name, sql)
-                return
-            store = self.connections.warehouse.create_schema(schema)
-            target = Target(name)
-            displaced = self.relations.displaced(schema, target)
-            build(store, self.connections.sessions.current().sql(sql), target)
-            self.relations.displace(schema, displaced)
 
     def debug_query(self) -> None:
         """What `dbt debug` runs: the store can be listed, and Spark answers."""

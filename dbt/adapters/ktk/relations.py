@@ -59,6 +59,15 @@ class Relations:
             return None
         return load_cube(resolve(store, cube_scope(view.cube)), view.datasets).schema
 
+    def partition_columns_of(self, schema: str, name: str) -> tuple[str, ...]:
+        """Partition columns of a stored cube; none if there is no such cube."""
+        store = self.warehouse.find_schema(schema)
+        view = None if store is None else read_view(store, name)
+        if store is None or view is None or view.kind != "cube":
+            return ()
+        loaded = load_cube(resolve(store, cube_scope(view.cube)), view.datasets)
+        return loaded.specification.partition_columns
+
     def create_view(self, schema: str, name: str, sql: str) -> None:
         """Store a query under a name; takes the place of whatever had it."""
         store = self.warehouse.create_schema(schema)

@@ -17,3 +17,9 @@
 {{- adapter.cube_comment(*varargs) }}
 select * from {{ this }}
 {%- endmacro %}
+
+
+{#- Asks a cube for columns, rows, fewer dimensions or groups, as plain SQL. -#}
+{% macro cube_query(cube, columns=none, where=none, dimensions=none, partition_by=none) %}
+{{- adapter.cube_query(cube, columns, where, dimensions, partition_by) }}
+{%- endmacro %}

@@ -1,0 +1,92 @@
+"""Writes what a benchmark measured, as JSON and as a table for people."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import platform
+import subprocess
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def machine() -> dict[str, str]:
+    """What the figures depend on; no names of hosts or folders."""
+    versions = {name: importlib.metadata.version(name) for name in ("pyspark", "pyarrow")}
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return {
+        "cpu": f"{os.cpu_count()} cores, {platform.machine()}",
+        "memory": f"{memory:.0f} GiB",
+        "system": platform.system(),
+        "python": platform.python_version(),
+        "java": _java(),
+        **versions,
+        "load": f"{os.getloadavg()[0]:.1f} before the run",
+    }
+
+
+def _java() -> str:
+    from ktk_engine.spark.java import find_java
+
+    done = subprocess.run([str(find_java()), "-version"], capture_output=True, text=True)
+    return done.stderr.splitlines()[0] if done.stderr else "unknown"
+
+
+def write_report(result: dict[str, Any]) -> str:
+    """Write `query.json` and `query.md`.
+
+    Args:
+        result: machine, queries and plans, as `benchmarks.query` gives them.
+
+    Returns:
+        The table.
+    """
+    RESULTS.mkdir(exist_ok=True)
+    text = _markdown(result)
+    (RESULTS / "query.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    (RESULTS / "query.md").write_text(text, encoding="utf-8")
+    return text
+
+
+def _markdown(result: dict[str, Any]) -> str:
+    lines = ["# Queries", "", f"{result['rows']:,} cells in each of four datasets. Machine:", ""]
+    lines += [f"- {name}: {value}" for name, value in result["machine"].items()]
+    if result["queries"]:
+        lines += ["", *_queries(result["queries"])]
+    if result["plans"]:
+        lines += ["", *_plans(result["plans"])]
+    return "\n".join(lines) + "\n"
+
+
+def _queries(queries: list[dict[str, Any]]) -> list[str]:
+    lines = [
+        "| question | ours | plain Spark | times as fast | goal | exchanges | files opened |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for item in queries:
+        files = ", ".join(f"{n} {opened}/{all_}" for n, (all_, opened) in item["files"].items())
+        goal = f"{item['goal']:g}" if item["goal"] else ""
+        lines.append(
+            f"| {item['question']} | {item['ours_s']:.2f} s | {item['plain_spark_s']:.2f} s | "
+            f"{item['ratio']:.1f} | {goal} | {item['exchanges']} | {files} |"
+        )
+    names = list(queries[0]["time"])
+    lines += ["", "Where our time goes, in seconds:", ""]
+    lines += [f"| question | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
+    for item in queries:
+        cells = " | ".join(f"{item['time'][name]:.2f}" for name in names)
+        lines.append(f"| {item['question']} | {cells} |")
+    return lines
+
+
+def _plans(plans: list[dict[str, Any]]) -> list[str]:
+    names = [name for name in plans[0] if name != "opened"]
+    lines = ["Planning and committing without a JVM, four datasets of so many files each:", ""]
+    lines += [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
+    for item in plans:
+        cells = [f"{item[n]:,}" if n == "files" else f"{item[n]:,.2f}" for n in names]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines

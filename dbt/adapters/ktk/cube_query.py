@@ -1,0 +1,118 @@
+"""`cube_query(...)`: the SQL that it compiles to; what the log says of a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dbt.adapters.contracts.relation import RelationConfig
+
+from ktk_engine.errors import ConfigurationError
+from ktk_engine.types.quote import quote_identifier
+
+if TYPE_CHECKING:
+    from ktk_engine.plan.plan import Plan
+
+
+def cube_query_text(
+    relation: str,
+    columns: Sequence[str] | None,
+    where: str | None,
+    dimensions: Sequence[str] | None,
+    partition_by: Sequence[str] | None,
+    partition_columns: Sequence[str],
+) -> str:
+    """Write a query of a cube as a plain statement; the engine plans it when it runs.
+
+    Args:
+        relation: the cube as SQL names it.
+        columns: output columns; None means all, or with `dimensions` only those.
+        where: a condition as SQL text.
+        dimensions: the dimensions that address a row of the result: each cell is one row. The
+            cube's partition columns are part of the result (decision 6).
+        partition_by: the rows come in groups by these columns, null last.
+        partition_columns: the cube's.
+
+    Raises:
+        ConfigurationError: an argument is no list of names.
+    """
+    chosen = _names("columns", columns)
+    groups = _names("partition_by", partition_by)
+    cells = _names("dimensions", dimensions)
+    head = "select"
+    if dimensions is not None:
+        if not cells:
+            raise ConfigurationError("cube_query: dimensions must not be empty.")
+        head = "select distinct"
+        chosen = list(dict.fromkeys([*cells, *partition_columns, *groups, *chosen]))
+    elif columns is not None:
+        # Whoever sorts by a column has to see it.
+        chosen = list(dict.fromkeys([*chosen, *groups]))
+    listed = ", ".join(map(quote_identifier, chosen)) or "*"
+    lines = [f"{head} {listed}", f"from {relation}"]
+    if where:
+        # The line break ends a comment that the condition may end with.
+        lines.append(f"where ({where}\n)")
+    if groups:
+        order = dict.fromkeys([*groups, *(cells or ()), *(partition_columns if cells else ())])
+        lines.append(
+            "order by " + ", ".join(f"{quote_identifier(name)} nulls last" for name in order)
+        )
+    return "\n".join(lines)
+
+
+def _names(what: str, given: object) -> list[str]:
+    if given is None:
+        return []
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise ConfigurationError(f"cube_query: {what} must be a list of names, but is {given!r}.")
+    names = list(given)
+    wrong = [name for name in names if not isinstance(name, str)]
+    if wrong:
+        raise ConfigurationError(f"cube_query: {what} holds {wrong[0]!r}, which is no name.")
+    return names
+
+
+def cube_partitions(nodes: Iterable[RelationConfig]) -> dict[tuple[str, str], tuple[str, ...]]:
+    """Partition columns of the cubes of a project, as their seed datasets' models say.
+
+    Args:
+        nodes: the project's models.
+
+    Returns:
+        (schema, name) of each cube -> its partition columns. So a query compiles to the same text
+        whether the cube is built already or not.
+    """
+    known: list[Any] = list(nodes)
+    seeds = {n.unique_id: n for n in known if _materialized(n) == "cube_seed"}
+    found = {}
+    for node in known:
+        if _materialized(node) != "cube":
+            continue
+        for name in getattr(node.depends_on, "nodes", ()):
+            if name in seeds:
+                given = seeds[name].config.get("partition_by") or ()
+                columns = (given,) if isinstance(given, str) else tuple(given)
+                found[str(node.schema), str(node.identifier)] = columns
+    return found
+
+
+def _materialized(node: Any) -> str:
+    config: Mapping[str, Any] | None = getattr(node, "config", None)
+    return str(config.get("materialized")) if config is not None else ""
+
+
+def plan_line(plan: Plan) -> str:
+    """Say in one line how many files of a cube a statement opens.
+
+    Args:
+        plan: of one cube.
+    """
+    parts = [
+        f"{item.dataset} {item.steps[0].files:,} -> {item.files.num_rows:,}"
+        for item in plan.datasets
+    ]
+    total = sum(item.steps[0].files for item in plan.datasets)
+    opened = sum(item.files.num_rows for item in plan.datasets)
+    unread = f"; not read: {', '.join(plan.unread)}" if plan.unread else ""
+    return f"cube {plan.cube}: files {total:,} -> {opened:,} ({', '.join(parts)}{unread})"
