@@ -22,6 +22,7 @@ from dbt.adapters.ktk.column import columns_of
 from dbt.adapters.ktk.config import ModelConfig, parse_model_config
 from dbt.adapters.ktk.connections import KtkConnectionManager
 from dbt.adapters.ktk.cube_query import cube_partitions, cube_query_text, plan_line
+from dbt.adapters.ktk.cube_tests import CubeTest
 from dbt.adapters.ktk.errors import translated
 from dbt.adapters.ktk.findings_file import findings_file
 from dbt.adapters.ktk.relation import KtkRelation
@@ -321,6 +322,57 @@ class KtkAdapter(SparkAdapter):
         """
         with translated():
             return self.relations.remove(schema, cube, dataset, cascade)
+
+    @available.parse(lambda *_, **__: {"sql": "", "message": ""})
+    def cube_test(
+        self, kind: str, relation: BaseRelation, rows: str, arguments: Mapping[str, Any]
+    ) -> dict[str, str]:
+        """Give the SQL of a generic test of this package; its rows are the failures.
+
+        Args:
+            kind: name of the test.
+            relation: what is tested.
+            rows: what to select its rows from.
+            arguments: the test's own.
+
+        Returns:
+            `sql`, and a `message` for the log where the failure is known already.
+        """
+        schema, name = str(relation.schema), str(relation.identifier)
+        test = CubeTest(
+            self.relations, schema, name, rows, arguments, lambda: self._arrow_schema(relation)
+        )
+        with translated():
+            sql, message = test.failures(kind)
+        return {"sql": sql, "message": message}
+
+    def _arrow_schema(self, relation: BaseRelation) -> pa.Schema:
+        from ktk_engine.spark.arrow_types import arrow_schema
+
+        frame = self.connections.sessions.current().sql(f"select * from {relation}")
+        return arrow_schema(frame.schema)
+
+    @available.parse(lambda *_, **__: "")
+    def store_query(self, relation: BaseRelation, sql: str) -> None:
+        """Keep the rows of a query, such as a test's failures, as a table or view.
+
+        Args:
+            relation: under which name, and as what.
+            sql: the query.
+        """
+        from ktk_engine.operations.build import build
+        from ktk_engine.operations.target import Target
+
+        schema, name = str(relation.schema), str(relation.identifier)
+        with translated():
+            if relation.is_view:
+                self.relations.create_view(schema, name, sql)
+                return
+            store = self.connections.warehouse.create_schema(schema)
+            target = Target(name)
+            displaced = self.relations.displaced(schema, target)
+            build(store, self.connections.sessions.current().sql(sql), target)
+            self.relations.displace(schema, displaced)
 
     def debug_query(self) -> None:
         """What `dbt debug` runs: the store can be listed, and Spark answers."""
