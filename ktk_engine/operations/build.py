@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ from ktk_engine.log.intent import announced
 from ktk_engine.log.scope import new_commit_id
 from ktk_engine.log.snapshot import Bucketing, Snapshot
 from ktk_engine.log.state import State, resolve
+from ktk_engine.operations.extension import Extension, Keeping, check_layout
 from ktk_engine.operations.gate import CubeCheck, Passed, pass_gate
 from ktk_engine.operations.target import Target
 from ktk_engine.spark.arrow_types import arrow_schema
@@ -67,11 +68,13 @@ def build(
     history: Mapping[str, str] | None = None,
     full_refresh: bool = False,
     built_by: Mapping[str, str] | None = None,
+    keeping: Keeping | None = None,
+    state: State | None = None,
 ) -> Written:
-    """Write a frame as the whole content of a dataset.
+    """Write a frame as the content of a dataset, or add its rows to what is there.
 
-    Readers keep the version they have; nothing of the old content is touched. If anything is
-    refused, nothing is committed and every file of this write is removed again.
+    Readers keep the version they have; no old file is touched. If anything is refused, nothing
+    is committed and every file of this write is removed again.
 
     Args:
         store: where to write.
@@ -80,6 +83,10 @@ def build(
         history: what the log says of this commit, for people.
         full_refresh: column classes may change.
         built_by: dataset id -> the dbt model that builds it, for messages; None if unknown.
+        keeping: what stays of the old content; None, or a dataset that does not exist yet,
+            builds it anew.
+        state: what the rows were computed from, so that a commit since then is a conflict; None
+            means that they do not depend on the dataset.
 
     Raises:
         TypeClassError: columns break the rules of type classes; nothing was written.
@@ -88,21 +95,27 @@ def build(
         ConsistencyError: the cube's datasets would not fit together.
         CommitConflictError: another run changed the same dataset meanwhile.
     """
-    state = resolve(store, target.scope)
+    state = state or resolve(store, target.scope)
     datasets = {target.scope.dataset_id(uuid): item for uuid, item in state.snapshots().items()}
     local = isinstance(frame, pa.Table)
     schema = frame.schema if local else arrow_schema(frame.schema)
-    passed = pass_gate(target, schema, datasets, full_refresh, built_by)
+    base = datasets.get(target.dataset) if keeping else None
+    if base is not None:
+        check_layout(target, base)
+    passed = pass_gate(target, schema, datasets, full_refresh, built_by, base is not None)
     commit_id = new_commit_id()
     job = _job(store, target, passed, commit_id, buckets=not local)
+    if base is not None:
+        job = replace(job, index_columns=tuple(sorted(base.indices)))
     buckets = _bucket_count(target, datasets)
     with announced(store, target.scope, commit_id, f"build {target.uuid}"):
         try:
             report = write_table(frame, job) if local else write_frame(frame, job, buckets)
             if report.findings:
                 raise DataError(_refusal(target, report.findings), report.findings)
-            snapshot = _snapshot(store, target, passed, job, report, bucketing_of(job, buckets))
-            done = _commit(state, target, snapshot, passed.leaving, commit_id, history or {})
+            snapshot = _describe(store, target, passed, job, report, bucketing_of(job, buckets))
+            change = _change(store, target, snapshot, report, commit_id, keeping, base)
+            done = _commit(state, target, change, passed.leaving, commit_id, history or {})
         except CommitStateUnknownError:
             raise  # the files may be committed: the clean-up will know
         except BaseException:
@@ -173,7 +186,7 @@ def _bucket_count(target: Target, datasets: Mapping[str, Snapshot]) -> int:
     return target.buckets
 
 
-def _snapshot(
+def _describe(
     store: ObjectStore,
     target: Target,
     passed: Passed,
@@ -181,13 +194,8 @@ def _snapshot(
     report: WriteReport,
     bucketing: Bucketing | None,
 ) -> Snapshot:
-    """Write the index files and describe the new content."""
+    """Describe the new files as a dataset of their own, without indices."""
     now = store.now()
-    indices = {}
-    for name, (values, labels) in report.index_values.items():
-        key = index_key(target.uuid, name, now, job.commit)
-        store.put_if_absent(key, render_index(name, build_index(values, labels)))
-        indices[name] = key
     metadata: dict[str, object] = {"creation_time": now.replace(tzinfo=None).isoformat()}
     if target.cube:
         metadata |= _cube_metadata(target, passed)
@@ -197,12 +205,35 @@ def _snapshot(
         schema=passed.committed,
         partition_keys=target.partition_by,
         files=report.files,
-        indices=indices,
         metadata=metadata,
         physical_schemas=(pa.schema(data),),
         bucketing=bucketing,
         properties={"dimension_columns": list(target.dimension_columns)},
     )
+
+
+def _change(
+    store: ObjectStore,
+    target: Target,
+    snapshot: Snapshot,
+    report: WriteReport,
+    commit_id: str,
+    keeping: Keeping | None,
+    base: Snapshot | None,
+) -> DatasetChange:
+    """What the commit does to the dataset: all of it anew, or on top of what is there."""
+    if keeping is not None and base is not None:
+        extend = Extension(store, keeping, snapshot, report.index_values, commit_id)
+        touched = keeping.touched(snapshot)
+        return DatasetChange(target.uuid, keeping.operation, extend, touched, target.role)
+    now = store.now()
+    indices = {}
+    for name, (values, labels) in report.index_values.items():
+        key = index_key(target.uuid, name, now, commit_id)
+        store.put_if_absent(key, render_index(name, build_index(values, labels)))
+        indices[name] = key
+    built = replace(snapshot, indices=indices)
+    return DatasetChange(target.uuid, "rebuild", lambda base, attempt: built, None, target.role)
 
 
 def _cube_metadata(target: Target, passed: Passed) -> dict[str, object]:
@@ -220,14 +251,11 @@ def _cube_metadata(target: Target, passed: Passed) -> dict[str, object]:
 def _commit(
     state: State,
     target: Target,
-    snapshot: Snapshot,
+    change: DatasetChange,
     leaving: tuple[str, ...],
     commit_id: str,
     history: Mapping[str, str],
 ) -> Committed:
-    change = DatasetChange(
-        target.uuid, "rebuild", lambda base, attempt: snapshot, None, target.role
-    )
     removals = [
         DatasetChange(f"{target.cube}++{name}", "remove", None, role="enrichment")
         for name in leaving

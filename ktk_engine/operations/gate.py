@@ -58,6 +58,7 @@ def pass_gate(
     datasets: Mapping[str, Snapshot],
     full_refresh: bool = False,
     built_by: Mapping[str, str] | None = None,
+    keeps_rows: bool = False,
 ) -> Passed:
     """Check a model's schema against its declaration, its dataset, its cube and its roles.
 
@@ -69,6 +70,7 @@ def pass_gate(
         datasets: the committed datasets of the scope, by id.
         full_refresh: the dataset is built anew; only the other datasets bind it.
         built_by: dataset id -> dbt model, to say what to do about columns of others.
+        keeps_rows: whether rows of the dataset stay, which binds plain tables as well.
 
     Raises:
         TypeClassError: with all findings.
@@ -76,7 +78,7 @@ def pass_gate(
         ConsistencyError: the cube's datasets would not fit together.
     """
     _check_configured(target, model)
-    checked = _check(target, model, datasets, full_refresh, built_by)
+    checked = _check(target, model, datasets, full_refresh, built_by, keeps_rows)
     if checked.findings:
         raise_findings(
             checked.findings, f"dataset {target.uuid}", len(model.names), checked.remark(target)
@@ -150,10 +152,11 @@ def _check(
     datasets: Mapping[str, Snapshot],
     full_refresh: bool,
     built_by: Mapping[str, str] | None,
+    keeps_rows: bool,
 ) -> _Checked:
     """Run all checks: what is declared, what can be stored, what is committed, roles, cube."""
     own = datasets.get(target.dataset)
-    bound = own is not None and target.role != "table" and not full_refresh
+    bound = own is not None and (target.role != "table" or keeps_rows) and not full_refresh
     committed = own.schema if own is not None and bound else None
     others = _remaining(target, datasets, ())
     shared = _shared_columns(target, others)

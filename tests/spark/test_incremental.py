@@ -1,0 +1,152 @@
+"""Append, replaced partitions and merges: the rows, the files that stay, and the index."""
+
+from __future__ import annotations
+
+import pytest
+
+from ktk_engine.errors import CommitConflictError, ConfigurationError, DataError, TypeClassError
+from ktk_engine.format.index_file import flatten_index, read_index
+from ktk_engine.log.state import resolve
+from ktk_engine.operations.build import build
+from ktk_engine.operations.extension import Keeping
+from ktk_engine.operations.merge import MergeBy, merge
+from ktk_engine.operations.target import Target
+from tests.tree import tree
+
+TABLE = Target("t", partition_by=("P",), indexes=("k",))
+SEED = Target("t", "seed", "c", ("L",), ("P",), indexes=("k",), buckets=4)
+
+
+def rows(spark, start, end, offset=0):
+    return spark.range(start, end).selectExpr(
+        "id % 5 as P", "id as L", f"id + {offset} as v", "cast(id % 10 as int) as k"
+    )
+
+
+def content(sql):
+    return {row.L: row.v for row in sql.sql("select L, v from an.t").collect()}
+
+
+def snapshot(store, target):
+    return resolve(store, target.scope).snapshot(target.uuid)
+
+
+def check_index(store, target, sql):
+    found = snapshot(store, target)
+    index = flatten_index(read_index(store.get(found.indices["k"])))
+    assert set(index["label"].to_pylist()) <= set(found.labels)
+    values = {row.k for row in sql.sql("select distinct k from an.t").collect()}
+    assert set(index["value"].to_pylist()) >= values
+
+
+@pytest.mark.parametrize("target", [TABLE, SEED], ids=["table", "cube"])
+def test_append_adds_rows_and_keeps_every_file(spark, sql, store, target):
+    build(store, rows(spark, 0, 100), target)
+    before = snapshot(store, target).labels
+    build(store, rows(spark, 100, 150), target, keeping=Keeping("append"))
+    after = snapshot(store, target)
+    assert after.labels[: len(before)] == before
+    assert len(after.labels) == 10
+    assert content(sql) == {i: i for i in range(150)}
+    check_index(store, target, sql)
+    assert after.bucketing == (None if target is TABLE else snapshot(store, SEED).bucketing)
+
+
+def test_appended_cells_replace_older_ones_in_a_cube(spark, sql, store):
+    build(store, rows(spark, 0, 100), SEED)
+    build(store, rows(spark, 0, 10, offset=1000), SEED, keeping=Keeping("append"))
+    assert content(sql) == {i: i + (1000 if i < 10 else 0) for i in range(100)}
+
+
+@pytest.mark.parametrize("target", [TABLE, SEED], ids=["table", "cube"])
+def test_exactly_the_partitions_of_the_result_are_replaced(spark, sql, store, target):
+    build(store, rows(spark, 0, 100), target)
+    new = rows(spark, 0, 20, offset=1000).where("P in (1, 2)")
+    build(store, new, target, keeping=Keeping("partitions"))
+    expected = {i: i for i in range(100) if i % 5 not in (1, 2)}
+    assert content(sql) == expected | {i: i + 1000 for i in range(20) if i % 5 in (1, 2)}
+    assert snapshot(store, target).files.num_rows == 5
+    check_index(store, target, sql)
+
+
+def test_a_merge_rewrites_only_files_that_can_hold_a_key(spark, sql, store):
+    build(store, rows(spark, 0, 1000), TABLE)
+    before = set(snapshot(store, TABLE).labels)
+    new = (
+        spark.range(990, 1010)
+        .selectExpr("2L as P", "id as L", "id + 5000 as v", "cast(3 as int) as k")
+        .where("L % 5 = 2")
+    )
+    done = merge(sql.scanner(store), new, TABLE, MergeBy(("P", "L")))
+    assert (done.inserted, done.replaced, done.files, done.total_files) == (2, 2, 1, 5)
+    assert len(set(snapshot(store, TABLE).labels) & before) == 4
+    changed = {i: i + 5000 for i in range(990, 1010) if i % 5 == 2}
+    assert content(sql) == {i: i for i in range(1000)} | changed
+    check_index(store, TABLE, sql)
+
+
+def test_a_merge_may_move_a_row_to_another_partition(spark, sql, store):
+    build(store, rows(spark, 0, 100), TABLE)
+    new = spark.sql("select 4L as P, 0L as L, -1L as v, 0 as k")
+    done = merge(sql.scanner(store), new, TABLE, MergeBy(("L",)))
+    assert (done.inserted, done.replaced) == (0, 1)
+    assert sql.sql("select P, L, v from an.t where L = 0").collect() == [(4, 0, -1)]
+
+
+def test_only_the_update_columns_take_new_values(spark, sql, store):
+    build(store, rows(spark, 0, 100), TABLE)
+    new = rows(spark, 90, 110, offset=1000).selectExpr("P", "L", "v", "99 as k")
+    by = MergeBy(("L",), update_columns=("v",))
+    merge(sql.scanner(store), new, TABLE, by)
+    found = {row.L: (row.v, row.k) for row in sql.sql("select L, v, k from an.t").collect()}
+    assert found[95] == (1095, 5)
+    assert found[105] == (1105, 99)
+    assert len(found) == 110
+
+
+def test_delete_and_insert_takes_every_new_row(spark, sql, store):
+    build(store, rows(spark, 0, 100), TABLE)
+    new = rows(spark, 0, 3, 1000).unionByName(rows(spark, 0, 3, 2000))
+    with pytest.raises(DataError, match="several rows for one unique_key"):
+        merge(sql.scanner(store), new, TABLE, MergeBy(("L",)))
+    done = merge(sql.scanner(store), new, TABLE, MergeBy(("L",), "delete+insert"))
+    assert (done.inserted, done.replaced) == (6, 3)
+    assert sql.sql("select count(*) from an.t").first()[0] == 103
+
+
+def test_null_keys_match_nothing(spark, sql, store):
+    target = Target("t")
+    build(store, spark.sql("select null as L, 1L as v union all select 1L, 2L"), target)
+    new = spark.sql("select cast(null as bigint) as L, 3L as v")
+    done = merge(sql.scanner(store), new, target, MergeBy(("L",)))
+    assert (done.inserted, done.replaced) == (1, 0)
+    found = sorted(row.v for row in sql.sql("select v from an.t").collect())
+    assert found == [1, 2, 3]
+
+
+def test_what_does_not_fit_is_refused_and_nothing_changes(spark, sql, store):
+    build(store, rows(spark, 0, 100), TABLE)
+    before = tree(store.root)
+    other = Target("t", partition_by=("k",), indexes=("P",))
+    with pytest.raises(ConfigurationError, match="--full-refresh to lay it out anew"):
+        build(store, rows(spark, 0, 10), other, keeping=Keeping("append"))
+    wrong = rows(spark, 0, 10).selectExpr("P", "L", "cast(v as double) v", "k")
+    for keeping in (Keeping("append"), Keeping("partitions")):
+        with pytest.raises(TypeClassError, match="cast\\(v as bigint\\)"):
+            build(store, wrong, TABLE, keeping=keeping)
+    with pytest.raises(TypeClassError):
+        merge(sql.scanner(store), wrong, TABLE, MergeBy(("L",)))
+    with pytest.raises(ConfigurationError, match="unique_key names X"):
+        merge(sql.scanner(store), wrong, TABLE, MergeBy(("X",)))
+    assert tree(store.root) == before
+
+
+def test_a_commit_since_the_rows_were_read_is_a_conflict(spark, store):
+    build(store, rows(spark, 0, 100), TABLE)
+    state = resolve(store, TABLE.scope)
+    labels = frozenset(state.snapshot("t").labels)
+    build(store, rows(spark, 100, 105), TABLE, keeping=Keeping("append"))
+    before = tree(store.root)
+    with pytest.raises(CommitConflictError, match="both touch partition"):
+        build(store, rows(spark, 0, 100), TABLE, keeping=Keeping("files", labels), state=state)
+    assert tree(store.root) == before
