@@ -10,6 +10,7 @@ from typing import Any, cast
 import pyarrow as pa
 from dbt_common.exceptions import DbtConfigError
 
+from dbt.adapters.ktk.incremental import Incremental, parse_incremental
 from ktk_engine.errors import KtkError
 from ktk_engine.operations.schema_change import ON_SCHEMA_CHANGE, OnSchemaChange
 from ktk_engine.operations.target import DEFAULT_BUCKETS, Target
@@ -17,7 +18,7 @@ from ktk_engine.types.arrow_name import parse_type
 from ktk_engine.types.suggestion import did_you_mean
 
 ROLES = {"cube_seed": "seed", "cube_enrichment": "enrichment"}
-_STORED = frozenset({*ROLES, "table", "seed"})
+_STORED = frozenset({*ROLES, "table", "seed", "incremental"})
 
 # Keys of ours that a dataset may have, and those that only make sense in a cube.
 _CUBE_KEYS = ("cube", "dimension_columns", "suppress_index_on")
@@ -58,6 +59,7 @@ class ModelConfig:
         full_refresh: whether its own configuration asks for a full refresh.
         declared: types that its YAML gives to columns.
         contract: whether it has to have exactly these columns.
+        incremental: what an incremental run does; None for a model that is always built anew.
     """
 
     model: str
@@ -66,6 +68,7 @@ class ModelConfig:
     full_refresh: bool | None = None
     declared: Mapping[str, pa.DataType] = field(default_factory=dict)
     contract: bool = False
+    incremental: Incremental | None = None
 
 
 @dataclass(frozen=True)
@@ -97,8 +100,8 @@ class _Reader:
         return names
 
     def cube_role(self, materialized: str) -> str | None:
-        """What a CSV is in a cube, where its configuration puts it into one."""
-        if materialized != "seed" or not self.config.get("cube"):
+        """What a CSV or an incremental model is in a cube, where it is put into one."""
+        if materialized not in ("seed", "incremental") or not self.config.get("cube"):
             return None
         role = self.config.get("cube_role")
         if role not in ROLES.values():
@@ -149,11 +152,17 @@ class _Reader:
         enforced = value.get("enforced") if isinstance(value, Mapping) else value
         return bool(getattr(value, "enforced", enforced))
 
+    def schema_policy(self, role: str | None, unrendered: Mapping[str, Any]) -> OnSchemaChange:
+        """What happens to new and missing columns; plain tables follow dbt's own default."""
+        if role is None:
+            return self.on_schema_change({**unrendered, "on_schema_change": None})
+        return self.on_schema_change(unrendered)
+
     def on_schema_change(self, unrendered: Mapping[str, Any]) -> OnSchemaChange:
         """What the model's own configuration says; dbt fills in `ignore` (decision 17)."""
         if "on_schema_change" not in unrendered:
             return "fail"
-        value = self.config.get("on_schema_change")
+        value = self.config.get("on_schema_change") or "ignore"
         if value not in ON_SCHEMA_CHANGE:
             nearest = did_you_mean(str(value), ON_SCHEMA_CHANGE)
             hint = f" Did you mean `{nearest}`?" if nearest else ""
@@ -251,14 +260,18 @@ def parse_model_config(
             buckets=reader.count("buckets", DEFAULT_BUCKETS),
             declared=declared,
             contract=contract,
-            on_schema_change=reader.on_schema_change(unrendered or {}) if role else "fail",
+            on_schema_change=reader.schema_policy(role, unrendered or {}),
             cascade=reader.flag("cascade"),
             **reader.options(),
         )
     except KtkError as error:
         raise DbtConfigError(f"Model {model}: {error}") from error
+    cells = (*target.partition_by, *target.dimension_columns) if role else ()
+    incremental = None
+    if materialized == "incremental" or (role and config.get("incremental_strategy")):
+        incremental = parse_incremental(model, config, tuple(dict.fromkeys(cells)))
     refresh = config.get("full_refresh")
-    return ModelConfig(model, materialized, target, refresh, declared, contract)
+    return ModelConfig(model, materialized, target, refresh, declared, contract, incremental)
 
 
 def _require(reader: _Reader, keys: Iterable[str], materialized: str) -> None:

@@ -25,9 +25,11 @@ from dbt.adapters.ktk.cube_query import cube_partitions, cube_query_text, plan_l
 from dbt.adapters.ktk.cube_tests import CubeTest
 from dbt.adapters.ktk.errors import translated
 from dbt.adapters.ktk.findings_file import findings_file
+from dbt.adapters.ktk.incremental import STRATEGIES
 from dbt.adapters.ktk.relation import KtkRelation
 from dbt.adapters.ktk.relations import Relations, cube_comment
 from dbt.adapters.ktk.seed_file import preview, read_seed, seed_types
+from dbt.adapters.ktk.write_dataset import write_dataset
 
 if TYPE_CHECKING:
     import agate
@@ -214,8 +216,6 @@ class KtkAdapter(SparkAdapter):
         full_refresh: bool,
     ) -> dict[str, Any]:
         """Build a dataset from rows, which are only computed once nothing stands in the way."""
-        from ktk_engine.operations.build import build
-
         config = self._config_of(model)
         assert config.target is not None
         schema = str(relation.schema)
@@ -225,11 +225,26 @@ class KtkAdapter(SparkAdapter):
             frame = rows()
             built_by = self._builders.of(schema, config.target.cube) if self._builders else None
             with findings_file(self._target_folder, str(model["unique_id"])):
-                written = build(
-                    store, frame, config.target, _history(model), full_refresh, built_by
+                outcome = write_dataset(
+                    store,
+                    frame,
+                    config,
+                    lambda: self.connections.sessions.current().scanner(store),
+                    _history(model),
+                    full_refresh,
+                    built_by,
                 )
             self.relations.displace(schema, displaced)
-        return {"message": str(written), "rows": written.rows}
+        return {"message": outcome.message, "rows": outcome.rows}
+
+    @available.parse(lambda *_, **__: False)
+    def is_incremental_model(self, model: Mapping[str, Any]) -> bool:
+        """Whether a model adds to what it has, unless a run is a full refresh."""
+        return self._config_of(model).incremental is not None
+
+    def valid_incremental_strategies(self) -> list[str]:
+        """Strategies that dbt may find in a configuration; `config.py` checks them."""
+        return list(STRATEGIES)
 
     @available.parse(lambda *_, **__: {"message": "", "rows": 0, "preview": None})
     def write_seed(

@@ -1,0 +1,87 @@
+"""Incremental models through dbt, on plain tables and in a cube."""
+
+from __future__ import annotations
+
+import pytest
+from dbt.tests.util import run_dbt, write_file
+
+from ktk_engine.log.scope import cube_scope
+from ktk_engine.log.state import resolve
+from tests.functional.test_materializations import rows, store_of
+
+MODEL = """
+{{{{ config({config}) }}}}
+select id % 3 as P, id as L, id + {{{{ var('add', 0) }}}} as v from range({{{{ var('end', 6) }}}})
+{{% if is_incremental() %}} where id >= {{{{ var('start', 3) }}}} {{% endif %}}
+"""
+
+
+def model(**config) -> str:
+    return MODEL.format(config=", ".join(f"{key}={value!r}" for key, value in config.items()))
+
+
+class TestStrategies:
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {
+            "appended.sql": model(materialized="incremental"),
+            "merged.sql": model(materialized="incremental", unique_key="L"),
+            "partly.sql": model(
+                materialized="incremental", unique_key="L", merge_exclude_columns=["v"]
+            ),
+            "replaced.sql": model(
+                materialized="incremental",
+                incremental_strategy="insert_overwrite",
+                partition_by="P",
+            ),
+            "cells.sql": model(
+                materialized="cube_seed",
+                cube="c",
+                dimension_columns=["L"],
+                partition_by=["P"],
+                incremental_strategy="merge",
+            ),
+        }
+
+    def test_each_strategy(self, project):
+        first = run_dbt(["run"])
+        assert {item.adapter_response["rows_affected"] for item in first} == {6}
+        second = run_dbt(["run", "--vars", "{add: 100, end: 8}"])
+        messages = {item.node.name: item.message for item in second}
+        assert messages["merged"] == "2 inserted, 3 replaced; 1 of 2 files rewritten"
+        assert messages["cells"] == "2 inserted, 3 replaced; 3 of 3 files rewritten"
+
+        old, new = {i: i for i in range(6)}, {i: i + 100 for i in range(3, 8)}
+        assert len(self.content(project, "appended")) == 11
+        assert dict(self.content(project, "merged")) == old | new
+        assert dict(self.content(project, "cells")) == old | new
+        assert dict(self.content(project, "partly")) == old | {6: 106, 7: 107}
+        assert dict(self.content(project, "replaced")) == new  # all three partitions were new
+        assert resolve(store_of(project), cube_scope("c")).version == 2
+
+        run_dbt(["run", "--full-refresh"])
+        for name in ("appended", "merged", "partly", "replaced", "cells"):
+            assert dict(self.content(project, name)) == old
+
+    def content(self, project, name):
+        return rows(project, f"select L, v from {{s}}.{name}")
+
+    @pytest.mark.parametrize(
+        ("config", "message"),
+        [
+            ({"incremental_strategy": "mrege"}, "Did you mean `merge`"),
+            ({"incremental_strategy": "merge"}, "needs a `unique_key`"),
+            ({"incremental_strategy": "insert_overwrite"}, "needs `partition_by`"),
+            ({"incremental_predicates": ["x > 1"]}, "not supported yet"),
+            ({"unique_key": "L", "merge_update_columns": 3}, "must be a column name or a list"),
+        ],
+    )
+    def test_a_wrong_configuration_is_refused_before_anything_runs(self, project, config, message):
+        path = f"{project.project_root}/models/merged.sql"
+        write_file(model(materialized="incremental", **config), path)
+        try:
+            with pytest.raises(Exception, match="Model merged") as error:
+                run_dbt(["run"], expect_pass=False)
+        finally:
+            write_file(model(materialized="incremental", unique_key="L"), path)
+        assert message in str(error.value)
