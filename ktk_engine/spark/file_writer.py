@@ -283,6 +283,9 @@ class _OpenFile:
             compression=job.compression,
             use_dictionary=[f.name for f in self.schema if _has_dictionary(f.type)],
             coerce_timestamps="us",
+            # Parquet's bounds leave NaN out, and Spark, to which NaN is the largest number, would
+            # skip row groups that hold it. Bounds of whole files are in the snapshot.
+            write_statistics=[f.name for f in self.stored if not pa.types.is_floating(f.type)],
             write_page_index=True,
             write_page_checksum=True,
         )
@@ -329,7 +332,7 @@ def _equal_neighbours(table: pa.Table) -> pa.Array:
     """For each row but the first: whether all columns equal those of the row before."""
     result = None
     for column in table.columns:
-        values = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        values = _computable(column.combine_chunks())
         left, right = values.slice(0, len(values) - 1), values.slice(1)
         equal = pc.equal(left, right)
         both_null = pc.and_(pc.is_null(left), pc.is_null(right))
@@ -354,10 +357,15 @@ def _statistics(table: pa.Table) -> dict[str, Any]:
         column = table[name]
         found[f"nulls.{name}"] = column.null_count
         if _is_ordered(column.type):
-            extremes = pc.min_max(column)
+            extremes = pc.min_max(_computable(column))
             found[f"min.{name}"] = extremes["min"]
             found[f"max.{name}"] = extremes["max"]
     return found
+
+
+def _computable(values: Any) -> Any:
+    """Arrow computes nothing with 16 bit floats; the next width holds all of them."""
+    return values.cast(pa.float32()) if pa.types.is_float16(values.type) else values
 
 
 def _is_ordered(type_: pa.DataType) -> bool:
@@ -372,9 +380,10 @@ def _merge_statistics(parts: list[dict[str, Any]], schema: pa.Schema) -> pa.Tabl
     for item in schema:
         if _is_ordered(item.type):
             for name, pick in (("min", pc.min), ("max", pc.max)):
-                extremes = pa.array([part[f"{name}.{item.name}"] for part in parts], item.type)
+                values = [part[f"{name}.{item.name}"] for part in parts]
+                extremes = pa.array(values, values[0].type)
                 value = _shortened(pick(extremes), name)
-                columns[f"{name}.{item.name}"] = pa.array([value], item.type)
+                columns[f"{name}.{item.name}"] = pa.array([value], extremes.type)
         nulls = sum(part[f"nulls.{item.name}"] for part in parts)
         columns[f"nulls.{item.name}"] = pa.array([nulls], pa.int64())
     return pa.table(columns)

@@ -38,6 +38,8 @@ REQUIRED_SETTINGS: Mapping[str, str] = {
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     "spark.sql.sources.bucketing.enabled": "true",
     "spark.sql.sources.bucketing.autoBucketedScan.enabled": "false",
+    # Columns of the class time are read as Spark's TIME.
+    "spark.sql.timeType.enabled": "true",
     # Plans prune already; Spark's own pruning would scan the seed dataset a second time.
     "spark.sql.optimizer.dynamicPartitionPruning.enabled": "false",
     # Long IN lists stay readable in optimised plans.
