@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
+from ktk_engine.plan.movement import Movement, movement
 from ktk_engine.plan.plan import DatasetPlan, Plan
 from ktk_engine.types.condition import TrueCondition
 from ktk_engine.types.render_condition import to_sql
@@ -16,14 +18,13 @@ def explain(plan: Plan) -> str:
         plan: any plan.
     """
     head = f"cube {plan.cube}, version {plan.version}: {len(plan.columns)} columns"
-    lines = [head, *(_line(item) for item in plan.datasets)]
+    lines = [head, *(_line(plan, item) for item in plan.datasets)]
     if plan.unread:
         lines.append(f"  not read: {', '.join(plan.unread)}")
     if not isinstance(plan.condition, TrueCondition):
         lines.append(f"  after the joins: {to_sql(plan.condition)}")
-    if len(plan.datasets) > 1:
-        how = "without an exchange" if plan.bucketing else "with exchanges (not bucketed alike)"
-        lines.append(f"  partitioned datasets are joined {how}")
+    if plan.order_by and any(item.distinct for item in plan.datasets):
+        lines.append(f"  one row for each {', '.join(plan.datasets[0].distinct)}")
     return "\n".join(lines)
 
 
@@ -33,29 +34,51 @@ def explain_as_dict(plan: Plan) -> dict[str, Any]:
         "cube": plan.cube,
         "version": plan.version,
         "columns": list(plan.columns),
-        "datasets": [_dataset(item) for item in plan.datasets],
+        "datasets": [_dataset(plan, item) for item in plan.datasets],
         "unread": list(plan.unread),
         "condition_after_joins": to_sql(plan.condition),
         "bucketed": plan.bucketing is not None,
     }
 
 
-def _line(item: DatasetPlan) -> str:
-    tiers = " -> ".join(f"{step.files} {step.tier}" for step in item.steps)
-    size = "" if item.bytes is None else f", {item.bytes / 1e6:.1f} MB"
-    reasons = "; ".join(step.reason for step in item.steps if step.reason)
-    text = f"  {item.join:5} {item.dataset}: files {tiers}{size}"
+_MOVES: dict[Movement, str] = {
+    "none": "no exchange",
+    "broadcast": "broadcast",
+    "exchange": "exchange: its buckets are not those of the others",
+}
+
+
+def _line(plan: Plan, item: DatasetPlan) -> str:
+    tiers = " -> ".join(f"{step.files:,} {step.tier}" for step in item.steps)
+    text = f"  {item.join:5} {item.dataset}: files {tiers}{_sizes(item)}"
+    if len(plan.datasets) > 1:
+        text += f"; {_MOVES[movement(plan, item)]}"
     if item.overlaid:
-        text += ", overlaid"
+        text += "; overlaid, the last file wins"
     if not isinstance(item.condition, TrueCondition):
-        text += f", where {to_sql(item.condition)}"
+        text += f"; where {to_sql(item.condition)}"
+    reasons = "; ".join(step.reason for step in item.steps if step.reason)
     return text + (f" ({reasons})" if reasons else "")
 
 
-def _dataset(item: DatasetPlan) -> dict[str, Any]:
+def _sizes(item: DatasetPlan) -> str:
+    """Rows and bytes, of all files and of those that are opened, as far as they are known."""
+    first, last = item.steps[0] if item.steps else None, item
+    if first is None or first.rows is None or first.bytes is None:
+        return ""
+    if last.rows is None or last.bytes is None:
+        return ""
+    return (
+        f"; rows {first.rows:,} -> {last.rows:,}; "
+        f"MB {first.bytes / 1e6:,.1f} -> {last.bytes / 1e6:,.1f}"
+    )
+
+
+def _dataset(plan: Plan, item: DatasetPlan) -> dict[str, Any]:
     return {
         "dataset": item.dataset,
         "join": item.join,
+        "movement": movement(plan, item),
         "on": list(item.on),
         "columns": list(item.columns),
         "files": item.files.num_rows,
@@ -63,5 +86,5 @@ def _dataset(item: DatasetPlan) -> dict[str, Any]:
         "bytes": item.bytes,
         "overlaid": item.overlaid,
         "condition": to_sql(item.condition),
-        "pruning": [{"tier": s.tier, "files": s.files, "reason": s.reason} for s in item.steps],
+        "pruning": [asdict(step) for step in item.steps],
     }

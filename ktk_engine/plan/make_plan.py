@@ -15,7 +15,7 @@ from ktk_engine.plan.align import semi_join
 from ktk_engine.plan.intention import Intention
 from ktk_engine.plan.known_files import KnownFiles
 from ktk_engine.plan.overlay import overlaid_files
-from ktk_engine.plan.plan import DatasetPlan, Join, Plan, PruneStep
+from ktk_engine.plan.plan import DatasetPlan, Join, Plan, prune_step
 from ktk_engine.plan.prune import prune
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.condition import Condition, columns, conjunction, conjuncts, null_rejecting
@@ -160,7 +160,7 @@ def _align(specification: CubeSpecification, planned: Sequence[DatasetPlan]) -> 
 
 
 def _with_files(item: DatasetPlan, files: pa.Table) -> DatasetPlan:
-    step = PruneStep("alignment", files.num_rows)
+    step = prune_step("alignment", files)
     return replace(item, files=files, steps=(*item.steps, step))
 
 

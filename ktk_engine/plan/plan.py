@@ -22,11 +22,30 @@ class PruneStep:
         tier: `partitions`, `index`, `statistics` or `alignment`.
         files: number of files after it.
         reason: why it did nothing, empty if it did something or nothing was asked of it.
+        rows: their stored rows, None if unknown.
+        bytes: their size, None if unknown.
     """
 
     tier: str
     files: int
     reason: str = ""
+    rows: int | None = None
+    bytes: int | None = None
+
+
+def prune_step(tier: str, files: pa.Table, reason: str = "") -> PruneStep:
+    """Note what a tier left over.
+
+    Args:
+        tier: its name.
+        files: the files that are left.
+        reason: why it did nothing.
+    """
+    return PruneStep(tier, files.num_rows, reason, _total(files["rows"]), _total(files["bytes"]))
+
+
+def _total(values: pa.ChunkedArray) -> int | None:
+    return None if values.null_count else int(pc.sum(values).as_py() or 0)
 
 
 @dataclass(frozen=True)
@@ -63,12 +82,12 @@ class DatasetPlan:
     @property
     def bytes(self) -> int | None:
         """Size of the files to open in bytes, None if unknown."""
-        return None if self.files["bytes"].null_count else pc.sum(self.files["bytes"]).as_py() or 0
+        return _total(self.files["bytes"])
 
     @property
     def rows(self) -> int | None:
         """Stored rows of the files to open, None if unknown."""
-        return None if self.files["rows"].null_count else pc.sum(self.files["rows"]).as_py() or 0
+        return _total(self.files["rows"])
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from ktk_engine.log.snapshot import MAXIMUM, MINIMUM, NULLS, Snapshot
 from ktk_engine.plan.footers import statistics_of
 from ktk_engine.plan.known_files import KnownFiles
 from ktk_engine.plan.overlay import keep_overlaying
-from ktk_engine.plan.plan import PruneStep
+from ktk_engine.plan.plan import PruneStep, prune_step
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.condition import Condition, columns, conjunction, null_rejecting
 from ktk_engine.types.evaluate import evaluate
@@ -55,21 +55,19 @@ def prune(
         The files, in order of position.
     """
     files = snapshot.files
-    steps = [PruneStep("total", files.num_rows)]
+    steps = [prune_step("total", files)]
     matching = _by_partitions(snapshot, conditions)
-    steps.append(PruneStep("partitions", _count(matching), _partition_reason(snapshot, conditions)))
+    reason = _partition_reason(snapshot, conditions)
+    steps.append(prune_step("partitions", files.filter(matching), reason))
     by_index, reason = _by_index(store, snapshot, conditions, known)
     matching = pc.and_(matching, by_index)
-    steps.append(PruneStep("index", _count(matching), reason))
+    steps.append(prune_step("index", files.filter(matching), reason))
     matching = _by_statistics(store, snapshot, conditions, matching, known)
     if overlay_columns is not None:
         matching = keep_overlaying(snapshot, matching, overlay_columns)
-    steps.append(PruneStep("statistics", _count(matching)))
-    return Pruned(files.filter(matching), tuple(steps))
-
-
-def _count(mask: pa.BooleanArray) -> int:
-    return int(pc.sum(mask).as_py() or 0)
+    left = files.filter(matching)
+    steps.append(prune_step("statistics", left, _statistics_reason(snapshot, conditions)))
+    return Pruned(left, tuple(steps))
 
 
 def _all(snapshot: Snapshot) -> pa.BooleanArray:
@@ -146,6 +144,15 @@ def _by_statistics(
         )
         matching = pc.replace_with_mask(matching, others, may)
     return matching
+
+
+def _statistics_reason(snapshot: Snapshot, conditions: Sequence[Condition]) -> str:
+    """Why bounds say nothing: the files' writer kept none for the columns."""
+    if snapshot.files["rows"].null_count:
+        return ""  # their footers were asked
+    names = frozenset().union(*map(columns, conditions)) - set(snapshot.partition_keys)
+    missing = sorted(n for n in names if MINIMUM + n not in snapshot.files.column_names)
+    return f"no bounds of {', '.join(f'`{name}`' for name in missing)}" if missing else ""
 
 
 def _with_footers(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pyarrow.compute as pc
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
+from ktk_engine.plan.movement import is_small
 from ktk_engine.plan.plan import DatasetPlan, Plan
 from ktk_engine.spark.scan import Scanner, column, restorable
 from ktk_engine.spark.scan_by_arrow import POSITION
@@ -17,7 +17,6 @@ from ktk_engine.types.render_condition import to_sql
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-BROADCAST_BYTES = 32 * 1024 * 1024
 _ROW = "__ktk_row"
 
 
@@ -42,7 +41,7 @@ def run_plan(scanner: Scanner, plan: Plan, with_address: bool = False) -> DataFr
     frame = _rows(scanner, seed, plan, bucketed)
     for item in others:
         right = _rows(scanner, item, plan, bucketed)
-        if _is_small(item):
+        if is_small(item):
             right = F.broadcast(right)
         frame = frame.join(right, list(item.on), item.join)
     if not isinstance(plan.condition, TrueCondition):
@@ -81,10 +80,3 @@ def _last_file_wins(frame: DataFrame, item: DatasetPlan) -> DataFrame:
     window = Window.partitionBy(*cells).orderBy(F.col(POSITION).desc())
     numbered = frame.withColumn(_ROW, F.row_number().over(window))
     return numbered.where(F.col(_ROW) == 1).drop(_ROW, POSITION)
-
-
-def _is_small(item: DatasetPlan) -> bool:
-    """Whether an unpartitioned dataset fits into every executor's memory."""
-    if item.snapshot.partition_keys or item.files["bytes"].null_count:
-        return False
-    return (pc.sum(item.files["bytes"]).as_py() or 0) <= BROADCAST_BYTES
