@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -14,7 +14,10 @@ from ktk_engine.types.type_class import class_name
 
 
 def broken_enrichments(
-    seed: pa.Schema, specification: CubeSpecification, others: Mapping[str, Snapshot]
+    seed: pa.Schema,
+    specification: CubeSpecification,
+    others: Mapping[str, Snapshot],
+    before: Snapshot | None = None,
 ) -> dict[str, tuple[str, ...]]:
     """Find the enrichments that do not fit a new seed dataset.
 
@@ -22,13 +25,16 @@ def broken_enrichments(
         seed: the new seed dataset's schema.
         specification: the cube as the new seed dataset says.
         others: the other datasets of the cube, by id.
+        before: the seed dataset as it is; None if there is none yet.
 
     Returns:
         The reasons by dataset; payload that two datasets have is none of them, since removing
         the enrichment would lose it.
     """
+    keys = () if before is None else before.partition_keys
     found = {
-        name: tuple(_reasons(name, item, seed, specification)) for name, item in others.items()
+        name: tuple(_reasons(name, item, seed, specification, keys))
+        for name, item in others.items()
     }
     return {name: reasons for name, reasons in sorted(found.items()) if reasons}
 
@@ -53,16 +59,25 @@ def breakage_text(cube: str, broken: Mapping[str, tuple[str, ...]], full_refresh
 
 
 def _reasons(
-    name: str, item: Snapshot, seed: pa.Schema, specification: CubeSpecification
+    name: str,
+    item: Snapshot,
+    seed: pa.Schema,
+    specification: CubeSpecification,
+    keys: Sequence[str],
 ) -> Iterator[str]:
     for column in sorted(specification.shared_columns & set(item.schema.names)):
         ours, theirs = seed.field(column).type, item.schema.field(column).type
         if mismatch(theirs, ours) is not None:
             yield f"`{column}` is {class_name(theirs)} there and {class_name(ours)} in the new seed"
-    lost = [c for c in _dimensions(item) if c not in specification.shared_columns]
+    # What told its rows apart would be payload, and a cell would find several of them.
+    told_apart = [*_dimensions(item), *(key for key in keys if key in item.partition_keys)]
+    lost = [name for name in told_apart if name not in specification.shared_columns]
     if lost:
         listed = ", ".join(f"`{column}`" for column in lost)
-        yield f"its rows are addressed by {listed}, which is no dimension of the new seed"
+        yield (
+            f"its rows are addressed by {listed}, which the new seed has neither as dimension nor "
+            "as partition column"
+        )
     for problem in layout_problems(name, item, specification):
         yield problem.rstrip(".")
 

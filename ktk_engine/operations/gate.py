@@ -174,7 +174,7 @@ def _check(
         change = change_schema(committed, model, target.on_schema_change, configured)
         model, committed, notes = change.model, change.committed, change.notes
         findings += _unless_found(change.findings, findings)
-    broken = _broken(target, model, others)
+    broken = _broken(target, model, others, own)
     leaving = tuple(broken) if target.cascade and full_refresh else ()
     schemas = {name: item.schema for name, item in _remaining(target, datasets, leaving).items()}
     fix = owner_fix(target.cube, target.dataset, built_by)
@@ -210,12 +210,12 @@ def _adopted(
     shared: Collection[str],
 ) -> pa.Schema:
     """Settle classes that Spark has no word for, where nothing is declared (decision 12)."""
-    known = {
-        field.name: field
-        for item in others.values()
-        for field in item.schema
-        if field.name in shared
-    }
+    known: dict[str, pa.Field] = {}
+    for other in others.values():
+        for name in shared:
+            place = other.schema.get_field_index(name)
+            if place >= 0:
+                known[name] = other.schema.field(place)
     known |= {field.name: field for field in committed or ()}
     model = adopt_unsigned(
         pa.schema([item for name, item in known.items() if name not in target.declared]), model
@@ -225,14 +225,14 @@ def _adopted(
 
 
 def _broken(
-    target: Target, model: pa.Schema, others: Mapping[str, Snapshot]
+    target: Target, model: pa.Schema, others: Mapping[str, Snapshot], own: Snapshot | None
 ) -> dict[str, tuple[str, ...]]:
     """The enrichments that a new seed dataset breaks."""
     if target.role != "seed":
         return {}
     candidate = _candidate(target, model, {})
     specification = discover_cube(target.cube, {target.dataset: candidate})
-    return broken_enrichments(model, specification, others)
+    return broken_enrichments(model, specification, others, own)
 
 
 @dataclass(frozen=True)

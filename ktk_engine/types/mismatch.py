@@ -71,6 +71,8 @@ def mismatch(left: pa.DataType, right: pa.DataType, path: str = "") -> Mismatch 
     problem = class_problem(left) or class_problem(right)
     if problem is not None:
         return Mismatch(path, left, right, problem)
+    if left.equals(right):
+        return None
     return _compare(unwrap(left), unwrap(right), path)
 
 

@@ -132,13 +132,14 @@ def check_shared(
         columns that another dataset owns; one finding a column and class.
     """
     findings: list[Finding] = []
-    rest = {
-        name: {field.name: field.type for field in other}
-        for name, other in sorted(others.items())
-        if name != dataset
-    }
+    rest = {name: (other, set(other.names)) for name, other in sorted(others.items())}
+    rest.pop(dataset, None)
     for field in schema:
-        owners = {name: types[field.name] for name, types in rest.items() if field.name in types}
+        owners = {
+            name: other.field(field.name).type
+            for name, (other, names) in rest.items()
+            if field.name in names
+        }
         if field.name not in shared:
             findings.extend(_owner_findings(dataset, field, owners, owner_fix))
         else:
@@ -204,10 +205,9 @@ def merge_schemas(committed: pa.Schema, model: pa.Schema, *, union: bool = False
     if findings:
         raise_findings(findings, "a dataset's schema", len(committed.names))
     fields = [pa.field(f.name, merge(f.type, given.get(f.name, pa.null()))) for f in committed]
+    known = set(committed.names)
     new = sorted(
-        name
-        for name, t in given.items()
-        if name not in committed.names and (union or pat.is_null(unwrap(t)))
+        name for name, t in given.items() if name not in known and (union or pat.is_null(unwrap(t)))
     )
     return pa.schema([*fields, *(pa.field(name, normalize(given[name])) for name in new)])
 

@@ -9,6 +9,7 @@ view and fixed-size layouts of a type are the same class as the type.
 from __future__ import annotations
 
 from collections import Counter
+from functools import lru_cache
 from typing import Literal
 
 import pyarrow as pa
@@ -20,6 +21,9 @@ Role = Literal["dimension", "partition", "index"]
 
 MAX_DECIMAL_PRECISION = 38
 MAX_WIDE_PRECISION = 76
+
+# A cube of 20 datasets with 500 columns asks for few types, but ten thousand times.
+_REMEMBERED = 4096
 
 # Extension types whose storage type says what the values are.
 _TRANSPARENT_EXTENSIONS = frozenset({"arrow.json", "arrow.uuid"})
@@ -62,6 +66,7 @@ def unwrap(t: pa.DataType) -> pa.DataType:
             return t
 
 
+@lru_cache(_REMEMBERED)
 def class_problem(t: pa.DataType) -> str | None:
     """Say why a type has no class.
 
@@ -87,6 +92,7 @@ def class_problem(t: pa.DataType) -> str | None:
     return None if _is_plain(t) else f"{t} has no type class"
 
 
+@lru_cache(_REMEMBERED)
 def normalize(t: pa.DataType) -> pa.DataType:
     """Give the container type of a type's class; it holds every value of every member.
 
@@ -113,6 +119,7 @@ def normalize(t: pa.DataType) -> pa.DataType:
     return _container(t)
 
 
+@lru_cache(_REMEMBERED)
 def class_name(t: pa.DataType) -> str:
     """Name the class of a type in the words of the specification.
 
@@ -149,6 +156,7 @@ def is_nested(t: pa.DataType) -> bool:
     return bool(pat.is_nested(unwrap(t)))
 
 
+@lru_cache(_REMEMBERED)
 def storage_problem(t: pa.DataType) -> str | None:
     """Say why a column of a type cannot be written.
 

@@ -1,0 +1,177 @@
+"""What a run does when a model's columns differ from the dataset's."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from dbt.tests.util import run_dbt, write_file
+
+from ktk_engine.log.scope import cube_scope
+from ktk_engine.log.state import resolve
+from ktk_engine.store.local import LocalStore
+from tests.functional.test_refusals import ENRICHMENT, SEED
+from tests.tree import tree
+
+
+def store_of(project) -> LocalStore:
+    return LocalStore(f"{project.project_root}/warehouse/{project.test_schema}")
+
+
+def columns(project, uuid: str) -> list[str]:
+    return resolve(store_of(project), cube_scope("c")).snapshot(uuid).schema.names
+
+
+def rows(project, text: str) -> list[tuple]:
+    return project.run_sql(text.replace("{s}", project.test_schema), fetch="all")
+
+
+class Base:
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {"cells.sql": SEED, "extra.sql": ENRICHMENT}
+
+    @pytest.fixture(autouse=True)
+    def fresh(self, project):
+        """Each test starts with both datasets built."""
+        shutil.rmtree(Path(project.project_root) / "warehouse", ignore_errors=True)
+        self.write(project, "cells", SEED)
+        self.write(project, "extra", ENRICHMENT)
+        run_dbt(["run"])
+
+    def write(self, project, model: str, text: str) -> None:
+        write_file(text, f"{project.project_root}/models/{model}.sql")
+
+    def run(self, project, model: str, text: str, *arguments: str) -> str:
+        """Run a changed model; gives its message."""
+        self.write(project, model, text)
+        (result,) = run_dbt(["run", "-s", model, *arguments])
+        return result.message
+
+    def refused(self, project, model: str, text: str, *arguments: str) -> str:
+        """Run a changed model that must fail and leave the store as it was."""
+        root = Path(project.project_root) / "warehouse"
+        before = tree(root)
+        self.write(project, model, text)
+        (result,) = run_dbt(["run", "-s", model, *arguments], expect_pass=False)
+        assert tree(root) == before
+        return result.message
+
+
+class TestOnSchemaChange(Base):
+    def with_policy(self, text: str, policy: str) -> str:
+        return text.replace("cube='c'", f"cube='c', on_schema_change='{policy}'")
+
+    def test_new_columns_are_appended_where_asked(self, project):
+        text = ENRICHMENT.replace("as w", "as w, 'red' as colour")
+        self.refused(project, "extra", text)
+        message = self.run(project, "extra", self.with_policy(text, "append_new_columns"))
+        assert "new column: colour" in message
+        assert columns(project, "c++extra") == ["P", "L", "w", "colour"]
+
+    def test_a_missing_column_is_not_lost_by_appending(self, project):
+        text = ENRICHMENT.replace("id * 1.5D as w", "'red' as colour")
+        message = self.refused(project, "extra", self.with_policy(text, "append_new_columns"))
+        assert "missing in the model" in message
+
+    def test_columns_go_and_come_with_sync(self, project):
+        text = ENRICHMENT.replace("id * 1.5D as w", "'red' as colour")
+        message = self.run(project, "extra", self.with_policy(text, "sync_all_columns"))
+        assert "new column: colour; removed column: w" in message
+        assert columns(project, "c++extra") == ["P", "L", "colour"]
+        assert rows(project, "select distinct colour from {s}.extra") == [("red",)]
+
+    def test_further_columns_are_left_out_with_ignore(self, project):
+        text = ENRICHMENT.replace("as w", "as w, 'red' as colour")
+        message = self.run(project, "extra", self.with_policy(text, "ignore"))
+        assert "left out, as on_schema_change is ignore, column: colour" in message
+        assert columns(project, "c++extra") == ["P", "L", "w"]
+
+    def test_it_can_be_set_for_the_project(self, project):
+        path = f"{project.project_root}/dbt_project.yml"
+        original = Path(path).read_text()
+        try:
+            write_file(f"{original}\nmodels: {{+on_schema_change: append_new_columns}}\n", path)
+            text = ENRICHMENT.replace("as w", "as w, 'red' as colour")
+            assert "new column: colour" in self.run(project, "extra", text)
+        finally:
+            write_file(original, path)
+
+    @pytest.mark.parametrize("policy", ["append_new_columns", "sync_all_columns", "ignore"])
+    def test_a_class_never_changes_by_it(self, project, policy):
+        text = self.with_policy(ENRICHMENT.replace("id * 1.5D", "id"), policy)
+        assert "changes only with --full-refresh" in self.refused(project, "extra", text)
+        self.run(project, "extra", text, "--full-refresh")
+
+    def test_a_typing_error_is_named(self, project):
+        self.write(project, "extra", self.with_policy(ENRICHMENT, "append_columns"))
+        with pytest.raises(Exception, match="Did you mean `append_new_columns`"):
+            run_dbt(["run"], expect_pass=False)
+
+
+class TestCascade(Base):
+    NEW = SEED.replace("id as L", "string(id) as L")
+
+    def test_what_breaks_leaves_in_the_same_commit(self, project):
+        message = self.refused(project, "cells", self.NEW, "--full-refresh")
+        assert "This breaks 1 of the enrichments of cube c" in message
+        assert "set cascade: true in its config" in message
+        text = self.NEW.replace("cube='c'", "cube='c', cascade=true")
+        assert "and run with --full-refresh" in self.refused(project, "cells", text)
+        before = resolve(store_of(project), cube_scope("c")).version
+        message = self.run(project, "cells", text, "--full-refresh")
+        assert "taken out of the cube: extra" in message
+        state = resolve(store_of(project), cube_scope("c"))
+        assert state.version == before + 1
+        assert list(state.datasets) == ["c++cells"]
+        self.run(project, "extra", ENRICHMENT.replace("id as L", "string(id) as L"))
+
+    def test_other_partitions_break_too(self, project):
+        text = SEED.replace("['P']", "['Q']").replace("as P,", "as Q,")
+        message = self.refused(project, "cells", text, "--full-refresh")
+        assert "extra: its rows are addressed by `P`, which the new seed has neither" in message
+
+    def test_a_lost_dimension_breaks_too(self, project):
+        text = SEED.replace("['L']", "['M']").replace("id as L", "id as M")
+        message = self.refused(project, "cells", text, "--full-refresh")
+        assert "its rows are addressed by `L`, which the new seed has neither" in message
+        text = text.replace("cube='c'", "cube='c', cascade=true")
+        self.run(project, "cells", text, "--full-refresh")
+
+
+class TestOwners(Base):
+    def test_a_dataset_without_a_model_is_taken_out(self, project):
+        models = Path(project.project_root) / "models"
+        (models / "extra.sql").unlink()
+        text = SEED.replace("as v", "as v, 1.5D as w")
+        message = self.refused(project, "cells", text, "--full-refresh")
+        assert "no model of this project builds extra" in message
+        assert "ktk remove c extra" in message
+        command = "dbt run-operation ktk_remove --args '{cube: c, dataset: extra}'"
+        assert command in message
+        run_dbt(["run-operation", "ktk_remove", "--args", "{cube: c, dataset: extra}"])
+        self.run(project, "cells", text, "--full-refresh")
+
+    def test_a_column_that_moves_says_which_model_is_first(self, project):
+        self.write(project, "cells", SEED.replace("id * 2 as v", "id * 3 as z"))
+        text = ENRICHMENT.replace("as w", "as w, id * 2 as v")
+        message = self.refused(project, "extra", text, "--full-refresh")
+        assert "build cells without it first: dbt run --full-refresh -s cells" in message
+        run_dbt(["run", "--full-refresh", "-s", "cells"])
+        self.run(project, "extra", text, "--full-refresh")
+
+
+class TestContractOfAView(Base):
+    def test_it_is_checked(self, project):
+        text = (
+            "models: [{name: low, config: {contract: {enforced: true}}, columns: "
+            "[{name: L, data_type: bigint}, {name: v, data_type: string}]}]"
+        )
+        write_file(text, f"{project.project_root}/models/schema.yml")
+        self.write(project, "low", "select L, v from {{ ref('cells') }}")
+        (result,) = run_dbt(["run", "-s", "low"], expect_pass=False)
+        assert "declared as another class" in result.message
+        assert "cast(v as string)" in result.message
+        self.write(project, "low", "select L, cast(v as string) as v from {{ ref('cells') }}")
+        run_dbt(["run", "-s", "low"])
