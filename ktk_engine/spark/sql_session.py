@@ -23,6 +23,7 @@ from ktk_engine.plan.plan_dataset import plan_dataset
 from ktk_engine.spark.arrow_types import spark_schema, spark_type
 from ktk_engine.spark.bind import Reference, Statement, parse_statement, rename
 from ktk_engine.spark.capabilities import Capabilities, find_capabilities
+from ktk_engine.spark.command import query_frame
 from ktk_engine.spark.cube_usage import CubeUsage, read_usage
 from ktk_engine.spark.join import run_plan
 from ktk_engine.spark.scan import Scanner, column
@@ -81,6 +82,16 @@ class SqlSession:
         if cubes and statement.is_query:
             binding.probe(statement, cubes)
         return self.session.sql(binding.bind(statement))
+
+    def query_of(self, text: str) -> DataFrame:
+        """Give the rows of a command's query (`create table ... as`, `insert ...`).
+
+        Args:
+            text: a command with a query; the command itself is not run.
+        """
+        binding = _Binding(self)
+        self.plans = binding.plans
+        return query_frame(self.session, binding.bind(parse_statement(self.session, text)))
 
     def scanner(self, store: ObjectStore) -> Scanner:
         """Give what makes relations over a store's files in this session."""

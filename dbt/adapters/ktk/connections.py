@@ -19,7 +19,9 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.spark import SparkConnectionManager
 
 from dbt.adapters.ktk.errors import translated
+from dbt.adapters.ktk.relations import Relations
 from dbt.adapters.ktk.session import Sessions
+from dbt.adapters.ktk.statements import run_statement
 from ktk_engine.store.warehouse import Warehouse
 
 if TYPE_CHECKING:
@@ -42,7 +44,10 @@ class KtkCursor:
         if bindings:
             raise NotImplementedError("The adapter ktk binds no values: write them as literals.")
         session = self._sessions.current()
-        self._frame = session.sql(sql.strip().rstrip(";"))
+        statement = sql.strip().rstrip(";")
+        self._frame = None
+        if not run_statement(session, Relations(self._sessions.warehouse), statement):
+            self._frame = session.sql(statement)
         for plan in session.plans:
             _LOGGER.debug(str(plan))
 

@@ -1,0 +1,165 @@
+"""Carries out statements that create, fill or drop relations of the store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from dbt.adapters.ktk.relations import Relations
+from ktk_engine.errors import ConfigurationError, DatasetNotFoundError
+from ktk_engine.log.scope import scope_of
+from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.log.state import resolve
+from ktk_engine.operations.target import Target
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from ktk_engine.log.catalog import Relation
+    from ktk_engine.spark.command import Command
+    from ktk_engine.spark.sql_session import SqlSession
+
+_HISTORY: Mapping[str, str] = {"node": "SQL statement"}
+
+
+def run_statement(session: SqlSession, relations: Relations, sql: str) -> bool:
+    """Carry out a statement if it changes a relation of the store.
+
+    Args:
+        session: the thread's session.
+        relations: the relations of the warehouse.
+        sql: one statement.
+
+    Returns:
+        Whether it was carried out; everything else is Spark's.
+
+    Raises:
+        KtkError: the engine refused it; nothing was changed.
+    """
+    from ktk_engine.spark.command import read_command
+
+    command = read_command(session.session, sql)
+    if command is None or len(command.name) != 2:
+        return False
+    schema, name = command.name
+    if relations.warehouse.find_schema(schema) is None:
+        return False
+    found = relations.find(schema, name)
+    if command.verb == "drop":
+        _drop(relations, command, found)
+    elif command.verb == "view":
+        _create_view(relations, command, found)
+    elif command.verb == "create":
+        _create(session, relations, command, found, sql)
+    elif found is None:
+        raise DatasetNotFoundError(f"There is no table {schema}.{name}. Nothing was written.")
+    elif command.verb == "insert":
+        _insert(session, relations, command, found, sql)
+    else:
+        raise ConfigurationError(
+            f"{command.word} is not supported on {schema}.{name}: its files never change. Nothing "
+            "was done. Use an incremental model (merge, delete+insert), `insert into`, or build "
+            "the model anew."
+        )
+    return True
+
+
+def _drop(relations: Relations, command: Command, found: Relation | None) -> None:
+    schema, name = command.name
+    if found is None and not command.lenient:
+        raise DatasetNotFoundError(f"There is no relation {schema}.{name} to be dropped.")
+    relations.drop(schema, name)
+
+
+def _create_view(relations: Relations, command: Command, found: Relation | None) -> None:
+    schema, name = command.name
+    if found is not None and not command.replace:
+        raise ConfigurationError(f"{schema}.{name} exists: use create or replace view.")
+    relations.create_view(schema, name, command.sql)
+
+
+def _create(
+    session: SqlSession, relations: Relations, command: Command, found: Relation | None, sql: str
+) -> None:
+    """Create a table, with the rows of a query or without any."""
+    from ktk_engine.operations.build import build
+
+    schema, name = command.name
+    if found is not None and command.lenient:
+        return
+    if found is not None and not command.replace:
+        raise ConfigurationError(f"{schema}.{name} exists: use create or replace table.")
+    target = Target(name)
+    displaced = relations.displaced(schema, target)
+    store = relations.warehouse.create_schema(schema)
+    rows = session.query_of(sql) if command.schema is None else command.schema.empty_table()
+    build(store, rows, target, _HISTORY, full_refresh=True)
+    relations.displace(schema, displaced)
+
+
+def _insert(
+    session: SqlSession, relations: Relations, command: Command, found: Relation, sql: str
+) -> None:
+    """Add the rows of a query to a table; `insert overwrite` replaces all of them."""
+    from ktk_engine.operations.build import build
+    from ktk_engine.operations.extension import Keeping
+
+    schema, name = command.name
+    if found.kind != "dataset":
+        raise ConfigurationError(f"{schema}.{name} is a view: nothing can be inserted.")
+    if command.partition:
+        raise ConfigurationError(
+            f"insert into {schema}.{name} partition (...) is not supported: give the partition "
+            "columns as ordinary columns. Nothing was written."
+        )
+    store = relations.warehouse.create_schema(schema)
+    snapshot = resolve(store, scope_of(found.uuid)).snapshot(found.uuid)
+    rows = _as_table(session.query_of(sql), snapshot, command)
+    keeping = None if command.replace else Keeping("append")
+    build(store, rows, _target_of(snapshot, found), _HISTORY, keeping=keeping)
+
+
+def _as_table(rows: DataFrame, snapshot: Snapshot, command: Command) -> DataFrame:
+    """A query's columns under the table's names and types: by position, as SQL has it."""
+    from pyspark.sql import functions as F
+
+    from ktk_engine.spark.arrow_types import spark_type
+    from ktk_engine.spark.scan import column
+
+    names = command.columns or tuple(snapshot.schema.names)
+    known = {name.casefold(): name for name in snapshot.schema.names}
+    unknown = [name for name in names if name.casefold() not in known]
+    if unknown or len(names) != len(rows.columns):
+        problem = (
+            f"has no column {', '.join(unknown)}"
+            if unknown
+            else f"wants {len(names)} columns, the query gives {len(rows.columns)}"
+        )
+        raise ConfigurationError(
+            f"insert into {'.'.join(command.name)}: the table {problem}. Nothing was written."
+        )
+    given = rows.toDF(*[known[name.casefold()] for name in names])
+    columns = [
+        (column(field.name) if field.name in given.columns else F.lit(None))
+        .cast(spark_type(field.type))
+        .alias(field.name)
+        for field in snapshot.schema
+    ]
+    return given.select(*columns)
+
+
+def _target_of(snapshot: Snapshot, found: Relation) -> Target:
+    """The dataset as it is laid out."""
+    cube, separator, dataset = found.uuid.partition("++")
+    dimensions = tuple(snapshot.properties.get("dimension_columns") or ())
+    return Target(
+        dataset=dataset or found.uuid,
+        role="table" if not separator else ("seed" if snapshot.is_seed else "enrichment"),
+        cube=cube if separator else "",
+        dimension_columns=dimensions,
+        partition_by=snapshot.partition_keys,
+        indexes=tuple(name for name in snapshot.indices if name not in dimensions or not separator),
+        suppress_index_on=tuple(
+            name for name in dimensions if snapshot.is_seed and name not in snapshot.indices
+        ),
+    )

@@ -1,0 +1,131 @@
+"""Reads what a command wants to do to a relation of a store, without running it.
+
+Spark runs a command as soon as it sees it, and knows nothing of the stores. So statements that
+create, fill or drop a relation are recognised here, and carried out by the engine.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow as pa
+from pyspark.sql.types import StructType
+
+from ktk_engine.spark.arrow_types import arrow_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Verb = Literal["create", "insert", "drop", "view", "refuse"]
+
+# What to use instead of statements that change rows in place.
+_INSTEAD = {
+    "DeleteFromTable": "DELETE",
+    "UpdateTable": "UPDATE",
+    "MergeIntoTable": "MERGE INTO",
+    "TruncateTable": "TRUNCATE TABLE",
+    "AddColumns": "ALTER TABLE",
+    "DropColumns": "ALTER TABLE",
+    "RenameColumn": "ALTER TABLE",
+    "AlterColumns": "ALTER TABLE",
+    "RenameTable": "ALTER TABLE",
+}
+
+
+@dataclass(frozen=True)
+class Command:
+    """What a statement wants to do to one relation.
+
+    Attributes:
+        verb: `create` a table (with rows or without), `insert` rows, `drop`, store a `view`, or
+            something that is refused.
+        name: the relation's name, in parts.
+        lenient: `if exists`, `if not exists`.
+        replace: `or replace`; for an insert: `overwrite`.
+        columns: columns that an insert names; empty means all, by position.
+        partition: whether an insert names a partition.
+        sql: a view's query.
+        word: how SQL calls it, for messages.
+        has_query: whether rows come from a query.
+        schema: columns of a table that is created without rows.
+    """
+
+    verb: Verb
+    name: tuple[str, ...]
+    lenient: bool = False
+    replace: bool = False
+    columns: tuple[str, ...] = ()
+    partition: bool = False
+    sql: str = ""
+    word: str = ""
+    has_query: bool = False
+    schema: pa.Schema | None = None
+
+
+def read_command(session: SparkSession, sql: str) -> Command | None:
+    """Parse a statement with Spark's own parser.
+
+    Args:
+        session: a classic session.
+        sql: one statement.
+
+    Returns:
+        The command; None for everything that is Spark's own business.
+    """
+    plan: Any = _parse(session, sql)
+    kind = plan.getClass().getSimpleName()
+    if kind in ("CreateTableAsSelect", "ReplaceTableAsSelect"):
+        replace = kind == "ReplaceTableAsSelect"
+        lenient = not replace and plan.ignoreIfExists()
+        return Command("create", _parts(plan.name().nameParts()), lenient, replace, has_query=True)
+    if kind == "CreateTable":
+        schema = arrow_schema(StructType.fromJson(_json(plan.tableSchema())))
+        name = _parts(plan.name().nameParts())
+        return Command("create", name, plan.ignoreIfExists(), schema=schema)
+    if kind == "InsertIntoStatement":
+        return Command(
+            "insert",
+            _parts(plan.table().multipartIdentifier()),
+            replace=plan.overwrite(),
+            columns=_parts(plan.userSpecifiedCols()),
+            partition=not plan.partitionSpec().isEmpty(),
+            has_query=True,
+        )
+    if kind in ("DropTable", "DropView"):
+        return Command("drop", _parts(plan.child().nameParts()), plan.ifExists())
+    if kind == "CreateView":
+        text = str(plan.originalText().get())
+        return Command("view", _parts(plan.child().nameParts()), replace=plan.replace(), sql=text)
+    if kind in _INSTEAD:
+        table = plan.targetTable() if kind == "MergeIntoTable" else plan.table()
+        return Command("refuse", _parts(table.multipartIdentifier()), word=_INSTEAD[kind])
+    return None
+
+
+def query_frame(session: SparkSession, sql: str) -> DataFrame:
+    """Give the rows of a command's query, without running the command.
+
+    Args:
+        session: a classic session.
+        sql: a command with a query, bound to relations that Spark knows.
+    """
+    from pyspark.sql import DataFrame
+
+    plan: Any = _parse(session, sql)
+    jvm: Any = session._jvm
+    dataset = jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan.query())
+    return DataFrame(dataset, session)
+
+
+def _parse(session: SparkSession, sql: str) -> Any:
+    return session._jsparkSession.sessionState().sqlParser().parsePlan(sql)
+
+
+def _parts(sequence: Any) -> tuple[str, ...]:
+    return tuple(sequence.apply(i) for i in range(sequence.size()))
+
+
+def _json(schema: Any) -> Any:
+    return json.loads(schema.json())

@@ -1,0 +1,84 @@
+"""SQL by hand and in hooks: what creates, fills or drops a relation goes through the engine."""
+
+from __future__ import annotations
+
+import pytest
+from dbt.tests.util import run_dbt
+
+from ktk_engine.log.scope import scope_of
+from ktk_engine.log.state import resolve
+from tests.functional.test_materializations import rows, store_of
+from tests.functional.test_refusals import SEED
+
+
+class TestStatements:
+    @pytest.fixture(scope="class")
+    def models(self):
+        hook = "post_hook='insert into {{ this }} (x) select 41'"
+        return {
+            "cells.sql": SEED,
+            "hooked.sql": "{{ config(materialized='table', " + hook + ") }} select 1 as x, 'a' as y",
+            "schema.yml": "models: [{name: hooked, columns: [{name: x, data_tests: [{unique: "
+            "{config: {store_failures: true}}}]}]}]",
+        }
+
+    def run(self, project, text):
+        return project.run_sql(text.replace("{s}", project.test_schema))
+
+    def test_tables_by_hand(self, project):
+        self.run(project, "create table {s}.t (a int, b string)")
+        self.run(project, "insert into {s}.t values (1, 'x'), (2, null)")
+        self.run(project, "insert into {s}.t (b) values ('only b')")
+        assert sorted(rows(project, "select a, b from {s}.t"), key=str) == [
+            (1, "x"),
+            (2, None),
+            (None, "only b"),
+        ]
+        self.run(project, "insert overwrite {s}.t select 9, 'nine'")
+        assert rows(project, "select * from {s}.t") == [(9, "nine")]
+        self.run(project, "create or replace table {s}.u as select a + 1 as c from {s}.t")
+        self.run(project, "create table if not exists {s}.u as select 5 as c")
+        assert rows(project, "select * from {s}.u") == [(10,)]
+        self.run(project, "create view {s}.v as select c from {s}.u where c > 0")
+        assert rows(project, "select * from {s}.v") == [(10,)]
+        assert resolve(store_of(project), scope_of("t")).version == 4
+        for text in ("drop view {s}.v", "drop table {s}.u", "drop table if exists {s}.u"):
+            self.run(project, text)
+        assert [item.name for item in self.listed(project)] == ["t"]
+
+    def listed(self, project):
+        from ktk_engine.log.catalog import list_relations
+
+        return list_relations(store_of(project))
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ("delete from {s}.t where a = 1", "DELETE is not supported"),
+            ("update {s}.t set a = 1", "UPDATE is not supported"),
+            ("truncate table {s}.t", "TRUNCATE TABLE is not supported"),
+            ("alter table {s}.t add columns (z int)", "ALTER TABLE is not supported"),
+            ("create table {s}.t as select 1 as a", "exists: use create or replace"),
+            ("insert into {s}.none select 1", "There is no table"),
+            ("insert into {s}.t select 1", "wants 2 columns, the query gives 1"),
+            ("insert into {s}.t (a, zz) select 1, 2", "has no column zz"),
+            ("insert into {s}.t partition (a = 1) select 2", "is not supported"),
+            ("drop table {s}.none", "There is no relation"),
+        ],
+    )
+    def test_what_else_there_is_says_what_to_use(self, project, text, message):
+        self.run(project, "create table if not exists {s}.t (a int, b string)")
+        with pytest.raises(Exception, match=message):
+            self.run(project, text)
+
+    def test_hooks_and_stored_failures(self, project):
+        run_dbt(["build"])
+        assert sorted(rows(project, "select x from {s}.hooked")) == [(1,), (41,)]
+        assert rows(project, "select count(*) from {s}_dbt_test__audit.unique_hooked_x") == [(0,)]
+
+    def test_an_insert_into_a_cube_keeps_its_rules(self, project):
+        run_dbt(["run", "-s", "cells"])
+        self.run(project, "insert into {s}.cells (P, L, v) values (1, 1000, 7)")
+        assert rows(project, "select v from {s}.cells where L = 1000") == [(7,)]
+        with pytest.raises(Exception, match="repeat a cell"):
+            self.run(project, "insert into {s}.cells (P, L, v) values (1, 5, 7), (1, 5, 8)")
