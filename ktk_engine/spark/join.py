@@ -43,7 +43,7 @@ def run_plan(scanner: Scanner, plan: Plan, with_address: bool = False) -> DataFr
         right = _rows(scanner, item, plan, bucketed)
         if is_small(item):
             right = F.broadcast(right)
-        frame = frame.join(right, list(item.on), item.join)
+        frame = frame.join(right, _in_sorting_order(item), item.join)
     if not isinstance(plan.condition, TrueCondition):
         frame = frame.where(to_sql(plan.condition))
     address = dict.fromkeys([*plan.columns, *plan.order_by, *plan.partition_by])
@@ -51,6 +51,16 @@ def run_plan(scanner: Scanner, plan: Plan, with_address: bool = False) -> DataFr
         keys = dict.fromkeys([*plan.order_by, *plan.partition_by])
         frame = frame.select(*map(column, address)).dropDuplicates(list(keys))
     return frame.select(*map(column, address if with_address else plan.columns))
+
+
+def _in_sorting_order(item: DatasetPlan) -> list[str]:
+    """The columns of a join, those with many values first.
+
+    Spark compares rows by a prefix of the first column before it looks at all of them, and rows
+    of one partition all have the same partition values.
+    """
+    keys = item.snapshot.partition_keys
+    return sorted(item.on, key=lambda name: name in keys)
 
 
 def _rows(scanner: Scanner, item: DatasetPlan, plan: Plan, bucketed: bool) -> DataFrame:
@@ -76,7 +86,8 @@ def _rows(scanner: Scanner, item: DatasetPlan, plan: Plan, bucketed: bool) -> Da
 
 def _last_file_wins(frame: DataFrame, item: DatasetPlan) -> DataFrame:
     """Of several rows for one cell keep the one in the file with the greatest position."""
-    cells = [column(name) for name in item.cell_columns]
+    keys = item.snapshot.partition_keys
+    cells = [column(name) for name in sorted(item.cell_columns, key=lambda name: name in keys)]
     window = Window.partitionBy(*cells).orderBy(F.col(POSITION).desc())
     numbered = frame.withColumn(_ROW, F.row_number().over(window))
     return numbered.where(F.col(_ROW) == 1).drop(_ROW, POSITION)
