@@ -133,7 +133,8 @@ def _merge_into(
     new = frame.select(*map(column, names))
     touched = _files_with_keys(scanner, base, new, by.unique_key, target)
     plan = plan_dataset(replace(base, files=touched), state.version)
-    old = run_plan(scanner, plan)
+    kept = [name for name in base.schema.names if name in passed.committed.names]
+    old = run_plan(scanner, plan).select(*map(column, kept))  # columns may go (sync_all_columns)
     old_count, new_count = old.count(), new.count()
     rows = _rows(old, new, by)
     keeping = Keeping("files", frozenset(touched["label"].to_pylist()))

@@ -17,7 +17,9 @@ class TestStatements:
         hook = "post_hook='insert into {{ this }} (x) select 41'"
         return {
             "cells.sql": SEED,
-            "hooked.sql": "{{ config(materialized='table', " + hook + ") }} select 1 as x, 'a' as y",
+            "hooked.sql": "{{ config(materialized='table', "
+            + hook
+            + ") }} select 1 as x, 'a' as y",
             "schema.yml": "models: [{name: hooked, columns: [{name: x, data_tests: [{unique: "
             "{config: {store_failures: true}}}]}]}]",
         }

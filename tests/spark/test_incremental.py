@@ -114,6 +114,16 @@ def test_delete_and_insert_takes_every_new_row(spark, sql, store):
     assert sql.sql("select count(*) from an.t").first()[0] == 103
 
 
+def test_columns_come_and_go_with_a_merge(spark, sql, store):
+    build(store, rows(spark, 0, 10), TABLE)
+    target = Target("t", partition_by=("P",), indexes=("k",), on_schema_change="sync_all_columns")
+    new = rows(spark, 5, 15).selectExpr("P", "L", "k", "'new' as w")
+    merge(sql.scanner(store), new, target, MergeBy(("L",)))
+    assert set(snapshot(store, TABLE).schema.names) == {"P", "L", "k", "w"}
+    found = {row.L: row.w for row in sql.sql("select L, w from an.t").collect()}
+    assert found == {i: "new" if i >= 5 else None for i in range(15)}
+
+
 def test_null_keys_match_nothing(spark, sql, store):
     target = Target("t")
     build(store, spark.sql("select null as L, 1L as v union all select 1L, 2L"), target)

@@ -95,7 +95,7 @@ def parse_incremental(
 
 def _names(model: str, config: Mapping[str, Any], key: str) -> tuple[str, ...]:
     value = config.get(key)
-    if value is None:
+    if not value and value != 0:  # dbt's own tests give '' and [] for none
         return ()
     names = (value,) if isinstance(value, str) else value
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
@@ -103,4 +103,4 @@ def _names(model: str, config: Mapping[str, Any], key: str) -> tuple[str, ...]:
             f"Model {model}: config `{key}` must be a column name or a list of them, but is "
             f"{value!r}."
         )
-    return tuple(names)
+    return tuple(dict.fromkeys(names))
