@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pat
 
 from ktk_engine.spark.file_writer import REPORT_SCHEMA, WriteJob, write_files
 from ktk_engine.spark.write import WriteReport, make_report
+from ktk_engine.types.exact_cast import plain_type
 from ktk_engine.types.to_container import to_container
 
 
@@ -23,9 +25,18 @@ def write_table(table: pa.Table, job: WriteJob) -> WriteReport:
         The report.
     """
     job = replace(job, buckets=False)
-    batches = _sorted(table.select(job.schema.names), job).to_batches()
+    plain = pa.table([_plain(table[name]) for name in job.schema.names], job.schema.names)
+    batches = _sorted(plain, job).to_batches()
     found = list(write_files(iter(batches), job, 0))
     return make_report(pa.Table.from_batches(found, REPORT_SCHEMA), job)
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Give values in a layout that Arrow can compute with; none of them changes."""
+    while pat.is_dictionary(column.type) or pat.is_run_end_encoded(column.type):
+        column = pa.chunked_array([to_container(column, column.type.value_type)])
+    target = plain_type(column.type)
+    return column if column.type.equals(target) else column.cast(target)
 
 
 def _sorted(table: pa.Table, job: WriteJob) -> pa.Table:

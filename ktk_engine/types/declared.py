@@ -12,6 +12,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.types as pat
 
+from ktk_engine.types.exact_cast import plain_type
 from ktk_engine.types.finding import Finding
 from ktk_engine.types.mismatch import mismatch
 from ktk_engine.types.quote import readable_identifier
@@ -64,9 +65,11 @@ def stored_type(t: pa.DataType) -> pa.DataType:
 
     Returns:
         The type itself, but microseconds for nanoseconds (decision 7), date32 for date64
-        (decision 10), and no dictionaries of anything but text and bytes, which Parquet
-        would not keep; at any depth.
+        (decision 10), no views, and no dictionaries of anything but text and bytes, which
+        Parquet would not keep; at any depth.
     """
+    if pat.is_string_view(t) or pat.is_binary_view(t) or pat.is_run_end_encoded(t):
+        return plain_type(t)
     if pat.is_dictionary(t):
         values = stored_type(t.value_type)
         plain = pat.is_string(values) or pat.is_binary(values)

@@ -10,16 +10,23 @@ from ktk_engine.types.type_class import is_list
 
 
 def plain_type(t: pa.DataType) -> pa.DataType:
-    """Strip dictionary encodings at any depth, which say how values are stored.
+    """Strip dictionaries and views at any depth, which only say how values lie in memory.
 
     Args:
         t: an Arrow type.
 
     Returns:
-        The type with the values' types in place of the dictionaries.
+        The type with the values' types in place of the dictionaries, and no views, with which
+        Arrow computes little.
     """
-    if pat.is_dictionary(t):
+    if pat.is_dictionary(t) or pat.is_run_end_encoded(t):
         return plain_type(t.value_type)
+    if pat.is_string_view(t):
+        return pa.string()
+    if pat.is_binary_view(t):
+        return pa.binary()
+    if pat.is_list_view(t) or pat.is_large_list_view(t):
+        return pa.list_(t.value_field.with_type(plain_type(t.value_type)))
     if pat.is_fixed_size_list(t):
         return pa.list_(t.value_field.with_type(plain_type(t.value_type)), t.list_size)
     if pat.is_list(t):

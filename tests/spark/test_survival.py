@@ -1,0 +1,34 @@
+"""Random values of random types survive Arrow -> file -> Spark -> Arrow."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, given, settings
+
+from ktk_engine.operations.build import build
+from ktk_engine.operations.target import Target
+from ktk_engine.spark.session import make_scratch_folder, new_session
+from ktk_engine.spark.sql_session import SqlSession
+from ktk_engine.store.local import LocalStore
+from ktk_engine.types.quote import quote_identifier
+from tests.unit.types.values import comparable, tables
+
+EXAMPLES = int(os.environ.get("KTK_EXAMPLES", "10"))
+
+
+@settings(deadline=None, max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
+@given(tables())
+def test_every_value_of_every_type_comes_back_through_spark(spark, tmp_path_factory, table):
+    # What Spark cannot show is no loss: it has no column without a type.
+    kept = [f.name for f in table.schema if "null" not in str(f.type)]
+    table = table.select(kept)
+    store = LocalStore(tmp_path_factory.mktemp("s") / "s")
+    build(store, table, Target("t"))
+    session = SqlSession(new_session(spark), lambda name: store, make_scratch_folder())
+    columns = ", ".join(quote_identifier(name) for name in kept)
+    found = session.sql(f"select {columns} from an.t order by id").toArrow()
+    assert found.num_rows == table.num_rows
+    for field in table.schema:
+        back = comparable(found[field.name], field.type)
+        assert back == comparable(table[field.name], field.type), field
