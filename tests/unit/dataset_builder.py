@@ -223,8 +223,9 @@ def _statistics(data):
     columns = {}
     for name in data.column_names:
         column = data[name]
-        extremes = pc.min_max(column)
-        columns[f"min.{name}"] = pa.array([extremes["min"].as_py()], column.type)
-        columns[f"max.{name}"] = pa.array([extremes["max"].as_py()], column.type)
+        if not pa.types.is_nested(column.type):
+            extremes = pc.min_max(column)
+            columns[f"min.{name}"] = pa.array([extremes["min"].as_py()], column.type)
+            columns[f"max.{name}"] = pa.array([extremes["max"].as_py()], column.type)
         columns[f"nulls.{name}"] = pa.array([column.null_count], pa.int64())
     return pa.table(columns)
