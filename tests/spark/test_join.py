@@ -46,7 +46,7 @@ def exchanges(frame) -> int:
     return len(re.findall(r"(?<!Reused)(?<!Broadcast)Exchange ", plan))
 
 
-@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("count", [1, 3, 10])
 def test_no_exchange_for_any_number_of_enrichments(spark, sql, store, count):
     build(store, seed_frame(spark), SEED)
     for i in range(count):
@@ -173,3 +173,19 @@ def test_a_dataset_under_its_own_name_shows_the_last_row_of_each_cell(spark, sql
     append(spark, store, seed_frame(spark).where("L < 10").selectExpr("P", "Q", "L", "-1L v", "k"))
     assert sql.sql("select count(*) from an.seed").first()[0] == 2000
     assert sql.sql("select count(*) from an.seed where v = -1").first()[0] == 10
+
+
+def test_conditions_are_pushed_into_parquet_and_only_planned_files_are_opened(spark, sql, store):
+    build(store, seed_frame(spark), SEED)
+    enrichment(spark, store, "e0")
+    plan, frame = answer(sql, store, ["v", "e0"], "P = 3 and k = 3 and e0 > 10.0D")
+    text = frame._jdf.queryExecution().executedPlan().toString()
+    pushed = " ".join(re.findall(r"PushedFilters: \[(.*?)\]", text))
+    assert "EqualTo(k,3)" in pushed and "GreaterThan(e0,10.0)" in pushed
+    opened = {item.dataset: item.files.num_rows for item in plan.datasets}
+    inputs = {name.rpartition("/")[2] for name in frame.inputFiles()}
+    planned = {
+        key.rpartition("/")[2] for item in plan.datasets for key in item.files["key"].to_pylist()
+    }
+    assert opened == {"seed": 3, "e0": 3}
+    assert inputs == planned

@@ -98,6 +98,22 @@ def test_commands_are_no_queries(spark):
         ("select count(*) from an.c where e > 30 or P = 0", None, {"seed", "e"}),
         ("select * from an.c where L = 2", None, {"seed", "e", "f"}),
         ("select count(*) from an.c where false", [(0,)], set()),
+        ("select count(*) from an.c where md5(k) > '' and P = 2", [(200,)], {"seed"}),
+        ("select max(r) from (select rank() over (partition by P order by v) r from an.c)",
+         [(200,)], {"seed"}),
+        ("select count(*) from an.c a where exists "
+         "(select 1 from an.c b where b.L = a.L + 1 and b.P = 1)", [(200,)], {"seed"}),
+        ("select count(*) from an.c a where v > (select avg(v) from an.c b where b.P = a.P)",
+         [(500,)], {"seed"}),
+        ("select count(*) from an.c where rand() >= 0 and P < 2", [(400,)], {"seed"}),
+        ("select count(*) from (select * from an.c order by L limit 7)", [(7,)], {"seed"}),
+        ("select L from an.c where P = 1 union select L from an.c where L < 2 order by L limit 3",
+         [(0,), (1,), (6,)], {"seed"}),
+        ("select count(*) from an.c x left join an.c y on x.L = y.L and y.P = 0 where y.L is null",
+         [(800,)], {"seed"}),
+        ("select count(*) from an.c where cast(P as string) = '3'", [(200,)], {"seed"}),
+        ("select count(distinct P) from an.c where L not in (select L from an.c where P = 4)",
+         [(4,)], {"seed"}),
     ],
 )  # fmt: skip
 def test_a_cube_in_a_statement_gives_the_right_answer(sql, cube, text, expected, read):
