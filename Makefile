@@ -1,6 +1,7 @@
 # make demo     builds the sample project and shows what it answers
 # make test     the whole test suite; `make unit` is its quick part, without Java
 # make lint     ruff and mypy; `make format` rewrites
+# make bench    measures queries beside plain Spark; writes benchmarks/results/
 # make oracle   a Python 3.8 with Kartothek, which some tests ask to read what we write
 # make clean    removes what the sample project built and every cache, but no environment
 
@@ -18,7 +19,7 @@ export KTK_ORACLE_PYTHON := $(CURDIR)/.oracle/bin/python
 endif
 endif
 
-.PHONY: demo test unit lint format oracle python3.8 clean
+.PHONY: demo test unit lint format bench oracle python3.8 clean
 
 demo: .venv/.installed sample_project/data/flights.parquet
 	cd sample_project && ../.venv/bin/dbt build
@@ -40,6 +41,9 @@ lint: .venv/.installed
 format: .venv/.installed
 	.venv/bin/ruff check --fix .
 	.venv/bin/ruff format .
+
+bench: .venv/.installed
+	.venv/bin/python -m benchmarks.query
 
 sample_project/data/flights.parquet: sample_project/get_data.py | .venv/.installed
 	.venv/bin/python sample_project/get_data.py

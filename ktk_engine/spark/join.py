@@ -9,10 +9,10 @@ from pyspark.sql.window import Window
 
 from ktk_engine.plan.movement import is_small
 from ktk_engine.plan.plan import DatasetPlan, Plan
+from ktk_engine.spark.keep_rows import keep_rows
 from ktk_engine.spark.scan import Scanner, column, restorable
 from ktk_engine.spark.scan_by_arrow import POSITION
 from ktk_engine.types.condition import TrueCondition
-from ktk_engine.types.render_condition import to_sql
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -45,7 +45,7 @@ def run_plan(scanner: Scanner, plan: Plan, with_address: bool = False) -> DataFr
             right = F.broadcast(right)
         frame = frame.join(right, _in_sorting_order(item), item.join)
     if not isinstance(plan.condition, TrueCondition):
-        frame = frame.where(to_sql(plan.condition))
+        frame = keep_rows(frame, plan.condition)
     address = dict.fromkeys([*plan.columns, *plan.order_by, *plan.partition_by])
     if plan.distinct:
         keys = dict.fromkeys([*plan.order_by, *plan.partition_by])
@@ -78,7 +78,7 @@ def _rows(scanner: Scanner, item: DatasetPlan, plan: Plan, bucketed: bool) -> Da
     if item.overlaid:
         frame = _last_file_wins(frame, item)
     if not isinstance(item.condition, TrueCondition):
-        frame = frame.where(to_sql(item.condition))
+        frame = keep_rows(frame, item.condition)
     if item.distinct:
         frame = frame.select(*map(column, item.distinct)).distinct()
     return frame

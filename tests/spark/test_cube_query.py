@@ -12,6 +12,7 @@ from ktk_engine.errors import ConsistencyError, DatasetNotFoundError, QueryError
 from ktk_engine.facade import Store
 from ktk_engine.operations.build import build
 from ktk_engine.operations.target import Target
+from ktk_engine.types.literal import is_in
 
 DAYS = [datetime.date(2025, 1, 1), datetime.date(2025, 1, 2)]
 
@@ -105,3 +106,17 @@ def test_answers_keep_their_types(spark, cube):
     assert table.schema.types == [pa.int64(), pa.date32(), pa.float64()]
     frame = cube.query(["k"], "P = 2").to_pandas(spark)
     assert str(frame["k"].dtype) == "int64[pyarrow]"
+
+
+def test_long_lists_are_semi_joins(spark, cube):
+    schema = cube.schema
+    for name, values, count in (
+        ("L", range(3, 50_000), 12),
+        ("k", range(1, 2_000), 12),
+        ("name", [f"x{i}" for i in range(2_000)] + ["one"], 4),
+    ):
+        condition = is_in(name, schema.field(name).type, list(values))
+        query = cube.query(["L", "name"], condition)
+        plan = query.spark(spark)._jdf.queryExecution().executedPlan().toString()
+        assert "LeftSemi" in plan
+        assert query.to_arrow(spark).num_rows == count
