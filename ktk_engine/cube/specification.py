@@ -79,22 +79,6 @@ class CubeSpecification:
         """Columns that several datasets may have: dimension and partition columns."""
         return frozenset(self.dimension_columns) | frozenset(self.partition_columns)
 
-    def indexed_in(self, columns: Iterable[str], partition_keys: Iterable[str]) -> frozenset[str]:
-        """Columns of a dataset that need a secondary index.
-
-        The seed dataset has one on each dimension that is not suppressed, every dataset on each
-        index column it holds; a column by which files are laid out needs none.
-
-        Args:
-            columns: the dataset's columns.
-            partition_keys: the columns by which its files are laid out.
-        """
-        held = frozenset(columns)
-        wanted = self.index_columns & held
-        if held >= set(self.dimension_columns):
-            wanted |= frozenset(self.dimension_columns) - self.suppress_index_on
-        return wanted - frozenset(partition_keys)
-
     def metadata(self, dataset_id: str) -> dict[str, Any]:
         """What Kartothek wants to find in the user metadata of a dataset of this cube."""
         return {

@@ -86,14 +86,6 @@ def relation_name(uuid: str) -> str:
     return uuid.partition(SEPARATOR)[2] or uuid
 
 
-def list_cubes(store: ObjectStore) -> list[str]:
-    """Names of the cubes of a store, sorted."""
-    published = {
-        uuid.partition(SEPARATOR)[0] for uuid in list_documents(store) if SEPARATOR in uuid
-    }
-    return sorted(published.union(_logged(store, "cube")))
-
-
 def list_scopes(store: ObjectStore) -> list[Scope]:
     """Every scope that has a log, cubes first; also those whose datasets were all removed."""
     return [Scope(kind, name) for kind in ("cube", "dataset") for name in _logged(store, kind)]

@@ -14,13 +14,7 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class KtkRelation(SparkRelation):
-    """A relation of a store.
-
-    Attributes:
-        is_cube: whether it is the virtual table of a cube.
-    """
-
-    is_cube: bool = False
+    """A relation of a store."""
 
     def _render_iterator(self) -> Iterator[tuple[ComponentName | None, str | None]]:
         """Quote names that Spark's parser would not take as they are, such as `a-b`."""
@@ -29,8 +23,3 @@ class KtkRelation(SparkRelation):
                 yield component, self.quoted(name)
             else:
                 yield component, name
-
-    @property
-    def store_schema(self) -> str:
-        """Name of the schema: a folder of the warehouse."""
-        return str(self.schema)

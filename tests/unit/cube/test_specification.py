@@ -17,12 +17,6 @@ def test_metadata_and_uuids():
     assert cube.metadata("e")["ktk_cube_is_seed"] is False
 
 
-def test_indexes():
-    cube = CubeSpecification("c", ("x", "y"), ("p",), "s", {"i"}, {"y"})
-    assert cube.indexed_in(["x", "y", "p", "i"], ["p"]) == {"x", "i"}
-    assert cube.indexed_in(["x", "i", "other"], ["i"]) == frozenset()
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
