@@ -31,7 +31,8 @@ def machine() -> dict[str, str]:
 def _java() -> str:
     from ktk_engine.spark.java import find_java
 
-    done = subprocess.run([str(find_java()), "-version"], capture_output=True, text=True)
+    found = find_java()
+    done = subprocess.run([str(found.executable), "-version"], capture_output=True, text=True)
     return done.stderr.splitlines()[0] if done.stderr else "unknown"
 
 
