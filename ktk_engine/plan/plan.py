@@ -119,8 +119,3 @@ class Plan:
     order_by: tuple[str, ...] = ()
     partition_by: tuple[str, ...] = ()
     distinct: bool = False
-
-    def __str__(self) -> str:
-        from ktk_engine.plan.explain import explain
-
-        return explain(self)

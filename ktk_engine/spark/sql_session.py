@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -34,7 +33,6 @@ from ktk_engine.types.quote import quote_identifier
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_LOGGER = logging.getLogger(__name__)
 _MARKER = "__ktk_cube"
 _DEEPEST_VIEW = 50
 
@@ -276,7 +274,6 @@ class _Binding:
         fallback = list(loaded.specification.dimension_columns[:1])
         plan = loaded.plan(needed or fallback, usage.condition)
         self.plans.append(plan)
-        _LOGGER.debug("%s", plan)
         frame = run_plan(self.owner.scanner(loaded.state.store), plan)
         columns = [
             column(f.name)

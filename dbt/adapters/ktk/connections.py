@@ -22,6 +22,7 @@ from dbt.adapters.ktk.errors import translated
 from dbt.adapters.ktk.relations import Relations
 from dbt.adapters.ktk.session import Sessions
 from dbt.adapters.ktk.statements import run_statement
+from ktk_engine.plan.explain import explain
 from ktk_engine.store.warehouse import Warehouse
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class KtkCursor:
         if not run_statement(session, Relations(self._sessions.warehouse), statement):
             self._frame = session.sql(statement)
         for plan in session.plans:
-            _LOGGER.debug(str(plan))
+            _LOGGER.debug(explain(plan))
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         """All rows that were not fetched yet."""
