@@ -130,6 +130,8 @@ def make_scratch_folder() -> Path:
 
 
 def _scratch_settings(scratch: Path) -> dict[str, str]:
+    # Two threads that both start with a missing folder would race to make it.
+    (scratch / "warehouse").mkdir()
     log_configuration = scratch / "log4j2.properties"
     level = os.environ.get("KTK_SPARK_LOG_LEVEL", "OFF")
     log_configuration.write_text(_LOG_CONFIGURATION.format(level=level))
