@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import functions as F
 
 from ktk_engine.errors import ConditionError, ConfigurationError, DataError
 from ktk_engine.log.snapshot import Snapshot
@@ -22,10 +21,10 @@ from ktk_engine.plan.plan_dataset import plan_dataset
 from ktk_engine.plan.prune import prune
 from ktk_engine.spark.arrow_types import arrow_schema
 from ktk_engine.spark.join import run_plan
+from ktk_engine.spark.merge_rows import distinct_keys, key_bounds, merge_rows, repeated_key
 from ktk_engine.spark.scan import Scanner, column
 from ktk_engine.types.condition import And, Condition
 from ktk_engine.types.literal import comparison, is_in
-from ktk_engine.types.quote import quote_identifier
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -136,35 +135,14 @@ def _merge_into(
     kept = [name for name in base.schema.names if name in passed.committed.names]
     old = run_plan(scanner, plan).select(*map(column, kept))  # columns may go (sync_all_columns)
     old_count, new_count = old.count(), new.count()
-    rows = _rows(old, new, by)
+    updated = by.update_columns if by.strategy == "merge" else None
+    rows = merge_rows(old, new, by.unique_key, updated)
     keeping = Keeping("files", frozenset(touched["label"].to_pylist()))
     written = build(scanner.store, rows, target, history, False, built_by, keeping, state)
     # The new files hold what stayed of the old rows, and the new rows.
     replaced = old_count + new_count - written.rows
     inserted = new_count - replaced if by.strategy == "merge" else new_count
     return Merged(written, inserted, replaced, touched.num_rows, base.files.num_rows)
-
-
-def _rows(old: DataFrame, new: DataFrame, by: MergeBy) -> DataFrame:
-    """The content of the rewritten files."""
-    keys = list(by.unique_key)
-    stayed = old.join(new.select(*map(column, keys)).distinct(), keys, "left_anti")
-    if by.update_columns is None or by.strategy != "merge":
-        return stayed.unionByName(new, allowMissingColumns=True)
-    updated = set(by.update_columns)
-    left, right = old.alias("old"), new.alias("new")
-    condition = [F.col(_of("old", key)) == F.col(_of("new", key)) for key in keys]
-    chosen = [
-        F.col(_of("new" if name in updated and name in new.columns else "old", name)).alias(name)
-        for name in old.columns
-    ]
-    matched = left.join(right, condition, "inner").select(*chosen)
-    inserted = new.join(old.select(*map(column, keys)).distinct(), keys, "left_anti")
-    return stayed.unionByName(matched).unionByName(inserted, allowMissingColumns=True)
-
-
-def _of(side: str, name: str) -> str:
-    return f"{side}.{quote_identifier(name)}"
 
 
 def _files_with_keys(
@@ -180,15 +158,14 @@ def _files_with_keys(
 
 def _key_conditions(base: Snapshot, new: DataFrame, keys: Sequence[str]) -> list[Condition]:
     """What a row's key columns fulfil if the row is to be replaced; fewer conditions are safe."""
-    distinct = new.select(*map(column, keys)).distinct().limit(MAXIMUM_KEYS + 1).toArrow()
+    distinct = distinct_keys(new, keys, MAXIMUM_KEYS + 1)
     many = distinct.num_rows > MAXIMUM_KEYS
     conditions = []
     for key in keys:
         type_ = base.schema.field(key).type
         try:
             if many:
-                (bounds,) = new.agg(F.min(column(key)), F.max(column(key))).collect()
-                conditions.append(_between(key, type_, bounds[0], bounds[1]))
+                conditions.append(_between(key, type_, *key_bounds(new, key)))
             else:
                 values = pc.unique(distinct[key]).drop_null().to_pylist()
                 conditions.append(is_in(key, type_, values))
@@ -222,11 +199,7 @@ def _check_unique(target: Target, frame: DataFrame, by: MergeBy) -> None:
     """A merge cannot choose between two new rows of one key."""
     if by.strategy != "merge":
         return
-    keys = [column(key) for key in by.unique_key]
-    given = frame
-    for key in keys:
-        given = given.where(key.isNotNull())
-    twice = given.groupBy(*keys).count().where("count > 1").first()
+    twice = repeated_key(frame, by.unique_key)
     if twice is not None:
         example = ", ".join(f"{key}={twice[key]!r}" for key in by.unique_key)
         raise DataError(
