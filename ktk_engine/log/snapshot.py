@@ -88,6 +88,16 @@ class Snapshot:
         return bool(self.metadata.get("ktk_cube_is_seed", self.metadata.get("klee_is_seed")))
 
     @property
+    def dimension_columns(self) -> tuple[str, ...]:
+        """What addresses its rows, partition columns apart: as it was built, or as its cube says.
+
+        Empty for a plain table.
+        """
+        own = self.properties.get("dimension_columns")
+        known = own or self.metadata.get("ktk_cube_dimension_columns") or ()
+        return tuple(name for name in known if name in self.schema.names)
+
+    @property
     def columns(self) -> frozenset[str]:
         """Names of all columns, partition columns among them."""
         return frozenset(self.schema.names)

@@ -70,7 +70,7 @@ def _reasons(
         if mismatch(theirs, ours) is not None:
             yield f"`{column}` is {class_name(theirs)} there and {class_name(ours)} in the new seed"
     # What told its rows apart would be payload, and a cell would find several of them.
-    told_apart = [*_dimensions(item), *(key for key in keys if key in item.partition_keys)]
+    told_apart = [*item.dimension_columns, *(key for key in keys if key in item.partition_keys)]
     lost = [name for name in told_apart if name not in specification.shared_columns]
     if lost:
         listed = ", ".join(f"`{column}`" for column in lost)
@@ -80,10 +80,3 @@ def _reasons(
         )
     for problem in layout_problems(name, item, specification):
         yield problem.rstrip(".")
-
-
-def _dimensions(item: Snapshot) -> tuple[str, ...]:
-    """What addresses a row of an enrichment, as it was built."""
-    own = item.properties.get("dimension_columns")
-    known = own or item.metadata.get("ktk_cube_dimension_columns", ())
-    return tuple(name for name in known if name in item.schema.names)

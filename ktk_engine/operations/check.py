@@ -184,7 +184,7 @@ def _column_problems(
                 f"{class_name(field.type)} ({field.type})",
                 where + differs.reason,
             )
-    required = {*_dimensions(snapshot), *snapshot.indices} - set(snapshot.partition_keys)
+    required = {*snapshot.dimension_columns, *snapshot.indices} - set(snapshot.partition_keys)
     for name in sorted(required - set(schema.names)):
         if name in snapshot.schema.names:
             expected = class_name(snapshot.schema.field(name).type)
@@ -203,12 +203,6 @@ def _columns_without_values(metadata: pq.FileMetaData) -> frozenset[str]:
                 path = column.path_in_schema
                 nulls[path] = nulls.get(path, 0) + statistics.null_count
     return frozenset(name for name, count in nulls.items() if count == metadata.num_rows)
-
-
-def _dimensions(snapshot: Snapshot) -> list[str]:
-    own = snapshot.properties.get("dimension_columns")
-    wanted = own or snapshot.metadata.get("ktk_cube_dimension_columns") or ()
-    return [name for name in wanted if name in snapshot.schema.names]
 
 
 def _index_problems(

@@ -18,7 +18,7 @@ def plan_dataset(snapshot: Snapshot, version: int) -> Plan:
         version: version of its log.
     """
     columns = tuple(snapshot.schema.names)
-    dimensions = [c for c in _dimensions(snapshot) if c in columns]
+    dimensions = snapshot.dimension_columns
     partitions = snapshot.metadata.get("ktk_cube_partition_columns") or snapshot.partition_keys
     within = [c for c in partitions if c in snapshot.partition_keys]
     overlaid = bool(dimensions and pc.any(overlaid_files(snapshot, within)).as_py())
@@ -34,8 +34,3 @@ def plan_dataset(snapshot: Snapshot, version: int) -> Plan:
         cell_columns=(*within, *dimensions),
     )
     return Plan(snapshot.uuid, version, columns, (item,), (), TrueCondition(), snapshot.bucketing)
-
-
-def _dimensions(snapshot: Snapshot) -> list[str]:
-    own = snapshot.properties.get("dimension_columns")
-    return list(own or snapshot.metadata.get("ktk_cube_dimension_columns") or ())
