@@ -10,8 +10,8 @@ import click
 
 from ktk_engine.cli.console import make_console, make_table
 from ktk_engine.cli.find_store import find_store, store_option
-from ktk_engine.cli.quantity import number, size
 from ktk_engine.errors import KtkError
+from ktk_engine.operations.quantity import number, size
 
 if TYPE_CHECKING:
     from ktk_engine.log.garbage import Garbage, Retention

@@ -19,6 +19,7 @@ from ktk_engine.log.snapshot import Bucketing, Snapshot
 from ktk_engine.log.state import State, resolve
 from ktk_engine.operations.extension import Extension, Keeping, check_layout
 from ktk_engine.operations.gate import CubeCheck, Passed, pass_gate
+from ktk_engine.operations.quantity import size
 from ktk_engine.operations.target import Target
 from ktk_engine.spark.arrow_types import arrow_schema
 from ktk_engine.spark.file_writer import WriteJob
@@ -56,7 +57,7 @@ class Written:
 
     def __str__(self) -> str:
         noun = "file" if self.files == 1 else "files"
-        text = f"{self.rows:,} rows, {self.files:,} {noun}, {_size(self.bytes)}"
+        text = f"{self.rows:,} rows, {self.files:,} {noun}, {size(self.bytes)}"
         text = "; ".join([text, *self.notes])
         return f"{text} ({self.warning})" if self.warning else text
 
@@ -291,12 +292,3 @@ def _refusal(target: Target, findings: tuple[DataFinding, ...]) -> str:
             lines.append(f"  Arrow says: {item.error}")
         lines.append(f"  Fix: {_FIXES[item.rule].format(columns=item.column)}")
     return "\n".join(lines)
-
-
-def _size(count: int) -> str:
-    size = float(count)
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.1f} TB"

@@ -275,12 +275,9 @@ def _note(item: DatasetState) -> str:
 
 
 def _dimensions(snapshot: Snapshot, specification: CubeSpecification | None) -> tuple[str, ...]:
-    if specification is not None:
-        wanted = specification.dimension_columns
-    else:
-        own = snapshot.properties.get("dimension_columns")
-        wanted = tuple(own or snapshot.metadata.get("ktk_cube_dimension_columns") or ())
-    return tuple(name for name in wanted if name in snapshot.schema.names)
+    if specification is None:
+        return snapshot.dimension_columns
+    return tuple(n for n in specification.dimension_columns if n in snapshot.schema.names)
 
 
 def _partitions(snapshot: Snapshot) -> int:
