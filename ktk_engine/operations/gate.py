@@ -171,7 +171,8 @@ def _check(
     notes: tuple[str, ...] = ()
     if committed is not None:
         configured = {*target.dimension_columns, *target.partition_by, *target.indexes}
-        change = change_schema(committed, model, target.on_schema_change, configured)
+        policy = target.on_schema_change
+        change = change_schema(committed, model, policy, configured, keeps_rows)
         model, committed, notes = change.model, change.committed, change.notes
         findings += _unless_found(change.findings, findings)
     broken = _broken(target, model, others, own)

@@ -37,6 +37,7 @@ def change_schema(
     model: pa.Schema,
     policy: OnSchemaChange,
     configured: Collection[str] = (),
+    keeps_rows: bool = False,
 ) -> SchemaChange:
     """Judge the differences between a model and its dataset.
 
@@ -47,10 +48,12 @@ def change_schema(
             old files read as null; `sync_all_columns` also lets columns go; `ignore` leaves
             the model's new columns out.
         configured: columns that the configuration names, which `ignore` cannot leave out.
+        keeps_rows: whether rows of the dataset stay.
 
     Returns:
         The outcome. Columns that the model lacks are refused but by `sync_all_columns`: a
-        rebuild would lose their values.
+        rebuild would lose their values. Where rows stay, their values do as well, and with
+        `append_new_columns` the new rows have null there, as dbt says.
     """
     findings = compare_schemas(committed, model)
     unknown = [item.column for item in findings if item.rule == "unknown"]
@@ -64,6 +67,8 @@ def change_schema(
         accepted.update(missing)
         notes += _note("removed", missing)
         committed = _without(committed, missing)
+    if policy == "append_new_columns" and keeps_rows:
+        accepted.update(name for name in missing if name not in configured)
     if policy == "ignore":
         ignored = [name for name in unknown if name not in configured]
         accepted.update(ignored)

@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
+from dbt_common.exceptions import CompilationError, DbtDatabaseError, DbtRuntimeError
 
-from ktk_engine.errors import KtkError
+from ktk_engine.errors import KtkError, TypeClassError
+
+
+class RefusedColumnsError(CompilationError):
+    """Columns break a rule; dbt has its contracts and `on_schema_change: fail` as this kind."""
+
+    def process_stack(self) -> list[str]:
+        """Leave the macros out that the model went through: they are not at fault."""
+        return []
 
 
 @contextmanager
@@ -15,13 +23,16 @@ def translated() -> Iterator[None]:
     """Run a block; what it raises reaches dbt with the message only.
 
     Raises:
-        DbtRuntimeError: an error of the engine, whose message says what to do.
+        RefusedColumnsError: columns break a rule.
+        DbtRuntimeError: another error of the engine, whose message says what to do.
         DbtDatabaseError: Spark refused or failed.
     """
     try:
         yield
     except DbtRuntimeError:
         raise
+    except TypeClassError as error:
+        raise RefusedColumnsError(str(error)) from error
     except KtkError as error:
         raise DbtRuntimeError(str(error)) from error
     except Exception as error:

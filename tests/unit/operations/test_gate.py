@@ -46,6 +46,16 @@ def test_the_policies():
     }
 
 
+def test_appending_keeps_columns_that_the_model_lacks_where_rows_stay():
+    model = pa.schema([("P", pa.int64()), ("L", pa.int64())])
+    change = change_schema(MODEL, model, "append_new_columns", ["L"], keeps_rows=True)
+    assert (change.findings, change.committed) == ((), MODEL)
+    refused = change_schema(MODEL, model, "append_new_columns", ["v"], keeps_rows=True)
+    assert [item.column for item in refused.findings] == ["v"]
+    for policy in ("fail", "ignore"):
+        assert change_schema(MODEL, model, policy, keeps_rows=True).findings
+
+
 def test_a_configured_column_cannot_be_left_out():
     model = MODEL.append(pa.field("k", pa.int8()))
     change = change_schema(MODEL, model, "ignore", ["k"])
