@@ -1,0 +1,96 @@
+"""What macros and tests of cubes call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from dbt.adapters.base import available
+from dbt.adapters.base.relation import BaseRelation
+
+from dbt.adapters.ktk.cube_query import cube_query_text
+from dbt.adapters.ktk.cube_tests import CubeTest
+from dbt.adapters.ktk.errors import translated
+from dbt.adapters.ktk.relations import cube_comment
+from dbt.adapters.ktk.store_adapter import StoreAdapter
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class CubeMethods(StoreAdapter):
+    """Queries, tests and changes of cubes."""
+
+    _cube_partitions: Mapping[tuple[str, str], tuple[str, ...]] = MappingProxyType({})
+
+    @available
+    def cube_comment(self, *relations: BaseRelation) -> str:
+        """Give the comment that `cube_of(...)` compiles to; checks nothing, needs no store."""
+        return cube_comment([(str(r.schema), str(r.identifier)) for r in relations])
+
+    @available.parse(lambda *_, **__: "")
+    def cube_query(
+        self,
+        relation: BaseRelation,
+        columns: list[str] | None = None,
+        where: str | None = None,
+        dimensions: list[str] | None = None,
+        partition_by: list[str] | None = None,
+    ) -> str:
+        """Give the SQL that `cube_query(...)` compiles to; starts nothing."""
+        schema, name = str(relation.schema), str(relation.identifier)
+        with translated():
+            partitions = self._cube_partitions.get((schema, name))
+            if partitions is None and dimensions is not None:
+                partitions = self.relations.partition_columns_of(schema, name)
+            return cube_query_text(
+                str(relation), columns, where, dimensions, partition_by, partitions or ()
+            )
+
+    @available.parse(lambda *_, **__: "")
+    def remove_dataset(
+        self, schema: str, cube: str, dataset: str | None = None, cascade: bool = False
+    ) -> str:
+        """Take a dataset out of a cube in one commit (`run-operation ktk_remove`).
+
+        Args:
+            schema: where the cube lives.
+            cube: its name, or that of a plain table.
+            dataset: the dataset's id.
+            cascade: with the seed dataset, also remove what depends on it.
+
+        Returns:
+            What was done, for the log.
+        """
+        with translated():
+            return self.relations.remove(schema, cube, dataset, cascade)
+
+    @available.parse(lambda *_, **__: {"sql": "", "message": ""})
+    def cube_test(
+        self, kind: str, relation: BaseRelation, rows: str, arguments: Mapping[str, Any]
+    ) -> dict[str, str]:
+        """Give the SQL of a generic test of this package; its rows are the failures.
+
+        Args:
+            kind: name of the test.
+            relation: what is tested.
+            rows: what to select its rows from.
+            arguments: the test's own.
+
+        Returns:
+            `sql`, and a `message` for the log where the failure is known already.
+        """
+        schema, name = str(relation.schema), str(relation.identifier)
+        test = CubeTest(
+            self.relations, schema, name, rows, arguments, lambda: self._arrow_schema(relation)
+        )
+        with translated():
+            sql, message = test.failures(kind)
+        return {"sql": sql, "message": message}
+
+    def _arrow_schema(self, relation: BaseRelation) -> pa.Schema:
+        from ktk_engine.spark.arrow_types import arrow_schema
+
+        frame = self.connections.sessions.current().sql(f"select * from {relation}")
+        return arrow_schema(frame.schema)

@@ -1,0 +1,200 @@
+"""What materializations call: each writes one relation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dbt.adapters.base import available
+from dbt.adapters.base.relation import BaseRelation
+from dbt.adapters.events.logging import AdapterLogger
+
+from dbt.adapters.ktk.builders import Builders
+from dbt.adapters.ktk.config import ModelConfig, parse_model_config
+from dbt.adapters.ktk.cube_query import plan_line
+from dbt.adapters.ktk.errors import translated
+from dbt.adapters.ktk.findings_file import findings_file
+from dbt.adapters.ktk.incremental import STRATEGIES
+from dbt.adapters.ktk.seed_file import preview, read_seed, seed_delimiter, seed_types
+from dbt.adapters.ktk.store_adapter import StoreAdapter
+from dbt.adapters.ktk.write_dataset import write_dataset
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+_LOGGER = AdapterLogger("ktk")
+
+
+class Materializations(StoreAdapter):
+    """Writes what models, seeds and stored test failures give."""
+
+    _builders: Builders | None = None  # unknown until dbt has shown its nodes
+
+    @available.parse_none
+    def check_config(self, model: Mapping[str, Any]) -> None:
+        """Check the configuration of the model that is being built.
+
+        Args:
+            model: the node as Jinja's `model`.
+        """
+        self._config_of(model)
+
+    @available.parse(lambda *_, **__: {"message": "", "rows": 0})
+    def write_model(
+        self, model: Mapping[str, Any], relation: BaseRelation, sql: str, full_refresh: bool = False
+    ) -> dict[str, Any]:
+        """Write a query's rows as a dataset, in one commit.
+
+        Args:
+            model: the node as Jinja's `model`.
+            relation: what it is known as.
+            sql: the compiled query.
+            full_refresh: whether this run is one.
+
+        Returns:
+            `message` for the log and `rows` for run_results.
+        """
+
+        def rows() -> DataFrame:
+            session = self.connections.sessions.current()
+            frame = session.sql(sql)
+            for plan in session.plans:
+                _LOGGER.info(f"{relation} reads {plan_line(plan)}")
+            return frame
+
+        return self._write(model, relation, rows, full_refresh)
+
+    def _write(
+        self,
+        model: Mapping[str, Any],
+        relation: BaseRelation,
+        rows: Callable[[], DataFrame | pa.Table],
+        full_refresh: bool,
+    ) -> dict[str, Any]:
+        """Build a dataset from rows, which are only computed once nothing stands in the way."""
+        config = self._config_of(model)
+        assert config.target is not None
+        schema = str(relation.schema)
+        with translated():
+            store = self.connections.warehouse.create_schema(schema)
+            displaced = self.relations.displaced(schema, config.target)
+            frame = rows()
+            built_by = self._builders.of(schema, config.target.cube) if self._builders else None
+            with findings_file(self._target_folder, str(model["unique_id"])):
+                outcome = write_dataset(
+                    store,
+                    frame,
+                    config,
+                    lambda: self.connections.sessions.current().scanner(store),
+                    _history(model),
+                    full_refresh,
+                    built_by,
+                )
+            self.relations.displace(schema, displaced)
+        return {"message": outcome.message, "rows": outcome.rows}
+
+    @available.parse(lambda *_, **__: False)
+    def is_incremental_model(self, model: Mapping[str, Any]) -> bool:
+        """Whether a model adds to what it has, unless a run is a full refresh."""
+        return self._config_of(model).incremental is not None
+
+    def valid_incremental_strategies(self) -> list[str]:
+        """Strategies that dbt may find in a configuration; `config.py` checks them."""
+        return list(STRATEGIES)
+
+    @available.parse(lambda *_, **__: {"message": "", "rows": 0, "preview": None})
+    def write_seed(
+        self, model: Mapping[str, Any], relation: BaseRelation, full_refresh: bool = False
+    ) -> dict[str, Any]:
+        """Write a CSV file as a dataset, in one commit and without Spark.
+
+        Args:
+            model: the node as Jinja's `model`.
+            relation: what it is known as.
+            full_refresh: whether this run is one.
+
+        Returns:
+            `message` for the log, `rows` for run_results, `preview` for `dbt seed --show`.
+        """
+        path = Path(model["root_path"]) / model["original_file_path"]
+        name, config = str(model["name"]), model["config"]
+        types, delimiter = seed_types(name, config), seed_delimiter(name, config)
+        with translated():
+            table = read_seed(path, delimiter, types, bool(config.get("quote_columns")))
+        result = self._write(model, relation, lambda: table, full_refresh)
+        return {**result, "preview": preview(table)}
+
+    @available.parse(lambda *_, **__: {"message": "", "rows": None})
+    def write_view(
+        self, model: Mapping[str, Any], relation: BaseRelation, sql: str
+    ) -> dict[str, Any]:
+        """Store a query under a name, once Spark has found nothing wrong with it."""
+        from ktk_engine.operations.gate import pass_view_gate
+        from ktk_engine.spark.arrow_types import arrow_schema
+
+        config = self._config_of(model)
+        with translated(), findings_file(self._target_folder, str(model["unique_id"])):
+            frame = self.connections.sessions.current().sql(sql)
+            if config.contract:
+                pass_view_gate(str(relation), arrow_schema(frame.schema), config.declared, True)
+            self.relations.create_view(str(relation.schema), str(relation.identifier), sql)
+        return {"message": f"view, {len(frame.columns)} columns", "rows": None}
+
+    @available.parse(lambda *_, **__: {"message": "", "rows": None})
+    def write_cube(self, relation: BaseRelation, sql: str) -> dict[str, Any]:
+        """Store a cube's virtual table."""
+        schema, name = str(relation.schema), str(relation.identifier)
+        with translated():
+            view = self.relations.create_cube(schema, name, sql)
+            columns = self.relations.schema_of(schema, name)
+        count = len(columns.names) if columns is not None else 0
+        return {
+            "message": f"cube of {len(view.datasets)} datasets, {count} columns",
+            "rows": None,
+        }
+
+    @available.parse(lambda *_, **__: "")
+    def store_query(self, relation: BaseRelation, sql: str) -> None:
+        """Keep the rows of a query, such as a test's failures, as a table or view.
+
+        Args:
+            relation: under which name, and as what.
+            sql: the query.
+        """
+        from ktk_engine.operations.build import build
+        from ktk_engine.operations.target import Target
+
+        schema, name = str(relation.schema), str(relation.identifier)
+        with translated():
+            if relation.is_view:
+                self.relations.create_view(schema, name, sql)
+                return
+            store = self.connections.warehouse.create_schema(schema)
+            target = Target(name)
+            displaced = self.relations.displaced(schema, target)
+            build(store, self.connections.sessions.current().sql(sql), target)
+            self.relations.displace(schema, displaced)
+
+    def _config_of(self, model: Mapping[str, Any]) -> ModelConfig:
+        return parse_model_config(
+            str(model["name"]),
+            str(model["alias"]),
+            model["config"],
+            model.get("columns"),
+            unrendered=model.get("unrendered_config"),
+        )
+
+    @property
+    def _target_folder(self) -> Path | None:
+        """The folder of dbt's artifacts."""
+        folder = getattr(self.config, "project_target_path", None)
+        return Path(folder) if folder else None
+
+
+def _history(model: Mapping[str, Any]) -> dict[str, str]:
+    """What the log keeps of a dbt run, for people."""
+    from dbt_common.invocation import get_invocation_id
+
+    return {"node": str(model["unique_id"]), "invocation": str(get_invocation_id())}

@@ -1,0 +1,128 @@
+"""dbt's questions about schemas, relations and columns, answered from the store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dbt.adapters.base.relation import BaseRelation, InformationSchema
+from dbt.adapters.contracts.relation import RelationType
+from dbt.adapters.spark import SparkAdapter, SparkColumn
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt.adapters.ktk.catalog import COLUMN_NAMES, catalog_rows, catalog_table
+from dbt.adapters.ktk.column import columns_of
+from dbt.adapters.ktk.connections import KtkConnectionManager
+from dbt.adapters.ktk.errors import translated
+from dbt.adapters.ktk.relation import KtkRelation
+from dbt.adapters.ktk.relations import Relations
+
+if TYPE_CHECKING:
+    import agate
+
+    from ktk_engine.log.catalog import Relation
+
+
+class StoreAdapter(SparkAdapter):
+    """An adapter whose catalog is the store; SQL is Spark's."""
+
+    Relation = KtkRelation
+    ConnectionManager = KtkConnectionManager  # type: ignore[assignment]
+    COLUMN_NAMES = COLUMN_NAMES  # type: ignore[assignment]
+
+    connections: KtkConnectionManager
+
+    @property
+    def relations(self) -> Relations:
+        """The relations of this profile's warehouse."""
+        return Relations(self.connections.warehouse)
+
+    def list_schemas(self, database: str) -> list[str]:
+        """Names of the warehouse's schemas."""
+        with translated():
+            return self.connections.warehouse.schemas()
+
+    def check_schema_exists(self, database: str, schema: str) -> bool:
+        """Whether the warehouse has a schema."""
+        with translated():
+            return self.connections.warehouse.find_schema(schema) is not None
+
+    def create_schema(self, relation: BaseRelation) -> None:
+        """Make a schema, if there is none of this name."""
+        with translated():
+            self.connections.warehouse.create_schema(str(relation.schema))
+
+    def drop_schema(self, relation: BaseRelation) -> None:
+        """Delete a schema with everything in it."""
+        with translated():
+            self.connections.warehouse.drop_schema(str(relation.schema))
+        self.cache.drop_schema(relation.database, relation.schema)
+
+    def list_relations_without_caching(self, schema_relation: BaseRelation) -> list[BaseRelation]:
+        """Relations of a schema, from the store. An error stays an error: it is no empty list."""
+        schema = str(schema_relation.schema)
+        with translated():
+            return [_as_dbt(schema, item) for item in self.relations.list(schema)]
+
+    def get_columns_in_relation(self, relation: BaseRelation) -> list[SparkColumn]:
+        """Columns of a relation; only views and Spark's own relations need Spark for that."""
+        if not relation.schema:
+            return self._columns_by_query(relation)
+        schema, name = str(relation.schema), str(relation.identifier)
+        with translated():
+            if self.relations.find(schema, name) is None:
+                return []
+            found = self.relations.schema_of(schema, name)
+        return self._columns_by_query(relation) if found is None else columns_of(found)
+
+    def _columns_by_query(self, relation: BaseRelation) -> list[SparkColumn]:
+        with translated():
+            frame = self.connections.sessions.current().sql(f"select * from {relation}")
+            return [
+                SparkColumn(column=field.name, dtype=field.dataType.simpleString())
+                for field in frame.schema.fields
+            ]
+
+    def drop_relation(self, relation: BaseRelation) -> None:
+        """Drop a relation; files stay until `ktk cleanup`."""
+        self.cache.drop(relation)
+        if relation.schema and relation.identifier:
+            with translated():
+                self.relations.drop(str(relation.schema), str(relation.identifier))
+
+    def rename_relation(self, from_relation: BaseRelation, to_relation: BaseRelation) -> None:
+        """Give a view another name."""
+        with translated():
+            self.relations.rename(
+                str(from_relation.schema),
+                str(from_relation.identifier),
+                str(to_relation.identifier),
+            )
+        self.cache.rename(from_relation, to_relation)
+
+    def truncate_relation(self, relation: BaseRelation) -> None:
+        """Refuse: emptying a table in place is a rebuild."""
+        raise DbtRuntimeError(
+            f"{relation} cannot be truncated in place: build its model with --full-refresh."
+        )
+
+    def _get_one_catalog(
+        self,
+        information_schema: InformationSchema,
+        schemas: set[str],
+        used_schemas: frozenset[tuple[str, str]],
+    ) -> agate.Table:
+        rows: list[dict[str, Any]] = []
+        with translated():
+            for schema in sorted(schemas):
+                for item in self.list_relations_without_caching(
+                    KtkRelation.create(schema=schema, identifier=None)
+                ):
+                    columns = self.get_columns_in_relation(item)
+                    name, kind = str(item.identifier), str(item.type)
+                    rows += catalog_rows(self.relations, schema, name, kind, columns)
+        return catalog_table(rows)
+
+
+def _as_dbt(schema: str, relation: Relation) -> KtkRelation:
+    kind = RelationType.Table if relation.kind == "dataset" else RelationType.View
+    return KtkRelation.create(schema=schema, identifier=relation.name, type=kind)
