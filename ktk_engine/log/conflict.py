@@ -15,6 +15,7 @@ _WORDS = {
     "remove": "was removed",
     "adopt": "was changed by another program",
     "cleanup": "was cleaned up",
+    "compact": "was compacted",
 }
 
 

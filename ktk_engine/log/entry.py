@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from ktk_engine.errors import FormatError
 
-Operation = Literal["rebuild", "append", "replace", "remove", "adopt", "cleanup"]
+Operation = Literal["rebuild", "append", "replace", "remove", "adopt", "cleanup", "compact"]
 Role = Literal["seed", "enrichment", "table"]
 
 _FORMAT = 1

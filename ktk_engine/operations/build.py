@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ktk_engine.errors import CommitStateUnknownError, DataError, KtkError
 from ktk_engine.format.dataset_key import index_key
 from ktk_engine.format.index_file import build_index, render_index
 from ktk_engine.log.commit import Committed, DatasetChange, Transaction, commit
 from ktk_engine.log.intent import announced
-from ktk_engine.log.scope import new_commit_id
+from ktk_engine.log.scope import new_commit_id, scope_of
 from ktk_engine.log.snapshot import Bucketing, Snapshot
 from ktk_engine.log.state import State, resolve
-from ktk_engine.operations.extension import Extension, Keeping, check_layout
+from ktk_engine.operations.extension import Extension, check_layout
 from ktk_engine.operations.gate import CubeCheck, Passed, pass_gate
+from ktk_engine.operations.keeping import Keeping
 from ktk_engine.operations.quantity import size
+from ktk_engine.operations.row_changes import RowChanges
 from ktk_engine.operations.target import Target
 from ktk_engine.spark.arrow_types import arrow_schema
 from ktk_engine.spark.file_writer import WriteJob
@@ -45,6 +48,7 @@ class Written:
         bytes: their size in bytes.
         warning: why old readers may not see it yet; empty if they do.
         notes: what else changed: columns that are new or left out, enrichments taken out.
+        changes: what it did to rows.
     """
 
     uuid: str
@@ -54,10 +58,15 @@ class Written:
     bytes: int
     warning: str = ""
     notes: tuple[str, ...] = ()
+    changes: RowChanges = field(default_factory=RowChanges)
 
     def __str__(self) -> str:
         noun = "file" if self.files == 1 else "files"
-        text = f"{self.rows:,} rows, {self.files:,} {noun}, {size(self.bytes)}"
+        rows = str(self.changes) if self.changes.deleted else f"{self.rows:,} rows"
+        return self.remarked(f"{rows}, {self.files:,} {noun}, {size(self.bytes)}")
+
+    def remarked(self, text: str) -> str:
+        """A message with the notes and the warning behind it."""
         text = "; ".join([text, *self.notes])
         return f"{text} ({self.warning})" if self.warning else text
 
@@ -107,7 +116,8 @@ def build(
     commit_id = new_commit_id()
     job = _job(store, target, passed, commit_id, buckets=not local)
     if base is not None:
-        job = replace(job, index_columns=tuple(sorted(base.indices)))
+        indexed = [name for name in base.indices if name in job.schema.names]
+        job = replace(job, index_columns=tuple(sorted(indexed)))
     buckets = _bucket_count(target, datasets)
     with announced(store, target.scope, commit_id, f"build {target.uuid}"):
         try:
@@ -120,7 +130,7 @@ def build(
         except CommitStateUnknownError:
             raise  # the files may be committed: the clean-up will know
         except BaseException:
-            remove_traces(store, target, commit_id)
+            remove_traces(store, target.uuid, commit_id)
             raise
     return Written(
         target.uuid,
@@ -130,16 +140,24 @@ def build(
         snapshot.bytes or 0,
         done.warning,
         passed.notes,
+        RowChanges(snapshot.rows or 0, deleted=_rows_gone(keeping, base, snapshot)),
     )
 
 
-def remove_traces(store: ObjectStore, target: Target, commit_id: str) -> None:
+def _rows_gone(keeping: Keeping | None, base: Snapshot | None, addition: Snapshot) -> int:
+    """How many stored rows the replaced files had; files of other writers do not say it."""
+    if keeping is None or base is None:
+        return 0
+    return int(pc.sum(base.files["rows"].filter(keeping.removed(base, addition))).as_py() or 0)
+
+
+def remove_traces(store: ObjectStore, uuid: str, commit_id: str) -> None:
     """Delete every object that a write which was not committed has made.
 
     They carry the commit's id in their names. What cannot be deleted now is left to the clean-up.
     """
     try:
-        folders = (f"{target.uuid}/", f"{target.scope.folder}/snapshots/{commit_id}/")
+        folders = (f"{uuid}/", f"{scope_of(uuid).folder}/snapshots/{commit_id}/")
         keys = [
             info.key for folder in folders for info in store.list(folder) if commit_id in info.key
         ]
@@ -224,7 +242,7 @@ def _change(
 ) -> DatasetChange:
     """What the commit does to the dataset: all of it anew, or on top of what is there."""
     if keeping is not None and base is not None:
-        extend = Extension(store, keeping, snapshot, report.index_values, commit_id)
+        extend = Extension(store, keeping, base, snapshot, report.index_values, commit_id)
         touched = keeping.touched(snapshot)
         return DatasetChange(target.uuid, keeping.operation, extend, touched, target.role)
     now = store.now()

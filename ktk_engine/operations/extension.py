@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,46 +17,12 @@ from ktk_engine.format.index_file import (
     render_index,
     restrict_index,
 )
-from ktk_engine.log.entry import Operation
 from ktk_engine.log.snapshot import Snapshot, concat_files
+from ktk_engine.operations.keeping import Keeping
 from ktk_engine.operations.target import Target
 from ktk_engine.store.interface import ObjectStore
 
 IndexValues = Mapping[str, tuple[pa.ChunkedArray, pa.ChunkedArray]]
-
-
-@dataclass(frozen=True)
-class Keeping:
-    """What stays of a dataset's old content when rows are added.
-
-    Attributes:
-        mode: `append` keeps every file; `partitions` replaces exactly those that the new rows
-            have; `files` replaces the named ones.
-        replaced: labels of the files that go, for `files`.
-    """
-
-    mode: Literal["append", "partitions", "files"]
-    replaced: frozenset[str] = field(default_factory=frozenset)
-
-    @property
-    def operation(self) -> Operation:
-        """The verb in the log."""
-        return "append" if self.mode == "append" else "replace"
-
-    def touched(self, addition: Snapshot) -> frozenset[str]:
-        """Folders of the partitions whose files change."""
-        labels = [*addition.labels, *self.replaced]
-        return frozenset(label.rpartition("/")[0] for label in labels)
-
-    def removed(self, base: Snapshot, addition: Snapshot) -> pa.BooleanArray:
-        """Which of the base's files go."""
-        labels = base.files["label"].combine_chunks()
-        if self.mode == "files":
-            return pc.is_in(labels, value_set=pa.array(sorted(self.replaced), pa.string()))
-        if self.mode == "append":
-            return pc.is_in(labels, value_set=pa.array([], pa.string()))
-        folders = pa.array(sorted(self.touched(addition)), pa.string())
-        return pc.is_in(_folders(labels), value_set=folders)
 
 
 @dataclass(frozen=True)
@@ -67,6 +32,7 @@ class Extension:
     Attributes:
         store: where index files go.
         keeping: what stays.
+        started: the dataset as this write found it.
         addition: the new files, described as a dataset of their own.
         values: the new files' values, by index column.
         commit: id of the commit, part of every index file's name.
@@ -74,6 +40,7 @@ class Extension:
 
     store: ObjectStore
     keeping: Keeping
+    started: Snapshot
     addition: Snapshot
     values: IndexValues
     commit: str
@@ -84,22 +51,27 @@ class Extension:
         Args:
             base: its present one.
             attempt: how often another commit came first.
+
+        Raises:
+            CommitConflictError: another commit changed what this one was computed from.
         """
         if base is None:
             raise ConfigurationError(
                 f"Dataset {self.addition.uuid} was removed while this run wrote to it. Nothing was "
                 "committed. Run it again."
             )
+        self.keeping.check_unchanged(self.store, self.started, base, self.addition)
         gone = self.keeping.removed(base, self.addition)
         kept = base.files.filter(pc.invert(gone))
-        added = _shift(self.addition.files, len(base.physical_schemas))
+        physical, places = _joined(base.physical_schemas, self.addition.physical_schemas)
+        added = _renumbered(self.addition.files, places)
         labels = base.files["label"].filter(gone)
         extended = base.with_files(concat_files([kept, added]))
         return replace(
             extended,
             schema=self.addition.schema,
             indices=self._indices(base, labels),
-            physical_schemas=(*base.physical_schemas, *self.addition.physical_schemas),
+            physical_schemas=physical,
             bucketing=base.bucketing if base.bucketing == self.addition.bucketing else None,
         )
 
@@ -107,10 +79,13 @@ class Extension:
         """Every index of the dataset, without the labels that went, with the new ones."""
         indices = {}
         for name, old_key in base.indices.items():
+            if name not in self.addition.schema.names:
+                continue  # its column has left the dataset
             index = read_index(self.store.get(old_key))
             if len(gone):
                 index = restrict_index(index, gone)
-            index = merge_indices(index, build_index(*self.values[name]))
+            if name in self.values:  # else the new rows lack the column
+                index = merge_indices(index, build_index(*self.values[name]))
             key = index_key(base.uuid, name, self.store.now(), self.commit)
             self.store.put_if_absent(key, render_index(name, index))
             indices[name] = key
@@ -139,13 +114,23 @@ def check_layout(target: Target, base: Snapshot) -> None:
         )
 
 
-def _folders(labels: pa.StringArray) -> pa.StringArray:
-    """The partition's folder of each label, empty if there is none."""
-    return pc.replace_substring_regex(labels, r"(?s)(^|/)[^/]*$", "")
+def _joined(
+    known: Sequence[pa.Schema], new: Sequence[pa.Schema]
+) -> tuple[tuple[pa.Schema, ...], list[int]]:
+    """Put physical schemas behind those that the dataset has, each once.
+
+    Returns:
+        All of them, and where each new one stands.
+    """
+    joined = list(known)
+    for schema in new:
+        if schema not in joined:
+            joined.append(schema)
+    return tuple(joined), [joined.index(schema) for schema in new]
 
 
-def _shift(files: pa.Table, count: int) -> pa.Table:
-    """Number the physical schemas behind those that the dataset has."""
+def _renumbered(files: pa.Table, places: Sequence[int]) -> pa.Table:
+    """Refer to physical schemas by their new places."""
     position = files.schema.get_field_index("physical")
-    shifted = pc.add(files["physical"], pa.scalar(count, pa.int32()))
-    return files.set_column(position, files.schema.field(position), shifted)
+    numbers = pa.array(places, pa.int32()).take(files["physical"].combine_chunks())
+    return files.set_column(position, files.schema.field(position), numbers)

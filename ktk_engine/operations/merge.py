@@ -3,33 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from ktk_engine.errors import ConditionError, ConfigurationError, DataError
+from ktk_engine.errors import ConfigurationError, DataError
 from ktk_engine.log.snapshot import Snapshot
-from ktk_engine.log.state import State, resolve
-from ktk_engine.operations.build import Written, build
-from ktk_engine.operations.extension import Keeping, check_layout
-from ktk_engine.operations.gate import pass_gate
+from ktk_engine.log.state import State
+from ktk_engine.operations.affected import cell_columns, key_conditions
+from ktk_engine.operations.build import build
+from ktk_engine.operations.keeping import Conditions
+from ktk_engine.operations.predicates import EVERY_ROW, RowFilter
+from ktk_engine.operations.recompute import recompute
+from ktk_engine.operations.rewrite import Rewrite, Rewritten, condition_of, start_rewrite
 from ktk_engine.operations.target import Target
-from ktk_engine.plan.known_files import KnownFiles
-from ktk_engine.plan.plan_dataset import plan_dataset
-from ktk_engine.plan.prune import prune
 from ktk_engine.spark.arrow_types import arrow_schema
-from ktk_engine.spark.join import run_plan
-from ktk_engine.spark.merge_rows import distinct_keys, key_bounds, merge_rows, repeated_key
-from ktk_engine.spark.scan import Scanner, column
-from ktk_engine.types.condition import And, Condition
-from ktk_engine.types.literal import comparison, is_in
+from ktk_engine.spark.merge_rows import (
+    merge_rows,
+    repeated_key,
+    rows_without_keys,
+    split_rows,
+    together,
+)
+from ktk_engine.spark.scan import Scanner
+from ktk_engine.types.condition import Condition, columns, conjuncts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-MAXIMUM_KEYS = 100_000
 
 
 @dataclass(frozen=True)
@@ -40,38 +39,15 @@ class MergeBy:
         unique_key: columns by which a new row replaces an old one; null matches nothing.
         strategy: `merge` wants each key once; `delete+insert` drops every old row whose key is
             among the new ones, and takes all new rows.
-        update_columns: columns that take the new value where a row is replaced; None means all.
-            For `merge` only.
+        update_columns: columns that take the new value where a row is replaced; None means all
+            that the new rows have. For `merge` only.
+        predicates: which old rows may match at all.
     """
 
     unique_key: tuple[str, ...]
     strategy: Literal["merge", "delete+insert"] = "merge"
     update_columns: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True)
-class Merged:
-    """The outcome of a merge.
-
-    Attributes:
-        written: what was committed.
-        inserted: new rows that replaced none.
-        replaced: old rows that were updated or deleted.
-        files: how many of the dataset's files were rewritten.
-        total_files: how many it had.
-    """
-
-    written: Written
-    inserted: int
-    replaced: int
-    files: int
-    total_files: int
-
-    def __str__(self) -> str:
-        return (
-            f"{self.inserted:,} inserted, {self.replaced:,} replaced; "
-            f"{self.files:,} of {self.total_files:,} files rewritten"
-        )
+    predicates: RowFilter = EVERY_ROW
 
 
 def merge(
@@ -81,11 +57,12 @@ def merge(
     by: MergeBy,
     history: Mapping[str, str] | None = None,
     built_by: Mapping[str, str] | None = None,
-) -> Merged:
+) -> Rewritten:
     """Merge rows into a dataset, in one commit; one that does not exist yet is built.
 
     Partition values, secondary indices and statistics choose the files that can hold a key; the
-    others stay as they are.
+    others stay as they are. Where another commit changes these files meanwhile, the merge is
+    computed anew.
 
     Args:
         scanner: reads the files of the store.
@@ -96,86 +73,72 @@ def merge(
         built_by: dataset id -> the dbt model that builds it, for messages.
 
     Raises:
-        DataError: a key stands twice among the new rows of a `merge`; nothing was written.
-        ConfigurationError: the key or an update column is missing, or the layout differs.
+        DataError: a key stands twice among the new rows of a `merge`, or a new row would repeat
+            a cell of an old one that it does not replace; nothing was written.
+        ConfigurationError: the key or an update column is missing, a predicate cannot be read,
+            or the layout differs.
         TypeClassError: see `build`.
+        CommitConflictError: other commits came first each time.
     """
     _check_columns(target, frame, by)
     frame = frame.persist()
     try:
         _check_unique(target, frame, by)
-        state = resolve(scanner.store, target.scope)
-        if target.uuid not in state.datasets:
+
+        def write(state: State) -> Rewritten:
+            if target.uuid in state.datasets:
+                rewrite = start_rewrite(scanner, frame, target, state, history, built_by)
+                return _merge_into(rewrite, by)
+            condition_of(by.predicates, target, arrow_schema(frame.schema), scanner)
             written = build(scanner.store, frame, target, history, False, built_by, state=state)
-            return Merged(written, written.rows, 0, written.files, 0)
-        check_layout(target, state.snapshot(target.uuid))
-        return _merge_into(scanner, frame, target, by, state, history, built_by)
+            return Rewritten(written, written.changes)
+
+        return recompute(scanner.store, target, write)
     finally:
         frame.unpersist()
 
 
-def _merge_into(
-    scanner: Scanner,
-    frame: DataFrame,
-    target: Target,
-    by: MergeBy,
-    state: State,
-    history: Mapping[str, str] | None,
-    built_by: Mapping[str, str] | None,
-) -> Merged:
+def _merge_into(rewrite: Rewrite, by: MergeBy) -> Rewritten:
     """Rewrite the files that can hold a key, without the old rows of these keys."""
-    base = state.snapshot(target.uuid)
-    datasets = {target.scope.dataset_id(uuid): item for uuid, item in state.snapshots().items()}
-    model = arrow_schema(frame.schema)
-    passed = pass_gate(target, model, datasets, False, built_by, keeps_rows=True)
-    names = [name for name in passed.committed.names if name in frame.columns]
-    new = frame.select(*map(column, names))
-    touched = _files_with_keys(scanner, base, new, by.unique_key, target)
-    plan = plan_dataset(replace(base, files=touched), state.version)
-    kept = [name for name in base.schema.names if name in passed.committed.names]
-    old = run_plan(scanner, plan).select(*map(column, kept))  # columns may go (sync_all_columns)
-    old_count, new_count = old.count(), new.count()
-    updated = by.update_columns if by.strategy == "merge" else None
-    rows = merge_rows(old, new, by.unique_key, updated)
-    keeping = Keeping("files", frozenset(touched["label"].to_pylist()))
-    written = build(scanner.store, rows, target, history, False, built_by, keeping, state)
-    # The new files hold what stayed of the old rows, and the new rows.
-    replaced = old_count + new_count - written.rows
-    inserted = new_count - replaced if by.strategy == "merge" else new_count
-    return Merged(written, inserted, replaced, touched.num_rows, base.files.num_rows)
+    base, new = rewrite.base, rewrite.new
+    _check_known(rewrite.target, base, by.unique_key)
+    predicate = condition_of(by.predicates, rewrite.target, base.schema, rewrite.scanner)
+    conditions = [*key_conditions(base, new, by.unique_key), *conjuncts(predicate)]
+    reads = [conditions, *_check_cells(rewrite, by, predicate)]
+    touched = rewrite.files(conditions)
+    old = rewrite.rows(touched)
+    covered, others = map(rewrite.stored, split_rows(old, predicate))
+    updated = _updated(by, new.columns, rewrite.kept)
+    rows = together(others, merge_rows(covered, new, by.unique_key, updated))
+    return rewrite.commit(rows, old, touched, tuple(reads), by.strategy == "merge")
 
 
-def _files_with_keys(
-    scanner: Scanner, base: Snapshot, new: DataFrame, keys: Sequence[str], target: Target
-) -> pa.Table:
-    """The files that can hold a row with one of the keys."""
-    conditions = _key_conditions(base, new, keys)
-    within = [name for name in target.partition_by if name in base.partition_keys]
-    overlay = within if target.cube else None
-    files: pa.Table = prune(scanner.store, base, conditions, overlay, KnownFiles()).files
-    return files
+def _updated(by: MergeBy, new: Sequence[str], kept: Sequence[str]) -> Sequence[str] | None:
+    """Columns that a replaced row takes over; None replaces it whole.
+
+    A column that the new rows lack keeps its value where a merge updates a row (dbt updates the
+    columns of the model), and is null where a row is deleted and inserted.
+    """
+    if by.strategy != "merge":
+        return None
+    if by.update_columns is None and not set(kept) <= set(new):
+        return new
+    return by.update_columns
 
 
-def _key_conditions(base: Snapshot, new: DataFrame, keys: Sequence[str]) -> list[Condition]:
-    """What a row's key columns fulfil if the row is to be replaced; fewer conditions are safe."""
-    distinct = distinct_keys(new, keys, MAXIMUM_KEYS + 1)
-    many = distinct.num_rows > MAXIMUM_KEYS
-    conditions = []
-    for key in keys:
-        type_ = base.schema.field(key).type
-        try:
-            if many:
-                conditions.append(_between(key, type_, *key_bounds(new, key)))
-            else:
-                values = pc.unique(distinct[key]).drop_null().to_pylist()
-                conditions.append(is_in(key, type_, values))
-        except ConditionError:
-            continue  # a class without literals prunes nothing
-    return conditions
+def _check_cells(rewrite: Rewrite, by: MergeBy, predicate: Condition) -> list[Conditions]:
+    """Refuse new rows whose cell an old row has that they do not replace; say what was read."""
+    cells = set(cell_columns(rewrite.base))
+    if not cells or (set(by.unique_key) <= cells and not columns(predicate)):
+        return []  # whoever has the cell has the key
 
+    def stay(old: DataFrame) -> DataFrame:
+        covered, others = split_rows(old, predicate)
+        return together(others, rows_without_keys(covered, rewrite.new, by.unique_key))
 
-def _between(key: str, type_: pa.DataType, low: object, high: object) -> Condition:
-    return And((comparison(key, type_, ">=", low), comparison(key, type_, "<=", high)))
+    reason = "since their unique_key differs or incremental_predicates leave them out"
+    shown = [*by.unique_key, *sorted(columns(predicate))]
+    return [rewrite.check_cells(stay, reason, shown)]
 
 
 def _check_columns(target: Target, frame: DataFrame, by: MergeBy) -> None:
@@ -192,6 +155,17 @@ def _check_columns(target: Target, frame: DataFrame, by: MergeBy) -> None:
     if not by.unique_key:
         raise ConfigurationError(
             f"Dataset {target.uuid}: {by.strategy} needs a `unique_key`. Nothing was written."
+        )
+
+
+def _check_known(target: Target, base: Snapshot, keys: Sequence[str]) -> None:
+    """By a column that the table does not have, nothing can be found in it."""
+    unknown = [name for name in keys if name not in base.schema.names]
+    if unknown:
+        raise ConfigurationError(
+            f"Dataset {target.uuid}: unique_key names {', '.join(unknown)}, which the table lacks. "
+            f"It has: {', '.join(base.schema.names)}. Nothing was written. Run it with "
+            "--full-refresh to add it."
         )
 
 

@@ -61,6 +61,34 @@ def keep_overlaying(
     return pc.or_(matching, pc.and_(overlaid, later))
 
 
+def whole_overlays(
+    snapshot: Snapshot, matching: pa.BooleanArray, columns: Sequence[str]
+) -> pa.BooleanArray:
+    """Add every file that shares an overlaid partition with a matching one.
+
+    Args:
+        snapshot: a dataset of a cube.
+        matching: some of its files.
+        columns: the partition columns within which cells are unique.
+    """
+    together = same_partitions(snapshot, matching, columns)
+    return pc.or_(matching, pc.and_(overlaid_files(snapshot, columns), together))
+
+
+def same_partitions(
+    snapshot: Snapshot, matching: pa.BooleanArray, columns: Sequence[str]
+) -> pa.BooleanArray:
+    """Tell which files share a partition with a matching one.
+
+    Args:
+        snapshot: a dataset.
+        matching: some of its files.
+        columns: the partition columns that count.
+    """
+    groups = _grouped(snapshot, columns)[_GROUP].combine_chunks()
+    return pc.is_in(groups, value_set=pc.unique(groups.filter(matching)))
+
+
 def _grouped(snapshot: Snapshot, columns: Sequence[str]) -> pa.Table:
     """The files with a number for each partition; null and NaN values are values as well."""
     files = snapshot.files.select(["position", "label", "commit"])

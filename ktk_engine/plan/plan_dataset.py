@@ -10,6 +10,12 @@ from ktk_engine.plan.plan import DatasetPlan, Plan
 from ktk_engine.types.condition import TrueCondition
 
 
+def address_partitions(snapshot: Snapshot) -> list[str]:
+    """The partition columns that address a cell of a cube's dataset, beside its dimensions."""
+    partitions = snapshot.metadata.get("ktk_cube_partition_columns") or snapshot.partition_keys
+    return [name for name in partitions if name in snapshot.partition_keys]
+
+
 def plan_dataset(snapshot: Snapshot, version: int) -> Plan:
     """Read all rows of a dataset; of a cube's dataset, the last row of each cell.
 
@@ -19,8 +25,7 @@ def plan_dataset(snapshot: Snapshot, version: int) -> Plan:
     """
     columns = tuple(snapshot.schema.names)
     dimensions = snapshot.dimension_columns
-    partitions = snapshot.metadata.get("ktk_cube_partition_columns") or snapshot.partition_keys
-    within = [c for c in partitions if c in snapshot.partition_keys]
+    within = address_partitions(snapshot)
     overlaid = bool(dimensions and pc.any(overlaid_files(snapshot, within)).as_py())
     item = DatasetPlan(
         dataset=snapshot.uuid,

@@ -8,11 +8,24 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from ktk_engine.spark.scan import column
+from ktk_engine.types.condition import Condition
 from ktk_engine.types.quote import quote_identifier
+from ktk_engine.types.render_condition import to_sql
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, Row
+    from pyspark.sql import Column, DataFrame, Row
+
+
+def split_rows(rows: DataFrame, condition: Condition) -> tuple[DataFrame, DataFrame]:
+    """Split rows into those for which a condition is true, and those where it is not.
+
+    Args:
+        rows: any frame with the condition's columns.
+        condition: any condition; where it is unknown, it is not true.
+    """
+    true = F.coalesce(F.expr(to_sql(condition)), F.lit(False))
+    return rows.where(true), rows.where(~true)
 
 
 def merge_rows(
@@ -21,7 +34,7 @@ def merge_rows(
     """Replace old rows by new ones of the same key.
 
     Args:
-        old: the rows of the files that are rewritten.
+        old: the old rows that may be replaced.
         new: the new rows.
         keys: columns that tell rows apart; null matches nothing.
         updated: columns that take the new value in a replaced row; None replaces it whole.
@@ -29,24 +42,40 @@ def merge_rows(
     Returns:
         Columns by name; one that a side lacks is null there.
     """
-    names = list(keys)
-    stayed = old.join(new.select(*map(column, names)).distinct(), names, "left_anti")
+    stayed = rows_without_keys(old, new, keys)
     if updated is None:
-        return stayed.unionByName(new, allowMissingColumns=True)
+        return together(stayed, new)
+    names = list(keys)
     left, right = old.alias("old"), new.alias("new")
     condition = [F.col(_of("old", key)) == F.col(_of("new", key)) for key in names]
+    columns = dict.fromkeys([*old.columns, *(name for name in updated if name in new.columns)])
     chosen = [
         F.col(_of("new" if name in updated and name in new.columns else "old", name)).alias(name)
-        for name in old.columns
+        for name in columns
     ]
     matched = left.join(right, condition, "inner").select(*chosen)
-    inserted = new.join(old.select(*map(column, names)).distinct(), names, "left_anti")
-    return stayed.unionByName(matched).unionByName(inserted, allowMissingColumns=True)
+    inserted = rows_without_keys(new, old, keys)
+    return together(together(stayed, matched), inserted)
+
+
+def rows_without_keys(rows: DataFrame, others: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """The rows whose key no other row has; null matches nothing."""
+    return rows.join(_keys(others, keys), list(keys), "left_anti")
+
+
+def rows_with_keys(rows: DataFrame, others: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """The rows whose key another row has; null matches nothing."""
+    return rows.join(_keys(others, keys), list(keys), "left_semi")
+
+
+def together(rows: DataFrame, others: DataFrame) -> DataFrame:
+    """Rows of both frames; a column that one lacks is null there."""
+    return rows.unionByName(others, allowMissingColumns=True)
 
 
 def distinct_keys(rows: DataFrame, keys: Sequence[str], limit: int) -> pa.Table:
     """Collect different keys, no more than asked for."""
-    return rows.select(*map(column, keys)).distinct().limit(limit).toArrow()
+    return _keys(rows, keys).limit(limit).toArrow()
 
 
 def key_bounds(rows: DataFrame, key: str) -> tuple[object, object]:
@@ -57,10 +86,18 @@ def key_bounds(rows: DataFrame, key: str) -> tuple[object, object]:
 
 def repeated_key(rows: DataFrame, keys: Sequence[str]) -> Row | None:
     """A key without nulls that stands in several rows, with its `count`; None if there is none."""
-    columns = [column(key) for key in keys]
+    columns = _columns(keys)
     for key in columns:
         rows = rows.where(key.isNotNull())
     return rows.groupBy(*columns).count().where("count > 1").first()
+
+
+def _keys(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
+    return rows.select(*_columns(keys)).distinct()
+
+
+def _columns(keys: Sequence[str]) -> list[Column]:
+    return [column(key) for key in keys]
 
 
 def _of(side: str, name: str) -> str:

@@ -77,6 +77,10 @@ class _Scope:
     qualifier: str | None
     session_zone: str
 
+    def is_called(self, name: str) -> bool:
+        """Whether a name before a column means the relation, up to letter case as in Spark."""
+        return self.qualifier is not None and name.casefold() == self.qualifier.casefold()
+
 
 def parse_condition(
     sql: str, schema: pa.Schema, *, qualifier: str | None = None, session_zone: str = "UTC"
@@ -172,7 +176,7 @@ def _column(node: exp.Expression, scope: _Scope) -> str | None:
         node = node.this
     if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
         return None
-    if node.table and (node.args.get("db") or node.table != scope.qualifier):
+    if node.table and (node.args.get("db") or not scope.is_called(str(node.table))):
         _refuse(node, "is no column of the cube; fields of structs are not supported")
     name = str(node.name)
     if name in scope.types:

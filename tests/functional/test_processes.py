@@ -19,7 +19,7 @@ from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.log.state import read_entries, resolve
 from ktk_engine.operations.build import build
 from ktk_engine.operations.cleanup import plan_cleanup
-from ktk_engine.operations.extension import Keeping
+from ktk_engine.operations.keeping import Keeping
 from ktk_engine.operations.target import Target
 from ktk_engine.store.local import LocalStore
 
@@ -28,7 +28,7 @@ import sys, time
 import pyarrow as pa
 from ktk_engine.errors import CommitConflictError
 from ktk_engine.operations.build import build
-from ktk_engine.operations.extension import Keeping
+from ktk_engine.operations.keeping import Keeping
 from ktk_engine.operations.target import Target
 from ktk_engine.store.local import LocalStore
 

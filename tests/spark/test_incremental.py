@@ -8,8 +8,9 @@ from ktk_engine.errors import CommitConflictError, ConfigurationError, DataError
 from ktk_engine.format.index_file import flatten_index, read_index
 from ktk_engine.log.state import resolve
 from ktk_engine.operations.build import build
-from ktk_engine.operations.extension import Keeping
+from ktk_engine.operations.keeping import Keeping
 from ktk_engine.operations.merge import MergeBy, merge
+from ktk_engine.operations.row_changes import RowChanges
 from ktk_engine.operations.target import Target
 from tests.tree import tree
 
@@ -78,7 +79,7 @@ def test_a_merge_rewrites_only_files_that_can_hold_a_key(spark, sql, store):
         .where("L % 5 = 2")
     )
     done = merge(sql.scanner(store), new, TABLE, MergeBy(("P", "L")))
-    assert (done.inserted, done.replaced, done.files, done.total_files) == (2, 2, 1, 5)
+    assert (done.changes, done.files, done.total_files) == (RowChanges(2, updated=2), 1, 5)
     assert len(set(snapshot(store, TABLE).labels) & before) == 4
     changed = {i: i + 5000 for i in range(990, 1010) if i % 5 == 2}
     assert content(sql) == {i: i for i in range(1000)} | changed
@@ -89,7 +90,7 @@ def test_a_merge_may_move_a_row_to_another_partition(spark, sql, store):
     build(store, rows(spark, 0, 100), TABLE)
     new = spark.sql("select 4L as P, 0L as L, -1L as v, 0 as k")
     done = merge(sql.scanner(store), new, TABLE, MergeBy(("L",)))
-    assert (done.inserted, done.replaced) == (0, 1)
+    assert done.changes == RowChanges(updated=1)
     assert sql.sql("select P, L, v from an.t where L = 0").collect() == [(4, 0, -1)]
 
 
@@ -110,7 +111,7 @@ def test_delete_and_insert_takes_every_new_row(spark, sql, store):
     with pytest.raises(DataError, match="several rows for one unique_key"):
         merge(sql.scanner(store), new, TABLE, MergeBy(("L",)))
     done = merge(sql.scanner(store), new, TABLE, MergeBy(("L",), "delete+insert"))
-    assert (done.inserted, done.replaced) == (6, 3)
+    assert done.changes == RowChanges(6, deleted=3)
     assert sql.sql("select count(*) from an.t").first()[0] == 103
 
 
@@ -124,12 +125,26 @@ def test_columns_come_and_go_with_a_merge(spark, sql, store):
     assert found == {i: "new" if i >= 5 else None for i in range(15)}
 
 
+def test_values_of_columns_that_a_model_lacks_stay(spark, sql, store):
+    build(store, rows(spark, 0, 10), TABLE)
+    target = Target("t", partition_by=("P",), indexes=("k",), on_schema_change="append_new_columns")
+    new = rows(spark, 5, 15).selectExpr("P", "L", "k", "'new' as w")
+    merge(sql.scanner(store), new, target, MergeBy(("L",)))
+    build(store, rows(spark, 15, 20).drop("v"), target, keeping=Keeping("append"))
+    found = {row.L: (row.v, row.w) for row in sql.sql("select L, v, w from an.t").collect()}
+    old, both = {i: (i, None) for i in range(5)}, {i: (i, "new") for i in range(5, 10)}
+    added = dict.fromkeys(range(10, 15), (None, "new"))
+    assert found == old | both | added | dict.fromkeys(range(15, 20), (None, None))
+    with pytest.raises(TypeClassError, match="missing in the model"):
+        build(store, rows(spark, 0, 10).drop("v"), TABLE, keeping=Keeping("append"))
+
+
 def test_null_keys_match_nothing(spark, sql, store):
     target = Target("t")
     build(store, spark.sql("select null as L, 1L as v union all select 1L, 2L"), target)
     new = spark.sql("select cast(null as bigint) as L, 3L as v")
     done = merge(sql.scanner(store), new, target, MergeBy(("L",)))
-    assert (done.inserted, done.replaced) == (1, 0)
+    assert done.changes == RowChanges(1)
     found = sorted(row.v for row in sql.sql("select v from an.t").collect())
     assert found == [1, 2, 3]
 
@@ -157,6 +172,7 @@ def test_a_commit_since_the_rows_were_read_is_a_conflict(spark, store):
     labels = frozenset(state.snapshot("t").labels)
     build(store, rows(spark, 100, 105), TABLE, keeping=Keeping("append"))
     before = tree(store.root)
-    with pytest.raises(CommitConflictError, match="both touch partition"):
-        build(store, rows(spark, 0, 100), TABLE, keeping=Keeping("files", labels), state=state)
+    keeping = Keeping("files", labels, reads=((),))
+    with pytest.raises(CommitConflictError, match="added rows that this one would replace"):
+        build(store, rows(spark, 0, 100), TABLE, keeping=keeping, state=state)
     assert tree(store.root) == before

@@ -17,7 +17,7 @@ from dbt.adapters.ktk.cube_query import cube_query_text
 from ktk_engine.facade import Store
 from ktk_engine.format.view import ViewDocument, render_view, view_key
 from ktk_engine.operations.build import build
-from ktk_engine.operations.extension import Keeping
+from ktk_engine.operations.keeping import Keeping
 from ktk_engine.operations.target import Target
 from ktk_engine.spark.sql_session import SqlSession
 from ktk_engine.store.local import LocalStore

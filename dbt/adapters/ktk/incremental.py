@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_args
 
 from dbt_common.exceptions import DbtConfigError
 
 from ktk_engine.types.suggestion import did_you_mean
 
-Strategy = Literal["append", "insert_overwrite", "merge", "delete+insert"]
-STRATEGIES: tuple[Strategy, ...] = ("append", "insert_overwrite", "merge", "delete+insert")
+Strategy = Literal[
+    "append", "insert_overwrite", "merge", "delete+insert", "replace_where", "microbatch"
+]
+STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 
-# What other strategies and adapters know and this one does not: ignored, it would change results.
-_UNKNOWN = ("incremental_predicates", "predicates", "batch_size", "begin", "lookback")
+_BY_KEY = ("merge", "delete+insert")
+_WITH_PREDICATES = (*_BY_KEY, "replace_where")
 
 
 @dataclass(frozen=True)
@@ -27,12 +29,16 @@ class Incremental:
             `delete+insert`.
         update_columns: columns that a `merge` updates; None means all.
         exclude_columns: columns that a `merge` does not update.
+        predicates: SQL that says which old rows may be replaced; for `replace_where`, which are.
+        event_time: the column whose window a batch of `microbatch` replaces.
     """
 
     strategy: Strategy
     unique_key: tuple[str, ...] = ()
     update_columns: tuple[str, ...] | None = None
     exclude_columns: tuple[str, ...] = ()
+    predicates: tuple[str, ...] = ()
+    event_time: str = ""
 
     def updated(self, columns: Iterable[str]) -> tuple[str, ...] | None:
         """The columns of a model that a `merge` updates; None means all."""
@@ -53,24 +59,12 @@ def parse_incremental(
             model names another; empty for a plain table.
 
     Raises:
-        DbtConfigError: an unknown strategy, a missing key, or a setting that this adapter would
+        DbtConfigError: an unknown strategy, a missing key, or a setting that the strategy would
             have to ignore.
     """
     unique_key = _names(model, config, "unique_key") or cell_columns
-    strategy = config.get("incremental_strategy") or ("merge" if unique_key else "append")
-    if strategy == "default":
-        strategy = "merge" if unique_key else "append"
-    if strategy not in STRATEGIES:
-        nearest = did_you_mean(str(strategy), STRATEGIES)
-        hint = f" Did you mean `{nearest}`?" if nearest else ""
-        raise DbtConfigError(
-            f"Model {model}: incremental_strategy {strategy!r} is not supported.{hint} "
-            f"Supported: {', '.join(STRATEGIES)}."
-        )
-    for key in _UNKNOWN:
-        if config.get(key) and not (key == "lookback" and config[key] == 1):
-            raise DbtConfigError(f"Model {model}: config `{key}` is not supported yet. Remove it.")
-    if strategy in ("merge", "delete+insert") and not unique_key:
+    strategy = _strategy(model, config, unique_key)
+    if strategy in _BY_KEY and not unique_key:
         raise DbtConfigError(
             f"Model {model}: incremental_strategy {strategy!r} needs a `unique_key`."
         )
@@ -90,7 +84,68 @@ def parse_incremental(
         raise DbtConfigError(
             f"Model {model}: give merge_update_columns or merge_exclude_columns, not both."
         )
-    return Incremental(cast(Strategy, strategy), unique_key, update, exclude)
+    predicates = _predicates(model, config, strategy)
+    event_time = _event_time(model, config) if strategy == "microbatch" else ""
+    return Incremental(strategy, unique_key, update, exclude, predicates, event_time)
+
+
+def _strategy(model: str, config: Mapping[str, Any], unique_key: tuple[str, ...]) -> Strategy:
+    """The strategy that is configured, or dbt's default."""
+    strategy = config.get("incremental_strategy") or "default"
+    if strategy == "default":
+        return "merge" if unique_key else "append"
+    if strategy not in STRATEGIES:
+        nearest = did_you_mean(str(strategy), STRATEGIES)
+        hint = f" Did you mean `{nearest}`?" if nearest else ""
+        raise DbtConfigError(
+            f"Model {model}: incremental_strategy {strategy!r} is not supported.{hint} "
+            f"Supported: {', '.join(STRATEGIES)}."
+        )
+    materialized = config.get("materialized")
+    if strategy == "microbatch" and materialized != "incremental":
+        raise DbtConfigError(
+            f"Model {model}: dbt runs batches only for models that are materialized incremental, "
+            f"and this one is materialized {materialized}. Use materialized='incremental' with "
+            "the same cube and dimension_columns, and cube_role='seed' or 'enrichment'."
+        )
+    if materialized == "seed" and strategy in _WITH_PREDICATES:
+        raise DbtConfigError(
+            f"Model {model}: incremental_strategy {strategy!r} is not for CSV files: use append or "
+            "insert_overwrite, or select from the file in a model."
+        )
+    return cast(Strategy, strategy)
+
+
+def _predicates(model: str, config: Mapping[str, Any], strategy: Strategy) -> tuple[str, ...]:
+    """SQL texts; dbt knows them by two names, and takes one text as well as a list."""
+    key = "incremental_predicates" if config.get("incremental_predicates") else "predicates"
+    value = config.get(key) or ()
+    texts = (value,) if isinstance(value, str) else value
+    if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
+        raise DbtConfigError(
+            f"Model {model}: config `{key}` must be SQL text or a list of it, but is {value!r}."
+        )
+    if texts and strategy not in _WITH_PREDICATES:
+        raise DbtConfigError(
+            f"Model {model}: config `{key}` belongs to the strategies "
+            f"{', '.join(_WITH_PREDICATES)}, not to {strategy}."
+        )
+    if strategy == "replace_where" and not texts:
+        raise DbtConfigError(
+            f"Model {model}: incremental_strategy 'replace_where' needs `incremental_predicates` "
+            "that say which rows are replaced, for instance [\"day >= '2024-01-01'\"]."
+        )
+    return tuple(texts)
+
+
+def _event_time(model: str, config: Mapping[str, Any]) -> str:
+    value = config.get("event_time")
+    if not isinstance(value, str) or not value:
+        raise DbtConfigError(
+            f"Model {model}: incremental_strategy 'microbatch' needs `event_time`, the name of the "
+            f"column with the time of each row, but it is {value!r}."
+        )
+    return value
 
 
 def _names(model: str, config: Mapping[str, Any], key: str) -> tuple[str, ...]:

@@ -1,0 +1,115 @@
+"""What stays of a dataset's old content when a commit adds rows to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ktk_engine.errors import CommitConflictError
+from ktk_engine.log.entry import Operation
+from ktk_engine.log.snapshot import Snapshot, concat_files
+from ktk_engine.plan.known_files import KnownFiles
+from ktk_engine.plan.overlay import same_partitions
+from ktk_engine.plan.plan_dataset import address_partitions
+from ktk_engine.plan.prune import prune
+from ktk_engine.store.interface import ObjectStore
+from ktk_engine.types.condition import Condition
+
+Conditions = Sequence[Condition]
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """What stays of a dataset's old content when rows are added.
+
+    Attributes:
+        mode: `append` keeps every file; `partitions` replaces exactly those that the new rows
+            have; `files` replaces the named ones.
+        replaced: labels of the files that go, for `files`.
+        reads: for `files`: each is a conjunction; whoever commits a row that fulfils one of
+            them meanwhile has changed what this write was computed from.
+        verb: what the log calls the replacing.
+    """
+
+    mode: Literal["append", "partitions", "files"]
+    replaced: frozenset[str] = field(default_factory=frozenset)
+    reads: tuple[Conditions, ...] = ()
+    verb: Operation = "replace"
+
+    @property
+    def operation(self) -> Operation:
+        """The verb in the log."""
+        return "append" if self.mode == "append" else self.verb
+
+    def touched(self, addition: Snapshot) -> frozenset[str]:
+        """Folders of the partitions that are replaced as a whole."""
+        if self.mode != "partitions":
+            return frozenset()
+        return frozenset(label.rpartition("/")[0] for label in addition.labels)
+
+    def removed(self, base: Snapshot, addition: Snapshot) -> pa.BooleanArray:
+        """Which of the base's files go."""
+        labels = base.files["label"].combine_chunks()
+        if self.mode == "partitions":
+            folders = pa.array(sorted(self.touched(addition)), pa.string())
+            return pc.is_in(_folders(labels), value_set=folders)
+        return pc.is_in(labels, value_set=pa.array(sorted(self.replaced), pa.string()))
+
+    def check_unchanged(
+        self, store: ObjectStore, started: Snapshot, base: Snapshot, addition: Snapshot
+    ) -> None:
+        """Refuse to go on if another commit changed what this write was computed from.
+
+        Args:
+            store: where the dataset lives.
+            started: the dataset as this write found it.
+            base: the dataset as it is now.
+            addition: the new files, as a dataset of their own.
+
+        Raises:
+            CommitConflictError: the rows have to be computed anew.
+        """
+        if started.schema != base.schema:
+            raise _conflict(base, "its columns changed")
+        if self.mode != "files":
+            return  # the log's own check is enough
+        if not self.replaced <= set(base.labels):
+            raise _conflict(base, "another commit rewrote files that this one rewrites")
+        known = pc.is_in(
+            base.files["label"].combine_chunks(), value_set=pa.array(started.labels, pa.string())
+        )
+        new = replace(base, files=base.files.filter(pc.invert(known)))
+        if not new.files.num_rows:
+            return
+        if any(prune(store, new, reads, None, KnownFiles()).files.num_rows for reads in self.reads):
+            raise _conflict(base, "another commit added rows that this one would replace")
+        if base.dimension_columns and _overlaid(new, self._touched_files(started, addition)):
+            raise _conflict(base, "another commit added cells beside those that this one rewrites")
+
+    def _touched_files(self, started: Snapshot, addition: Snapshot) -> pa.Table:
+        gone = self.removed(started, addition)
+        return concat_files([started.files.filter(gone), addition.files])
+
+
+def _overlaid(new: Snapshot, touched: pa.Table) -> bool:
+    """Whether files lie in a partition of touched ones; their order would decide on cells."""
+    both = new.with_files(concat_files([new.files, touched]))
+    ours = pa.array([False] * new.files.num_rows + [True] * touched.num_rows)
+    shared = same_partitions(both, ours, address_partitions(new))
+    return bool(pc.any(shared.slice(0, new.files.num_rows)).as_py())
+
+
+def _conflict(base: Snapshot, reason: str) -> CommitConflictError:
+    return CommitConflictError(
+        f"Dataset {base.uuid} was changed while this run wrote to it: {reason}. Nothing was "
+        "committed. Run it again."
+    )
+
+
+def _folders(labels: pa.StringArray) -> pa.StringArray:
+    """The partition's folder of each label, empty if there is none."""
+    return pc.replace_substring_regex(labels, r"(?s)(^|/)[^/]*$", "")

@@ -1,0 +1,128 @@
+"""Which old rows a write may touch: SQL predicates, or a window of event time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from ktk_engine.errors import ConditionError, ConfigurationError
+from ktk_engine.types.condition import And, Condition, conjunction
+from ktk_engine.types.literal import comparison
+from ktk_engine.types.parse_condition import parse_condition
+from ktk_engine.types.suggestion import did_you_mean
+from ktk_engine.types.type_class import class_name
+
+# The name that dbt gives the table in its own merge statements.
+TABLE_ALIAS = "DBT_INTERNAL_DEST"
+
+
+class RowFilter(Protocol):
+    """Tells rows by their values."""
+
+    @property
+    def fix(self) -> str:
+        """What to do about a new row that it does not cover."""
+
+    def condition(self, schema: pa.Schema, session_zone: str) -> Condition:
+        """Give it as a condition on the columns of a schema.
+
+        Args:
+            schema: the dataset's columns.
+            session_zone: the zone of timestamps that are written without one.
+
+        Raises:
+            ConfigurationError: it does not fit the columns.
+        """
+
+
+@dataclass(frozen=True)
+class Predicates:
+    """SQL predicates, all of which have to be true.
+
+    Attributes:
+        texts: what stands in a WHERE; columns may be qualified by `DBT_INTERNAL_DEST`.
+    """
+
+    texts: Sequence[str]
+
+    @property
+    def fix(self) -> str:
+        """What to do about a new row that they do not cover."""
+        return "Filter the model by the predicate, or widen incremental_predicates."
+
+    def condition(self, schema: pa.Schema, session_zone: str) -> Condition:
+        """See `RowFilter`."""
+        return conjunction(self._parsed(text, schema, session_zone) for text in self.texts)
+
+    def _parsed(self, text: str, schema: pa.Schema, session_zone: str) -> Condition:
+        try:
+            return parse_condition(text, schema, qualifier=TABLE_ALIAS, session_zone=session_zone)
+        except ConditionError as error:
+            raise ConfigurationError(
+                f"incremental_predicates: {error}. Compute other values in Jinja, so that the "
+                "predicate compares columns of the table with literals."
+            ) from error
+
+
+EVERY_ROW = Predicates(())
+
+
+@dataclass(frozen=True)
+class EventWindow:
+    """A span of event time: from `start` on, before `end`.
+
+    Attributes:
+        column: the column with the event time.
+        start: with a zone; the first instant.
+        end: with a zone; the first instant behind it.
+    """
+
+    column: str
+    start: datetime
+    end: datetime
+
+    @property
+    def fix(self) -> str:
+        """What to do about a new row that it does not cover."""
+        return (
+            f"Set `event_time` on the models and sources that this one reads, so that dbt filters "
+            f"them, or filter by {self.column} in the model."
+        )
+
+    def condition(self, schema: pa.Schema, session_zone: str) -> Condition:
+        """See `RowFilter`; timestamps without a zone and dates are taken as UTC."""
+        if self.column not in schema.names:
+            nearest = did_you_mean(self.column, schema.names)
+            hint = f" Did you mean `{nearest}`?" if nearest else ""
+            raise ConfigurationError(
+                f"event_time is `{self.column}`, which is no column of the table.{hint}"
+            )
+        type_ = schema.field(self.column).type
+        start, end = (self._bound(type_, instant) for instant in (self.start, self.end))
+        return And(
+            (
+                comparison(self.column, type_, ">=", start),
+                comparison(self.column, type_, "<", end),
+            )
+        )
+
+    def _bound(self, type_: pa.DataType, instant: datetime) -> datetime | date:
+        instant = instant.astimezone(UTC)
+        if pat.is_timestamp(type_):
+            return instant if type_.tz else instant.replace(tzinfo=None)
+        if not pat.is_date(type_):
+            raise ConfigurationError(
+                f"event_time is `{self.column}`, of class {class_name(type_)}: a batch needs a "
+                "timestamp or a date."
+            )
+        if instant - datetime.combine(instant, datetime.min.time(), UTC) != timedelta(0):
+            raise ConfigurationError(
+                f"event_time is `{self.column}`, a date, but a batch starts or ends at {instant}: "
+                "use a batch_size of day, month or year, or a timestamp column."
+            )
+        return instant.date()

@@ -1,0 +1,115 @@
+"""Replaces the rows of a dataset for which a predicate is true; other files stay."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from ktk_engine.errors import ConfigurationError, DataError
+from ktk_engine.log.state import State
+from ktk_engine.operations.affected import cell_columns
+from ktk_engine.operations.build import build
+from ktk_engine.operations.keeping import Conditions
+from ktk_engine.operations.predicates import RowFilter
+from ktk_engine.operations.recompute import recompute
+from ktk_engine.operations.rewrite import Rewrite, Rewritten, condition_of, start_rewrite
+from ktk_engine.operations.target import Target
+from ktk_engine.spark.arrow_types import arrow_schema
+from ktk_engine.spark.merge_rows import split_rows, together
+from ktk_engine.spark.scan import Scanner
+from ktk_engine.types.condition import Condition, columns, conjuncts
+from ktk_engine.types.render_condition import to_sql
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def replace_where(
+    scanner: Scanner,
+    frame: DataFrame,
+    target: Target,
+    where: RowFilter,
+    history: Mapping[str, str] | None = None,
+    built_by: Mapping[str, str] | None = None,
+) -> Rewritten:
+    """Replace the rows that a predicate covers by new ones, in one commit.
+
+    Old rows for which the predicate is false or unknown stay. Only files that can hold a covered
+    row are rewritten. A dataset that does not exist yet is built. Where another commit changes
+    these files meanwhile, the rows are computed anew.
+
+    Args:
+        scanner: reads the files of the store.
+        frame: the new rows; columns by name. For each of them the predicate has to be true.
+        target: the dataset and its layout.
+        where: the predicate.
+        history: what the log says of this commit, for people.
+        built_by: dataset id -> the dbt model that builds it, for messages.
+
+    Raises:
+        DataError: the predicate is not true for a new row, or a new row would repeat a cell of
+            an old one that stays; nothing was written.
+        ConfigurationError: the predicate does not fit the columns, or the layout differs.
+        TypeClassError: see `build`.
+        CommitConflictError: other commits came first each time.
+    """
+    frame = frame.persist()
+    try:
+
+        def write(state: State) -> Rewritten:
+            if target.uuid in state.datasets:
+                rewrite = start_rewrite(scanner, frame, target, state, history, built_by)
+                return _replace_in(rewrite, where)
+            _checked_condition(where, target, arrow_schema(frame.schema), scanner, frame)
+            written = build(scanner.store, frame, target, history, False, built_by, state=state)
+            return Rewritten(written, written.changes)
+
+        return recompute(scanner.store, target, write)
+    finally:
+        frame.unpersist()
+
+
+def _replace_in(rewrite: Rewrite, where: RowFilter) -> Rewritten:
+    """Rewrite the files that can hold a covered row, without these rows."""
+    schema = rewrite.base.schema
+    predicate = _checked_condition(where, rewrite.target, schema, rewrite.scanner, rewrite.new)
+
+    def stay(old: DataFrame) -> DataFrame:
+        return split_rows(old, predicate)[1]
+
+    conditions = conjuncts(predicate)
+    reads: list[Conditions] = [conditions]
+    cells = set(cell_columns(rewrite.base))
+    if cells and not columns(predicate) <= cells:  # else whoever has the cell is replaced
+        reason = f"since {to_sql(predicate)} is not true for them"
+        reads.append(rewrite.check_cells(stay, reason, sorted(columns(predicate))))
+    touched = rewrite.files(conditions)
+    old = rewrite.rows(touched)
+    rows = together(rewrite.stored(stay(old)), rewrite.new)
+    return rewrite.commit(rows, old, touched, tuple(reads), updates=False)
+
+
+def _checked_condition(
+    where: RowFilter, target: Target, schema: pa.Schema, scanner: Scanner, new: DataFrame
+) -> Condition:
+    """The predicate on the table's columns; every new row has to fulfil it."""
+    condition = condition_of(where, target, schema, scanner)
+    lacking = sorted(columns(condition) - set(new.columns))
+    if lacking:
+        raise ConfigurationError(
+            f"Dataset {target.uuid}: the predicate asks for {', '.join(lacking)}, which the model "
+            f"lacks. It has: {', '.join(new.columns)}. Nothing was written."
+        )
+    _, outside = split_rows(new, condition)
+    example = outside.first()
+    if example is not None:
+        shown = ", ".join(f"{name}={value!r}" for name, value in example.asDict().items())
+        raise DataError(
+            f"Dataset {target.uuid} was refused (nothing was written):\n"
+            f"- {to_sql(condition)} is not true for {outside.count():,} new rows.\n"
+            f"  Example: {shown}\n"
+            f"  Fix: {where.fix}"
+        )
+    return condition
