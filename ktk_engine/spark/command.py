@@ -18,7 +18,7 @@ from ktk_engine.spark.arrow_types import arrow_schema
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Verb = Literal["create", "insert", "drop", "view", "refuse"]
+Verb = Literal["create", "insert", "drop", "view", "create schema", "drop schema", "refuse"]
 
 # What to use instead of statements that change rows in place.
 _INSTEAD = {
@@ -36,15 +36,16 @@ _INSTEAD = {
 
 @dataclass(frozen=True)
 class Command:
-    """What a statement wants to do to one relation.
+    """What a statement wants to do to one relation or schema.
 
     Attributes:
-        verb: `create` a table (with rows or without), `insert` rows, `drop`, store a `view`, or
-            something that is refused.
-        name: the relation's name, in parts.
+        verb: `create` a table (with rows or without), `insert` rows, `drop`, store a `view`,
+            create or drop a schema, or something that is refused.
+        name: the relation's or schema's name, in parts.
         lenient: `if exists`, `if not exists`.
         replace: `or replace`; for an insert: `overwrite`.
         columns: columns that an insert names; empty means all, by position.
+        cascade: `cascade`: a schema goes with everything in it.
         partition: whether an insert names a partition.
         sql: a view's query.
         word: how SQL calls it, for messages.
@@ -58,6 +59,7 @@ class Command:
     replace: bool = False
     columns: tuple[str, ...] = ()
     partition: bool = False
+    cascade: bool = False
     sql: str = ""
     word: str = ""
     has_query: bool = False
@@ -98,6 +100,13 @@ def read_command(session: SparkSession, sql: str) -> Command | None:
     if kind == "CreateView":
         text = str(plan.originalText().get())
         return Command("view", _parts(plan.child().nameParts()), replace=plan.replace(), sql=text)
+    if kind == "CreateNamespace":
+        return Command(
+            "create schema", _parts(plan.name().multipartIdentifier()), plan.ifNotExists()
+        )
+    if kind == "DropNamespace":
+        name = _parts(plan.namespace().multipartIdentifier())
+        return Command("drop schema", name, plan.ifExists(), cascade=plan.cascade())
     if kind in _INSTEAD:
         table = plan.targetTable() if kind == "MergeIntoTable" else plan.table()
         return Command("refuse", _parts(table.multipartIdentifier()), word=_INSTEAD[kind])

@@ -48,6 +48,23 @@ class TestStatements:
             self.run(project, text)
         assert [item.name for item in self.listed(project)] == ["t"]
 
+    def test_schemas_by_hand(self, project):
+        self.run(project, "create schema {s}_two")
+        self.run(project, "create schema if not exists {s}_two")
+        with pytest.raises(Exception, match="exists: use create schema if not exists"):
+            self.run(project, "create schema {s}_two")
+        self.run(project, "create table {s}_two.t (a int)")
+        for text in ("drop schema {s}_two", "drop schema if exists {s}_two restrict"):
+            with pytest.raises(Exception, match="is not empty: drop schema ... cascade"):
+                self.run(project, text)
+        assert rows(project, "select * from {s}_two.t") == []
+        self.run(project, "drop schema {s}_two cascade")
+        with project.adapter.connection_named("_test"):
+            assert f"{project.test_schema}_two" not in project.adapter.list_schemas("")
+        self.run(project, "drop schema if exists {s}_two cascade")
+        with pytest.raises(Exception, match="SCHEMA_NOT_FOUND"):
+            self.run(project, "drop schema {s}_two")
+
     def listed(self, project):
         from ktk_engine.log.catalog import list_relations
 

@@ -14,19 +14,23 @@ import agate
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as csv
-from dbt_common.exceptions import DbtConfigError
+from dbt_common.exceptions import CompilationError, DbtConfigError
 
 from ktk_engine.errors import DataError, KtkError
 from ktk_engine.types.arrow_name import parse_type
 
 _NULLS = ["", "null"]
 _TRUE, _FALSE = ["true", "True", "TRUE"], ["false", "False", "FALSE"]
+_DELIMITERS = ",;|\t"
 _INSTANT = pa.timestamp("us", "UTC")
 _HAS_ZONE = r"(?:[Zz]|[+-]\d{2}(?::?\d{2})?)$"
 
 
 def read_seed(
-    path: Path, delimiter: str = ",", column_types: Mapping[str, pa.DataType] | None = None
+    path: Path,
+    delimiter: str = ",",
+    column_types: Mapping[str, pa.DataType] | None = None,
+    quote_columns: bool = False,
 ) -> pa.Table:
     """Read a CSV file with a header.
 
@@ -35,25 +39,29 @@ def read_seed(
         delimiter: one character.
         column_types: types to read columns as; the others are inferred: integers, floats,
             booleans, dates, timestamps (instants, in UTC where the text names no zone), text.
+        quote_columns: whether a column may have a name that only a wrong delimiter would give.
 
     Raises:
         DataError: the file is no table, or a value does not fit its column's type.
     """
     wanted = dict(column_types or {})
+    content = path.read_bytes() + b"\n"  # a header alone is a table only with its line's end
     # One block, so that types are inferred from every row.
-    read = csv.ReadOptions(block_size=max(path.stat().st_size, 1))
+    read = csv.ReadOptions(block_size=len(content))
     parse = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
-    names = _header(path, read, parse)
+    names = _header(path, content, read, parse)
+    if not quote_columns:
+        _check_delimiter(path, delimiter, names)
     unknown = sorted(set(wanted) - set(names))
     if unknown:
         raise DataError(f"{path}: column_types names {', '.join(unknown)}, which it lacks.")
     as_text = {name: pa.string() for name, type_ in wanted.items() if _is_instant(type_)}
     try:
-        table = _read(path, read, parse, {**wanted, **as_text})
+        table = _read(content, read, parse, {**wanted, **as_text})
         texts = [f.name for f in table.schema if pa.types.is_time(f.type) and f.name not in wanted]
         if texts:  # a time of day is text to dbt, exactly as it is written
             as_text |= dict.fromkeys(texts, pa.string())
-            table = _read(path, read, parse, {**wanted, **as_text})
+            table = _read(content, read, parse, {**wanted, **as_text})
         return _typed(table, wanted)
     except pa.ArrowInvalid as error:
         raise DataError(f"{path}: {error}. Nothing was written.") from error
@@ -74,6 +82,22 @@ def seed_types(model: str, config: Mapping[str, Any]) -> dict[str, pa.DataType]:
     return types
 
 
+def seed_delimiter(model: str, config: Mapping[str, Any]) -> str:
+    """Read a seed's `delimiter`; a comma unless it is configured.
+
+    Raises:
+        CompilationError: it is no single character.
+    """
+    value = config.get("delimiter")
+    if value is None:
+        return ","
+    if not isinstance(value, str) or len(value) != 1:
+        raise CompilationError(
+            f"Seed {model}: config `delimiter` must be one character, but is {value!r}."
+        )
+    return value
+
+
 def preview(table: pa.Table, rows: int = 10) -> agate.Table:
     """Give the first rows as the table that `dbt seed --show` prints."""
     names = table.column_names
@@ -81,9 +105,12 @@ def preview(table: pa.Table, rows: int = 10) -> agate.Table:
     return agate.Table(data, names, [agate.Text()] * len(names))
 
 
-def _header(path: Path, read: csv.ReadOptions, parse: csv.ParseOptions) -> list[str]:
+def _header(
+    path: Path, content: bytes, read: csv.ReadOptions, parse: csv.ParseOptions
+) -> list[str]:
     try:
-        with csv.open_csv(path, read_options=read, parse_options=parse) as reader:
+        source = pa.BufferReader(content)
+        with csv.open_csv(source, read_options=read, parse_options=parse) as reader:
             names: list[str] = reader.schema.names
     except pa.ArrowInvalid as error:
         raise DataError(f"{path}: {error}. Nothing was written.") from error
@@ -94,8 +121,19 @@ def _header(path: Path, read: csv.ReadOptions, parse: csv.ParseOptions) -> list[
     return names
 
 
+def _check_delimiter(path: Path, delimiter: str, names: list[str]) -> None:
+    """Refuse one column whose name shows that another character separates the columns."""
+    others = [mark for mark in _DELIMITERS if mark in names[0]] if len(names) == 1 else []
+    if others:
+        raise DataError(
+            f"{path}: syntax error in the header: {names[0]!r} would be the only column's name. "
+            f"Set the seed's `delimiter`, which is {delimiter!r}, to {others[0]!r} (or "
+            "`quote_columns: true` for a column of that name). Nothing was written."
+        )
+
+
 def _read(
-    path: Path,
+    content: bytes,
     read: csv.ReadOptions,
     parse: csv.ParseOptions,
     types: Mapping[str, pa.DataType],
@@ -108,7 +146,7 @@ def _read(
         true_values=_TRUE,
         false_values=_FALSE,
     )
-    return csv.read_csv(path, read, parse, convert)
+    return csv.read_csv(pa.BufferReader(content), read, parse, convert)
 
 
 def _typed(table: pa.Table, wanted: Mapping[str, pa.DataType]) -> pa.Table:

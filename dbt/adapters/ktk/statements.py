@@ -39,7 +39,11 @@ def run_statement(session: SqlSession, relations: Relations, sql: str) -> bool:
     from ktk_engine.spark.command import read_command
 
     command = read_command(session.session, sql)
-    if command is None or len(command.name) != 2:
+    if command is None:
+        return False
+    if command.verb in ("create schema", "drop schema"):
+        return len(command.name) == 1 and _run_on_schema(relations, command)
+    if len(command.name) != 2:
         return False
     schema, name = command.name
     if relations.warehouse.find_schema(schema) is None:
@@ -62,6 +66,26 @@ def run_statement(session: SqlSession, relations: Relations, sql: str) -> bool:
             "the model anew."
         )
     return True
+
+
+def _run_on_schema(relations: Relations, command: Command) -> bool:
+    """Create or drop a schema of the warehouse; one that it lacks is dropped by Spark."""
+    (schema,) = command.name
+    exists = relations.warehouse.find_schema(schema) is not None
+    if command.verb == "create schema":
+        if exists and not command.lenient:
+            raise ConfigurationError(
+                f"The schema {schema} exists: use create schema if not exists."
+            )
+        relations.warehouse.create_schema(schema)
+        return True
+    if exists and not command.cascade and relations.list(schema):
+        raise ConfigurationError(
+            f"The schema {schema} is not empty: drop schema ... cascade drops all that is in it. "
+            "Nothing was done."
+        )
+    relations.warehouse.drop_schema(schema)
+    return exists
 
 
 def _drop(relations: Relations, command: Command, found: Relation | None) -> None:
@@ -102,7 +126,7 @@ def _insert(
 ) -> None:
     """Add the rows of a query to a table; `insert overwrite` replaces all of them."""
     from ktk_engine.operations.build import build
-    from ktk_engine.operations.extension import Keeping
+    from ktk_engine.operations.keeping import Keeping
 
     schema, name = command.name
     if found.kind != "dataset":

@@ -7,8 +7,9 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
+from dbt_common.exceptions import CompilationError
 
-from dbt.adapters.ktk.seed_file import read_seed
+from dbt.adapters.ktk.seed_file import read_seed, seed_delimiter
 from ktk_engine.errors import DataError
 
 
@@ -39,6 +40,33 @@ def test_apostrophes_quotes_line_breaks_and_marks(tmp_path):
 
 def test_another_delimiter(tmp_path):
     assert read(tmp_path, "a|b\n1|x,y\n", delimiter="|").to_pylist() == [{"a": 1, "b": "x,y"}]
+
+
+@pytest.mark.parametrize(("header", "delimiter"), [("a|b", ";"), ("a,b", "|"), ("a\tb", ",")])
+def test_a_wrong_delimiter_shows_in_the_header(tmp_path, header, delimiter):
+    with pytest.raises(DataError, match="Set the seed's `delimiter`"):
+        read(tmp_path, f"{header}\n1\n", delimiter=delimiter)
+    table = read(tmp_path, f"{header}\n1\n", delimiter=delimiter, quote_columns=True)
+    assert table.column_names == [header]
+
+
+@pytest.mark.parametrize("value", ["", "||", 3])
+def test_a_delimiter_is_one_character(value):
+    assert seed_delimiter("s", {"delimiter": "|"}) == "|"
+    assert seed_delimiter("s", {}) == seed_delimiter("s", {"delimiter": None}) == ","
+    with pytest.raises(CompilationError, match="Seed s: config `delimiter` must be one character"):
+        seed_delimiter("s", {"delimiter": value})
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r\n"])
+def test_a_header_alone_is_an_empty_table(tmp_path, end):
+    table = read(tmp_path, f"a,b{end}")
+    assert (table.column_names, table.num_rows) == (["a", "b"], 0)
+
+
+def test_a_file_without_a_header_is_refused(tmp_path):
+    with pytest.raises(DataError, match="Nothing was written"):
+        read(tmp_path, "")
 
 
 def test_dates_times_and_instants(tmp_path):
