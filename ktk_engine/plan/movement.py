@@ -11,6 +11,8 @@ from ktk_engine.plan.plan import DatasetPlan, Plan
 Movement = Literal["none", "broadcast", "exchange"]
 
 BROADCAST_BYTES = 32 * 1024 * 1024
+# Rows in buckets lie sorted already: from about here on, merging them is cheaper than a broadcast.
+MERGED_ROWS = 100_000
 
 
 def movement(plan: Plan, item: DatasetPlan) -> Movement:
@@ -39,3 +41,9 @@ def is_small(item: DatasetPlan) -> bool:
     if item.snapshot.partition_keys or item.files["bytes"].null_count:
         return False
     return (pc.sum(item.files["bytes"]).as_py() or 0) <= BROADCAST_BYTES
+
+
+def has_many_rows(item: DatasetPlan) -> bool:
+    """Tell whether the files to open hold more rows than Spark should broadcast."""
+    rows = item.files["rows"]
+    return rows.null_count > 0 or (pc.sum(rows).as_py() or 0) > MERGED_ROWS

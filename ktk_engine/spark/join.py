@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
-from ktk_engine.plan.movement import is_small
+from ktk_engine.plan.movement import has_many_rows, is_small
 from ktk_engine.plan.plan import DatasetPlan, Plan
 from ktk_engine.spark.keep_rows import keep_rows
 from ktk_engine.spark.scan import Scanner, column, restorable
@@ -43,6 +43,8 @@ def run_plan(scanner: Scanner, plan: Plan, with_address: bool = False) -> DataFr
         right = _rows(scanner, item, plan, bucketed)
         if is_small(item):
             right = F.broadcast(right)
+        elif bucketed and _has_buckets(item, plan) and has_many_rows(item):
+            right = right.hint("merge")
         frame = frame.join(right, _in_sorting_order(item), item.join)
     if not isinstance(plan.condition, TrueCondition):
         frame = keep_rows(frame, plan.condition)
@@ -65,14 +67,11 @@ def _in_sorting_order(item: DatasetPlan) -> list[str]:
 
 def _rows(scanner: Scanner, item: DatasetPlan, plan: Plan, bucketed: bool) -> DataFrame:
     """The rows of one dataset that take part in the join."""
-    partitioned = set(item.snapshot.partition_keys) >= set(
-        plan.bucketing.columns if plan.bucketing else ()
-    )
     frame = scanner.scan(
         item.snapshot,
         item.files,
         item.columns,
-        plan.bucketing if bucketed and partitioned else None,
+        plan.bucketing if bucketed and _has_buckets(item, plan) else None,
         with_position=item.overlaid,
     )
     if item.overlaid:
@@ -82,6 +81,12 @@ def _rows(scanner: Scanner, item: DatasetPlan, plan: Plan, bucketed: bool) -> Da
     if item.distinct:
         frame = frame.select(*map(column, item.distinct)).distinct()
     return frame
+
+
+def _has_buckets(item: DatasetPlan, plan: Plan) -> bool:
+    """Whether a dataset has the columns by which the plan's buckets are dealt."""
+    columns = plan.bucketing.columns if plan.bucketing else ()
+    return set(item.snapshot.partition_keys) >= set(columns)
 
 
 def _last_file_wins(frame: DataFrame, item: DatasetPlan) -> DataFrame:

@@ -140,7 +140,8 @@ class Scanner:
         if not self.capabilities.bucketed_relations:
             schema = st.StructType([*data.fields, *partitions.fields])
             return self.session.read.options(**options).schema(schema).parquet(str(manifest))
-        return self._built_relation(manifest, data, partitions, options, bucketing)
+        sorting = _sorting(snapshot)
+        return self._built_relation(manifest, data, partitions, options, bucketing, sorting)
 
     def _built_relation(
         self,
@@ -149,6 +150,7 @@ class Scanner:
         partitions: st.StructType,
         options: dict[str, str],
         bucketing: Bucketing | None,
+        sorting: Sequence[str],
     ) -> DataFrame:
         """Build Spark's relation by hand: the only way to give it a bucket specification."""
         from pyspark.sql import DataFrame
@@ -168,8 +170,8 @@ class Scanner:
         bucket = scala.option(None)
         if bucketing is not None:
             specification = jvm.org.apache.spark.sql.catalyst.catalog.BucketSpec
-            columns = scala.seq(bucketing.columns)
-            bucket = scala.option(specification(bucketing.count, columns, scala.seq(())))
+            columns, order = scala.seq(bucketing.columns), scala.seq(sorting)
+            bucket = scala.option(specification(bucketing.count, columns, order))
         datasources = jvm.org.apache.spark.sql.execution.datasources
         relation = datasources.HadoopFsRelation(
             index,
@@ -246,6 +248,15 @@ class _Scala:
         for key, value in values.items():
             items.put(key, value)
         return self.jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(items)
+
+
+def _sorting(snapshot: Snapshot) -> list[str]:
+    """The columns by which each file with a bucket is sorted: that is how they are written.
+
+    Spark trusts it where a bucket is one file, and then joins without sorting.
+    """
+    keys = snapshot.partition_keys
+    return [*(name for name in snapshot.dimension_columns if name not in keys), *keys]
 
 
 def restorable(snapshot: Snapshot, files: pa.Table) -> bool:

@@ -38,6 +38,8 @@ REQUIRED_SETTINGS: Mapping[str, str] = {
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     "spark.sql.sources.bucketing.enabled": "true",
     "spark.sql.sources.bucketing.autoBucketedScan.enabled": "false",
+    # A bucket of one file is sorted as it was written.
+    "spark.sql.legacy.bucketedTableScan.outputOrdering": "true",
     # Columns of the class time are read as Spark's TIME.
     "spark.sql.timeType.enabled": "true",
     # Plans prune already; Spark's own pruning would scan the seed dataset a second time.

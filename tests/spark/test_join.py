@@ -12,6 +12,7 @@ from ktk_engine.log.scope import cube_scope, new_commit_id
 from ktk_engine.log.snapshot import concat_files
 from ktk_engine.log.state import resolve
 from ktk_engine.operations.build import build
+from ktk_engine.operations.keeping import Keeping
 from ktk_engine.operations.target import Target
 from ktk_engine.plan.plan_cube import load_cube
 from ktk_engine.spark.file_writer import WriteJob
@@ -57,6 +58,59 @@ def test_no_exchange_for_any_number_of_enrichments(spark, sql, store, count):
     row = frame.where("L = 7").first()
     assert (row.v, row.e0) == (14, 10.5)
     assert plan.bucketing is not None
+
+
+def sorts(frame) -> int:
+    plan = frame._jdf.queryExecution().executedPlan().toString()
+    return len(re.findall(r"Sort \[", plan))
+
+
+def test_files_that_are_sorted_are_not_sorted_again(spark, sql, store):
+    build(store, seed_frame(spark), SEED)
+    for name in ("a", "b"):
+        enrichment(spark, store, name)
+    _, frame = answer(sql, store, ["L", "a", "b"], "P = 1 and Q = 'q1'")
+    assert (exchanges(frame), sorts(frame)) == (0, 0)
+    assert sorted(frame.collect()) == [(x, x * 1.5, x * 1.5) for x in range(1, 2000, 15)]
+
+
+def test_a_bucket_of_several_files_is_sorted(spark, sql, store):
+    build(store, seed_frame(spark), SEED)
+    target = Target("a", "enrichment", "c", ("L",), ("P", "Q"))
+    enrichment(spark, store, "a", where="id % 2 = 1")
+    even = (
+        spark.range(3000)
+        .where("id % 2 = 0")
+        .selectExpr(*KEYS.values(), "id as L", "id * 1.5D as a")
+    )
+    build(store, even, target, keeping=Keeping("append"))
+    _, frame = answer(sql, store, ["L", "a"], "P = 1 and Q = 'q1'")
+    assert exchanges(frame) == 0
+    assert sorts(frame) > 0
+    assert sorted(frame.collect()) == [(x, x * 1.5) for x in range(1, 2000, 15)]
+
+
+def test_dimensions_in_another_order_are_sorted_again(spark, sql, store):
+    rows = "id % 2 as P", "id % 7 as A", "concat('x', id) as B"
+    seed = Target("seed", "seed", "c", ("A", "B"), ("P",), buckets=4)
+    build(store, spark.range(200).selectExpr(*rows), seed)
+    other = Target("a", "enrichment", "c", ("B", "A"), ("P",))
+    build(store, spark.range(200).selectExpr(*rows, "id as v"), other)
+    _, frame = answer(sql, store, ["B", "v"], "P = 1")
+    assert sorted(frame.collect()) == sorted((f"x{x}", x) for x in range(1, 200, 2))
+
+
+def test_large_datasets_in_buckets_are_merged(spark, sql, store, monkeypatch):
+    monkeypatch.setattr("ktk_engine.plan.movement.MERGED_ROWS", 1000)
+    sql.session.conf.set("spark.sql.autoBroadcastJoinThreshold", "10m")
+    build(store, seed_frame(spark), SEED)
+    enrichment(spark, store, "large")
+    enrichment(spark, store, "small", where="id < 500")
+    _, frame = answer(sql, store)
+    plan = frame._jdf.queryExecution().executedPlan().toString()
+    assert plan.count("SortMergeJoin") == 1
+    assert plan.count("BroadcastHashJoin") == 1
+    assert exchanges(frame) == 0
 
 
 def test_left_join_keeps_cells_without_a_match(spark, sql, store):
