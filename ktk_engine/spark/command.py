@@ -18,14 +18,16 @@ from ktk_engine.spark.arrow_types import arrow_schema
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Verb = Literal["create", "insert", "drop", "view", "create schema", "drop schema", "refuse"]
+Verb = Literal[
+    "create", "insert", "truncate", "drop", "view", "create schema", "drop schema", "refuse"
+]
 
 # What to use instead of statements that change rows in place.
 _INSTEAD = {
     "DeleteFromTable": "DELETE",
     "UpdateTable": "UPDATE",
     "MergeIntoTable": "MERGE INTO",
-    "TruncateTable": "TRUNCATE TABLE",
+    "TruncatePartition": "TRUNCATE TABLE ... PARTITION",
     "AddColumns": "ALTER TABLE",
     "DropColumns": "ALTER TABLE",
     "RenameColumn": "ALTER TABLE",
@@ -39,8 +41,8 @@ class Command:
     """What a statement wants to do to one relation or schema.
 
     Attributes:
-        verb: `create` a table (with rows or without), `insert` rows, `drop`, store a `view`,
-            create or drop a schema, or something that is refused.
+        verb: `create` a table (with rows or without), `insert` rows, `truncate`, `drop`, store
+            a `view`, create or drop a schema, or something that is refused.
         name: the relation's or schema's name, in parts.
         lenient: `if exists`, `if not exists`.
         replace: `or replace`; for an insert: `overwrite`.
@@ -95,6 +97,8 @@ def read_command(session: SparkSession, sql: str) -> Command | None:
             partition=not plan.partitionSpec().isEmpty(),
             has_query=True,
         )
+    if kind == "TruncateTable":
+        return Command("truncate", _parts(plan.table().multipartIdentifier()))
     if kind in ("DropTable", "DropView"):
         return Command("drop", _parts(plan.child().nameParts()), plan.ifExists())
     if kind == "CreateView":

@@ -57,6 +57,8 @@ def run_statement(session: SqlSession, relations: Relations, sql: str) -> bool:
         _create(session, relations, command, found, sql)
     elif found is None:
         raise DatasetNotFoundError(f"There is no table {schema}.{name}. Nothing was written.")
+    elif command.verb == "truncate":
+        truncate(relations, schema, name)
     elif command.verb == "insert":
         _insert(session, relations, command, found, sql)
     else:
@@ -66,6 +68,25 @@ def run_statement(session: SqlSession, relations: Relations, sql: str) -> bool:
             "the model anew."
         )
     return True
+
+
+def truncate(relations: Relations, schema: str, name: str) -> None:
+    """Take all rows out of a table, in one commit; its columns and layout stay.
+
+    Raises:
+        DatasetNotFoundError: there is no such table.
+        ConfigurationError: it is a view.
+    """
+    from ktk_engine.operations.build import build
+
+    found = relations.find(schema, name)
+    if found is None:
+        raise DatasetNotFoundError(f"There is no table {schema}.{name} to be truncated.")
+    if found.kind != "dataset":
+        raise ConfigurationError(f"{schema}.{name} is a view: it holds no rows to be truncated.")
+    store = relations.warehouse.create_schema(schema)
+    snapshot = resolve(store, scope_of(found.uuid)).snapshot(found.uuid)
+    build(store, snapshot.schema.empty_table(), _target_of(snapshot, found), _HISTORY)
 
 
 def _run_on_schema(relations: Relations, command: Command) -> bool:

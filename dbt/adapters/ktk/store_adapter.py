@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from dbt.adapters.base.relation import BaseRelation, InformationSchema
 from dbt.adapters.contracts.relation import RelationType
 from dbt.adapters.spark import SparkAdapter, SparkColumn
-from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.ktk.catalog import COLUMN_NAMES, catalog_rows, catalog_table
 from dbt.adapters.ktk.column import columns_of
@@ -15,6 +14,7 @@ from dbt.adapters.ktk.connections import KtkConnectionManager
 from dbt.adapters.ktk.errors import translated
 from dbt.adapters.ktk.relation import KtkRelation
 from dbt.adapters.ktk.relations import Relations
+from dbt.adapters.ktk.statements import truncate
 
 if TYPE_CHECKING:
     import agate
@@ -100,10 +100,9 @@ class StoreAdapter(SparkAdapter):
         self.cache.rename(from_relation, to_relation)
 
     def truncate_relation(self, relation: BaseRelation) -> None:
-        """Refuse: emptying a table in place is a rebuild."""
-        raise DbtRuntimeError(
-            f"{relation} cannot be truncated in place: build its model with --full-refresh."
-        )
+        """Take all rows out of a table, in one commit."""
+        with translated():
+            truncate(self.relations, str(relation.schema), str(relation.identifier))
 
     def _get_one_catalog(
         self,
