@@ -28,6 +28,10 @@ class RowFilter(Protocol):
     def fix(self) -> str:
         """What to do about a new row that it does not cover."""
 
+    @property
+    def holds_from_the_start(self) -> bool:
+        """Whether it covers the rows of a dataset that is built anew as well."""
+
     def condition(self, schema: pa.Schema, session_zone: str) -> Condition:
         """Give it as a condition on the columns of a schema.
 
@@ -54,6 +58,11 @@ class Predicates:
     def fix(self) -> str:
         """What to do about a new row that they do not cover."""
         return "Filter the model by the predicate, or widen incremental_predicates."
+
+    @property
+    def holds_from_the_start(self) -> bool:
+        """They say what an incremental run replaces; a first run gives everything."""
+        return False
 
     def condition(self, schema: pa.Schema, session_zone: str) -> Condition:
         """See `RowFilter`."""
@@ -93,6 +102,11 @@ class EventWindow:
             f"Set `event_time` on the models and sources that this one reads, so that dbt filters "
             f"them, or filter by {self.column} in the model."
         )
+
+    @property
+    def holds_from_the_start(self) -> bool:
+        """The first batch is one of many, whose rows it must not have."""
+        return True
 
     def condition(self, schema: pa.Schema, session_zone: str) -> Condition:
         """See `RowFilter`; timestamps without a zone and dates are taken as UTC."""

@@ -33,6 +33,7 @@ def replace_where(
     where: RowFilter,
     history: Mapping[str, str] | None = None,
     built_by: Mapping[str, str] | None = None,
+    full_refresh: bool = False,
 ) -> Rewritten:
     """Replace the rows that a predicate covers by new ones, in one commit.
 
@@ -42,11 +43,13 @@ def replace_where(
 
     Args:
         scanner: reads the files of the store.
-        frame: the new rows; columns by name. For each of them the predicate has to be true.
+        frame: the new rows; columns by name. The predicate has to be true for each of them,
+            unless the dataset is built and the predicate is only meant for later runs.
         target: the dataset and its layout.
         where: the predicate.
         history: what the log says of this commit, for people.
         built_by: dataset id -> the dbt model that builds it, for messages.
+        full_refresh: build the dataset anew; column classes may change.
 
     Raises:
         DataError: the predicate is not true for a new row, or a new row would repeat a cell of
@@ -59,11 +62,13 @@ def replace_where(
     try:
 
         def write(state: State) -> Rewritten:
-            if target.uuid in state.datasets:
+            if target.uuid in state.datasets and not full_refresh:
                 rewrite = start_rewrite(scanner, frame, target, state, history, built_by)
                 return _replace_in(rewrite, where)
-            _checked_condition(where, target, arrow_schema(frame.schema), scanner, frame)
-            written = build(scanner.store, frame, target, history, False, built_by, state=state)
+            _check_first(where, target, scanner, frame)
+            written = build(
+                scanner.store, frame, target, history, full_refresh, built_by, state=state
+            )
             return Rewritten(written, written.changes)
 
         return recompute(scanner.store, target, write)
@@ -89,6 +94,15 @@ def _replace_in(rewrite: Rewrite, where: RowFilter) -> Rewritten:
     old = rewrite.rows(touched)
     rows = together(rewrite.stored(stay(old)), rewrite.new)
     return rewrite.commit(rows, old, touched, tuple(reads), updates=False)
+
+
+def _check_first(where: RowFilter, target: Target, scanner: Scanner, frame: DataFrame) -> None:
+    """The filter has to fit the columns also where it does not filter yet."""
+    schema = arrow_schema(frame.schema)
+    if where.holds_from_the_start:
+        _checked_condition(where, target, schema, scanner, frame)
+    else:
+        condition_of(where, target, schema, scanner)
 
 
 def _checked_condition(

@@ -29,6 +29,20 @@ class TestStrategies:
             "partly.sql": model(
                 materialized="incremental", unique_key="L", merge_exclude_columns=["v"]
             ),
+            "window.sql": model(
+                materialized="incremental",
+                incremental_strategy="replace_where",
+                incremental_predicates="DBT_INTERNAL_DEST.L >= 3",
+                cube="w",
+                cube_role="seed",
+                dimension_columns=["L"],
+                partition_by="P",
+            ),
+            "before.sql": model(
+                materialized="incremental",
+                unique_key="L",
+                predicates=["DBT_INTERNAL_DEST.L < 4"],
+            ),
             "replaced.sql": model(
                 materialized="incremental",
                 incremental_strategy="insert_overwrite",
@@ -48,8 +62,10 @@ class TestStrategies:
         assert {item.adapter_response["rows_affected"] for item in first} == {6}
         second = run_dbt(["run", "--vars", "{add: 100, end: 8}"])
         messages = {item.node.name: item.message for item in second}
-        assert messages["merged"] == "2 inserted, 3 replaced; 1 of 2 files rewritten"
-        assert messages["cells"] == "2 inserted, 3 replaced; 3 of 3 files rewritten"
+        assert messages["merged"] == "2 inserted, 3 updated; 1 of 2 files rewritten"
+        assert messages["cells"] == "2 inserted, 3 updated; 3 of 3 files rewritten"
+        assert messages["window"] == "5 inserted, 3 deleted; 3 of 3 files rewritten"
+        assert messages["before"] == "4 inserted, 1 updated; 1 of 2 files rewritten"
 
         old, new = {i: i for i in range(6)}, {i: i + 100 for i in range(3, 8)}
         assert len(self.content(project, "appended")) == 11
@@ -57,10 +73,14 @@ class TestStrategies:
         assert dict(self.content(project, "cells")) == old | new
         assert dict(self.content(project, "partly")) == old | {6: 106, 7: 107}
         assert dict(self.content(project, "replaced")) == new  # all three partitions were new
+        assert dict(self.content(project, "window")) == old | new
+        # dbt inserts a new row whose key only rows outside of the predicates have.
+        before = [*self.content(project, "before")]
+        assert sorted(before) == sorted([*(old | {3: 103}).items(), *list(new.items())[1:]])
         assert resolve(store_of(project), cube_scope("c")).version == 2
 
         run_dbt(["run", "--full-refresh"])
-        for name in ("appended", "merged", "partly", "replaced", "cells"):
+        for name in ("appended", "merged", "partly", "replaced", "cells", "window", "before"):
             assert dict(self.content(project, name)) == old
 
     def content(self, project, name):
@@ -72,7 +92,9 @@ class TestStrategies:
             ({"incremental_strategy": "mrege"}, "Did you mean `merge`"),
             ({"incremental_strategy": "merge"}, "needs a `unique_key`"),
             ({"incremental_strategy": "insert_overwrite"}, "needs `partition_by`"),
-            ({"incremental_predicates": ["x > 1"]}, "not supported yet"),
+            ({"incremental_predicates": ["x > 1"]}, "not to append"),
+            ({"unique_key": "L", "incremental_predicates": 3}, "must be SQL text or a list"),
+            ({"incremental_strategy": "replace_where"}, "needs `incremental_predicates`"),
             ({"unique_key": "L", "merge_update_columns": 3}, "must be a column name or a list"),
         ],
     )

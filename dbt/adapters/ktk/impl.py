@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbt.adapters.base.relation import BaseRelation
+from dbt.adapters.capability import Capability, CapabilityDict, CapabilitySupport, Support
 from dbt.adapters.contracts.relation import RelationConfig
 from dbt.adapters.spark.impl import SparkConfig
 from dbt_common.exceptions import DbtConfigError
@@ -34,6 +35,10 @@ class KtkAdapter(Materializations, CubeMethods):
     """dbt on cubes. Relations are the store's; SQL is Spark's."""
 
     AdapterSpecificConfigs = KtkConfig
+    # Batches of one model commit side by side; see `replace_where`.
+    _capabilities = CapabilityDict(
+        {Capability.MicrobatchConcurrency: CapabilitySupport(support=Support.Full)}
+    )
 
     def set_relations_cache(
         self,

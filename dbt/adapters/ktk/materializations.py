@@ -16,6 +16,7 @@ from dbt.adapters.ktk.cube_query import plan_line
 from dbt.adapters.ktk.errors import translated
 from dbt.adapters.ktk.findings_file import findings_file
 from dbt.adapters.ktk.incremental import STRATEGIES
+from dbt.adapters.ktk.response import KtkResponse, response_of
 from dbt.adapters.ktk.seed_file import preview, read_seed, seed_delimiter, seed_types
 from dbt.adapters.ktk.store_adapter import StoreAdapter
 from dbt.adapters.ktk.write_dataset import write_dataset
@@ -41,10 +42,10 @@ class Materializations(StoreAdapter):
         """
         self._config_of(model)
 
-    @available.parse(lambda *_, **__: {"message": "", "rows": 0})
+    @available.parse(lambda *_, **__: KtkResponse(""))
     def write_model(
         self, model: Mapping[str, Any], relation: BaseRelation, sql: str, full_refresh: bool = False
-    ) -> dict[str, Any]:
+    ) -> KtkResponse:
         """Write a query's rows as a dataset, in one commit.
 
         Args:
@@ -54,7 +55,7 @@ class Materializations(StoreAdapter):
             full_refresh: whether this run is one.
 
         Returns:
-            `message` for the log and `rows` for run_results.
+            What dbt logs and keeps in run_results.
         """
 
         def rows() -> DataFrame:
@@ -72,7 +73,7 @@ class Materializations(StoreAdapter):
         relation: BaseRelation,
         rows: Callable[[], DataFrame | pa.Table],
         full_refresh: bool,
-    ) -> dict[str, Any]:
+    ) -> KtkResponse:
         """Build a dataset from rows, which are only computed once nothing stands in the way."""
         config = self._config_of(model)
         assert config.target is not None
@@ -91,9 +92,10 @@ class Materializations(StoreAdapter):
                     _history(model),
                     full_refresh,
                     built_by,
+                    model.get("batch"),
                 )
             self.relations.displace(schema, displaced)
-        return {"message": outcome.message, "rows": outcome.rows}
+        return response_of(outcome)
 
     @available.parse(lambda *_, **__: False)
     def is_incremental_model(self, model: Mapping[str, Any]) -> bool:
@@ -104,7 +106,7 @@ class Materializations(StoreAdapter):
         """Strategies that dbt may find in a configuration; `config.py` checks them."""
         return list(STRATEGIES)
 
-    @available.parse(lambda *_, **__: {"message": "", "rows": 0, "preview": None})
+    @available.parse(lambda *_, **__: {"response": KtkResponse(""), "preview": None})
     def write_seed(
         self, model: Mapping[str, Any], relation: BaseRelation, full_refresh: bool = False
     ) -> dict[str, Any]:
@@ -116,15 +118,15 @@ class Materializations(StoreAdapter):
             full_refresh: whether this run is one.
 
         Returns:
-            `message` for the log, `rows` for run_results, `preview` for `dbt seed --show`.
+            `response` for the log and run_results, `preview` for `dbt seed --show`.
         """
         path = Path(model["root_path"]) / model["original_file_path"]
         name, config = str(model["name"]), model["config"]
         types, delimiter = seed_types(name, config), seed_delimiter(name, config)
         with translated():
             table = read_seed(path, delimiter, types, bool(config.get("quote_columns")))
-        result = self._write(model, relation, lambda: table, full_refresh)
-        return {**result, "preview": preview(table)}
+        response = self._write(model, relation, lambda: table, full_refresh)
+        return {"response": response, "preview": preview(table)}
 
     @available.parse(lambda *_, **__: {"message": "", "rows": None})
     def write_view(

@@ -73,6 +73,10 @@ def write_dataset(
 
     target, how = config.target, config.incremental
     assert target is not None
+    if how is not None and how.strategy == "microbatch":
+        window = _window(config.model, how, batch)
+        done = replace_where(scanner(), frame, target, window, history, built_by, full_refresh)
+        return Outcome(str(done), done.changes)
     if how is None or full_refresh:
         written = build(store, frame, target, history, full_refresh, built_by)
         return Outcome(str(written), written.changes)
@@ -85,8 +89,7 @@ def write_dataset(
         by = MergeBy(how.unique_key, how.strategy, how.updated(frame.columns), predicates)
         done = merge(scanner(), frame, target, by, history, built_by)
     else:
-        where = _window(config.model, how, batch) if how.strategy == "microbatch" else predicates
-        done = replace_where(scanner(), frame, target, where, history, built_by)
+        done = replace_where(scanner(), frame, target, predicates, history, built_by)
     return Outcome(str(done), done.changes)
 
 

@@ -3,10 +3,11 @@
   {%- do adapter.check_config(model) -%}
   {%- set target_relation = this.incorporate(type='table') -%}
   {{ run_hooks(pre_hooks) }}
-  {%- set result = adapter.write_model(model, target_relation, compiled_code, should_full_refresh()) -%}
-  {%- call noop_statement('main', result.message, 'OK', result.rows) -%}
+  {%- set response = adapter.write_model(model, target_relation, compiled_code, should_full_refresh()) -%}
+  {%- call noop_statement('main') -%}
     {{ compiled_code }}
   {%- endcall -%}
+  {%- do store_result('main', response=response) -%}
   {% do persist_docs(target_relation, model) %}
   {{ run_hooks(post_hooks) }}
   {{ return({'relations': [target_relation]}) }}

@@ -5,9 +5,10 @@
   {{ run_hooks(pre_hooks) }}
   {%- set result = adapter.write_seed(model, target_relation, should_full_refresh()) -%}
   {%- do store_result('agate_table', response='OK', agate_table=result.preview) -%}
-  {%- call noop_statement('main', result.message, 'OK', result.rows) -%}
+  {%- call noop_statement('main') -%}
     {# dbt wants a text here; the rows come from the file. -#}
   {%- endcall -%}
+  {%- do store_result('main', response=result.response) -%}
   {% do persist_docs(target_relation, model) %}
   {{ run_hooks(post_hooks) }}
   {{ return({'relations': [target_relation]}) }}
