@@ -21,7 +21,7 @@ def name_problem(name: str, role: Literal["dimension", "partition", "index"]) ->
     that begin with two underscores are its own there, and folders of partitions are split at `/`.
     """
     if name == INDEX_LABELS:
-        return f"a {role} column cannot be called {name}: index files keep labels there"
+        return f"{role} columns cannot be called {name}: index files keep labels there"
     if name.startswith("__"):
         return f"a {role} column's name cannot begin with __, which index files keep for themselves"
     if role == "partition" and "/" in name:

@@ -109,7 +109,7 @@ class Scanner:
     def _empty(self, snapshot: Snapshot, columns: Sequence[str], with_position: bool) -> DataFrame:
         schema = spark_schema(snapshot.schema.field(name) for name in columns)
         if with_position:
-            schema = schema.add(POSITION, "bigint")
+            schema = schema.add(POSITION, st.LongType())
         return self.session.createDataFrame([], schema)
 
     def _relation(

@@ -219,11 +219,11 @@ def role_problem(t: pa.DataType, role: Role) -> str | None:
     t = unwrap(t)
     name = class_name(t)
     if pat.is_nested(t):
-        return f"a {role} column cannot be a {name}: nested values have no order and no index"
+        return f"{role} columns cannot be of class {name}: nested values have no order and no index"
     if pat.is_null(t):
         return f"a {role} column needs values: its class is null"
     if pat.is_decimal(t) or (pat.is_time(t) and role != "partition"):
-        return f"a {role} column cannot be a {name}: Kartothek has no index for this class"
+        return f"{role} columns cannot be of class {name}: Kartothek has no index for this class"
     return None
 
 
