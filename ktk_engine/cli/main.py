@@ -8,6 +8,7 @@ import click
 
 from ktk_engine.cli.check import check
 from ktk_engine.cli.cleanup import cleanup
+from ktk_engine.cli.compact import compact
 from ktk_engine.cli.explain import explain
 from ktk_engine.cli.history import history
 from ktk_engine.cli.info import info
@@ -40,5 +41,5 @@ def main(ctx: click.Context, store_url: str | None) -> None:
     ctx.obj = {"store_url": store_url}
 
 
-for _command in (info, history, explain, check, remove, cleanup):
+for _command in (info, history, explain, check, compact, remove, cleanup):
     main.add_command(_command)

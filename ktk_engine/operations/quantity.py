@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 
+from ktk_engine.errors import ConfigurationError
+
 UNKNOWN = "?"
+_UNITS = {"B": 0, "KB": 1, "MB": 2, "GB": 3, "TB": 4}
 
 
 def number(value: int | None) -> str:
@@ -27,6 +31,19 @@ def size(count: int | None) -> str:
             return f"{value:.0f} {unit}" if unit == "bytes" else f"{value:.1f} {unit}"
         value /= 1000
     return f"{value:.1f} TB"
+
+
+def parse_size(text: str) -> int:
+    """Read a number of bytes in decimal units, for instance `128MB`.
+
+    Raises:
+        ConfigurationError: it is no size above zero.
+    """
+    match = re.fullmatch(r"(\d{1,12})\s*([kKMGT]?B)", str(text).strip())
+    count = int(match[1]) * 1000 ** _UNITS[match[2].upper()] if match else 0
+    if not count:
+        raise ConfigurationError(f"{text!r} is no size: write for instance 64MB, 128MB or 1GB.")
+    return count
 
 
 def moment(time: datetime) -> str:

@@ -75,6 +75,16 @@ def whole_overlays(
     return pc.or_(matching, pc.and_(overlaid_files(snapshot, columns), together))
 
 
+def partition_groups(snapshot: Snapshot, columns: Sequence[str]) -> pa.Array:
+    """Number the partitions of a dataset: one value a file, the same for the same partition.
+
+    Args:
+        snapshot: a dataset.
+        columns: the partition columns that count; without any, all files share one partition.
+    """
+    return _grouped(snapshot, columns)[_GROUP].combine_chunks()
+
+
 def same_partitions(
     snapshot: Snapshot, matching: pa.BooleanArray, columns: Sequence[str]
 ) -> pa.BooleanArray:
@@ -85,7 +95,7 @@ def same_partitions(
         matching: some of its files.
         columns: the partition columns that count.
     """
-    groups = _grouped(snapshot, columns)[_GROUP].combine_chunks()
+    groups = partition_groups(snapshot, columns)
     return pc.is_in(groups, value_set=pc.unique(groups.filter(matching)))
 
 

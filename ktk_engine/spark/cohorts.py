@@ -58,7 +58,7 @@ def cohorts(
     Returns:
         At least one cohort; the files keep their order within each.
     """
-    schemas, at = _physical_schemas(store, footers, snapshot, files)
+    schemas, at = physical_schemas(store, footers, snapshot, files)
     kinds: dict[tuple[object, ...], list[int]] = {}
     for number, schema in enumerate(schemas):
         kinds.setdefault(_kind(snapshot.schema, schema, columns), []).append(number)
@@ -72,7 +72,7 @@ def cohorts(
     return found
 
 
-def _physical_schemas(
+def physical_schemas(
     store: ObjectStore, footers: FooterCache, snapshot: Snapshot, files: pa.Table
 ) -> tuple[list[pa.Schema], pa.Array]:
     """The distinct physical schemas of files, and which one each file has."""

@@ -55,6 +55,10 @@ class WriteJob:
         buckets: whether a task's number is its files' bucket.
         compression: Parquet codec.
         row_group_rows: rows in a row group.
+        file_rows: after how many rows a partition's next file begins, a multiple of
+            `row_group_rows`; None for one file a partition and task.
+        tasks: into how many tasks the rows of an unpartitioned dataset are dealt; None leaves
+            it to Spark.
     """
 
     store: ObjectStore
@@ -68,6 +72,8 @@ class WriteJob:
     buckets: bool = False
     compression: str = "zstd"
     row_group_rows: int = 131_072
+    file_rows: int | None = None
+    tasks: int | None = None
 
     @property
     def plain_schema(self) -> pa.Schema:
@@ -130,16 +136,14 @@ class _TaskWriter:
                 self.path = path
             self.waiting.append(piece)
             self.waiting_rows += piece.num_rows
-            if self.waiting_rows >= self.job.row_group_rows:
+            while self.waiting_rows >= self.job.row_group_rows:
                 self._flush(self.waiting_rows - self.waiting_rows % self.job.row_group_rows)
 
     def close_file(self) -> None:
         """Write what waits and finish the open file."""
         if not self.findings:
             self._flush(self.waiting_rows)
-            if self.open_file is not None:
-                self.rows += self.open_file.close()
-                self.open_file = None
+            self._finish()
         self.waiting, self.waiting_rows, self.path = [], 0, None
 
     def abandon(self) -> None:
@@ -157,8 +161,16 @@ class _TaskWriter:
         if rows:
             yield pa.RecordBatch.from_pylist(rows, schema=REPORT_SCHEMA)
 
+    def _finish(self) -> None:
+        if self.open_file is not None:
+            self.rows += self.open_file.close()
+            self.open_file = None
+
     def _flush(self, count: int) -> None:
-        """Write the first rows that wait as row groups."""
+        """Write the first rows that wait as row groups, no more than the file may hold."""
+        if self.job.file_rows is not None:
+            written = self.open_file.rows if self.open_file is not None else 0
+            count = min(count, self.job.file_rows - written)
         if count == 0:
             return
         table = pa.concat_tables(self.waiting)
@@ -168,6 +180,8 @@ class _TaskWriter:
         rest = table.slice(count)
         self.waiting = [rest] if rest.num_rows else []
         self.waiting_rows = rest.num_rows
+        if self.open_file.rows == self.job.file_rows:
+            self._finish()
 
     def _base_label(self) -> str:
         self.count += 1

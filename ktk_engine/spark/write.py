@@ -130,8 +130,12 @@ def _arrange(frame: DataFrame, job: WriteJob, bucket_count: int) -> DataFrame:
     if partitions:
         return selected.repartition(bucket_count, *partitions).sortWithinPartitions(*order)
     if order:
-        return selected.repartition(*order).sortWithinPartitions(*order)
-    return selected
+        if job.tasks:
+            dealt = selected.repartition(job.tasks, *order)
+        else:
+            dealt = selected.repartition(*order)
+        return dealt.sortWithinPartitions(*order)
+    return selected.coalesce(job.tasks) if job.tasks else selected
 
 
 def _files(report: pa.Table, job: WriteJob) -> pa.Table:

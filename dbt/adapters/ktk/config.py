@@ -12,6 +12,7 @@ from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.ktk.incremental import Incremental, parse_incremental
 from ktk_engine.errors import KtkError
+from ktk_engine.operations.compactable import AUTO_COMPACT_FILES
 from ktk_engine.operations.schema_change import ON_SCHEMA_CHANGE, OnSchemaChange
 from ktk_engine.operations.target import DEFAULT_BUCKETS, Target
 from ktk_engine.types.arrow_name import parse_type
@@ -22,7 +23,10 @@ _STORED = frozenset({*ROLES, "table", "seed", "incremental"})
 
 # Keys of ours that a dataset may have, and those that only make sense in a cube.
 _CUBE_KEYS = ("cube", "dimension_columns", "suppress_index_on")
-_KEYS = (*_CUBE_KEYS, "cube_role", "cascade", "partition_by", "indexes", "buckets", "options")
+_KEYS = (
+    *_CUBE_KEYS,
+    *("cube_role", "cascade", "partition_by", "indexes", "buckets", "options", "auto_compact"),
+)
 _OPTIONS = ("compression", "row_group_rows")
 _COMPRESSIONS = ("zstd", "snappy", "gzip", "lz4", "brotli", "none")
 
@@ -60,6 +64,8 @@ class ModelConfig:
         declared: types that its YAML gives to columns.
         contract: whether it has to have exactly these columns.
         incremental: what an incremental run does; None for a model that is always built anew.
+        auto_compact: how many small or overlaid files a partition has to have for an incremental
+            run to compact it; None for never.
     """
 
     model: str
@@ -69,6 +75,7 @@ class ModelConfig:
     declared: Mapping[str, pa.DataType] = field(default_factory=dict)
     contract: bool = False
     incremental: Incremental | None = None
+    auto_compact: int | None = None
 
 
 @dataclass(frozen=True)
@@ -145,6 +152,19 @@ class _Reader:
         if value not in (None, True, False):
             raise self.refuse(key, f"must be true or false, but is {value!r}.")
         return bool(value)
+
+    def auto_compact(self) -> int | None:
+        """From how many files in a partition on; `true` leaves the number to us."""
+        value = self.config.get("auto_compact")
+        if value in (None, True, False):
+            return AUTO_COMPACT_FILES if value else None
+        if not isinstance(value, int) or value < 2:
+            raise self.refuse(
+                "auto_compact",
+                "must be true, false, or the number of small files in a partition from which on "
+                f"it is compacted, above 1, but is {value!r}.",
+            )
+        return value
 
     def contract(self) -> bool:
         """Whether a contract is enforced."""
@@ -270,8 +290,16 @@ def parse_model_config(
     incremental = None
     if materialized == "incremental" or (role and config.get("incremental_strategy")):
         incremental = parse_incremental(model, config, tuple(dict.fromkeys(cells)))
-    refresh = config.get("full_refresh")
-    return ModelConfig(model, materialized, target, refresh, declared, contract, incremental)
+    return ModelConfig(
+        model,
+        materialized,
+        target,
+        config.get("full_refresh"),
+        declared,
+        contract,
+        incremental,
+        reader.auto_compact(),
+    )
 
 
 def _require(reader: _Reader, keys: Iterable[str], materialized: str) -> None:

@@ -66,6 +66,37 @@ class CubeMethods(StoreAdapter):
         with translated():
             return self.relations.remove(schema, cube, dataset, cascade)
 
+    @available.parse(lambda *_, **__: "")
+    def compact_datasets(
+        self, schema: str, cube: str, dataset: str | None = None, target_size: str | None = None
+    ) -> str:
+        """Compact a cube, one of its datasets, or a table (`run-operation ktk_compact`).
+
+        Args:
+            schema: where it lives.
+            cube: its name, or that of a plain table.
+            dataset: the dataset's id; None for all.
+            target_size: size of the new files, such as `128MB`.
+
+        Returns:
+            What was done, for the log.
+        """
+        from ktk_engine.operations.compact import compact
+        from ktk_engine.operations.compactable import TARGET_BYTES, find_compactions
+        from ktk_engine.operations.quantity import parse_size
+
+        with translated():
+            store = self.connections.warehouse.create_schema(schema)
+            target = parse_size(target_size) if target_size else TARGET_BYTES
+            lines = []
+            for found in find_compactions(store, cube, dataset, target):
+                done: object = "nothing to do"
+                if found.files.num_rows:
+                    scanner = self.connections.sessions.current().scanner(store)
+                    done = compact(scanner, found, {"command": "run-operation ktk_compact"})
+                lines.append(f"{found.uuid}: {done}")
+        return "\n".join(lines)
+
     @available.parse(lambda *_, **__: {"sql": "", "message": ""})
     def cube_test(
         self, kind: str, relation: BaseRelation, rows: str, arguments: Mapping[str, Any]

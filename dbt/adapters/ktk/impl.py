@@ -29,6 +29,7 @@ class KtkConfig(SparkConfig):
     indexes: list[Any] | str | None = None
     suppress_index_on: list[str] | str | None = None
     cascade: bool | None = None
+    auto_compact: bool | int | None = None
 
 
 class KtkAdapter(Materializations, CubeMethods):

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.ktk.config import ModelConfig
 from dbt.adapters.ktk.incremental import Incremental
+from ktk_engine.errors import KtkError
 from ktk_engine.operations.row_changes import RowChanges
+from ktk_engine.operations.target import Target
 from ktk_engine.store.interface import ObjectStore
 
 if TYPE_CHECKING:
@@ -20,6 +23,13 @@ if TYPE_CHECKING:
 
     from ktk_engine.operations.predicates import RowFilter
     from ktk_engine.spark.scan import Scanner
+
+
+_LOGGER = AdapterLogger("ktk")
+_MODES: Mapping[str, Literal["append", "partitions"]] = {
+    "append": "append",
+    "insert_overwrite": "partitions",
+}
 
 
 @dataclass(frozen=True)
@@ -66,31 +76,82 @@ def write_dataset(
         KtkError: see `build`, `merge` and `replace_where`.
     """
     from ktk_engine.operations.build import build
+
+    assert config.target is not None
+    if config.incremental is None:
+        written = build(store, frame, config.target, history, full_refresh, built_by)
+        return Outcome(str(written), written.changes)
+    write = _Write(store, frame, config.target, scanner, history, built_by)
+    outcome = _write_incrementally(write, config, config.incremental, full_refresh, batch)
+    if config.auto_compact is None or full_refresh:
+        return outcome
+    compacted = _compact_afterwards(write, config.auto_compact)
+    return Outcome("; ".join(filter(None, (outcome.message, compacted))), outcome.changes)
+
+
+@dataclass(frozen=True)
+class _Write:
+    """What every strategy needs."""
+
+    store: ObjectStore
+    frame: DataFrame | pa.Table
+    target: Target
+    scanner: Callable[[], Scanner]
+    history: Mapping[str, str]
+    built_by: Mapping[str, str] | None
+
+
+def _write_incrementally(
+    write: _Write,
+    config: ModelConfig,
+    how: Incremental,
+    full_refresh: bool,
+    batch: Mapping[str, Any] | None,
+) -> Outcome:
+    """Let new rows meet the old ones as the strategy says."""
+    from ktk_engine.operations.build import build
     from ktk_engine.operations.keeping import Keeping
     from ktk_engine.operations.merge import MergeBy, merge
     from ktk_engine.operations.predicates import Predicates
     from ktk_engine.operations.replace_where import replace_where
 
-    target, how = config.target, config.incremental
-    assert target is not None
-    if how is not None and how.strategy == "microbatch":
+    frame, target, about = write.frame, write.target, (write.history, write.built_by)
+    if how.strategy == "microbatch":
         window = _window(config.model, how, batch)
-        done = replace_where(scanner(), frame, target, window, history, built_by, full_refresh)
+        done = replace_where(write.scanner(), frame, target, window, *about, full_refresh)
         return Outcome(str(done), done.changes)
-    if how is None or full_refresh:
-        written = build(store, frame, target, history, full_refresh, built_by)
-        return Outcome(str(written), written.changes)
-    if how.strategy == "append" or how.strategy == "insert_overwrite":
-        keeping = Keeping("append" if how.strategy == "append" else "partitions")
-        written = build(store, frame, target, history, False, built_by, keeping)
+    if full_refresh or how.strategy in ("append", "insert_overwrite"):
+        keeping = None if full_refresh else Keeping(_MODES[how.strategy])
+        history, built_by = about
+        written = build(write.store, frame, target, history, full_refresh, built_by, keeping)
         return Outcome(str(written), written.changes)
     predicates = Predicates(how.predicates)
-    if how.strategy == "merge" or how.strategy == "delete+insert":
-        by = MergeBy(how.unique_key, how.strategy, how.updated(frame.columns), predicates)
-        done = merge(scanner(), frame, target, by, history, built_by)
+    if how.strategy == "replace_where":
+        done = replace_where(write.scanner(), frame, target, predicates, *about)
     else:
-        done = replace_where(scanner(), frame, target, predicates, history, built_by)
+        verb: Literal["merge", "delete+insert"] = "merge"
+        if how.strategy == "delete+insert":
+            verb = "delete+insert"
+        by = MergeBy(how.unique_key, verb, how.updated(frame.columns), predicates)
+        done = merge(write.scanner(), frame, target, by, *about)
     return Outcome(str(done), done.changes)
+
+
+def _compact_afterwards(write: _Write, least: int) -> str:
+    """Compact partitions with many files, as a commit of its own; the rows are safe already."""
+    from ktk_engine.log.state import resolve
+    from ktk_engine.operations.compact import compact
+    from ktk_engine.operations.compactable import find_compaction
+
+    state = resolve(write.store, write.target.scope)
+    try:
+        found = find_compaction(state, write.target.uuid, least=least)
+        if not found.files.num_rows:
+            return ""
+        return str(compact(write.scanner(), found, write.history, write.target.compression))
+    except KtkError as error:
+        _LOGGER.warning(f"{write.target} was written, but not compacted: {error}")
+        return ""
 
 
 def _window(model: str, how: Incremental, batch: Mapping[str, Any] | None) -> RowFilter:

@@ -136,7 +136,7 @@ def test_explain(store, ktk):
 def test_version_and_help():
     assert CliRunner().invoke(main, ["--version"]).output.startswith("ktk, version ")
     text = CliRunner().invoke(main, ["--help"]).output
-    for command in ("info", "history", "remove", "cleanup", "explain"):
+    for command in ("info", "history", "remove", "cleanup", "explain", "compact"):
         assert command in text
 
 
@@ -145,7 +145,8 @@ def test_commands_without_a_query_import_no_pandas(store):
     code = """if True:
         import sys
         from ktk_engine.cli.main import main
-        for command in (["info", "nyc"], ["info"], ["history", "nyc"], ["cleanup"]):
+        for command in (["info", "nyc"], ["info"], ["history", "nyc"], ["cleanup"],
+                        ["compact", "nyc", "--dry-run"]):
             main(["--store", sys.argv[1], *command], standalone_mode=False)
         print({"pandas", "pyarrow.dataset", "pyspark", "sqlglot"} & set(sys.modules))
     """

@@ -1,0 +1,102 @@
+"""`ktk compact`: rewrites small and overlaid files; Java is needed only where there are some."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ktk_engine.cli.console import make_console, make_table
+from ktk_engine.cli.find_store import find_store, store_option
+from ktk_engine.operations.quantity import number, size
+
+if TYPE_CHECKING:
+    from ktk_engine.operations.compactable import Compaction
+    from ktk_engine.spark.scan import Scanner
+    from ktk_engine.store.interface import ObjectStore
+
+
+@click.command()
+@click.argument("name", metavar="CUBE_OR_TABLE")
+@click.option("--dataset", metavar="DATASET", help="Only this dataset of the cube.")
+@click.option("--target-size", default="128MB", show_default=True, help="Size of the new files.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be rewritten.")
+@click.option("--json", "as_json", is_flag=True, help="Give data instead of a table.")
+@store_option
+def compact(
+    name: str,
+    dataset: str | None,
+    target_size: str,
+    dry_run: bool,
+    as_json: bool,
+    store_url: str | None,
+) -> None:
+    """Rewrite small and overlaid files of a cube or table as few large ones; rows stay."""
+    from ktk_engine.operations.compactable import find_compactions
+    from ktk_engine.operations.quantity import parse_size
+
+    store = find_store(store_url, quiet=as_json)
+    found = find_compactions(store, name, dataset, parse_size(target_size))
+    results = [_describe(item) for item in found]
+    if not dry_run:
+        _run(store, found, results)
+    if as_json:
+        click.echo(json.dumps(results, indent=2))
+        return
+    _show(results, dry_run)
+
+
+def _describe(item: Compaction) -> dict[str, Any]:
+    return {
+        "dataset": item.uuid,
+        "partitions": item.partitions,
+        "files_before": item.files.num_rows,
+        "overlaid_files": item.overlaid,
+        "bytes_before": item.bytes,
+    }
+
+
+def _run(store: ObjectStore, found: list[Compaction], results: list[dict[str, Any]]) -> None:
+    """Compact what has files to compact, and add to the results what came of it."""
+    if not any(item.files.num_rows for item in found):
+        return
+    from ktk_engine.operations.compact import compact as compact_dataset
+
+    scanner = _scanner(store)
+    for item, result in zip(found, results, strict=True):
+        if item.files.num_rows:
+            done = compact_dataset(scanner, item, {"command": "ktk compact"})
+            result |= {"files": done.files, "bytes": done.bytes, "version": done.version}
+            if done.warning:
+                click.echo(f"Warning: {done.warning}", err=True)
+
+
+def _scanner(store: ObjectStore) -> Scanner:
+    from ktk_engine.spark.capabilities import find_capabilities
+    from ktk_engine.spark.scan import Scanner
+    from ktk_engine.spark.session import make_scratch_folder, start_session
+
+    session = start_session()
+    return Scanner(session, store, make_scratch_folder(), find_capabilities(session))
+
+
+def _show(results: list[dict[str, Any]], dry_run: bool) -> None:
+    table = make_table(
+        ["dataset"], ["partitions", "files", "overlaid", "size", "new files", "new size"]
+    )
+    for item in results:
+        table.add_row(
+            item["dataset"],
+            *(number(item[key]) for key in ("partitions", "files_before", "overlaid_files")),
+            size(item["bytes_before"]),
+            number(item["files"]) if "files" in item else "",
+            size(item["bytes"]) if "bytes" in item else "",
+        )
+    make_console().print(table)
+    if dry_run:
+        click.echo("Nothing was written. To compact, leave out --dry-run.")
+    elif not any("files" in item for item in results):
+        click.echo("Nothing to do.")
+    else:
+        click.echo("The old files stay until ktk cleanup.")

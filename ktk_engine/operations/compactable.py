@@ -1,0 +1,151 @@
+"""Finds the files of a dataset that are worth compacting; opens none of ours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ktk_engine.errors import ConfigurationError, DatasetNotFoundError
+from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.log.state import State
+from ktk_engine.operations.find_scope import find_scope
+from ktk_engine.plan.footers import FooterCache
+from ktk_engine.plan.overlay import overlaid_files, partition_groups
+from ktk_engine.plan.plan_dataset import address_partitions
+from ktk_engine.store.interface import ObjectStore
+from ktk_engine.types.suggestion import did_you_mean
+
+# One task of Spark reads as much at once (spark.sql.files.maxPartitionBytes): larger files are
+# split again, smaller ones cost an opening each.
+TARGET_BYTES = 128_000_000
+
+# Compacting by itself rewrites a partition once in so many commits: often enough that readers
+# open few files, seldom enough that a partition's large files are not copied all the time.
+AUTO_COMPACT_FILES = 10
+
+
+@dataclass(frozen=True)
+class Compaction:
+    """What a compaction of one dataset rewrites.
+
+    Attributes:
+        state: the scope it was found in.
+        uuid: the dataset.
+        files: the files to rewrite, as the snapshot has them, with rows and bytes.
+        overlaid: how many of them share a partition with files of other commits, so that
+            readers have to look which holds a cell last.
+        target_bytes: size of the new files, about.
+    """
+
+    state: State
+    uuid: str
+    files: pa.Table
+    overlaid: int
+    target_bytes: int
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The dataset."""
+        return self.state.snapshot(self.uuid)
+
+    @property
+    def bytes(self) -> int:
+        """Size of the files to rewrite."""
+        return int(pc.sum(self.files["bytes"]).as_py() or 0)
+
+    @property
+    def partitions(self) -> int:
+        """Number of partitions that change."""
+        return len({str(PurePosixPath(label).parent) for label in self.files["label"].to_pylist()})
+
+    @property
+    def rows_per_file(self) -> int:
+        """How many rows fill a file of the target size."""
+        rows = int(pc.sum(self.files["rows"]).as_py() or 0)
+        return max(1, rows * self.target_bytes // max(1, self.bytes))
+
+
+def find_compactions(
+    store: ObjectStore,
+    name: str,
+    dataset: str | None = None,
+    target_bytes: int = TARGET_BYTES,
+    least: int = 2,
+) -> list[Compaction]:
+    """Find what to compact in a cube, one of its datasets, or a plain table.
+
+    Args:
+        store: where it lives.
+        name: the cube or the table.
+        dataset: id of the cube's dataset; None for all.
+        target_bytes: size of the new files; those below half of it are small.
+        least: how many small or overlaid files make a partition worth it.
+
+    Returns:
+        One a dataset, also where there is nothing to do: then it has no files.
+
+    Raises:
+        DatasetNotFoundError: there is no such cube, table or dataset.
+        ConfigurationError: `dataset` is given for a table.
+    """
+    state = find_scope(store, name)
+    known = {state.scope.dataset_id(uuid): uuid for uuid in state.datasets}
+    if dataset is None:
+        return [find_compaction(state, uuid, target_bytes, least) for uuid in known.values()]
+    if state.scope.kind != "cube":
+        raise ConfigurationError(f"{name} is a table, not a cube: it has no dataset {dataset}.")
+    if dataset not in known:
+        nearest = did_you_mean(dataset, known)
+        hint = f" Did you mean {nearest}?" if nearest else ""
+        raise DatasetNotFoundError(
+            f"Cube {name} has no dataset {dataset}.{hint} It has: {', '.join(known)}."
+        )
+    return [find_compaction(state, known[dataset], target_bytes, least)]
+
+
+def find_compaction(
+    state: State, uuid: str, target_bytes: int = TARGET_BYTES, least: int = 2
+) -> Compaction:
+    """Find what to compact in one dataset; see `find_compactions`."""
+    snapshot = state.snapshot(uuid)
+    files = _measured(state.store, snapshot)
+    within = list(snapshot.partition_keys)
+    overlaid = pa.repeat(pa.scalar(False), files.num_rows)
+    if snapshot.dimension_columns:
+        within = address_partitions(snapshot)
+        overlaid = overlaid_files(snapshot, within)
+    small = pc.less(files["bytes"], target_bytes // 2).combine_chunks()
+    groups = partition_groups(snapshot, within)
+    ripe = _ripe(groups, pc.or_(small, overlaid), least)
+    if not snapshot.dimension_columns:
+        ripe = pc.and_(ripe, small)
+    # Else all files of the partition: files of two commits would be overlaid.
+    return Compaction(
+        state, uuid, files.filter(ripe), pc.sum(pc.and_(ripe, overlaid)).as_py() or 0, target_bytes
+    )
+
+
+def _ripe(groups: pa.Array, counted: pa.Array, least: int) -> pa.Array:
+    """The files of partitions in which enough files count."""
+    counts = pc.value_counts(groups.filter(counted))
+    enough = pc.greater_equal(counts.field("counts"), least)
+    return pc.is_in(groups, value_set=counts.field("values").filter(enough))
+
+
+def _measured(store: ObjectStore, snapshot: Snapshot) -> pa.Table:
+    """The files with their rows and bytes; those of other writers are asked."""
+    files = snapshot.files
+    if not files["rows"].null_count and not files["bytes"].null_count:
+        return files
+    footers = FooterCache().read(store, files["key"].to_pylist())
+    columns = {
+        "rows": [footer.rows for footer in footers],
+        "bytes": [footer.bytes for footer in footers],
+    }
+    for name, values in columns.items():
+        place = files.schema.get_field_index(name)
+        files = files.set_column(place, files.schema.field(name), pa.array(values, pa.int64()))
+    return files

@@ -1,0 +1,195 @@
+"""Compaction: readers see the same rows, in fewer files, or nothing at all has happened."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+
+from ktk_engine.cli.main import main
+from ktk_engine.errors import (
+    CommitConflictError,
+    CommitStateUnknownError,
+    DatasetNotFoundError,
+    StoreError,
+)
+from ktk_engine.log.state import resolve
+from ktk_engine.operations.build import build
+from ktk_engine.operations.compact import compact
+from ktk_engine.operations.compactable import find_compactions
+from ktk_engine.operations.keeping import Keeping
+from ktk_engine.operations.target import Target
+from tests.spark.test_incremental import SEED, TABLE, check_index, content, rows, snapshot
+from tests.tree import tree
+from tests.unit.faulty_store import FaultyStore, fail
+
+APPEND = Keeping("append")
+NASTY = ("a/b", "50%", "x=y", "ü", "")
+TYPES = {
+    "s": pa.string(),
+    "b": pa.bool_(),
+    "L": pa.int64(),
+    "u": pa.uint64(),
+    "h": pa.int16(),
+    "f": pa.float32(),
+    "d": pa.float64(),
+    "z": pa.timestamp("us", "UTC"),
+    "n": pa.null(),
+    "e": pa.string(),
+}
+
+
+def nasty(start: int) -> pa.Table:
+    """Rows in every partition, with values that are hard to keep."""
+    places = [(s, b) for s in NASTY for b in (True, False)]
+    floats = [float("nan"), -0.0, float("inf"), None]
+    columns = {
+        "s": [s for s, _ in places],
+        "b": [b for _, b in places],
+        "L": list(range(start, start + len(places))),
+        "u": [2**64 - 1 - start] * len(places),
+        "h": [-(2**15)] * len(places),
+        "f": [floats[(start + i) % 4] for i in range(len(places))],
+        "d": [floats[(start + i) % 4] for i in range(len(places))],
+        "z": [start] * len(places),
+        "n": [None] * len(places),
+        "e": ["", None] * (len(places) // 2),
+    }
+    return pa.table({name: pa.array(columns[name], t) for name, t in TYPES.items()})
+
+
+def all_rows(sql) -> list[str]:
+    names = ", ".join(TYPES)
+    return sorted(str(tuple(row)) for row in sql.sql(f"select {names} from an.t").collect())
+
+
+def buckets(snapshot) -> set[tuple[int, int]]:
+    places = snapshot.files.select(["partition.P", "bucket"]).to_pylist()
+    return {(place["partition.P"], place["bucket"]) for place in places}
+
+
+def find(store, **options):
+    (found,) = find_compactions(store, "t", **options)
+    return found
+
+
+@pytest.mark.parametrize("partition_by", [("s", "b"), ()], ids=["partitioned", "unpartitioned"])
+def test_values_types_and_indices_stay(spark, sql, store, partition_by):
+    target = Target("t", partition_by=partition_by, indexes=("L", "u"))
+    build(store, nasty(0), target)
+    for start in (100, 200, 300):
+        build(store, nasty(start), target, keeping=APPEND)
+    before, old = all_rows(sql), snapshot(store, target)
+    done = compact(sql.scanner(store), find(store))
+    new = snapshot(store, target)
+    assert (done.files_before, done.files) == ((40, 10) if partition_by else (4, 1))
+    assert all_rows(sql) == before
+    assert new.schema.equals(old.schema)
+    assert new.physical_schemas == old.physical_schemas
+    assert set(new.indices) == set(old.indices)
+    assert sql.sql("select L from an.t where u = 18446744073709551515").count() == 10
+    assert not find(store).files.num_rows
+
+
+def test_overlaid_files_become_one_and_keep_bucket_and_index(spark, sql, store):
+    build(store, rows(spark, 0, 100), SEED)
+    for number in (1, 2):
+        build(store, rows(spark, 0, 20, number * 1000), SEED, keeping=APPEND)
+    old, before = snapshot(store, SEED), content(sql)
+    (found,) = find_compactions(store, "c")
+    assert (found.files.num_rows, found.overlaid, found.partitions) == (15, 15, 5)
+    done = compact(sql.scanner(store), found, {"who": "test"})
+    new = snapshot(store, SEED)
+    assert (done.files, new.rows, done.version) == (5, 100, 4)
+    assert content(sql) == before
+    assert new.bucketing == old.bucketing
+    assert new.metadata == old.metadata
+    assert buckets(new) == buckets(old)
+    check_index(store, SEED, sql)
+    head = resolve(store, SEED.scope).head
+    assert (head.operation, head.history) == ("compact", {"who": "test"})
+    assert not find_compactions(store, "c", "t")[0].files.num_rows
+
+
+def test_files_of_the_target_size(spark, sql, store):
+    for number in range(3):
+        part = rows(spark, number * 4000, number * 4000 + 4000)
+        build(store, part, TABLE, keeping=APPEND if number else None)
+    total = snapshot(store, TABLE).bytes
+    target_bytes = total // 10  # two files in each of five partitions
+    found = find(store, target_bytes=target_bytes * 2)
+    assert found.files.num_rows == 15
+    done = compact(sql.scanner(store), find(store, target_bytes=target_bytes * 2))
+    assert 5 < done.files <= 10
+    assert content(sql) == {i: i for i in range(12_000)}
+    assert not find(store, target_bytes=target_bytes * 2).files.num_rows
+
+
+def test_only_partitions_with_enough_small_files(spark, store):
+    build(store, rows(spark, 0, 100), TABLE)
+    build(store, rows(spark, 0, 100).where("P = 3"), TABLE, keeping=APPEND)
+    assert find(store).files["partition.P"].to_pylist() == [3, 3]
+    assert not find(store, least=3).files.num_rows
+    assert not find(store, target_bytes=100).files.num_rows
+    with pytest.raises(DatasetNotFoundError, match="no cube or table u"):
+        find_compactions(store, "u")
+
+
+@pytest.mark.parametrize("target", [TABLE, SEED], ids=["table", "cube"])
+def test_rows_that_are_appended_meanwhile(spark, sql, store, target):
+    """In a cube they might be overlaid by older ones: the compaction gives way."""
+    build(store, rows(spark, 0, 50), target)
+    build(store, rows(spark, 0, 50, 100), target, keeping=APPEND)
+    (found,) = find_compactions(store, "t" if target is TABLE else "c")
+    build(store, rows(spark, 0, 50, 200), target, keeping=APPEND)
+    before = tree(store.root)
+    if target is SEED:
+        with pytest.raises(CommitConflictError, match="cells beside those"):
+            compact(sql.scanner(store), found)
+        assert tree(store.root) == before
+    else:
+        compact(sql.scanner(store), found)
+        assert sql.sql("select * from an.t").count() == 150
+    assert content(sql)[7] in (7, 107, 207)
+    assert sql.sql("select max(v) from an.t").first()[0] == 249
+
+
+def test_an_interrupted_compaction_leaves_the_old_table(spark, sql, tmp_path):
+    store = FaultyStore(tmp_path / "analytics")
+    build(store, rows(spark, 0, 50), TABLE)
+    build(store, rows(spark, 50, 100), TABLE, keeping=APPEND)
+    before = tree(store.root)
+    for part in ("/indices/", "/snapshots/"):
+        store.faults = [fail("before", "put_if_absent", part)]
+        with pytest.raises(StoreError, match="gave up"):
+            compact(sql.scanner(store), find(store))
+        assert tree(store.root) == before
+    store.faults = [fail("before", "put_if_absent", "/log/")] * 2
+    with pytest.raises(CommitStateUnknownError):  # its files stay for the clean-up to judge
+        compact(sql.scanner(store), find(store))
+    assert resolve(store, TABLE.scope).version == 2
+    assert content(sql) == {i: i for i in range(100)}
+
+
+def test_the_command(spark, store):
+    def ktk(*arguments):
+        result = CliRunner().invoke(main, ["--store", str(store.root), "compact", *arguments])
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    build(store, rows(spark, 0, 100), SEED)
+    assert "Nothing to do." in ktk("c")
+    build(store, rows(spark, 100, 200), SEED, keeping=APPEND)
+    assert "Nothing was written" in ktk("c", "--dry-run")
+    (planned,) = json.loads(ktk("c", "--dry-run", "--json"))
+    assert planned["files_before"] == planned["overlaid_files"] == 10
+    assert resolve(store, SEED.scope).version == 2
+    (done,) = json.loads(ktk("c", "--dataset", "t", "--target-size", "1GB", "--json"))
+    assert (done["files"], done["version"]) == (5, 3)
+    assert json.loads(ktk("c", "--json"))[0]["files_before"] == 0
+    wrong = CliRunner().invoke(
+        main, ["--store", str(store.root), "compact", "c", "--target-size", "big"]
+    )
+    assert "is no size" in wrong.stderr
