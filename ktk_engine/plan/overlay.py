@@ -102,7 +102,7 @@ def same_partitions(
 def _grouped(snapshot: Snapshot, columns: Sequence[str]) -> pa.Table:
     """The files with a number for each partition; null and NaN values are values as well."""
     files = snapshot.files.select(["position", "label", "commit"])
-    group = pa.array([0] * files.num_rows, pa.int64())
+    group = pa.repeat(pa.scalar(0, pa.int64()), files.num_rows)
     for column in columns:
         codes = pc.dictionary_encode(
             snapshot.files[PARTITION + column].combine_chunks(), null_encoding="encode"
