@@ -7,6 +7,12 @@ from typing import Any
 
 import agate
 from dbt.adapters.spark import SparkColumn
+from dbt_common.contracts.metadata import (
+    CatalogTable,
+    ColumnMetadata,
+    StatsItem,
+    TableMetadata,
+)
 
 from dbt.adapters.ktk.relations import Relations
 from ktk_engine.log.scope import scope_of
@@ -39,10 +45,15 @@ _STATISTICS = {
 
 def catalog_table(rows: Iterable[dict[str, Any]]) -> agate.Table:
     """Give rows as the table that dbt wants, with all columns even if there are no rows."""
-    text, number = agate.Text(cast_nulls=False), agate.Number()
-    types = [number if name == "column_index" else text for name in COLUMN_NAMES]
+    types = [_agate_type(name) for name in COLUMN_NAMES]
     data = [[row.get(name) for name in COLUMN_NAMES] for row in rows]
     return agate.Table(data, COLUMN_NAMES, types)
+
+
+def _agate_type(column: str) -> agate.DataType:
+    if column == "column_index":
+        return agate.Number()
+    return agate.Boolean() if column.endswith(":include") else agate.Text(cast_nulls=False)
 
 
 def catalog_rows(
@@ -58,7 +69,7 @@ def catalog_rows(
         columns: its columns.
     """
     statistics = _statistics(relations, schema, name)
-    for index, column in enumerate(columns):
+    for index, column in enumerate(columns, start=1):
         yield {
             "table_database": None,
             "table_schema": schema,
@@ -69,6 +80,33 @@ def catalog_rows(
             "column_type": column.dtype,
             **statistics,
         }
+
+
+def catalog_of(rows: Iterable[dict[str, Any]]) -> CatalogTable | None:
+    """Give the rows of one relation as dbt's description of it; None if there are none."""
+    rows = list(rows)
+    if not rows:
+        return None
+    first = rows[0]
+    columns = {
+        row["column_name"]: ColumnMetadata(
+            row["column_type"], row["column_index"], row["column_name"]
+        )
+        for row in rows
+    }
+    stats = {
+        name: StatsItem(
+            name,
+            first[f"stats:{name}:label"],
+            first[f"stats:{name}:value"],
+            first[f"stats:{name}:include"],
+            first[f"stats:{name}:description"],
+        )
+        for name in _STATISTICS
+        if f"stats:{name}:label" in first
+    }
+    table = TableMetadata(first["table_type"], first["table_schema"], first["table_name"])
+    return CatalogTable(table, columns, stats)
 
 
 def _statistics(relations: Relations, schema: str, name: str) -> dict[str, Any]:
@@ -89,5 +127,5 @@ def _statistics(relations: Relations, schema: str, name: str) -> dict[str, Any]:
         found[f"stats:{key}:label"] = label
         found[f"stats:{key}:value"] = None if values[key] is None else str(values[key])
         found[f"stats:{key}:description"] = description
-        found[f"stats:{key}:include"] = str(values[key] is not None).lower()
+        found[f"stats:{key}:include"] = values[key] is not None
     return found

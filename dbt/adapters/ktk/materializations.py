@@ -108,7 +108,11 @@ class Materializations(StoreAdapter):
 
     @available.parse(lambda *_, **__: {"response": KtkResponse(""), "preview": None})
     def write_seed(
-        self, model: Mapping[str, Any], relation: BaseRelation, full_refresh: bool = False
+        self,
+        model: Mapping[str, Any],
+        relation: BaseRelation,
+        full_refresh: bool = False,
+        empty: bool = False,
     ) -> dict[str, Any]:
         """Write a CSV file as a dataset, in one commit and without Spark.
 
@@ -116,6 +120,7 @@ class Materializations(StoreAdapter):
             model: the node as Jinja's `model`.
             relation: what it is known as.
             full_refresh: whether this run is one.
+            empty: whether only the columns are wanted (`--empty`); all rows give their types.
 
         Returns:
             `response` for the log and run_results, `preview` for `dbt seed --show`.
@@ -125,6 +130,7 @@ class Materializations(StoreAdapter):
         types, delimiter = seed_types(name, config), seed_delimiter(name, config)
         with translated():
             table = read_seed(path, delimiter, types, bool(config.get("quote_columns")))
+        table = table.slice(0, 0) if empty else table
         response = self._write(model, relation, lambda: table, full_refresh)
         return {"response": response, "preview": preview(table)}
 

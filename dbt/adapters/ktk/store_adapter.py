@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.base.relation import BaseRelation, InformationSchema
+from dbt.adapters.capability import Capability, CapabilityDict, CapabilitySupport, Support
 from dbt.adapters.contracts.relation import RelationType
 from dbt.adapters.spark import SparkAdapter, SparkColumn
 
-from dbt.adapters.ktk.catalog import COLUMN_NAMES, catalog_rows, catalog_table
-from dbt.adapters.ktk.column import columns_of
+from dbt.adapters.ktk.catalog import COLUMN_NAMES, catalog_of, catalog_rows, catalog_table
+from dbt.adapters.ktk.column import KtkColumn, columns_of
 from dbt.adapters.ktk.connections import KtkConnectionManager
 from dbt.adapters.ktk.errors import translated
 from dbt.adapters.ktk.relation import KtkRelation
@@ -18,6 +20,7 @@ from dbt.adapters.ktk.statements import truncate
 
 if TYPE_CHECKING:
     import agate
+    from dbt_common.contracts.metadata import CatalogTable
 
     from ktk_engine.log.catalog import Relation
 
@@ -26,10 +29,15 @@ class StoreAdapter(SparkAdapter):
     """An adapter whose catalog is the store; SQL is Spark's."""
 
     Relation = KtkRelation
+    Column = KtkColumn
     ConnectionManager = KtkConnectionManager  # type: ignore[assignment]
     COLUMN_NAMES = COLUMN_NAMES  # type: ignore[assignment]
 
     connections: KtkConnectionManager
+
+    _capabilities = CapabilityDict(
+        {Capability.GetCatalogForSingleRelation: CapabilitySupport(support=Support.Full)}
+    )
 
     @property
     def relations(self) -> Relations:
@@ -78,7 +86,7 @@ class StoreAdapter(SparkAdapter):
         with translated():
             frame = self.connections.sessions.current().sql(f"select * from {relation}")
             return [
-                SparkColumn(column=field.name, dtype=field.dataType.simpleString())
+                KtkColumn(column=field.name, dtype=field.dataType.simpleString())
                 for field in frame.schema.fields
             ]
 
@@ -116,10 +124,18 @@ class StoreAdapter(SparkAdapter):
                 for item in self.list_relations_without_caching(
                     KtkRelation.create(schema=schema, identifier=None)
                 ):
-                    columns = self.get_columns_in_relation(item)
-                    name, kind = str(item.identifier), str(item.type)
-                    rows += catalog_rows(self.relations, schema, name, kind, columns)
+                    rows += self._catalog_rows(item)
         return catalog_table(rows)
+
+    def get_catalog_for_single_relation(self, relation: BaseRelation) -> CatalogTable | None:
+        """Columns and statistics of one relation; None if there is no such relation."""
+        with translated():
+            return catalog_of(self._catalog_rows(relation))
+
+    def _catalog_rows(self, relation: BaseRelation) -> Iterator[dict[str, Any]]:
+        columns = self.get_columns_in_relation(relation)
+        schema, name = str(relation.schema), str(relation.identifier)
+        return catalog_rows(self.relations, schema, name, str(relation.type), columns)
 
 
 def _as_dbt(schema: str, relation: Relation) -> KtkRelation:

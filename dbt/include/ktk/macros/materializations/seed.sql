@@ -3,7 +3,7 @@
   {%- do adapter.check_config(model) -%}
   {%- set target_relation = this.incorporate(type='table') -%}
   {{ run_hooks(pre_hooks) }}
-  {%- set result = adapter.write_seed(model, target_relation, should_full_refresh()) -%}
+  {%- set result = adapter.write_seed(model, target_relation, should_full_refresh(), flags.EMPTY) -%}
   {%- do store_result('agate_table', response='OK', agate_table=result.preview) -%}
   {%- call noop_statement('main') -%}
     {# dbt wants a text here; the rows come from the file. -#}
