@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ktk_engine.plan.movement import Movement, movement
-from ktk_engine.plan.plan import DatasetPlan, Plan
+from ktk_engine.plan.plan import DatasetPlan, Ignored, Plan
 from ktk_engine.types.condition import TrueCondition
 from ktk_engine.types.render_condition import to_sql
 
@@ -23,6 +23,7 @@ def explain(plan: Plan) -> str:
         lines.append(f"  not read: {', '.join(plan.unread)}")
     if not isinstance(plan.condition, TrueCondition):
         lines.append(f"  after the joins: {to_sql(plan.condition)}")
+    lines += [f"  prunes nothing: {text}" for text in ignored_conditions(plan)]
     if plan.order_by and any(item.distinct for item in plan.datasets):
         lines.append(f"  one row for each {', '.join(plan.datasets[0].distinct)}")
     return "\n".join(lines)
@@ -37,8 +38,23 @@ def explain_as_dict(plan: Plan) -> dict[str, Any]:
         "datasets": [_dataset(plan, item) for item in plan.datasets],
         "unread": list(plan.unread),
         "condition_after_joins": to_sql(plan.condition),
+        "ignored": ignored_conditions(plan),
         "bucketed": plan.bucketing is not None,
     }
+
+
+def ignored_conditions(plan: Plan) -> list[str]:
+    """Say which conditions could not prune, as in "cast on partition column `month`"."""
+    return [f"{item.function} on {_role(plan, item)} `{item.column}`" for item in plan.ignored]
+
+
+def _role(plan: Plan, item: Ignored) -> str:
+    snapshots = [dataset.snapshot for dataset in plan.datasets]
+    if any(item.column in snapshot.partition_keys for snapshot in snapshots):
+        return "partition column"
+    if any(item.column in snapshot.indices for snapshot in snapshots):
+        return "index column"
+    return "column"
 
 
 _MOVES: dict[Movement, str] = {

@@ -91,6 +91,19 @@ class DatasetPlan:
 
 
 @dataclass(frozen=True)
+class Ignored:
+    """A condition of a statement that prunes nothing, since the engine cannot evaluate it.
+
+    Attributes:
+        function: what stands around the column: `cast`, `upper`, ...
+        column: the column inside.
+    """
+
+    function: str
+    column: str
+
+
+@dataclass(frozen=True)
 class Plan:
     """How a query of a cube is answered.
 
@@ -107,6 +120,7 @@ class Plan:
         partition_by: columns whose values cut the result into groups, in order.
         distinct: whether dimensions are dropped after the joins: one row for each value of
             `order_by` and `partition_by`.
+        ignored: conditions that Spark alone evaluates.
     """
 
     cube: str
@@ -119,3 +133,4 @@ class Plan:
     order_by: tuple[str, ...] = ()
     partition_by: tuple[str, ...] = ()
     distinct: bool = False
+    ignored: tuple[Ignored, ...] = ()

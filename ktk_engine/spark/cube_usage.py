@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import UTC, date, datetime, time, tzinfo
 from decimal import Decimal, InvalidOperation
 from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import pyarrow as pa
 
 from ktk_engine.errors import ConditionError
+from ktk_engine.plan.plan import Ignored
 from ktk_engine.types.condition import (
     And,
     Condition,
@@ -41,13 +43,15 @@ class CubeUsage:
     Attributes:
         columns: the columns it needs.
         condition: rows for which this is not true do not matter to it.
+        ignored: what is missing in `condition`, since it was not understood.
     """
 
     columns: frozenset[str]
     condition: Condition
+    ignored: tuple[Ignored, ...] = ()
 
 
-def read_usage(plan: str, marker: str, schema: pa.Schema) -> CubeUsage | None:
+def read_usage(plan: str, marker: str, schema: pa.Schema, zone: str) -> CubeUsage | None:
     """Find the uses of a cube in an optimised plan.
 
     The cube stands in the plan as a relation with a column `marker` that nobody can name.
@@ -56,6 +60,7 @@ def read_usage(plan: str, marker: str, schema: pa.Schema) -> CubeUsage | None:
         plan: the plan as Spark gives it in JSON.
         marker: name of the marking column.
         schema: the cube's columns.
+        zone: the time zone in which the plan shows instants; empty if unknown.
 
     Returns:
         The union of the needed columns and the disjunction of the conditions of all uses; None if
@@ -64,20 +69,22 @@ def read_usage(plan: str, marker: str, schema: pa.Schema) -> CubeUsage | None:
     nodes = json.loads(plan)
     columns: set[str] = set()
     conditions: list[Condition] = []
+    ignored: list[Ignored] = []
     for tree in _trees(nodes):
         for node, parents in _walk(tree):
             ids = _leaf_columns(node, marker)
             if ids is None:
                 continue
             columns |= {name for number, name in ids.items() if number in _used(nodes, ids)}
-            conditions.append(_condition_above(parents, ids, schema))
+            translation = _Translation(ids, schema, _zone(zone), ignored)
+            conditions.append(_condition_above(parents, translation))
     if not conditions:
         return None
     columns.discard(marker)
     joined = conditions[0] if len(conditions) == 1 else Or(tuple(conditions))
     if any(isinstance(item, TrueCondition) for item in conditions):
         joined = TrueCondition()
-    return CubeUsage(frozenset(columns), joined)
+    return CubeUsage(frozenset(columns), joined, tuple(dict.fromkeys(ignored)))
 
 
 @dataclass
@@ -159,11 +166,11 @@ def _used(value: Any, ids: dict[int, str]) -> set[int]:
     return found
 
 
-def _condition_above(parents: list[_Tree], ids: dict[int, str], schema: pa.Schema) -> Condition:
+def _condition_above(parents: list[_Tree], translation: _Translation) -> Condition:
     """The filter above a use: Spark has pushed it there, below everything but a projection."""
     for tree in reversed(parents):
         if tree.name == "Filter":
-            return _Translation(ids, schema).conjuncts(_parse(tree.node["condition"]))
+            return translation.conjuncts(_parse(tree.node["condition"]))
         if tree.name != "Project":
             break
     return TrueCondition()
@@ -175,11 +182,26 @@ class _Translation:
 
     ids: dict[int, str]
     schema: pa.Schema
+    zone: tzinfo | None
+    ignored: list[Ignored]
 
     def conjuncts(self, tree: _Tree) -> Condition:
         if tree.name == "And":
             return conjunction(self.conjuncts(child) for child in tree.children)
-        return self.condition(tree) or TrueCondition()
+        known = self.condition(tree)
+        if known is None:
+            self.ignored.extend(self._functions(tree))
+        return known or TrueCondition()
+
+    def _functions(self, tree: _Tree) -> Iterator[Ignored]:
+        """What stands directly around each column of an expression."""
+        for child in tree.children:
+            column = self._column(child)
+            if column is None:
+                yield from self._functions(child)
+            else:
+                compared = tree.name in _OPERATORS or tree.name == "In"
+                yield Ignored("comparison" if compared else tree.name.lower(), column)
 
     def condition(self, tree: _Tree) -> Condition | None:
         """An exact translation, or None."""
@@ -215,13 +237,19 @@ class _Translation:
                 column, op, other = self._column(children[1]), _MIRRORED[op], children[0]
             if column is None or not _is_literal(other):
                 return None
-            return comparison(column, self._type(column), op, _value(other))  # type: ignore[arg-type]
+            value = self._value(other)
+            return comparison(column, self._type(column), op, value)  # type: ignore[arg-type]
         if name == "In" and column and all(_is_literal(child) for child in children[1:]):
-            values = [_value(child) for child in children[1:]]
+            values = [self._value(child) for child in children[1:]]
             return is_in(column, self._type(column), values)
         if name == "StartsWith" and column and _is_literal(children[1]):
             return StartsWith(column, str(_value(children[1])))
         return None
+
+    def _value(self, tree: _Tree) -> object:
+        if str(tree.node["dataType"]) == "timestamp":
+            return _instant(str(tree.node["value"]), self.zone)
+        return _value(tree)
 
     def _column(self, tree: _Tree) -> str | None:
         if tree.name != "AttributeReference":
@@ -252,6 +280,26 @@ def _value(tree: _Tree) -> object:
         return date.fromisoformat(text)
     if kind == "timestamp_ntz":
         return datetime.fromisoformat(text)
+    if kind.startswith("time("):
+        return time.fromisoformat(text)
     if kind.startswith("decimal"):
         return Decimal(text)
     raise ValueError(f"no literal of type {kind}")
+
+
+def _zone(name: str) -> tzinfo | None:
+    """A session's time zone; None for one that only Spark knows."""
+    if name in ("UTC", "Z", "Etc/UTC"):
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError):
+        return None
+
+
+def _instant(text: str, zone: tzinfo | None) -> datetime:
+    """An instant from its text; ValueError where the text may mean two, as clocks are set back."""
+    local = datetime.fromisoformat(text).replace(tzinfo=zone)
+    if zone is None or local.utcoffset() != local.replace(fold=1).utcoffset():
+        raise ValueError(f"{text} is no single instant in {zone}")
+    return local

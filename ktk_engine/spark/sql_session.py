@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
@@ -126,6 +127,17 @@ class SqlSession:
         return name
 
 
+def _zone_of_texts(session: SparkSession) -> str:
+    """The time zone in which the JVM writes instants for this thread, empty if it cannot be told.
+
+    It is that of the active session, which need not be the one that runs the statement.
+    """
+    if os.environ.get("PYSPARK_PIN_THREAD", "true").lower() != "true":
+        return ""  # each call may run in another thread of the JVM
+    jvm: Any = session._jvm
+    return str(jvm.org.apache.spark.sql.internal.SQLConf.get().sessionLocalTimeZone())
+
+
 @dataclass
 class _Binding:
     """The relations of one statement, all read at one version of each scope."""
@@ -175,8 +187,9 @@ class _Binding:
         self._markers = {key: f"{_MARKER}_{i}" for i, key in enumerate(sorted(cubes))}
         frame = self.owner.session.sql(self.bind(statement))
         plan = frame._jdf.queryExecution().optimizedPlan().toJSON()
+        zone = _zone_of_texts(self.owner.session)
         for key, marker in self._markers.items():
-            self._usages[key] = read_usage(plan, marker, self._cube(*key).schema)
+            self._usages[key] = read_usage(plan, marker, self._cube(*key).schema, zone)
         self._markers = {}
 
     def _find(self, reference: Reference) -> tuple[str, Relation] | None:
@@ -273,6 +286,7 @@ class _Binding:
         needed = [name for name in loaded.schema.names if name in usage.columns]
         fallback = list(loaded.specification.dimension_columns[:1])
         plan = loaded.plan(needed or fallback, usage.condition)
+        plan = replace(plan, ignored=usage.ignored)
         self.plans.append(plan)
         frame = run_plan(self.owner.scanner(loaded.state.store), plan)
         columns = [

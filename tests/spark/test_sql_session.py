@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, time
+
+import pyarrow as pa
 import pytest
 
 from ktk_engine.errors import ConsistencyError, QueryError
 from ktk_engine.format.view import ViewDocument, render_view, view_key
 from ktk_engine.operations.build import build
 from ktk_engine.operations.target import Target
+from ktk_engine.plan.explain import explain, ignored_conditions
 from ktk_engine.spark.bind import parse_statement, rename
 
 SEED = Target("seed", "seed", "c", ("L",), ("P",), indexes=("k",), buckets=2)
@@ -134,6 +138,47 @@ def test_a_condition_opens_only_the_files_that_can_match(sql, cube):
         ("seed", 1),
         ("e", 1),
     ]
+
+
+def test_conditions_that_prune_nothing_are_named(sql, cube):
+    sql.sql("select v from an.c where cast(P as string) = '3' and upper(k) = 'K3' and L > 2")
+    (plan,) = sql.plans
+    assert ignored_conditions(plan) == ["cast on partition column `P`", "upper on index column `k`"]
+    assert "prunes nothing: cast on partition column `P`" in explain(plan)
+    sql.sql("select v from an.c where P = 3 and (k = 'k3' or L > 2)")
+    assert sql.plans[0].ignored == ()
+
+
+@pytest.fixture
+def activate(spark):
+    """Makes a session the JVM's active one, in whose zone it writes instants."""
+    sessions = spark._jvm.org.apache.spark.sql.classic.SparkSession
+    yield lambda session: sessions.setActiveSession(session._jsparkSession)
+    sessions.setActiveSession(spark._jsparkSession)
+
+
+@pytest.mark.parametrize("active", [True, False])
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "+02:00"])
+def test_instants_prune_in_every_zone(sql, store, activate, zone, active):
+    sql.session.conf.set("spark.sql.session.timeZone", zone)
+    instants = [datetime(2025, 10, 26, hour, 30, tzinfo=UTC) for hour in range(4)]
+    times = [time(hour) for hour in range(4)]
+    table = pa.table({"L": [1, 2, 3, 4], "P": [1, 2, 3, 4], "t": instants, "s": times})
+    build(store, table, Target("seed", "seed", "c", ("L",), ("P",)))
+    add_view(store, ViewDocument("c", "cube", cube="c"))
+    for number, instant in enumerate(instants):
+        if active:
+            activate(sql.session)
+        text = instant.isoformat()
+        found = sql.sql(f"select L from an.c where t = timestamp '{text}'").collect()
+        assert [row.L for row in found] == [number + 1]
+        (plan,) = sql.plans
+        # 2:30 comes twice that night in Berlin; zones that are no names are left to Spark.
+        unclear = active and (zone == "+02:00" or (zone == "Europe/Berlin" and number < 2))
+        assert plan.datasets[0].files.num_rows == (4 if unclear else 1)
+    found = sql.sql("select L from an.c where s >= time '02:00:00'").collect()
+    assert sorted(row.L for row in found) == [3, 4]
+    assert sql.plans[0].datasets[0].files.num_rows == 2
 
 
 def test_views_are_expanded_and_their_cubes_planned(sql, cube):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dbt.adapters.contracts.relation import RelationConfig
 
 from ktk_engine.errors import ConfigurationError
+from ktk_engine.plan.explain import ignored_conditions
 from ktk_engine.types.quote import quote_identifier
 
 if TYPE_CHECKING:
@@ -114,5 +115,12 @@ def plan_line(plan: Plan) -> str:
     ]
     total = sum(item.steps[0].files for item in plan.datasets)
     opened = sum(item.files.num_rows for item in plan.datasets)
-    unread = f"; not read: {', '.join(plan.unread)}" if plan.unread else ""
-    return f"cube {plan.cube}: files {total:,} -> {opened:,} ({', '.join(parts)}{unread})"
+    unread = [f"not read: {', '.join(plan.unread)}"] if plan.unread else []
+    reasons = [f"prunes nothing: {text}" for text in ignored_conditions(plan)]
+    details = "; ".join([", ".join(parts), *unread, *_missing_indices(plan), *reasons])
+    return f"cube {plan.cube}: files {total:,} -> {opened:,} ({details})"
+
+
+def _missing_indices(plan: Plan) -> list[str]:
+    steps = [step for item in plan.datasets for step in item.steps if step.tier == "index"]
+    return list(dict.fromkeys(step.reason for step in steps if step.reason))
