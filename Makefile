@@ -1,5 +1,6 @@
 # make demo     builds the sample project and shows what it answers
 # make test     the whole test suite; `make unit` is its quick part, without Java
+# make test-dbt dbt's own suites (dbt-tests-adapter), with plain tables and with cube datasets
 # make lint     ruff and mypy; `make format` rewrites
 # make bench    measures queries beside plain Spark; writes benchmarks/results/
 # make oracle   a Python 3.8 with Kartothek, which some tests ask to read what we write
@@ -19,7 +20,7 @@ export KTK_ORACLE_PYTHON := $(CURDIR)/.oracle/bin/python
 endif
 endif
 
-.PHONY: demo test unit lint format bench oracle python3.8 clean
+.PHONY: demo test test-dbt unit lint format bench oracle python3.8 clean
 
 demo: .venv/.installed sample_project/data/flights.parquet
 	cd sample_project && ../.venv/bin/dbt build
@@ -29,6 +30,10 @@ demo: .venv/.installed sample_project/data/flights.parquet
 
 test: .venv/.installed
 	.venv/bin/python -m pytest
+
+test-dbt: .venv/.installed
+	.venv/bin/python -m pytest tests/functional/adapter --storage table
+	.venv/bin/python -m pytest tests/functional/adapter --storage cube
 
 unit: .venv/.installed
 	.venv/bin/python -m pytest tests/unit

@@ -10,3 +10,12 @@ SPARK_SETTINGS = {
     # Broadcasts would hide exchanges that the plans promise to do without.
     "spark.sql.autoBroadcastJoinThreshold": "-1",
 }
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--storage",
+        choices=("table", "cube"),
+        default="table",
+        help="what models of dbt-tests-adapter's suites are stored as",
+    )

@@ -9,14 +9,19 @@ from dbt.tests.util import run_dbt
 from tests.conftest import SPARK_SETTINGS
 
 
-@pytest.fixture(scope="class")
-def dbt_profile_target():
+def profile_target() -> dict:
+    """A profile whose warehouse lies in the test's project."""
     return {
         "type": "ktk",
         "store": "./warehouse",
         "threads": 2,
         "server_side_parameters": dict(SPARK_SETTINGS),
     }
+
+
+@pytest.fixture(scope="class")
+def dbt_profile_target():
+    return profile_target()
 
 
 @pytest.fixture(scope="class")

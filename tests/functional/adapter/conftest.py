@@ -1,0 +1,95 @@
+"""What dbt-tests-adapter's suites share: `--storage`, reasons of skips, the harness's gaps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import MethodType
+
+import pytest
+from dbt.parser.manifest import ManifestLoader
+from dbt.tests.util import get_connection
+
+from tests.functional.adapter.cube_storage import as_cubes, cells_of
+from tests.functional.adapter.left_out import parse_marker
+
+# The groups that run a second time with cube storage.
+TWICE = (
+    "basic",
+    "constraints",
+    "concurrency",
+    "empty",
+    "ephemeral",
+    "incremental",
+    "simple_seed",
+    "store_test_failures",
+)
+
+
+def pytest_collection_modifyitems(config, items):
+    """Skip what is left out, and groups that have nothing to do with the storage."""
+    storage = config.getoption("storage")
+    kept, others = [], []
+    for item in items:
+        if item.path.parent != Path(__file__).parent:
+            kept.append(item)
+            continue
+        for mark in item.iter_markers("left_out"):
+            found = parse_marker(mark, item.nodeid)
+            if found.storage in ("", storage):
+                item.add_marker(pytest.mark.skip(reason=f"{found.reason}: {found.why}"))
+        group = item.path.stem.removeprefix("test_")
+        (kept if storage == "table" or group in TWICE else others).append(item)
+    items[:] = kept
+    config.hook.pytest_deselected(items=others)
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """Count the suites' cases."""
+    folder = f"{Path(__file__).parent.relative_to(config.rootpath).as_posix()}/"
+    counts = {
+        outcome: sum(report.nodeid.startswith(folder) for report in found)
+        for outcome in ("passed", "skipped", "failed", "error")
+        if (found := terminalreporter.stats.get(outcome))
+    }
+    shown = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)
+    storage = config.getoption("storage")
+    terminalreporter.write_line(f"dbt-tests-adapter, storage {storage}: {shown or 'no cases'}")
+
+
+@pytest.fixture(scope="class", autouse=True)
+def storage(request):
+    """With `--storage cube`, what stores rows is a dataset of a cube of its own."""
+    if request.config.getoption("storage") == "table":
+        yield
+        return
+    cells = cells_of(request.node)
+    load = ManifestLoader.load
+
+    def load_as_cubes(self):
+        manifest = load(self)
+        as_cubes(manifest, cells)
+        return manifest
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ManifestLoader, "load", load_as_cubes)
+        yield
+
+
+@pytest.fixture(scope="module")
+def test_data_dir(tmp_path_factory):
+    """A folder for files that a test makes, outside of the repository."""
+    return tmp_path_factory.mktemp("adapter") / "data"
+
+
+@pytest.fixture(scope="class")
+def project(project_setup, project_files):
+    """The harness's project, whose list of tables does not ask Postgres's catalog."""
+    project_setup.get_tables_in_schema = MethodType(_tables_in_schema, project_setup)
+    return project_setup
+
+
+def _tables_in_schema(self):
+    with get_connection(self.adapter):
+        schema = self.adapter.Relation.create(schema=self.test_schema)
+        found = self.adapter.list_relations_without_caching(schema)
+    return {relation.identifier: str(relation.type) for relation in found}

@@ -1,0 +1,163 @@
+"""dbt-tests-adapter: basic."""
+
+from __future__ import annotations
+
+import pytest
+from dbt.tests.adapter.basic import expected_catalog
+from dbt.tests.adapter.basic.test_adapter_methods import BaseAdapterMethod
+from dbt.tests.adapter.basic.test_base import BaseSimpleMaterializations
+from dbt.tests.adapter.basic.test_docs_generate import BaseDocsGenerate, BaseDocsGenReferences
+from dbt.tests.adapter.basic.test_empty import BaseEmpty
+from dbt.tests.adapter.basic.test_ephemeral import BaseEphemeral
+from dbt.tests.adapter.basic.test_generic_tests import BaseGenericTests
+from dbt.tests.adapter.basic.test_get_catalog_for_single_relation import (
+    BaseGetCatalogForSingleRelation,
+)
+from dbt.tests.adapter.basic.test_incremental import (
+    BaseIncremental,
+    BaseIncrementalBadStrategy,
+    BaseIncrementalNotSchemaChange,
+)
+from dbt.tests.adapter.basic.test_singular_tests import BaseSingularTests
+from dbt.tests.adapter.basic.test_singular_tests_ephemeral import BaseSingularTestsEphemeral
+from dbt.tests.adapter.basic.test_table_materialization import BaseTableMaterialization
+from dbt.tests.adapter.basic.test_validate_connection import BaseValidateConnection
+from dbt.tests.util import AnyString, run_dbt
+from dbt_common.contracts.metadata import CatalogTable, ColumnMetadata, StatsItem, TableMetadata
+from dbt_common.exceptions import DbtConfigError
+
+# Stored rows, files and bytes; the log's version.
+STATISTICS = {
+    "rows": ("Rows", "Stored rows"),
+    "bytes": ("Bytes", "Size of the data files"),
+    "files": ("Files", "Number of data files"),
+    "last_commit": ("Last commit", "Version of the log that changed it last"),
+}
+
+
+def statistics() -> dict:
+    """What docs say of a table of one row and file, after one commit."""
+    values = {"rows": "1", "bytes": AnyString(), "files": "1", "last_commit": "1"}
+    found = {
+        name: {
+            "id": name,
+            "label": label,
+            "value": values[name],
+            "description": description,
+            "include": True,
+        }
+        for name, (label, description) in STATISTICS.items()
+    }
+    has_stats = {**expected_catalog.no_stats()["has_stats"], "value": True}
+    return {**found, "has_stats": has_stats}
+
+
+SPARK_TYPES = {
+    "role": None,
+    "id_type": "bigint",
+    "text_type": "string",
+    "time_type": "timestamp",
+    "view_type": "view",
+    "table_type": "table",
+}
+
+
+class TestAdapterMethod(BaseAdapterMethod):
+    pass
+
+
+class TestSimpleMaterializations(BaseSimpleMaterializations):
+    pass
+
+
+@pytest.mark.cells(ephemeral_summary=["first_name"])
+class TestDocsGenReferences(BaseDocsGenReferences):
+    @pytest.fixture(scope="class")
+    def expected_catalog(self, project):
+        return expected_catalog.expected_references_catalog(
+            project,
+            **SPARK_TYPES,
+            bigint_type="bigint",
+            model_stats=statistics(),
+            view_summary_stats=expected_catalog.no_stats(),
+        )
+
+
+class TestDocsGenerate(BaseDocsGenerate):
+    @pytest.fixture(scope="class")
+    def expected_catalog(self, project):
+        return expected_catalog.base_expected_catalog(
+            project,
+            **SPARK_TYPES,
+            model_stats=expected_catalog.no_stats(),
+            seed_stats=statistics(),
+        )
+
+
+class TestEmpty(BaseEmpty):
+    pass
+
+
+class TestEphemeral(BaseEphemeral):
+    pass
+
+
+class TestGenericTests(BaseGenericTests):
+    pass
+
+
+class TestGetCatalogForSingleRelation(BaseGetCatalogForSingleRelation):
+    def expected(self, project, name, kind, stats):
+        types = ["bigint", "string", "string", "string", "timestamp"]
+        names = ["id", "first_name", "email", "ip_address", "updated_at"]
+        columns = {
+            column: ColumnMetadata(type_, index, column)
+            for index, (column, type_) in enumerate(zip(names, types, strict=True), start=1)
+        }
+        return CatalogTable(TableMetadata(kind, project.test_schema, name), columns, stats)
+
+    @pytest.fixture(scope="class")
+    def expected_catalog_my_seed(self, project):
+        items = statistics()
+        del items["has_stats"]  # dbt-core adds it
+        stats = {name: StatsItem(**item) for name, item in items.items()}
+        return self.expected(project, "my_seed", "table", stats)
+
+    @pytest.fixture(scope="class")
+    def expected_catalog_my_view_model(self, project):
+        return self.expected(project, "my_view_model", "view", {})
+
+
+class TestIncremental(BaseIncremental):
+    pass
+
+
+class TestIncrementalBadStrategy(BaseIncrementalBadStrategy):
+    """Configurations are checked before any model runs, with an adapter's own words."""
+
+    def test_incremental_invalid_strategy(self, project):
+        for command in ("seed", "run"):
+            with pytest.raises(DbtConfigError, match="incremental_strategy 'bad_strategy' is not"):
+                run_dbt([command], expect_pass=False)
+        assert project.get_tables_in_schema() == {}
+
+
+@pytest.mark.cells("user_id_current_time")
+class TestIncrementalNotSchemaChange(BaseIncrementalNotSchemaChange):
+    pass
+
+
+class TestSingularTests(BaseSingularTests):
+    pass
+
+
+class TestSingularTestsEphemeral(BaseSingularTestsEphemeral):
+    pass
+
+
+class TestTableMaterialization(BaseTableMaterialization):
+    pass
+
+
+class TestValidateConnection(BaseValidateConnection):
+    pass

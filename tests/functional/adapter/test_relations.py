@@ -1,0 +1,14 @@
+"""dbt-tests-adapter: relations."""
+
+from __future__ import annotations
+
+from dbt.tests.adapter.relations.test_changing_relation_type import BaseChangeRelationTypeValidator
+from dbt.tests.adapter.relations.test_dropping_schema_named import BaseDropSchemaNamed
+
+
+class TestChangeRelationTypeValidator(BaseChangeRelationTypeValidator):
+    pass
+
+
+class TestDropSchemaNamed(BaseDropSchemaNamed):
+    pass
