@@ -2,13 +2,13 @@
 {% macro ktk_build_dataset() %}
   {%- do adapter.check_config(model) -%}
   {%- set target_relation = this.incorporate(type='table') -%}
-  {{ run_hooks(pre_hooks) }}
+  {{ ktk_run_pre_hooks() }}
   {%- set response = adapter.write_model(model, target_relation, compiled_code, should_full_refresh()) -%}
   {%- call noop_statement('main') -%}
     {{ compiled_code }}
   {%- endcall -%}
   {%- do store_result('main', response=response) -%}
   {% do persist_docs(target_relation, model) %}
-  {{ run_hooks(post_hooks) }}
+  {{ ktk_run_post_hooks() }}
   {{ return({'relations': [target_relation]}) }}
 {% endmacro %}

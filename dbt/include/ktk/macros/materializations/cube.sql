@@ -2,12 +2,12 @@
 {% materialization cube, adapter='ktk' %}
   {%- do adapter.check_config(model) -%}
   {%- set target_relation = this.incorporate(type='view') -%}
-  {{ run_hooks(pre_hooks) }}
+  {{ ktk_run_pre_hooks() }}
   {%- set result = adapter.write_cube(target_relation, compiled_code) -%}
   {%- call noop_statement('main', result.message, 'OK', result.rows) -%}
     {{ compiled_code }}
   {%- endcall -%}
-  {{ run_hooks(post_hooks) }}
+  {{ ktk_run_post_hooks() }}
   {{ return({'relations': [target_relation]}) }}
 {% endmaterialization %}
 

@@ -2,7 +2,7 @@
 {% materialization seed, adapter='ktk' %}
   {%- do adapter.check_config(model) -%}
   {%- set target_relation = this.incorporate(type='table') -%}
-  {{ run_hooks(pre_hooks) }}
+  {{ ktk_run_pre_hooks() }}
   {%- set result = adapter.write_seed(model, target_relation, should_full_refresh(), flags.EMPTY) -%}
   {%- do store_result('agate_table', response='OK', agate_table=result.preview) -%}
   {%- call noop_statement('main') -%}
@@ -10,6 +10,6 @@
   {%- endcall -%}
   {%- do store_result('main', response=result.response) -%}
   {% do persist_docs(target_relation, model) %}
-  {{ run_hooks(post_hooks) }}
+  {{ ktk_run_post_hooks() }}
   {{ return({'relations': [target_relation]}) }}
 {% endmaterialization %}
