@@ -47,7 +47,7 @@ def apply_declared(
         found = mismatch(wanted, given, field.name)
         if found is not None:
             where = f"{found.path}: " if found.path != field.name else ""
-            reason = f"declared as another class: {where}{found.reason}"
+            reason = f"data type mismatch, declared as another class: {where}{found.reason}"
             fix = _fix(field.name, field.type, wanted)
             findings.append(Finding(field.name, wanted, field.type, reason, fix, "declared"))
         fields.append(field.with_type(stored_type(wanted) if found is None else field.type))
@@ -129,7 +129,7 @@ def _fix(name: str, model: pa.DataType, declared: pa.DataType) -> str:
 def _undeclared(field: pa.Field, candidates: set[str]) -> Finding:
     """A column that a contract does not name."""
     near = did_you_mean(field.name, candidates)
-    reason = "not in the contract" + (f"; did you mean {near}?" if near else "")
+    reason = "missing in contract" + (f"; did you mean {near}?" if near else "")
     fix = f"add it to the model's YAML with its data_type, or remove {field.name} from the model"
     if near:
         fix = f"{readable_identifier(field.name)} as {readable_identifier(near)}"
@@ -139,7 +139,7 @@ def _undeclared(field: pa.Field, candidates: set[str]) -> Finding:
 def _absent(name: str, declared: pa.DataType, candidates: set[str]) -> Finding:
     """A declared column that the model lacks."""
     near = did_you_mean(name, candidates)
-    reason = "declared in YAML, but missing in the model"
+    reason = "missing in definition, though declared in YAML"
     fix = f"select it, or remove {name} from the model's YAML"
     if near:
         reason += f"; did you mean {near}?"

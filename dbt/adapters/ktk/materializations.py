@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +66,21 @@ class Materializations(StoreAdapter):
                 _LOGGER.info(f"{relation} reads {plan_line(plan)}")
             return frame
 
-        return self._write(model, relation, rows, full_refresh)
+        with self._after_header(model, sql) as sql:
+            return self._write(model, relation, rows, full_refresh)
+
+    @contextmanager
+    def _after_header(self, model: Mapping[str, Any], sql: str) -> Iterator[str]:
+        """Give the query behind the model's `sql_header`, whose settings end with the block."""
+        header = str(model["config"].get("sql_header") or "")
+        if not header:
+            yield sql
+            return
+        from ktk_engine.spark.header import after_header
+
+        session = self.connections.sessions.current()
+        with translated(), after_header(session, header, sql) as query:
+            yield query
 
     def _write(
         self,
@@ -143,7 +158,11 @@ class Materializations(StoreAdapter):
         from ktk_engine.spark.arrow_types import arrow_schema
 
         config = self._config_of(model)
-        with translated(), findings_file(self._target_folder, str(model["unique_id"])):
+        with (
+            translated(),
+            self._after_header(model, sql) as sql,
+            findings_file(self._target_folder, str(model["unique_id"])),
+        ):
             frame = self.connections.sessions.current().sql(sql)
             if config.contract:
                 pass_view_gate(str(relation), arrow_schema(frame.schema), config.declared, True)

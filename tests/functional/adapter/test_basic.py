@@ -26,6 +26,9 @@ from dbt.tests.util import AnyString, run_dbt
 from dbt_common.contracts.metadata import CatalogTable, ColumnMetadata, StatsItem, TableMetadata
 from dbt_common.exceptions import DbtConfigError
 
+from ktk_engine.log.catalog import list_relations
+from ktk_engine.store.local import LocalStore
+
 # Stored rows, files and bytes; the log's version.
 STATISTICS = {
     "rows": ("Rows", "Stored rows"),
@@ -161,3 +164,24 @@ class TestTableMaterialization(BaseTableMaterialization):
 
 class TestValidateConnection(BaseValidateConnection):
     pass
+
+
+class TestStorage:
+    """Our own: `--storage cube` makes cube datasets of what stores rows."""
+
+    @pytest.fixture(scope="class")
+    def seeds(self):
+        return {"base.csv": "id,name\n1,a\n"}
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        text = "{{ config(materialized='%s') }} select * from {{ ref('base') }}"
+        return {f"a_{kind}.sql": text % kind for kind in ("table", "incremental", "view")}
+
+    def test_what_relations_are(self, project, request):
+        assert len(run_dbt(["build"])) == 4
+        store = LocalStore(f"{project.project_root}/warehouse/{project.test_schema}")
+        uuid = "{0}_cube++{0}" if request.config.getoption("storage") == "cube" else "{0}"
+        names = ("a_incremental", "a_table", "base")
+        found = {item.name: item.uuid for item in list_relations(store)}
+        assert found == {name: uuid.format(name) for name in names} | {"a_view": ""}

@@ -66,7 +66,7 @@ class TestSeedParsing(Expected, BaseSeedParsing):
     pass
 
 
-@pytest.mark.cells("seed_id", seed_unicode=["name"])
+@pytest.mark.cells("seed_id")
 class TestSeedSpecificFormats(BaseSeedSpecificFormats):
     @pytest.fixture(scope="class")
     def project_config_update(self):

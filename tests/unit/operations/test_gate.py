@@ -104,7 +104,7 @@ def test_names_that_index_files_need(name):
 
 def test_a_view_is_checked_only_with_a_contract():
     pass_view_gate("v", MODEL, {"v": pa.string()}, contract=False)
-    with pytest.raises(TypeClassError, match="not in the contract"):
+    with pytest.raises(TypeClassError, match="missing in contract"):
         pass_view_gate("v", MODEL, {"v": pa.float64()}, contract=True)
 
 

@@ -1,0 +1,58 @@
+"""What goes before a model's query: settings, temporary functions, the start of the query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import sqlglot
+
+if TYPE_CHECKING:
+    from ktk_engine.spark.sql_session import SqlSession
+
+
+@contextmanager
+def after_header(session: SqlSession, header: str, query: str) -> Iterator[str]:
+    """Run what goes before a query; settings that it changes hold for the block only.
+
+    Args:
+        session: the thread's session.
+        header: statements, each with a semicolon; the rest belongs to the query.
+        query: the query, which may have statements before it as well.
+
+    Yields:
+        The last statement of both together.
+    """
+    *statements, last = split_statements(f"{header}\n{query}") or [""]
+    conf = session.session.conf
+    before = dict(conf.getAll)
+    try:
+        for statement in statements:
+            session.sql(statement)
+        yield last
+    finally:
+        after = dict(conf.getAll)
+        for key in after.keys() - before.keys():
+            conf.unset(key)
+        for key, value in before.items():
+            if after.get(key) != value and conf.isModifiable(key):
+                conf.set(key, value)
+
+
+def split_statements(text: str) -> list[str]:
+    """Cut a text at its semicolons, but not at those in quotes and comments.
+
+    Args:
+        text: SQL.
+
+    Returns:
+        The statements, without their semicolons and without empty ones.
+    """
+    tokens = sqlglot.tokenize(text, read="spark")
+    ends = [token.start for token in tokens if token.token_type == sqlglot.TokenType.SEMICOLON]
+    parts = [
+        text[start:end]
+        for start, end in zip([0, *(end + 1 for end in ends)], [*ends, len(text)], strict=True)
+    ]
+    return [part.strip() for part in parts if sqlglot.tokenize(part, read="spark")]
