@@ -24,6 +24,7 @@ from ktk_engine.operations.keeping import Keeping
 from ktk_engine.operations.quantity import size
 from ktk_engine.operations.row_changes import RowChanges
 from ktk_engine.operations.target import Target
+from ktk_engine.operations.verify_constraints import check_constraints, verify_constraints
 from ktk_engine.spark.arrow_types import arrow_schema
 from ktk_engine.spark.file_writer import WriteJob
 from ktk_engine.spark.write import DataFinding, WriteReport, bucketing_of, write_frame
@@ -113,6 +114,8 @@ def build(
     if base is not None:
         check_layout(target, base)
     passed = pass_gate(target, schema, datasets, full_refresh, built_by, base is not None)
+    if target.constraints:
+        check_constraints(target.constraints, frame)
     commit_id = new_commit_id()
     job = _job(store, target, passed, commit_id, buckets=not local)
     if base is not None:
@@ -125,6 +128,7 @@ def build(
             if report.findings:
                 raise DataError(_refusal(target, report.findings), report.findings)
             snapshot = _describe(store, target, passed, job, report, bucketing_of(job, buckets))
+            keeping = _verified(store, frame, target, snapshot, keeping, base)
             change = _change(store, target, snapshot, report, commit_id, keeping, base)
             done = _commit(state, target, change, passed.leaving, commit_id, history or {})
         except CommitStateUnknownError:
@@ -142,6 +146,24 @@ def build(
         passed.notes,
         RowChanges(snapshot.rows or 0, deleted=_rows_gone(keeping, base, snapshot)),
     )
+
+
+def _verified(
+    store: ObjectStore,
+    frame: DataFrame | pa.Table,
+    target: Target,
+    addition: Snapshot,
+    keeping: Keeping | None,
+    base: Snapshot | None,
+) -> Keeping | None:
+    """Verify the constraints on what was written; the commit depends on what that has read."""
+    if not target.constraints:
+        return keeping
+    kept = None
+    if keeping is not None and base is not None:
+        kept = base.files.filter(pc.invert(keeping.removed(base, addition)))
+    reads = verify_constraints(store, frame, target.constraints, addition, base, kept)
+    return keeping and replace(keeping, reads=(*keeping.reads, *reads))
 
 
 def _rows_gone(keeping: Keeping | None, base: Snapshot | None, addition: Snapshot) -> int:

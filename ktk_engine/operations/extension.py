@@ -63,17 +63,8 @@ class Extension:
         self.keeping.check_unchanged(self.store, self.started, base, self.addition)
         gone = self.keeping.removed(base, self.addition)
         kept = base.files.filter(pc.invert(gone))
-        physical, places = _joined(base.physical_schemas, self.addition.physical_schemas)
-        added = _renumbered(self.addition.files, places)
-        labels = base.files["label"].filter(gone)
-        extended = base.with_files(concat_files([kept, added]))
-        return replace(
-            extended,
-            schema=self.addition.schema,
-            indices=self._indices(base, labels),
-            physical_schemas=physical,
-            bucketing=base.bucketing if base.bucketing == self.addition.bucketing else None,
-        )
+        indices = self._indices(base, base.files["label"].filter(gone))
+        return replace(extended(base, kept, self.addition), indices=indices)
 
     def _indices(self, base: Snapshot, gone: pa.ChunkedArray) -> dict[str, str]:
         """Every index of the dataset, without the labels that went, with the new ones."""
@@ -90,6 +81,24 @@ class Extension:
             self.store.put_if_absent(key, render_index(name, index))
             indices[name] = key
         return indices
+
+
+def extended(base: Snapshot, kept: pa.Table, addition: Snapshot) -> Snapshot:
+    """Put files behind some files of a dataset; its indices are left as they are.
+
+    Args:
+        base: the dataset.
+        kept: rows of its table of files.
+        addition: the new files, described as a dataset of their own.
+    """
+    physical, places = _joined(base.physical_schemas, addition.physical_schemas)
+    added = _renumbered(addition.files, places)
+    return replace(
+        base.with_files(concat_files([kept, added])),
+        schema=addition.schema,
+        physical_schemas=physical,
+        bucketing=base.bucketing if base.bucketing == addition.bucketing else None,
+    )
 
 
 def check_layout(target: Target, base: Snapshot) -> None:

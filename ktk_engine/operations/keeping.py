@@ -30,7 +30,7 @@ class Keeping:
         mode: `append` keeps every file; `partitions` replaces exactly those that the new rows
             have; `files` replaces the named ones.
         replaced: labels of the files that go, for `files`.
-        reads: for `files`: each is a conjunction; whoever commits a row that fulfils one of
+        reads: each is a conjunction; whoever commits a row that fulfils one of
             them meanwhile has changed what this write was computed from.
         verb: what the log calls the replacing.
     """
@@ -75,7 +75,7 @@ class Keeping:
         """
         if started.schema != base.schema:
             raise _conflict(base, "its columns changed")
-        if self.mode != "files":
+        if self.mode != "files" and not self.reads:
             return  # the log's own check is enough
         if not self.replaced <= set(base.labels):
             raise _conflict(base, "another commit rewrote files that this one rewrites")
@@ -86,7 +86,10 @@ class Keeping:
         if not new.files.num_rows:
             return
         if any(prune(store, new, reads, None, KnownFiles()).files.num_rows for reads in self.reads):
-            raise _conflict(base, "another commit added rows that this one would replace")
+            what = "that this one would replace" if self.mode == "files" else "with its unique keys"
+            raise _conflict(base, f"another commit added rows {what}")
+        if self.mode != "files":
+            return
         if base.dimension_columns and _overlaid(new, self._touched_files(started, addition)):
             raise _conflict(base, "another commit added cells beside those that this one rewrites")
 

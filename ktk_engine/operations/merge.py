@@ -108,22 +108,24 @@ def _merge_into(rewrite: Rewrite, by: MergeBy) -> Rewritten:
     touched = rewrite.files(conditions)
     old = rewrite.rows(touched)
     covered, others = map(rewrite.stored, split_rows(old, predicate))
-    updated = _updated(by, new.columns, rewrite.kept)
+    updated = _updated(by, new.columns, rewrite)
     rows = together(others, merge_rows(covered, new, by.unique_key, updated))
     return rewrite.commit(rows, old, touched, tuple(reads), by.strategy == "merge")
 
 
-def _updated(by: MergeBy, new: Sequence[str], kept: Sequence[str]) -> Sequence[str] | None:
-    """Columns that a replaced row takes over; None replaces it whole.
+def _updated(by: MergeBy, new: Sequence[str], rewrite: Rewrite) -> Sequence[str] | None:
+    """Columns that a matching row takes over; None puts the new row in its place.
 
-    A column that the new rows lack keeps its value where a merge updates a row (dbt updates the
-    columns of the model), and is null where a row is deleted and inserted.
+    A merge updates what the model has: a column that it lacks keeps its value, and of several
+    old rows of one key each stays a row. Where a row is deleted and inserted, neither holds.
     """
     if by.strategy != "merge":
         return None
-    if by.update_columns is None and not set(kept) <= set(new):
-        return new
-    return by.update_columns
+    if by.update_columns is not None:
+        return by.update_columns
+    cells = cell_columns(rewrite.base)
+    once = bool(cells) and set(cells) <= set(by.unique_key)
+    return None if once and set(rewrite.kept) <= set(new) else new
 
 
 def _check_cells(rewrite: Rewrite, by: MergeBy, predicate: Condition) -> list[Conditions]:
@@ -175,10 +177,11 @@ def _check_unique(target: Target, frame: DataFrame, by: MergeBy) -> None:
         return
     twice = repeated_key(frame, by.unique_key)
     if twice is not None:
-        example = ", ".join(f"{key}={twice[key]!r}" for key in by.unique_key)
+        values, count = twice
+        example = ", ".join(f"{key}={value!r}" for key, value in values.items())
         raise DataError(
             f"Dataset {target.uuid} was refused (nothing was written):\n"
             f"- The model gives several rows for one unique_key ({', '.join(by.unique_key)}).\n"
-            f"  Example: {example} stands {twice['count']} times\n"
+            f"  Example: {example} stands {count} times\n"
             "  Fix: Keep one row a key in the model, or use incremental_strategy='delete+insert'."
         )

@@ -11,6 +11,7 @@ from ktk_engine.cube.specification import CubeSpecification, check_cube_name
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.log.entry import Role
 from ktk_engine.log.scope import Scope, cube_scope, scope_of
+from ktk_engine.operations.constraint import Constraint
 from ktk_engine.operations.schema_change import OnSchemaChange
 
 DEFAULT_BUCKETS = 16
@@ -34,6 +35,7 @@ class Target:
         declared: types of columns, as the model's YAML gives them.
         contract: whether the model has to have exactly the declared columns.
         on_schema_change: which differences from the committed schema a run accepts.
+        constraints: what its rows have to keep.
         cascade: whether enrichments that a full refresh of the seed dataset breaks leave the cube.
     """
 
@@ -50,6 +52,7 @@ class Target:
     declared: Mapping[str, pa.DataType] = field(default_factory=dict)
     contract: bool = False
     on_schema_change: OnSchemaChange = "fail"
+    constraints: tuple[Constraint, ...] = ()
     cascade: bool = False
 
     def __post_init__(self) -> None:

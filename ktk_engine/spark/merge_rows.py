@@ -14,7 +14,9 @@ from ktk_engine.types.render_condition import to_sql
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import Column, DataFrame, Row
+    from pyspark.sql import Column, DataFrame
+
+_COUNT = "__ktk_count"
 
 
 def split_rows(rows: DataFrame, condition: Condition) -> tuple[DataFrame, DataFrame]:
@@ -84,12 +86,17 @@ def key_bounds(rows: DataFrame, key: str) -> tuple[object, object]:
     return low, high
 
 
-def repeated_key(rows: DataFrame, keys: Sequence[str]) -> Row | None:
-    """A key without nulls that stands in several rows, with its `count`; None if there is none."""
+def repeated_key(rows: DataFrame, keys: Sequence[str]) -> tuple[dict[str, object], int] | None:
+    """A key without nulls that stands in several rows, and in how many; None if there is none."""
     columns = _columns(keys)
     for key in columns:
         rows = rows.where(key.isNotNull())
-    return rows.groupBy(*columns).count().where("count > 1").first()
+    counts = rows.groupBy(*columns).agg(F.count("*").alias(_COUNT))
+    found = counts.where(F.col(_COUNT) > 1).first()
+    if found is None:
+        return None
+    values = found.asDict()
+    return values, values.pop(_COUNT)
 
 
 def _keys(rows: DataFrame, keys: Sequence[str]) -> DataFrame:

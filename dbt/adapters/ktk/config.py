@@ -10,6 +10,7 @@ from typing import Any, cast
 import pyarrow as pa
 from dbt_common.exceptions import DbtConfigError
 
+from dbt.adapters.ktk.constraints import ModelConstraints, parse_constraints
 from dbt.adapters.ktk.incremental import Incremental, parse_incremental
 from ktk_engine.errors import KtkError
 from ktk_engine.operations.compactable import AUTO_COMPACT_FILES
@@ -66,6 +67,7 @@ class ModelConfig:
         incremental: what an incremental run does; None for a model that is always built anew.
         auto_compact: how many small or overlaid files a partition has to have for an incremental
             run to compact it; None for never.
+        unchecked: warnings of constraints that are accepted and not checked.
     """
 
     model: str
@@ -76,6 +78,7 @@ class ModelConfig:
     contract: bool = False
     incremental: Incremental | None = None
     auto_compact: int | None = None
+    unchecked: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -241,6 +244,7 @@ def parse_model_config(
     columns: Mapping[str, Any] | None = None,
     own_keys: Iterable[str] | None = None,
     unrendered: Mapping[str, Any] | None = None,
+    constraints: Iterable[Any] = (),
 ) -> ModelConfig:
     """Read what a model says to this adapter.
 
@@ -251,6 +255,7 @@ def parse_model_config(
         columns: its columns in YAML, by name.
         own_keys: the keys to check for typing errors; None means all of `config`.
         unrendered: what was really written down, without what dbt fills in.
+        constraints: the model's own constraints; only a contract enforces them.
 
     Raises:
         DbtConfigError: a wrong type, a missing key, or an unknown key close to one of ours, with
@@ -268,6 +273,7 @@ def parse_model_config(
         _refuse_cube_keys(reader, materialized)
     else:
         _require(reader, ("cube", "dimension_columns"), materialized)
+    found = parse_constraints(model, columns or {}, constraints) if contract else ModelConstraints()
     try:
         target = Target(
             dataset=alias,
@@ -281,6 +287,7 @@ def parse_model_config(
             declared=declared,
             contract=contract,
             on_schema_change=reader.schema_policy(role, unrendered or {}),
+            constraints=found.verified,
             cascade=reader.flag("cascade"),
             **reader.options(),
         )
@@ -299,6 +306,7 @@ def parse_model_config(
         contract,
         incremental,
         reader.auto_compact(),
+        found.unchecked,
     )
 
 

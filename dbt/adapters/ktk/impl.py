@@ -6,10 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from dbt.adapters.base.impl import ConstraintSupport
 from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.capability import Capability, CapabilityDict, CapabilitySupport, Support
 from dbt.adapters.contracts.relation import RelationConfig
 from dbt.adapters.spark.impl import SparkConfig
+from dbt_common.contracts.constraints import ConstraintType
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.ktk.builders import builders
@@ -36,6 +38,13 @@ class KtkAdapter(Materializations, CubeMethods):
     """dbt on cubes. Relations are the store's; SQL is Spark's."""
 
     AdapterSpecificConfigs = KtkConfig
+    CONSTRAINT_SUPPORT = {  # noqa: RUF012 - dbt's own attribute
+        ConstraintType.check: ConstraintSupport.ENFORCED,
+        ConstraintType.not_null: ConstraintSupport.ENFORCED,
+        ConstraintType.unique: ConstraintSupport.ENFORCED,
+        ConstraintType.primary_key: ConstraintSupport.ENFORCED,
+        ConstraintType.foreign_key: ConstraintSupport.NOT_ENFORCED,
+    }
     # Batches of one model commit side by side; see `replace_where`.
     _capabilities = CapabilityDict(
         {Capability.MicrobatchConcurrency: CapabilitySupport(support=Support.Full)}
@@ -78,6 +87,7 @@ def _problem(node: RelationConfig) -> str:
             values,
             getattr(node, "columns", None),
             unrendered=getattr(node, "unrendered_config", None),
+            constraints=getattr(node, "constraints", None) or (),
         )
     except DbtConfigError as error:
         return str(error.msg)

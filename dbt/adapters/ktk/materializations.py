@@ -92,6 +92,8 @@ class Materializations(StoreAdapter):
         """Build a dataset from rows, which are only computed once nothing stands in the way."""
         config = self._config_of(model)
         assert config.target is not None
+        for warning in config.unchecked:
+            _LOGGER.warning(warning)
         schema = str(relation.schema)
         with translated():
             store = self.connections.warehouse.create_schema(schema)
@@ -211,6 +213,7 @@ class Materializations(StoreAdapter):
             model["config"],
             model.get("columns"),
             unrendered=model.get("unrendered_config"),
+            constraints=model.get("constraints") or (),
         )
 
     @property

@@ -1,0 +1,80 @@
+"""Constraints of a model's contract, as its YAML gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dbt_common.exceptions import DbtConfigError
+
+from ktk_engine.operations.constraint import Constraint
+
+_UNCHECKED = ("foreign_key", "custom")
+
+
+@dataclass(frozen=True)
+class ModelConstraints:
+    """The constraints of one model.
+
+    Attributes:
+        verified: those that every write verifies.
+        unchecked: what to warn of: constraints that are accepted and not checked.
+    """
+
+    verified: tuple[Constraint, ...] = ()
+    unchecked: tuple[str, ...] = ()
+
+
+def parse_constraints(
+    model: str, columns: Mapping[str, Any], own: Iterable[Any]
+) -> ModelConstraints:
+    """Read the constraints of columns and of the model itself.
+
+    Args:
+        model: its name, for messages.
+        columns: its columns in YAML, by name.
+        own: the model's own constraints.
+
+    Raises:
+        DbtConfigError: a constraint without what its type needs.
+    """
+    verified: dict[Constraint, None] = {}
+    unchecked: list[str] = []
+    for item, names in [*_of_columns(columns), *((_mapping(c), None) for c in own)]:
+        kind = str(getattr(item["type"], "value", item["type"]))
+        given = tuple(names or item.get("columns") or ())
+        if kind not in _UNCHECKED:
+            verified[_constraint(model, kind, given, item)] = None
+        elif item.get("warn_unenforced", True):
+            of = f" ({', '.join(given)})" if given else ""
+            unchecked.append(f"Model {model}: the constraint {kind}{of} is not checked.")
+    return ModelConstraints(tuple(verified), tuple(unchecked))
+
+
+def _of_columns(
+    columns: Mapping[str, Any],
+) -> Iterator[tuple[Mapping[str, Any], tuple[str, ...]]]:
+    for name, column in columns.items():
+        for item in _mapping(column).get("constraints") or ():
+            yield _mapping(item), (str(name),)
+
+
+def _mapping(item: Any) -> Mapping[str, Any]:
+    """dbt gives mappings to Jinja and objects to adapters."""
+    return item if isinstance(item, Mapping) else vars(item)
+
+
+def _constraint(
+    model: str, kind: str, columns: tuple[str, ...], item: Mapping[str, Any]
+) -> Constraint:
+    expression, name = str(item.get("expression") or ""), str(item.get("name") or "")
+    if kind == "check":
+        if not expression:
+            raise DbtConfigError(f"Model {model}: a check constraint needs an `expression`.")
+        return Constraint("check", (), expression, name)
+    if not columns:
+        raise DbtConfigError(f"Model {model}: a {kind} constraint of a model needs `columns`.")
+    if kind not in ("not_null", "unique", "primary_key"):
+        raise DbtConfigError(f"Model {model}: the constraint type {kind!r} is unknown.")
+    return Constraint(kind, columns, "", name)  # type: ignore[arg-type]

@@ -1,0 +1,47 @@
+"""Rules that every row has to keep, as SQL expressions: who breaks one, and how often."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import functions as F
+
+from ktk_engine.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, Row
+
+
+def check_rule(rows: DataFrame, rule: str) -> None:
+    """Let Spark look at a rule, without running anything.
+
+    Args:
+        rows: a frame with the columns of the rule.
+        rule: an SQL expression that is true, false or null for a row.
+
+    Raises:
+        ConfigurationError: with what Spark finds wrong.
+    """
+    try:
+        rows.where(_broken(rule))
+    except (AnalysisException, ParseException) as error:
+        message = error.getMessage() or str(error)
+        raise ConfigurationError(f"`{rule}` is no condition on a row: {message}") from error
+
+
+def count_broken(rows: DataFrame, rules: Sequence[str]) -> list[int]:
+    """Count for each rule the rows for which it is false, in one job."""
+    counts = [F.count_if(_broken(rule)) for rule in rules]
+    return list(rows.agg(*counts).collect()[0]) if counts else []
+
+
+def broken_row(rows: DataFrame, rule: str) -> Row | None:
+    """A row for which a rule is false."""
+    return rows.where(_broken(rule)).first()
+
+
+def _broken(rule: str) -> Column:
+    # The line break ends a comment that the expression may end with.
+    return ~F.expr(f"({rule}\n)")

@@ -1,0 +1,61 @@
+"""Unique keys over the rows that stay, also where two runs write at once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ktk_engine.errors import CommitConflictError, ConfigurationError, DataError
+from ktk_engine.log.state import resolve
+from ktk_engine.operations.build import build
+from ktk_engine.operations.constraint import Constraint
+from ktk_engine.operations.keeping import Keeping
+from ktk_engine.operations.merge import MergeBy, merge
+from ktk_engine.operations.target import Target
+
+TABLE = Target("t", partition_by=("P",), constraints=(Constraint("unique", ("count",)),))
+CUBE = Target("s", "seed", "c", ("L",), ("P",), constraints=TABLE.constraints)
+
+
+def rows(spark, low, high):
+    return spark.range(low, high).selectExpr("id % 4 as P", "id as L", "id * 10 as count")
+
+
+def test_a_merge_sees_rows_of_files_that_it_leaves_alone(spark, sql, store):
+    build(store, rows(spark, 0, 20), TABLE)
+    new = spark.sql("select 1L as P, 1L as L, 20L as count")
+    with pytest.raises(DataError, match="2 rows have count=20"):
+        merge(sql.scanner(store), new, TABLE, MergeBy(("P", "L")))
+    same = spark.sql("select 1L as P, 1L as L, 10L as count")
+    merge(sql.scanner(store), same, TABLE, MergeBy(("P", "L")))
+    assert sql.sql("select count(distinct count) n, count(*) m from an.t").first() == (20, 20)
+
+
+def test_a_row_that_takes_the_place_of_another_does_not_repeat_its_key(spark, sql, store):
+    build(store, rows(spark, 0, 20), CUBE)
+    build(store, rows(spark, 5, 7), CUBE, keeping=Keeping("append"))  # the same cells
+    assert sql.sql("select count(*) n from an.s").first() == (20,)
+    build(store, rows(spark, 0, 20), TABLE)
+    build(store, rows(spark, 4, 8), TABLE, keeping=Keeping("partitions"))
+    assert sql.sql("select count(*) n from an.t").first() == (4,)
+
+
+def test_rows_with_the_same_key_that_came_meanwhile_are_a_conflict(spark, store):
+    build(store, rows(spark, 0, 20), TABLE)
+    state = resolve(store, TABLE.scope)
+    free = replace(TABLE, constraints=())
+    build(store, rows(spark, 30, 31), free, keeping=Keeping("append"))
+    other = spark.sql("select 0L as P, 99L as L, 310L as count")
+    build(store, other, TABLE, keeping=Keeping("append"), state=state)  # another key
+    with pytest.raises(CommitConflictError, match="with its unique keys"):
+        build(store, rows(spark, 30, 31), TABLE, keeping=Keeping("append"), state=state)
+
+
+def test_constraints_that_fit_nothing_are_refused(spark, store):
+    wrong = replace(TABLE, constraints=(Constraint("unique", ("X",)),))
+    with pytest.raises(ConfigurationError, match="names X, which the model lacks"):
+        build(store, rows(spark, 0, 5), wrong)
+    with pytest.raises(ConfigurationError, match="give the rows as a DataFrame"):
+        build(store, rows(spark, 0, 5).toArrow(), TABLE)
+    assert not store.root.exists() or not list(store.root.rglob("*.parquet"))
