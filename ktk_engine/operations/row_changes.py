@@ -11,7 +11,7 @@ class RowChanges:
 
     Attributes:
         inserted: new rows that replaced none one by one.
-        updated: rows that a merge replaced.
+        updated: new rows of a merge that found an old row of their key.
         deleted: rows that went.
     """
 

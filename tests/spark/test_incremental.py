@@ -10,6 +10,8 @@ from ktk_engine.log.state import resolve
 from ktk_engine.operations.build import build
 from ktk_engine.operations.keeping import Keeping
 from ktk_engine.operations.merge import MergeBy, merge
+from ktk_engine.operations.predicates import Predicates
+from ktk_engine.operations.replace_where import replace_where
 from ktk_engine.operations.row_changes import RowChanges
 from ktk_engine.operations.target import Target
 from tests.tree import tree
@@ -36,7 +38,7 @@ def check_index(store, target, sql):
     found = snapshot(store, target)
     index = flatten_index(read_index(store.get(found.indices["k"])))
     assert set(index["label"].to_pylist()) <= set(found.labels)
-    values = {row.k for row in sql.sql("select distinct k from an.t").collect()}
+    values = {row.k for row in sql.sql("select distinct k from an.t where k is not null").collect()}
     assert set(index["value"].to_pylist()) >= values
 
 
@@ -176,3 +178,42 @@ def test_a_commit_since_the_rows_were_read_is_a_conflict(spark, store):
     with pytest.raises(CommitConflictError, match="added rows that this one would replace"):
         build(store, rows(spark, 0, 100), TABLE, keeping=keeping, state=state)
     assert tree(store.root) == before
+
+
+def test_columns_go_with_their_index(spark, sql, store):
+    """`sync_all_columns` where rows are appended or replaced, not merged."""
+    build(store, rows(spark, 0, 10), TABLE)
+    target = Target("t", partition_by=("P",), on_schema_change="sync_all_columns")
+    build(store, rows(spark, 10, 15).drop("k"), target, keeping=Keeping("append"))
+    assert not snapshot(store, TABLE).indices
+    assert set(snapshot(store, TABLE).schema.names) == {"P", "L", "v"}
+    where = Predicates(["v >= 12"])
+    replace_where(sql.scanner(store), rows(spark, 20, 21), target, where)
+    assert content(sql) == {i: i for i in (*range(12), 20)}
+    assert sql.sql("select k from an.t where L = 20").collect() == [(0,)]
+    with pytest.raises(ConfigurationError, match="which the model lacks"):
+        replace_where(sql.scanner(store), rows(spark, 20, 21).drop("v"), target, where)
+    with pytest.raises(ConfigurationError, match="partition_by names `P`"):
+        build(store, rows(spark, 20, 21).drop("P"), target, keeping=Keeping("append"))
+
+
+def test_an_index_stays_where_new_rows_lack_its_column(spark, sql, store):
+    build(store, rows(spark, 0, 10), TABLE)
+    target = Target("t", partition_by=("P",), on_schema_change="append_new_columns")
+    build(store, rows(spark, 10, 15).drop("k"), target, keeping=Keeping("append"))
+    merge(sql.scanner(store), rows(spark, 3, 4, 90).drop("k"), target, MergeBy(("L",)))
+    assert content(sql) == {i: i for i in range(15)} | {3: 93}
+    found = sql.sql("select L, k from an.t where k = 3 or L > 13").collect()
+    assert sorted(found) == [(3, 3), (14, None)]
+    check_index(store, TABLE, sql)
+
+
+def test_several_old_rows_of_one_key_are_all_updated(spark, sql, store):
+    """As SQL's MERGE has it; a merge never takes rows away."""
+    build(store, rows(spark, 0, 10), TABLE)
+    build(store, rows(spark, 3, 4, 50), TABLE, keeping=Keeping("append"))
+    for update in (None, ("v",)):
+        by = MergeBy(("L",), update_columns=update)
+        done = merge(sql.scanner(store), rows(spark, 3, 4, 90), TABLE, by)
+        assert done.changes == RowChanges(updated=1)
+        assert [row.v for row in sql.sql("select v from an.t where L = 3").collect()] == [93, 93]

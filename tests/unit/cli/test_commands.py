@@ -145,8 +145,7 @@ def test_commands_without_a_query_import_no_pandas(store):
     code = """if True:
         import sys
         from ktk_engine.cli.main import main
-        for command in (["info", "nyc"], ["info"], ["history", "nyc"], ["cleanup"],
-                        ["compact", "nyc", "--dry-run"]):
+        for command in (["info", "nyc"], ["info"], ["history", "nyc"], ["cleanup"]):
             main(["--store", sys.argv[1], *command], standalone_mode=False)
         print({"pandas", "pyarrow.dataset", "pyspark", "sqlglot"} & set(sys.modules))
     """
