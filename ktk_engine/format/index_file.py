@@ -6,12 +6,17 @@ value. `flatten_index` gives pairs of value and label instead.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
 from ktk_engine.errors import DataError, FormatError, TypeClassError
+from ktk_engine.format.parquet_bounds import bounds_of, typed_bounds
 from ktk_engine.types.type_class import class_name, normalize, role_problem
 
 VALUE = "value"
@@ -21,11 +26,49 @@ _LABELS = pa.list_(pa.string())
 _ROW_GROUP_SIZE = 10_000
 
 
-def read_index(source: bytes | pa.NativeFile) -> pa.Table:
+@dataclass(frozen=True)
+class IndexGroups:
+    """What the footer of an index file says of its row groups.
+
+    Attributes:
+        rows: number of values in each.
+        lows: a lower bound of the values of each; null if unknown.
+        highs: an upper bound, likewise.
+    """
+
+    rows: pa.Array
+    lows: pa.Array
+    highs: pa.Array
+
+
+def read_index_groups(source: pa.NativeFile) -> IndexGroups:
+    """Read the footer of an index file.
+
+    Args:
+        source: the open file.
+
+    Raises:
+        FormatError: the file is damaged or no index.
+    """
+    with _opened(source) as file:
+        position = 1 - _label_position(file.schema_arrow)
+        t = file.schema_arrow.types[position]
+        groups = [file.metadata.row_group(i) for i in range(file.num_row_groups)]
+        bounds = [bounds_of([group.column(position).statistics], t) for group in groups]
+        container = normalize(t)
+    return IndexGroups(
+        pa.array([group.num_rows for group in groups], pa.int64()),
+        typed_bounds([low for low, _, _ in bounds], container),
+        typed_bounds([high for _, high, _ in bounds], container),
+    )
+
+
+def read_index(source: bytes | pa.NativeFile, groups: Sequence[int] | None = None) -> pa.Table:
     """Read an index file.
 
     Args:
         source: the file's content, or the open file.
+        groups: numbers of the row groups to read; None means all.
 
     Returns:
         The columns `value`, of the container type of its class, and `partition`, lists of
@@ -34,23 +77,34 @@ def read_index(source: bytes | pa.NativeFile) -> pa.Table:
     Raises:
         FormatError: the file is damaged or no index.
     """
+    with _opened(source) as file:
+        position = _label_position(file.schema_arrow)
+        table = file.read() if groups is None else file.read_row_groups(list(groups))
+        value = table.column(1 - position)
+        columns = [value.cast(normalize(value.type)), table.column(position).cast(_LABELS)]
+    index = pa.table(columns, [VALUE, PARTITION])
+    return index.filter(pc.is_valid(index[VALUE])) if value.null_count else index
+
+
+@contextmanager
+def _opened(source: bytes | pa.NativeFile) -> Iterator[pq.ParquetFile]:
     reader = pa.BufferReader(source) if isinstance(source, bytes) else source
     try:
         with pq.ParquetFile(reader, arrow_extensions_enabled=False) as file:
-            table = file.read()
-        # The value's column has the indexed column's name, so it is found by elimination.
-        position = table.schema.get_field_index(PARTITION)
-        if table.num_columns != 2 or position < 0:
-            raise FormatError(
-                f"the index file has the columns {table.column_names}; expected are one for the "
-                f"value, and {PARTITION!r}"
-            )
-        value = table.column(1 - position)
-        columns = [value.cast(normalize(value.type)), table.column(position).cast(_LABELS)]
+            yield file
     except (pa.ArrowException, OSError, TypeClassError) as error:
         raise FormatError(f"the index file is damaged: {error}") from error
-    index = pa.table(columns, [VALUE, PARTITION])
-    return index.filter(pc.is_valid(index[VALUE])) if value.null_count else index
+
+
+def _label_position(schema: pa.Schema) -> int:
+    """The value's column has the indexed column's name, so it is found by elimination."""
+    position = int(schema.get_field_index(PARTITION))
+    if len(schema.names) != 2 or position < 0:
+        raise FormatError(
+            f"the index file has the columns {schema.names}; expected are one for the value, "
+            f"and {PARTITION!r}"
+        )
+    return position
 
 
 def render_index(column: str, table: pa.Table) -> bytes:

@@ -7,7 +7,6 @@ since a data file never changes under its key.
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -18,11 +17,11 @@ import pyarrow.parquet as pq
 import pyarrow.types as pat
 
 from ktk_engine.errors import FormatError
+from ktk_engine.format.parquet_bounds import bounds_of, typed_bounds
 from ktk_engine.log.snapshot import MAXIMUM, MINIMUM, NULLS
 from ktk_engine.store.interface import ObjectStore
 
 _THREADS = 16
-_MICROSECOND = datetime.timedelta(microseconds=1)
 
 
 @dataclass(frozen=True)
@@ -84,18 +83,10 @@ def statistics_of(footers: Sequence[Footer], columns: Iterable[str], schema: pa.
     for name in columns:
         found = [footer.bounds.get(name, unknown) for footer in footers]
         t = schema.field(name).type
-        arrays[MINIMUM + name] = _typed([low for low, _, _ in found], t)
-        arrays[MAXIMUM + name] = _typed([high for _, high, _ in found], t)
+        arrays[MINIMUM + name] = typed_bounds([low for low, _, _ in found], t)
+        arrays[MAXIMUM + name] = typed_bounds([high for _, high, _ in found], t)
         arrays[NULLS + name] = pa.array([nulls for _, _, nulls in found], pa.int64())
     return pa.table(arrays)
-
-
-def _typed(values: list[Any], t: pa.DataType) -> pa.Array:
-    """Bounds in the column's type; all unknown where one does not fit."""
-    try:
-        return pa.array(values, t)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-        return pa.nulls(len(values), t)
 
 
 def _read_footer(store: ObjectStore, key: str) -> Footer:
@@ -110,22 +101,5 @@ def _read_footer(store: ObjectStore, key: str) -> Footer:
         groups = [metadata.row_group(i).column(position) for i in range(metadata.num_row_groups)]
         if groups and groups[0].path_in_schema in flat:
             name = groups[0].path_in_schema
-            bounds[name] = _bounds([group.statistics for group in groups], flat[name])
+            bounds[name] = bounds_of([group.statistics for group in groups], flat[name])
     return Footer(metadata.num_rows, size, schema, bounds)
-
-
-def _bounds(statistics: list[Any], t: pa.DataType) -> tuple[Any, Any, int | None]:
-    """Bounds over all row groups; a group of nulls alone has none and matters not."""
-    if any(item is None or not item.has_null_count for item in statistics):
-        return None, None, None
-    nulls = sum(item.null_count for item in statistics)
-    valued = [item for item in statistics if item.num_values > 0]
-    if not valued or not all(item.has_min_max for item in valued):
-        return None, None, nulls
-    try:
-        low, high = min(item.min for item in valued), max(item.max for item in valued)
-    except (TypeError, ValueError, OverflowError):
-        return None, None, nulls
-    if isinstance(high, datetime.datetime) and pat.is_timestamp(t) and t.unit == "ns":
-        high += _MICROSECOND  # Python's datetime has lost the nanoseconds
-    return low, high, nulls
