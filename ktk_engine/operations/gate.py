@@ -265,6 +265,7 @@ def _check_configured(target: Target, model: pa.Schema) -> None:
     for key in ("dimension_columns", "partition_by", "indexes"):
         for name in getattr(target, key):
             if name not in model.names:
+                _check_declared(target, model, name)
                 nearest = did_you_mean(name, model.names)
                 hint = f" Did you mean `{nearest}`?" if nearest else ""
                 raise ConfigurationError(
@@ -276,6 +277,13 @@ def _check_configured(target: Target, model: pa.Schema) -> None:
             f"Dataset {target.uuid}: all columns are partition columns, so its files would be "
             "empty. Nothing was written."
         )
+
+
+def _check_declared(target: Target, model: pa.Schema, missing: str) -> None:
+    """Let the YAML's declarations explain a missing column, with what else they contradict."""
+    _, findings = apply_declared(model, target.declared, contract=target.contract)
+    if any(finding.column == missing for finding in findings):
+        raise_findings(findings, f"dataset {target.uuid}", len(model.names))
 
 
 def _alike_names(model: pa.Schema) -> list[Finding]:

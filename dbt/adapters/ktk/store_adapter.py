@@ -73,7 +73,7 @@ class StoreAdapter(SparkAdapter):
 
     def get_columns_in_relation(self, relation: BaseRelation) -> list[SparkColumn]:
         """Columns of a relation; only views and Spark's own relations need Spark for that."""
-        if not relation.schema:
+        if not relation.schema or not relation.include_policy.schema:  # a temporary view
             return self._columns_by_query(relation)
         schema, name = str(relation.schema), str(relation.identifier)
         with translated():

@@ -37,8 +37,8 @@ class SparkTypes:
             ["true", "bool", "bool"],
             ["timestamp '2013-11-03 00:00:00-07'", "timestamp", "timestamp[us, tz=UTC]"],
             ["timestamp_ntz '2013-11-03 00:00:00'", "timestamp_ntz", "timestamp[us]"],
-            ["array('a', 'b', 'c')", "array<string>", "list<element: string>"],
-            ["array(1, 2, 3)", "array<int>", "list<element: int32>"],
+            ["array('a', 'b', 'c')", "array<string>", "list<"],
+            ["array(1, 2, 3)", "array<int>", "list<"],
             ["cast('1' as decimal(10, 2))", "numeric(10,2)", "decimal128(10, 2)"],
             ["named_struct('bar', 'baz')", "'struct<bar: string>'", "struct<bar: string>"],
         ]
@@ -53,11 +53,13 @@ class TestTableConstraintsColumnsEqual(SparkTypes, BaseTableConstraintsColumnsEq
     pass
 
 
+@CELLS
 class TestViewConstraintsColumnsEqual(SparkTypes, BaseViewConstraintsColumnsEqual):
     pass
 
 
-@CELLS
+# A merge asks for its key's columns before it asks for the contract's.
+@pytest.mark.cells("id", my_model_data_type=[], my_model_wrong_name=[])
 class TestIncrementalConstraintsColumnsEqual(SparkTypes, BaseIncrementalConstraintsColumnsEqual):
     pass
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from ktk_engine.errors import ConsistencyError, TypeClassError
+from ktk_engine.errors import ConfigurationError, ConsistencyError, TypeClassError
 from ktk_engine.log.snapshot import Snapshot, files_table
 from ktk_engine.operations.gate import pass_gate, pass_view_gate
 from ktk_engine.operations.schema_change import change_schema
@@ -60,6 +60,17 @@ def test_a_configured_column_cannot_be_left_out():
     model = MODEL.append(pa.field("k", pa.int8()))
     change = change_schema(MODEL, model, "ignore", ["k"])
     assert [item.column for item in change.findings] == ["k"]
+
+
+def test_a_declared_column_that_is_missing_is_explained_by_the_declaration():
+    declared = {"P": pa.int64(), "L": pa.int64()}
+    target = Target("seed", "seed", "c", ("L",), ("P",), declared=declared, contract=True)
+    model = pa.schema([("P", pa.int64()), ("l2", pa.int64())])
+    with pytest.raises(TypeClassError, match="missing in definition") as error:
+        pass_gate(target, model, {})
+    assert {item.column for item in error.value.findings} == {"L", "l2"}
+    with pytest.raises(ConfigurationError, match="dimension_columns names `L`"):
+        pass_gate(SEED, model, {})
 
 
 def test_a_broken_enrichment_stays_unless_it_may_go():
