@@ -85,6 +85,7 @@ def start_session(settings: Mapping[str, str] | None = None) -> SparkSession:
     with _lock:
         if SparkContext._active_spark_context is not None:
             return new_session(SparkSession.builder.getOrCreate())
+        _refuse_connect()
         scratch = make_scratch_folder()
         chosen = {**DEFAULT_SETTINGS, **_scratch_settings(scratch), **(settings or {})}
         _use_java(scratch)
@@ -142,6 +143,16 @@ def _scratch_settings(scratch: Path) -> dict[str, str]:
         "spark.local.dir": str(scratch / "local"),
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log_configuration.as_uri()}",
     }
+
+
+def _refuse_connect() -> None:
+    """Spark Connect cannot take plans that are made of files."""
+    for name in ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"):
+        if os.environ.get(name):
+            raise SessionError(
+                f"The environment variable {name} asks for Spark Connect; cubes need a classic "
+                f"session in this process. Unset it, or name a master: spark.master."
+            )
 
 
 def _silence_query_context() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from multiprocessing.context import SpawnContext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,7 +47,7 @@ class KtkCursor:
             raise NotImplementedError("The adapter ktk binds no values: write them as literals.")
         session = self._sessions.current()
         statement = sql.strip().rstrip(";")
-        self._frame = None
+        self.close()
         if not run_statement(session, Relations(self._sessions.warehouse), statement):
             self._frame = session.sql(statement)
         for plan in session.plans:
@@ -54,18 +55,17 @@ class KtkCursor:
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         """All rows that were not fetched yet."""
-        return list(self._remaining())
+        if self._rows is None and self._frame is not None:
+            self._rows = iter(self._frame.collect())
+        return [tuple(row) for row in self._remaining()]
 
     def fetchmany(self, size: int) -> list[tuple[Any, ...]]:
         """The next rows, no more than asked for."""
-        if self._rows is None and self._frame is not None:
-            return [tuple(row) for row in self._frame.limit(size).collect()]
-        rows = self._remaining()
-        return [row for _, row in zip(range(size), rows, strict=False)]
+        return [tuple(row) for row in islice(self._remaining(), size)]
 
     def fetchone(self) -> tuple[Any, ...] | None:
         """The next row, None behind the last."""
-        return next(self._remaining(), None)
+        return next((tuple(row) for row in self._remaining()), None)
 
     def run(self) -> None:
         """Compute a query whose rows nobody wants, so that its errors show."""
@@ -86,9 +86,9 @@ class KtkCursor:
         self._rows = None
 
     def _remaining(self) -> Iterator[tuple[Any, ...]]:
+        """The rows that were not fetched yet; each partition is computed when its rows are due."""
         if self._rows is None:
-            collected = self._frame.collect() if self._frame is not None else []
-            self._rows = iter([tuple(row) for row in collected])
+            self._rows = iter(self._frame.toLocalIterator() if self._frame is not None else ())
         return self._rows
 
 

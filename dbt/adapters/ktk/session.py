@@ -6,12 +6,16 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dbt.adapters.events.logging import AdapterLogger
+
 from ktk_engine.store.warehouse import Warehouse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from ktk_engine.spark.sql_session import SqlSession
+
+_LOGGER = AdapterLogger("ktk")
 
 
 class Sessions:
@@ -50,8 +54,22 @@ class Sessions:
         if self._spark is None or self._scratch is None:
             self._spark = start_session(self._settings)
             self._scratch = make_scratch_folder()
+            self._warn_of_fixed_settings(self._spark)
         own = new_session(self._spark)
         for key, value in self._settings.items():
             if own.conf.isModifiable(key):
                 own.conf.set(key, value)
         return SqlSession(own, self.warehouse.find_schema, self._scratch)
+
+    def _warn_of_fixed_settings(self, spark: SparkSession) -> None:
+        """Say which settings of the profile a Spark that ran before cannot take."""
+        fixed = [
+            key
+            for key, value in self._settings.items()
+            if not spark.conf.isModifiable(key) and spark.conf.get(key, None) != value
+        ]
+        if fixed:
+            _LOGGER.warning(
+                f"Spark ran already when dbt started: {', '.join(sorted(fixed))} of the profile "
+                "cannot be changed any more. Set them where the session is made."
+            )

@@ -1,0 +1,193 @@
+"""What goes wrong with dbt-spark's session method, and does not here."""
+
+from __future__ import annotations
+
+import threading
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from dbt.tests.util import relation_from_name, run_dbt, run_dbt_and_capture, write_file
+
+from ktk_engine.errors import SessionError
+from ktk_engine.spark.session import start_session
+from tests.conftest import SPARK_SETTINGS
+from tests.functional.test_materializations import rows
+
+
+class TestTheSession:
+    """Where it comes from, its settings, and what it leaves behind."""
+
+    @pytest.fixture(scope="class")
+    def dbt_profile_target(self, dbt_profile_target):
+        settings = {**dbt_profile_target["server_side_parameters"]}
+        settings |= {"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "3"}
+        return {**dbt_profile_target, "server_side_parameters": settings}
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        hook = "set spark.sql.shuffle.partitions=7"
+        return {
+            "own.sql": "{{ config(materialized='table', pre_hook='" + hook + "') }}"
+            "select current_timezone() as zone, '{{ this.schema }}' as s from range(3)",
+            "divided.sql": "{{ config(materialized='table') }} select 1 / id as x from range(2)",
+        }
+
+    def test_settings_of_a_host_are_kept_and_what_cannot_change_is_said(self, project):
+        start_session(SPARK_SETTINGS)  # the host's
+        _, log = run_dbt_and_capture(["run", "-s", "own"])
+        (warning,) = [line for line in log.splitlines() if "Spark ran already" in line]
+        assert "spark.driver.memory of the profile cannot be changed any more" in warning
+        assert "shuffle.partitions" not in warning
+
+    def test_a_setting_lasts_until_somebody_changes_it(self, project):
+        with project.adapter.connection_named("one"):
+            setting = "set spark.sql.shuffle.partitions"
+            first = project.adapter.execute(setting, fetch=True)[1].rows[0][1]
+            project.adapter.execute(f"{setting}=7")
+            project.adapter.execute("select 1")
+            assert (first, project.adapter.execute(setting, fetch=True)[1].rows[0][1]) == ("3", "7")
+
+    def test_division_by_zero_is_an_error_as_in_spark(self, project):
+        (result,) = run_dbt(["run", "-s", "divided"], expect_pass=False)
+        assert "DIVIDE_BY_ZERO" in result.message or "Division by zero" in result.message
+
+    def test_nothing_of_a_metastore_is_left_in_any_folder(self, project):
+        run_dbt(["run", "-s", "own"])
+        for folder in (Path.cwd(), Path(project.project_root)):
+            for name in ("metastore_db", "derby.log", "spark-warehouse"):
+                assert not (folder / name).exists()
+
+    def test_threads_do_not_see_each_others_settings_and_views(self, project):
+        adapter = project.adapter
+        seen = {}
+
+        def work() -> None:
+            with adapter.connection_named("two"):
+                setting = "set spark.sql.shuffle.partitions"
+                seen["setting"] = adapter.execute(setting, fetch=True)[1].rows[0][1]
+                tables = adapter.execute("show views", fetch=True)[1].rows
+                seen["views"] = [row[1] for row in tables]
+
+        with adapter.connection_named("one"):
+            adapter.execute("create temporary view mine as select 1 as id")
+            adapter.execute("set spark.sql.shuffle.partitions=11")
+            thread = threading.Thread(target=work)
+            thread.start()
+            thread.join()
+            adapter.execute("drop view mine")
+        assert seen["setting"] == "3"
+        assert "mine" not in seen["views"]
+
+    @pytest.mark.parametrize("name", ["SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"])
+    def test_spark_connect_is_refused_and_not_tried(self, monkeypatch, name):
+        monkeypatch.setenv(name, "sc://localhost")
+        monkeypatch.setattr("pyspark.SparkContext._active_spark_context", None)
+        with pytest.raises(SessionError, match=f"{name} asks for Spark Connect"):
+            start_session()
+
+
+class TestTheCursor:
+    def test_fetching_goes_on_where_it_stopped(self, project):
+        with project.adapter.connection_named("c") as _:
+            cursor = project.adapter.connections.get_thread_connection().handle.cursor()
+            cursor.execute("select id from range(6) order by id")
+            assert cursor.fetchone() == (0,)
+            assert cursor.fetchmany(2) == [(1,), (2,)]
+            assert cursor.fetchmany(1) == [(3,)]
+            assert cursor.fetchall() == [(4,), (5,)]
+            assert cursor.fetchone() is None
+            cursor.execute("select 7 as id")
+            assert cursor.fetchall() == [(7,)]
+
+    def test_rows_are_limited_where_they_are_made(self, project):
+        text = "select id + 100 as id from range(100)"
+        _, log = run_dbt_and_capture(["show", "--inline-direct", text, "--limit", "3"])
+        assert [n for n in range(100, 200) if f" {n} " in log] == [100, 101, 102]
+
+    def test_errors_are_not_swallowed(self, project):
+        with project.adapter.connection_named("c"):
+            for statement in ("select wrong_name", "select raise_error('late') as x"):
+                with pytest.raises(Exception, match=r"wrong_name|late"):
+                    project.adapter.execute(statement, fetch=True)
+
+    def test_columns_of_one_name(self, project):
+        with project.adapter.connection_named("c"):
+            table = project.adapter.execute("select 1 as x, 2 as x", fetch=True)[1]
+            assert table.column_names == ("x", "x_2")
+
+
+CSV = """id,name,at
+9007199254740993,O'Brien,2025-01-01 00:00:00.123456
+2,,2025-01-01 00:00:00.000001
+"""
+
+
+class TestSeeds:
+    @pytest.fixture(scope="class")
+    def seeds(self):
+        return {"people.csv": CSV}
+
+    def test_cells_are_what_the_file_says(self, project):
+        run_dbt(["seed"])
+        found = rows(project, "select id, name, at from {s}.people order by id")
+        assert found == [
+            (2, None, datetime(2025, 1, 1, 0, 0, 0, 1)),
+            (9007199254740993, "O'Brien", datetime(2025, 1, 1, 0, 0, 0, 123456)),
+        ]
+
+
+class TestRelations:
+    """Tables, views and incremental models."""
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {
+            "t.sql": "{{ config(materialized='table') }} select id from range(3)",
+            "v.sql": "select * from {{ ref('t') }}",
+            "grown.sql": "{{ config(materialized='incremental', unique_key='id', "
+            "on_schema_change='sync_all_columns') }} select 1 as id, 2 as gone, 'x' as kept",
+        }
+
+    def test_a_failed_model_leaves_the_old_table(self, project):
+        run_dbt(["run"])
+        write_file(
+            "{{ config(materialized='table') }} select 1 / (id - 2) as id from range(3)",
+            project.project_root,
+            "models",
+            "t.sql",
+        )
+        run_dbt(["run", "-s", "t"], expect_pass=False)
+        assert sorted(rows(project, "select id from {s}.t")) == [(0,), (1,), (2,)]
+
+    def test_a_view_is_there_for_the_next_process(self, project):
+        run_dbt(["run", "-s", "v"])
+        document = Path(project.project_root) / "warehouse" / project.test_schema
+        assert list(document.rglob("v.json")), "views are documents of the store"
+        assert relation_from_name(project.adapter, "v") is not None
+
+    def test_columns_may_leave(self, project):
+        run_dbt(["run", "-s", "grown"])
+        write_file(
+            "{{ config(materialized='incremental', unique_key='id', "
+            "on_schema_change='sync_all_columns') }} select 1 as id, 'y' as kept",
+            project.project_root,
+            "models",
+            "grown.sql",
+        )
+        run_dbt(["run", "-s", "grown"])
+        assert rows(project, "select * from {s}.grown") == [(1, "y")]
+
+    def test_a_listing_that_fails_is_no_empty_listing(self, project):
+        run_dbt(["run", "-s", "grown"])
+        before = rows(project, "select * from {s}.grown")
+        folder = Path(project.project_root) / "warehouse" / project.test_schema
+        logs = [path for path in (folder / ".ktk").rglob("*.json") if "grown" in str(path)]
+        damaged = max(logs, key=lambda path: path.name)
+        text = damaged.read_bytes()
+        damaged.chmod(0o644)
+        damaged.write_bytes(b"{")
+        results = run_dbt(["run", "-s", "grown"], expect_pass=False)
+        damaged.write_bytes(text)
+        assert results is None or results[0].status == "error"
+        assert rows(project, "select * from {s}.grown") == before
