@@ -1,5 +1,6 @@
 # make demo     builds the sample project and shows what it answers
-# make test     the whole test suite; `make unit` is its quick part, without Java
+# make test     the whole test suite, dbt's own with both storages; `make unit` is its quick part,
+#               without Java
 # make test-dbt dbt's own suites (dbt-tests-adapter), with plain tables and with cube datasets
 # make lint     ruff and mypy; `make format` rewrites
 # make bench    measures queries beside plain Spark; writes benchmarks/results/
@@ -29,6 +30,7 @@ demo: .venv/.installed sample_project/data/flights.parquet
 	cd sample_project && ../.venv/bin/ktk info nyc
 
 test: .venv/.installed
+	.venv/bin/python -m pytest tests/functional/adapter --storage cube
 	.venv/bin/python -m pytest
 
 test-dbt: .venv/.installed
