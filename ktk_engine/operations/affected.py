@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ from ktk_engine.plan.overlay import whole_overlays
 from ktk_engine.plan.plan_dataset import address_partitions, plan_dataset
 from ktk_engine.plan.prune import prune
 from ktk_engine.spark.join import run_plan
-from ktk_engine.spark.merge_rows import distinct_keys, key_bounds
+from ktk_engine.spark.merge_rows import count_keys, key_bounds, repeated_key
 from ktk_engine.spark.scan import Scanner
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.condition import And, Condition, columns
@@ -59,33 +59,71 @@ def cell_columns(base: Snapshot) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*address_partitions(base), *dimensions])) if dimensions else ()
 
 
+def stored_rows(scanner: Scanner, base: Snapshot, files: pa.Table, version: int) -> int:
+    """How many rows `rows_of` gives; where no cell is overlaid, the snapshot knows it."""
+    plan = plan_dataset(replace(base, files=files), version)
+    if plan.datasets[0].overlaid or files["rows"].null_count:
+        return run_plan(scanner, plan).count()
+    return int(pc.sum(files["rows"]).as_py() or 0)
+
+
 def rows_of(scanner: Scanner, base: Snapshot, files: pa.Table, version: int) -> DataFrame:
     """The rows of some files, of each cell the last; all columns of the dataset."""
     return run_plan(scanner, plan_dataset(replace(base, files=files), version))
 
 
-def key_conditions(base: Snapshot, new: DataFrame, keys: Sequence[str]) -> list[Condition]:
-    """What a row fulfils whose key is among the new rows; fewer conditions are safe.
+@dataclass(frozen=True)
+class NewKeys:
+    """The keys of new rows.
 
-    Args:
-        base: the dataset.
-        new: the new rows.
-        keys: the key's columns.
+    Attributes:
+        rows: the new rows.
+        values: the different keys, by column; more than `MAXIMUM_KEYS` stand for any number.
+        counts: how many rows each of them has.
     """
-    distinct = distinct_keys(new, keys, MAXIMUM_KEYS + 1)
-    many = distinct.num_rows > MAXIMUM_KEYS
-    conditions = []
-    for key in keys:
-        type_ = base.schema.field(key).type
-        try:
-            if many:
-                conditions.append(_between(key, type_, *key_bounds(new, key)))
-            else:
-                values = pc.unique(distinct[key]).drop_null().to_pylist()
-                conditions.append(is_in(key, type_, values))
-        except ConditionError:
-            continue  # a class without literals prunes nothing
-    return conditions
+
+    rows: DataFrame
+    values: pa.Table
+    counts: pa.Array
+
+    @property
+    def many(self) -> bool:
+        """Whether there are so many that only their bounds are asked for."""
+        return bool(self.values.num_rows > MAXIMUM_KEYS)
+
+    @property
+    def row_count(self) -> int:
+        """Number of new rows."""
+        return self.rows.count() if self.many else int(pc.sum(self.counts).as_py() or 0)
+
+    def repeated(self) -> tuple[dict[str, object], int] | None:
+        """A key without nulls that stands in several rows, and in how many."""
+        if self.many:
+            return repeated_key(self.rows, self.values.column_names)
+        for values, count in zip(self.values.to_pylist(), self.counts.to_pylist(), strict=True):
+            if count > 1 and None not in values.values():
+                return values, count
+        return None
+
+    def conditions(self, base: Snapshot) -> list[Condition]:
+        """What a row of a dataset fulfils that has one of the keys; fewer conditions are safe."""
+        found = []
+        for key in self.values.column_names:
+            type_ = base.schema.field(key).type
+            try:
+                if self.many:
+                    found.append(_between(key, type_, *key_bounds(self.rows, key)))
+                else:
+                    values = pc.unique(self.values[key]).drop_null().to_pylist()
+                    found.append(is_in(key, type_, values))
+            except ConditionError:
+                continue  # a class without literals prunes nothing
+        return found
+
+
+def find_keys(rows: DataFrame, keys: Sequence[str]) -> NewKeys:
+    """Collect the keys of new rows; one job."""
+    return NewKeys(rows, *count_keys(rows, keys, MAXIMUM_KEYS + 1))
 
 
 def _between(key: str, type_: pa.DataType, low: object, high: object) -> Condition:

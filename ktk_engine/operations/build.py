@@ -122,6 +122,10 @@ def build(
         indexed = [name for name in base.indices if name in job.schema.names]
         job = replace(job, index_columns=tuple(sorted(indexed)))
     buckets = _bucket_count(target, datasets)
+    if not (job.buckets or local) and keeping is not None and keeping.mode == "files":
+        # Each empty task starts a Python worker for nothing.
+        parallel = frame.sparkSession.sparkContext.defaultParallelism
+        buckets = min(buckets, max(len(keeping.replaced), parallel))
     with announced(store, target.scope, commit_id, f"build {target.uuid}"):
         try:
             report = write_table(frame, job) if local else write_frame(frame, job, buckets)

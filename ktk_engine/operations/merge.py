@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from ktk_engine.errors import ConfigurationError, DataError
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
-from ktk_engine.operations.affected import cell_columns, key_conditions
+from ktk_engine.operations.affected import NewKeys, cell_columns, find_keys
 from ktk_engine.operations.build import build
 from ktk_engine.operations.keeping import Conditions
 from ktk_engine.operations.predicates import EVERY_ROW, RowFilter
@@ -19,13 +19,12 @@ from ktk_engine.operations.target import Target
 from ktk_engine.spark.arrow_types import arrow_schema
 from ktk_engine.spark.merge_rows import (
     merge_rows,
-    repeated_key,
     rows_without_keys,
     split_rows,
     together,
 )
 from ktk_engine.spark.scan import Scanner
-from ktk_engine.types.condition import Condition, columns, conjuncts
+from ktk_engine.types.condition import Condition, TrueCondition, columns, conjuncts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -83,12 +82,13 @@ def merge(
     _check_columns(target, frame, by)
     frame = frame.persist()
     try:
-        _check_unique(target, frame, by)
+        keys = find_keys(frame, by.unique_key)
+        _check_unique(target, keys, by)
 
         def write(state: State) -> Rewritten:
             if target.uuid in state.datasets:
                 rewrite = start_rewrite(scanner, frame, target, state, history, built_by)
-                return _merge_into(rewrite, by)
+                return _merge_into(rewrite, by, keys)
             condition_of(by.predicates, target, arrow_schema(frame.schema), scanner)
             written = build(scanner.store, frame, target, history, False, built_by, state=state)
             return Rewritten(written, written.changes)
@@ -98,19 +98,23 @@ def merge(
         frame.unpersist()
 
 
-def _merge_into(rewrite: Rewrite, by: MergeBy) -> Rewritten:
+def _merge_into(rewrite: Rewrite, by: MergeBy, keys: NewKeys) -> Rewritten:
     """Rewrite the files that can hold a key, without the old rows of these keys."""
     base, new = rewrite.base, rewrite.new
     _check_known(rewrite.target, base, by.unique_key)
     predicate = condition_of(by.predicates, rewrite.target, base.schema, rewrite.scanner)
-    conditions = [*key_conditions(base, new, by.unique_key), *conjuncts(predicate)]
+    conditions = [*keys.conditions(base), *conjuncts(predicate)]
     reads = [conditions, *_check_cells(rewrite, by, predicate)]
     touched = rewrite.files(conditions)
-    old = rewrite.rows(touched)
-    covered, others = map(rewrite.stored, split_rows(old, predicate))
     updated = _updated(by, new.columns, rewrite)
-    rows = together(others, merge_rows(covered, new, by.unique_key, updated))
-    return rewrite.commit(rows, old, touched, tuple(reads), by.strategy == "merge")
+    old = rewrite.rows(touched)
+    if isinstance(predicate, TrueCondition):
+        rows = merge_rows(rewrite.stored(old), new, by.unique_key, updated)
+    else:
+        covered, others = map(rewrite.stored, split_rows(old, predicate))
+        rows = together(others, merge_rows(covered, new, by.unique_key, updated))
+    updates = by.strategy == "merge"
+    return rewrite.commit(rows, touched, tuple(reads), keys.row_count, updates)
 
 
 def _updated(by: MergeBy, new: Sequence[str], rewrite: Rewrite) -> Sequence[str] | None:
@@ -131,7 +135,7 @@ def _updated(by: MergeBy, new: Sequence[str], rewrite: Rewrite) -> Sequence[str]
 def _check_cells(rewrite: Rewrite, by: MergeBy, predicate: Condition) -> list[Conditions]:
     """Refuse new rows whose cell an old row has that they do not replace; say what was read."""
     cells = set(cell_columns(rewrite.base))
-    if not cells or (set(by.unique_key) <= cells and not columns(predicate)):
+    if not cells or (set(by.unique_key) <= cells and isinstance(predicate, TrueCondition)):
         return []  # whoever has the cell has the key
 
     def stay(old: DataFrame) -> DataFrame:
@@ -171,11 +175,11 @@ def _check_known(target: Target, base: Snapshot, keys: Sequence[str]) -> None:
         )
 
 
-def _check_unique(target: Target, frame: DataFrame, by: MergeBy) -> None:
+def _check_unique(target: Target, keys: NewKeys, by: MergeBy) -> None:
     """A merge cannot choose between two new rows of one key."""
     if by.strategy != "merge":
         return
-    twice = repeated_key(frame, by.unique_key)
+    twice = keys.repeated()
     if twice is not None:
         values, count = twice
         example = ", ".join(f"{key}={value!r}" for key, value in values.items())

@@ -91,9 +91,8 @@ def _replace_in(rewrite: Rewrite, where: RowFilter) -> Rewritten:
         reason = f"since {to_sql(predicate)} is not true for them"
         reads.append(rewrite.check_cells(stay, reason, sorted(columns(predicate))))
     touched = rewrite.files(conditions)
-    old = rewrite.rows(touched)
-    rows = together(rewrite.stored(stay(old)), rewrite.new)
-    return rewrite.commit(rows, old, touched, tuple(reads), updates=False)
+    rows = together(rewrite.stored(stay(rewrite.rows(touched))), rewrite.new)
+    return rewrite.commit(rows, touched, tuple(reads), rewrite.new.count(), updates=False)
 
 
 def _check_first(where: RowFilter, target: Target, scanner: Scanner, frame: DataFrame) -> None:

@@ -11,7 +11,13 @@ import pyarrow as pa
 from ktk_engine.errors import ConfigurationError, DataError
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
-from ktk_engine.operations.affected import affected_files, cell_columns, key_conditions, rows_of
+from ktk_engine.operations.affected import (
+    affected_files,
+    cell_columns,
+    find_keys,
+    rows_of,
+    stored_rows,
+)
 from ktk_engine.operations.build import Written, build
 from ktk_engine.operations.extension import check_layout
 from ktk_engine.operations.gate import pass_gate
@@ -105,7 +111,7 @@ class Rewrite:
             DataError: with an example; nothing was written.
         """
         cells = cell_columns(self.base)
-        conditions = key_conditions(self.base, self.new, cells)
+        conditions = find_keys(self.new, cells).conditions(self.base)
         old = stay(self.rows(self.files(conditions)))
         example = rows_with_keys(old, self.new, cells).first()
         if example is not None:
@@ -122,22 +128,22 @@ class Rewrite:
     def commit(
         self,
         rows: DataFrame,
-        old: DataFrame,
         touched: pa.Table,
         reads: tuple[Conditions, ...],
+        new_count: int,
         updates: bool,
     ) -> Rewritten:
         """Put rows in the place of files.
 
         Args:
             rows: what stays of the old rows, and the new rows.
-            old: the old rows of the files.
             touched: the files that go.
             reads: what the rows depend on; see `Keeping`.
+            new_count: number of new rows.
             updates: whether each new row takes the place of one old row that is gone.
         """
         labels = frozenset(touched["label"].to_pylist())
-        new_count, before = self.new.count(), old.count()
+        before = stored_rows(self.scanner, self.base, touched, self.state.version)
         keeping = Keeping("files", labels, reads)
         written = build(
             self.scanner.store,

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ktk_engine.errors import ConfigurationError, DataError
 from ktk_engine.log.snapshot import Snapshot
-from ktk_engine.operations.affected import affected_files, key_conditions, rows_of
+from ktk_engine.operations.affected import affected_files, find_keys, rows_of
 from ktk_engine.operations.constraint import Constraint
 from ktk_engine.operations.extension import extended
 from ktk_engine.operations.keeping import Conditions
@@ -120,7 +120,7 @@ def _rows_with_keys(
     if base is None or kept is None:
         return rows, ()
     known = [name for name in constraint.key if name in base.schema.names]
-    conditions = key_conditions(base, rows, known)
+    conditions = find_keys(rows, known).conditions(base)
     candidates = affected_files(scanner.store, base.with_files(kept), conditions)
     whole = extended(base, candidates, addition)
     return rows_of(scanner, whole, whole.files, 0), conditions

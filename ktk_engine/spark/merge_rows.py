@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _COUNT = "__ktk_count"
+_FOUND = "__ktk_found"
 
 
 def split_rows(rows: DataFrame, condition: Condition) -> tuple[DataFrame, DataFrame]:
@@ -44,20 +45,15 @@ def merge_rows(
     Returns:
         Columns by name; one that a side lacks is null there.
     """
-    stayed = rows_without_keys(old, new, keys)
     if updated is None:
-        return together(stayed, new)
-    names = list(keys)
-    left, right = old.alias("old"), new.alias("new")
-    condition = [F.col(_of("old", key)) == F.col(_of("new", key)) for key in names]
-    columns = dict.fromkeys([*old.columns, *(name for name in updated if name in new.columns)])
-    chosen = [
-        F.col(_of("new" if name in updated and name in new.columns else "old", name)).alias(name)
-        for name in columns
-    ]
-    matched = left.join(right, condition, "inner").select(*chosen)
-    inserted = rows_without_keys(new, old, keys)
-    return together(together(stayed, matched), inserted)
+        return together(rows_without_keys(old, new, keys), new)
+    left, right = old.alias("old"), new.withColumn(_FOUND, F.lit(True)).alias("new")
+    condition = [F.col(_of("old", key)) == F.col(_of("new", key)) for key in keys]
+    taken = [name for name in dict.fromkeys(updated) if name in new.columns]
+    chosen = [_either(name, True, name in taken) for name in old.columns]
+    chosen += [_either(name, False, True) for name in taken if name not in old.columns]
+    kept_or_updated = left.join(right, condition, "left").select(*chosen)
+    return together(kept_or_updated, rows_without_keys(new, old, keys))
 
 
 def rows_without_keys(rows: DataFrame, others: DataFrame, keys: Sequence[str]) -> DataFrame:
@@ -75,9 +71,11 @@ def together(rows: DataFrame, others: DataFrame) -> DataFrame:
     return rows.unionByName(others, allowMissingColumns=True)
 
 
-def distinct_keys(rows: DataFrame, keys: Sequence[str], limit: int) -> pa.Table:
-    """Collect different keys, no more than asked for."""
-    return _keys(rows, keys).limit(limit).toArrow()
+def count_keys(rows: DataFrame, keys: Sequence[str], limit: int) -> tuple[pa.Table, pa.Array]:
+    """Collect different keys, no more than asked for, and the number of rows of each."""
+    columns = _columns(keys)
+    counted = rows.groupBy(*columns).agg(F.count("*").alias(_COUNT)).limit(limit).toArrow()
+    return counted.drop_columns([_COUNT]), counted[_COUNT].combine_chunks()
 
 
 def key_bounds(rows: DataFrame, key: str) -> tuple[object, object]:
@@ -105,6 +103,14 @@ def _keys(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
 
 def _columns(keys: Sequence[str]) -> list[Column]:
     return [column(key) for key in keys]
+
+
+def _either(name: str, in_old: bool, in_new: bool) -> Column:
+    """A column of an old row, or of the new row that was found for it."""
+    old = F.col(_of("old", name)) if in_old else F.lit(None)
+    if not in_new:
+        return old.alias(name)
+    return F.when(F.col(f"new.{_FOUND}"), F.col(_of("new", name))).otherwise(old).alias(name)
 
 
 def _of(side: str, name: str) -> str:
