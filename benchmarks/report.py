@@ -45,10 +45,23 @@ def write_report(result: dict[str, Any]) -> str:
     Returns:
         The table.
     """
+    return write_result("query", result, _markdown(result))
+
+
+def write_result(name: str, result: dict[str, Any], text: str) -> str:
+    """Write what a benchmark measured, as data and for people.
+
+    Args:
+        name: the benchmark's name, which the files get.
+        result: the data.
+        text: the table in Markdown.
+
+    Returns:
+        The table.
+    """
     RESULTS.mkdir(exist_ok=True)
-    text = _markdown(result)
-    (RESULTS / "query.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
-    (RESULTS / "query.md").write_text(text, encoding="utf-8")
+    (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    (RESULTS / f"{name}.md").write_text(text, encoding="utf-8")
     return text
 
 
