@@ -5,13 +5,19 @@ from __future__ import annotations
 import pytest
 from dbt.tests.adapter.constraints import fixtures
 from dbt.tests.adapter.constraints.test_constraints import (
+    BaseConstraintQuotedColumn,
+    BaseConstraintsRollback,
+    BaseConstraintsRuntimeDdlEnforcement,
     BaseIncrementalConstraintsColumnsEqual,
+    BaseIncrementalConstraintsRollback,
+    BaseIncrementalConstraintsRuntimeDdlEnforcement,
     BaseIncrementalContractSqlHeader,
+    BaseModelConstraintsRuntimeEnforcement,
     BaseTableConstraintsColumnsEqual,
     BaseTableContractSqlHeader,
     BaseViewConstraintsColumnsEqual,
 )
-from dbt.tests.util import run_dbt
+from dbt.tests.util import read_file, run_dbt, write_file
 
 
 class SparkTypes:
@@ -94,3 +100,93 @@ class TestTableContractSqlHeader(SparkHeader, BaseTableContractSqlHeader):
 @pytest.mark.cells("column_name")
 class TestIncrementalContractSqlHeader(SparkHeader, BaseIncrementalContractSqlHeader):
     header = fixtures.my_model_incremental_contract_sql_header_sql
+
+
+class NullIsRefused:
+    """Our words; a cube's cells have no nulls, with a constraint or without one."""
+
+    @pytest.fixture(scope="class")
+    def expected_error_messages(self, request):
+        if request.config.getoption("storage") == "cube":
+            return ["`id`", "nothing was committed"]
+        return ["1 row breaks the constraint not_null (id)", "nothing was committed"]
+
+
+class TestConstraintsRollback(NullIsRefused, BaseConstraintsRollback):
+    pass
+
+
+class TestIncrementalConstraintsRollback(NullIsRefused, BaseIncrementalConstraintsRollback):
+    pass
+
+
+class VerifiedOnRows:
+    """Constraints are no DDL here: they are verified on the rows before each commit."""
+
+    @pytest.fixture(scope="class")
+    def expected_sql(self):
+        return """
+-- depends_on: <foreign_key_model_identifier>
+select
+  'blue' as color,
+  1 as id,
+  '2019-01-01' as date_day
+"""
+
+    @pytest.mark.parametrize("value", ["cast(null as int)", "0", "explode(array(1, 1))"])
+    def test_rows_that_break_a_constraint_are_refused(self, project, value):
+        refused(project, "1 as id", f"{value} as id", "id")
+
+
+def refused(project, old: str, new: str, column: str) -> None:
+    """Break a constraint: the model fails, and its table stays."""
+    schema = ("models", "constraints_schema.yml")
+    write_file(read_file(*schema).replace("{schema}", project.test_schema), *schema)
+    run_dbt(["run", "-s", "+my_model", "--full-refresh"])
+    table = f"select * from {project.test_schema}.my_model"
+    before, text = project.run_sql(table, fetch="all"), read_file("models", "my_model.sql")
+    assert old in text
+    try:
+        write_file(text.replace(old, new), "models", "my_model.sql")
+        (result,) = run_dbt(["run", "-s", "my_model", "--full-refresh"], expect_pass=False)
+    finally:
+        write_file(text, "models", "my_model.sql")
+    assert column in result.message
+    assert "nothing was committed" in result.message
+    assert project.run_sql(table, fetch="all") == before
+
+
+class TestConstraintsRuntimeDdlEnforcement(VerifiedOnRows, BaseConstraintsRuntimeDdlEnforcement):
+    pass
+
+
+class TestIncrementalConstraintsRuntimeDdlEnforcement(
+    VerifiedOnRows, BaseIncrementalConstraintsRuntimeDdlEnforcement
+):
+    pass
+
+
+class TestModelConstraintsRuntimeEnforcement(
+    VerifiedOnRows, BaseModelConstraintsRuntimeEnforcement
+):
+    pass
+
+
+class TestConstraintQuotedColumn(BaseConstraintQuotedColumn):
+    @pytest.fixture(scope="class")
+    def models(self):
+        """With Spark's quotes."""
+        schema = fixtures.model_quoted_column_schema_yml
+        assert '"from"' in schema
+        return {
+            "my_model.sql": fixtures.my_model_with_quoted_column_name_sql,
+            "constraints_schema.yml": schema.replace('"from"', "`from`"),
+        }
+
+    @pytest.fixture(scope="class")
+    def expected_sql(self):
+        return "select 'blue' as `from`, 1 as id, '2019-01-01' as date_day"
+
+    @pytest.mark.parametrize("value", ["'red'", "cast(null as string)"])
+    def test_rows_that_break_a_constraint_are_refused(self, project, value):
+        refused(project, "'blue' as", f"{value} as", "from")
