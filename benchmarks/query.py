@@ -144,7 +144,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=ROWS)
     parser.add_argument("--store", type=Path, help="keep the workload here, or use what is here")
-    parser.add_argument("--files", type=int, nargs="*", default=[1_000, 10_000, 100_000])
+    parser.add_argument("--files", type=int, nargs="*", default=[1_000, 10_000, 100_000, 1_000_000])
     parser.add_argument("--only-plans", action="store_true", help="no Spark")
     arguments = parser.parse_args()
     about = machine()  # before the run: its own load does not count
