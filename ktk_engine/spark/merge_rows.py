@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DoubleType, FloatType, MapType, StructType
 
 from ktk_engine.spark.scan import column
 from ktk_engine.types.condition import Condition
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 _COUNT = "__ktk_count"
 _FOUND = "__ktk_found"
+# Spark groups NaN with NaN and -0.0 with 0.0; Arrow does not, and has no groups of nested values.
+_SPARKS_OWN = (FloatType, DoubleType, StructType, ArrayType, MapType)
 
 
 def split_rows(rows: DataFrame, condition: Condition) -> tuple[DataFrame, DataFrame]:
@@ -47,23 +50,40 @@ def merge_rows(
     """
     if updated is None:
         return together(rows_without_keys(old, new, keys), new)
+    found = rows_with_keys(old, new, keys)  # few of the old rows: only their keys move
+    return together(update_rows(old, new, keys, updated), rows_without_keys(new, found, keys))
+
+
+def update_rows(
+    old: DataFrame, new: DataFrame, keys: Sequence[str], updated: Sequence[str]
+) -> DataFrame:
+    """Put values of new rows into old ones of the same key.
+
+    Args:
+        old: the old rows, all of which stay.
+        new: the new rows.
+        keys: columns that tell rows apart; null matches nothing.
+        updated: columns that take the new value in a row that was found.
+
+    Returns:
+        The old rows' columns, then those that only the new rows have.
+    """
     left, right = old.alias("old"), new.withColumn(_FOUND, F.lit(True)).alias("new")
     condition = [F.col(_of("old", key)) == F.col(_of("new", key)) for key in keys]
     taken = [name for name in dict.fromkeys(updated) if name in new.columns]
     chosen = [_either(name, True, name in taken) for name in old.columns]
     chosen += [_either(name, False, True) for name in taken if name not in old.columns]
-    kept_or_updated = left.join(right, condition, "left").select(*chosen)
-    return together(kept_or_updated, rows_without_keys(new, old, keys))
+    return left.join(right, condition, "left").select(*chosen)
 
 
 def rows_without_keys(rows: DataFrame, others: DataFrame, keys: Sequence[str]) -> DataFrame:
     """The rows whose key no other row has; null matches nothing."""
-    return rows.join(_keys(others, keys), list(keys), "left_anti")
+    return rows.join(others.select(*_columns(keys)), list(keys), "left_anti")
 
 
 def rows_with_keys(rows: DataFrame, others: DataFrame, keys: Sequence[str]) -> DataFrame:
     """The rows whose key another row has; null matches nothing."""
-    return rows.join(_keys(others, keys), list(keys), "left_semi")
+    return rows.join(others.select(*_columns(keys)), list(keys), "left_semi")
 
 
 def together(rows: DataFrame, others: DataFrame) -> DataFrame:
@@ -74,6 +94,12 @@ def together(rows: DataFrame, others: DataFrame) -> DataFrame:
 def count_keys(rows: DataFrame, keys: Sequence[str], limit: int) -> tuple[pa.Table, pa.Array]:
     """Collect different keys, no more than asked for, and the number of rows of each."""
     columns = _columns(keys)
+    plain = rows.select(*columns)
+    if not any(isinstance(field.dataType, _SPARKS_OWN) for field in plain.schema):
+        found = plain.limit(limit).toArrow()  # mostly all of them, which saves a shuffle
+        if found.num_rows < limit:
+            counted = found.group_by(list(keys)).aggregate([([], "count_all")])
+            return counted.drop_columns(["count_all"]), counted["count_all"].combine_chunks()
     counted = rows.groupBy(*columns).agg(F.count("*").alias(_COUNT)).limit(limit).toArrow()
     return counted.drop_columns([_COUNT]), counted[_COUNT].combine_chunks()
 
@@ -95,10 +121,6 @@ def repeated_key(rows: DataFrame, keys: Sequence[str]) -> tuple[dict[str, object
         return None
     values = found.asDict()
     return values, values.pop(_COUNT)
-
-
-def _keys(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
-    return rows.select(*_columns(keys)).distinct()
 
 
 def _columns(keys: Sequence[str]) -> list[Column]:

@@ -217,3 +217,14 @@ def test_several_old_rows_of_one_key_are_all_updated(spark, sql, store):
         done = merge(sql.scanner(store), rows(spark, 3, 4, 90), TABLE, by)
         assert done.changes == RowChanges(updated=1)
         assert [row.v for row in sql.sql("select v from an.t where L = 3").collect()] == [93, 93]
+
+
+def test_keys_are_alike_as_spark_has_it(spark, sql, store):
+    target = Target("t")
+    build(store, spark.sql("select double('nan') as k, 1 as v union all select 0.0D, 2"), target)
+    new = spark.sql("select double('nan') as k, 3 as v union all select -0.0D, 4")
+    assert "0 inserted, 2 updated" in str(merge(sql.scanner(store), new, target, MergeBy(("k",))))
+    twice = spark.sql("select 0.0D as k, 5 as v union all select -0.0D, 6")
+    with pytest.raises(DataError, match="stands 2 times"):
+        merge(sql.scanner(store), twice, target, MergeBy(("k",)))
+    assert sorted(row.v for row in sql.sql("select v from an.t").collect()) == [3, 4]
