@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ktk_engine.errors import CommitStateUnknownError, DataError, KtkError
+from ktk_engine.errors import (
+    CommitStateUnknownError,
+    ConfigurationError,
+    DataError,
+    KtkError,
+)
 from ktk_engine.format.dataset_key import index_key
 from ktk_engine.format.index_file import build_index, render_index
 from ktk_engine.log.commit import Committed, DatasetChange, Transaction, commit
@@ -114,6 +119,12 @@ def build(
     if base is not None:
         check_layout(target, base)
     passed = pass_gate(target, schema, datasets, full_refresh, built_by, base is not None)
+    unknown = [name for name in target.clustered_by if name not in passed.committed.names]
+    if unknown:
+        raise ConfigurationError(
+            f"Dataset {target.uuid}: clustered_by names {', '.join(unknown)}, which the model "
+            f"lacks. It has: {', '.join(passed.committed.names)}. Nothing was written."
+        )
     if target.constraints:
         check_constraints(target.constraints, frame)
     commit_id = new_commit_id()
@@ -204,6 +215,7 @@ def _job(
         schema=_physical(target, passed),
         partition_keys=target.partition_by,
         cell_columns=tuple(c for c in cells if c not in target.partition_by),
+        clustered_by=target.clustered_by,
         # The path of a file has no form for a missing value.
         required_columns=tuple(required) if target.cube else target.partition_by,
         index_columns=passed.indexes,
@@ -253,7 +265,10 @@ def _describe(
         metadata=metadata,
         physical_schemas=(pa.schema(data),),
         bucketing=bucketing,
-        properties={"dimension_columns": list(target.dimension_columns)},
+        properties={
+            "dimension_columns": list(target.dimension_columns),
+            "clustered_by": list(target.clustered_by),
+        },
     )
 
 

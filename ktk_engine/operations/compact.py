@@ -124,6 +124,7 @@ def _job(scanner: Scanner, compaction: Compaction, commit_id: str, compression: 
         schema=_stored_schema(scanner, base, compaction.files),
         partition_keys=base.partition_keys,
         cell_columns=tuple(c for c in base.dimension_columns if c not in base.partition_keys),
+        clustered_by=tuple(base.properties.get("clustered_by") or ()),
         index_columns=tuple(sorted(base.indices)),
         buckets=base.bucketing is not None,
         compression=compression,

@@ -29,6 +29,8 @@ class Target:
         partition_by: how its files are laid out, in order.
         indexes: further columns with a secondary index.
         suppress_index_on: dimension columns of a seed dataset without an index.
+        clustered_by: columns by which the rows of a plain table's files are sorted, so that
+            conditions on them skip row groups; a cube's are sorted by dimension columns.
         buckets: into how many numbered tasks partitions are dealt, in a new cube.
         compression: Parquet codec.
         row_group_rows: rows in a row group.
@@ -46,6 +48,7 @@ class Target:
     partition_by: tuple[str, ...] = ()
     indexes: tuple[str, ...] = ()
     suppress_index_on: tuple[str, ...] = ()
+    clustered_by: tuple[str, ...] = ()
     buckets: int = DEFAULT_BUCKETS
     compression: str = "zstd"
     row_group_rows: int = 131_072
@@ -64,6 +67,11 @@ class Target:
             )
         if self.role == "table":
             return
+        if self.clustered_by:
+            raise ConfigurationError(
+                f"Dataset {self.dataset}: clustered_by is for plain tables; the files of a cube "
+                "are sorted by partition and dimension columns. Remove it."
+            )
         if not self.cube:
             raise ConfigurationError(f"Dataset {self.dataset} is a {self.role} of no cube.")
         CubeSpecification(  # its rules hold for what an enrichment says of itself as well

@@ -50,6 +50,7 @@ class WriteJob:
         partition_keys: the columns by which files are laid out; rows arrive sorted by them.
         cell_columns: dimension columns; with the partition columns they address a cell, rows
             arrive sorted by them, and no two may be equal. Empty: duplicates are fine.
+        clustered_by: further columns by which rows arrive sorted; duplicates are fine.
         required_columns: columns that must not be null.
         index_columns: columns whose distinct values are reported for each file.
         buckets: whether a task's number is its files' bucket.
@@ -67,6 +68,7 @@ class WriteJob:
     schema: pa.Schema
     partition_keys: tuple[str, ...] = ()
     cell_columns: tuple[str, ...] = ()
+    clustered_by: tuple[str, ...] = ()
     required_columns: tuple[str, ...] = ()
     index_columns: tuple[str, ...] = ()
     buckets: bool = False
@@ -74,6 +76,11 @@ class WriteJob:
     row_group_rows: int = 131_072
     file_rows: int | None = None
     tasks: int | None = None
+
+    @property
+    def sorting(self) -> tuple[str, ...]:
+        """The columns by which rows arrive sorted."""
+        return (*self.partition_keys, *self.cell_columns, *self.clustered_by)
 
     @property
     def plain_schema(self) -> pa.Schema:

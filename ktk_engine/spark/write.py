@@ -125,17 +125,18 @@ def _arrange(frame: DataFrame, job: WriteJob, bucket_count: int) -> DataFrame:
         for field in job.schema
     ]
     selected = frame.select(*columns)
-    order = [column(name) for name in (*job.partition_keys, *job.cell_columns)]
+    order = [column(name) for name in job.sorting]
     partitions = [column(name) for name in job.partition_keys]
     if partitions:
         return selected.repartition(bucket_count, *partitions).sortWithinPartitions(*order)
-    if order:
+    if job.cell_columns:
         if job.tasks:
             dealt = selected.repartition(job.tasks, *order)
         else:
             dealt = selected.repartition(*order)
         return dealt.sortWithinPartitions(*order)
-    return selected.coalesce(job.tasks) if job.tasks else selected
+    dealt = selected.coalesce(job.tasks) if job.tasks else selected
+    return dealt.sortWithinPartitions(*order) if order else dealt
 
 
 def _files(report: pa.Table, job: WriteJob) -> pa.Table:

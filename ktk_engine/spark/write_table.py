@@ -41,7 +41,7 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _sorted(table: pa.Table, job: WriteJob) -> pa.Table:
     """Bring equal partitions and cells together."""
-    names = [*job.partition_keys, *job.cell_columns]
+    names = job.sorting
     if not names:
         return table
     # By the containers' values: Arrow does not sort every member of a class.

@@ -125,6 +125,8 @@ class TestConfiguration:
                 "`partition_on` is unknown. Did you mean `partition_by`",
             ),
             ("cube='c', ", "", "needs `cube` in its config"),
+            ("cube='c', ", "cube='c', file_format='delta', ", "`file_format` is 'delta', but"),
+            ("cube='c', ", "cube='c', clustered_by='v', ", "clustered_by is for plain tables"),
             ("dimension_columns=['L'], ", "", "needs `dimension_columns` in its config"),
             ("['P']", "{'field': 'P'}", "must be a list of column names, but is a mapping"),
             ("['P']", "['P', 'P']", "names P twice"),

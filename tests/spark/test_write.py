@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import io
 from decimal import Decimal
 from pathlib import Path
 
@@ -11,11 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from ktk_engine.errors import DataError, TypeClassError
+from ktk_engine.errors import ConfigurationError, DataError, TypeClassError
 from ktk_engine.format.index_file import flatten_index, read_index
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import resolve
 from ktk_engine.operations.build import build
+from ktk_engine.operations.keeping import Keeping
 from ktk_engine.operations.target import Target
 from ktk_engine.store.local import LocalStore
 from tests.tree import tree
@@ -218,3 +220,21 @@ def test_the_commit_is_one_entry_and_names_its_node(spark, store: LocalStore, tm
     state = resolve(store, cube_scope("c"))
     assert state.version == 2
     assert state.head is not None and state.head.history == {"node": "model.p.seed"}
+
+
+def test_clustered_rows_are_sorted_in_each_file(spark, sql, store):
+    rows = spark.range(1000).selectExpr("id % 2 as P", "(id * 7919) % 1000 as k", "id as v")
+    for target in (
+        Target("flat", clustered_by=("k",)),
+        Target("parted", partition_by=("P",), clustered_by=("k", "v")),
+    ):
+        build(store, rows, target)
+        build(store, rows.toArrow(), target, keeping=Keeping("append"))
+        snapshot = resolve(store, target.scope).snapshot(target.dataset)
+        for key in snapshot.files["key"].to_pylist():
+            found = pq.read_table(io.BytesIO(store.get(key)), partitioning=None)["k"].to_pylist()
+            assert found == sorted(found)
+    with pytest.raises(ConfigurationError, match="clustered_by names X, which the model lacks"):
+        build(store, rows, Target("wrong", clustered_by=("X",)))
+    with pytest.raises(ConfigurationError, match="clustered_by is for plain tables"):
+        Target("s", "seed", "c", ("k",), clustered_by=("v",))

@@ -169,6 +169,16 @@ class _Reader:
             )
         return value
 
+    def check_file_format(self) -> None:
+        """Every dataset is parquet files of ours; another format would be ignored."""
+        value = self.config.get("file_format")
+        if value not in (None, "parquet", "ktk"):
+            raise self.refuse(
+                "file_format",
+                f"is {value!r}, but datasets of this adapter are parquet files that its own log "
+                "commits. Remove it, or run this model with dbt-spark.",
+            )
+
     def contract(self) -> bool:
         """Whether a contract is enforced."""
         value = self.config.get("contract") or {}
@@ -269,6 +279,7 @@ def parse_model_config(
     declared = reader.declared() if contract or materialized in _STORED else {}
     if materialized not in _STORED:
         return ModelConfig(model, materialized, None, None, declared, contract)
+    reader.check_file_format()
     if role is None:
         _refuse_cube_keys(reader, materialized)
     else:
@@ -283,6 +294,7 @@ def parse_model_config(
             partition_by=reader.names("partition_by"),
             indexes=reader.indexes(),
             suppress_index_on=reader.names("suppress_index_on"),
+            clustered_by=reader.names("clustered_by"),
             buckets=reader.count("buckets", DEFAULT_BUCKETS),
             declared=declared,
             contract=contract,
