@@ -41,10 +41,12 @@ CLASSES: dict[pa.DataType, list[Any]] = {
     pa.time64("us"): [datetime.time(0), datetime.time(23, 59, 59, 999_999)],
     pa.decimal128(38, 2): [Decimal("-1.25"), Decimal("0.00")],
     pa.list_(pa.int64()): [[], [1, 2]],
+    pa.struct({"x": pa.int64(), "y": pa.string()}): [{"x": 1, "y": None}, {"x": None, "y": "ü"}],
+    pa.map_(pa.string(), pa.int64()): [[], [("a", 1), ("b", None)]],
 }
-_PAYLOAD_ONLY = (pa.float64(), pa.time64("us"), pa.decimal128(38, 2), pa.list_(pa.int64()))
-INDEXED = [t for t in CLASSES if t not in _PAYLOAD_ONLY]
-COMPARABLE = [t for t in CLASSES if not pa.types.is_list(t)]
+COMPARABLE = [t for t in CLASSES if not pa.types.is_nested(t)]
+_WITHOUT_INDEX = (pa.float64(), pa.time64("us"), pa.decimal128(38, 2))
+INDEXED = [t for t in COMPARABLE if t not in _WITHOUT_INDEX]
 _OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pat
+from pyspark.sql.types import LongType
 
 from ktk_engine.log.snapshot import PARTITION, Snapshot
 from ktk_engine.spark.arrow_types import arrow_schema, spark_schema
@@ -47,7 +48,7 @@ def scan_by_arrow(
     fields = [snapshot.schema.field(name) for name in columns]
     schema = spark_schema(fields)
     if with_position:
-        schema = schema.add(POSITION, "bigint")
+        schema = schema.add(POSITION, LongType())
     names = [name for name in columns if name in snapshot.partition_keys]
     facts = cohort.files.select(["key", "position", *(PARTITION + name for name in names)])
     facts = facts.rename_columns([_KEY, POSITION, *names])

@@ -11,6 +11,7 @@ import pytest
 from dbt.tests.util import run_dbt, write_file
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.sql import Row
 
 from ktk_engine.format.view import ViewDocument, render_view, view_key
 from ktk_engine.store.local import LocalStore
@@ -59,4 +60,8 @@ def in_class(value: object, t: pa.DataType) -> object:
         return int(value)
     if isinstance(value, datetime.datetime) and getattr(t, "tz", None):
         return value.astimezone(datetime.UTC)  # Spark gives the machine's own time
+    if isinstance(value, Row):
+        return value.asDict()
+    if isinstance(value, dict):
+        return list(value.items())
     return value
