@@ -65,11 +65,12 @@ class SqlSession:
         if self.capabilities is None:
             self.capabilities = find_capabilities(self.session)
 
-    def sql(self, text: str) -> DataFrame:
+    def sql(self, text: str, args: dict[str, Any] | list[Any] | None = None) -> DataFrame:
         """Run a statement, each of its cubes planned for it.
 
         Args:
             text: one statement; relations that no store knows are left to Spark.
+            args: values of its parameters, by name (`:name`) or by position (`?`).
 
         Returns:
             Spark's answer; of a query nothing is computed yet.
@@ -79,8 +80,8 @@ class SqlSession:
         self.plans = binding.plans
         cubes = binding.cubes_of(statement)
         if cubes and statement.is_query:
-            binding.probe(statement, cubes)
-        return self.session.sql(binding.bind(statement))
+            binding.probe(statement, cubes, args)
+        return self.session.sql(binding.bind(statement), args)
 
     def query_of(self, text: str) -> DataFrame:
         """Give the rows of a command's query (`create table ... as`, `insert ...`).
@@ -182,10 +183,15 @@ class _Binding:
                 cubes |= self.cubes_of(inner, depth + 1)
         return cubes
 
-    def probe(self, statement: Statement, cubes: set[tuple[str, str]]) -> None:
+    def probe(
+        self,
+        statement: Statement,
+        cubes: set[tuple[str, str]],
+        args: dict[str, Any] | list[Any] | None,
+    ) -> None:
         """Let Spark optimise the statement over empty cubes, and read what it needs of them."""
         self._markers = {key: f"{_MARKER}_{i}" for i, key in enumerate(sorted(cubes))}
-        frame = self.owner.session.sql(self.bind(statement))
+        frame = self.owner.session.sql(self.bind(statement), args)
         plan = frame._jdf.queryExecution().optimizedPlan().toJSON()
         zone = _zone_of_texts(self.owner.session)
         for key, marker in self._markers.items():

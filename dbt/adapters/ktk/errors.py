@@ -36,14 +36,21 @@ def translated() -> Iterator[None]:
     except KtkError as error:
         raise DbtRuntimeError(str(error)) from error
     except Exception as error:
-        message = _spark_message(error)
+        message = spark_message(error)
         if message is None:
             raise
         raise DbtDatabaseError(message) from error
 
 
-def _spark_message(error: Exception) -> str | None:
-    """The message of an error that Spark raised, None for any other error."""
+def spark_message(error: Exception) -> str | None:
+    """Give the message of an error that Spark raised, without Java's stack.
+
+    Args:
+        error: any error.
+
+    Returns:
+        The message; None for an error that is not Spark's.
+    """
     module = type(error).__module__
     if module.startswith("py4j"):
         if "SPARK_JOB_CANCELLED" in str(error):

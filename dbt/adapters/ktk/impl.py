@@ -19,7 +19,7 @@ from dbt.adapters.ktk.config import parse_model_config
 from dbt.adapters.ktk.cube_methods import CubeMethods
 from dbt.adapters.ktk.cube_query import cube_partitions
 from dbt.adapters.ktk.errors import translated
-from dbt.adapters.ktk.materializations import Materializations
+from dbt.adapters.ktk.python_models import PythonModels, language_problem
 
 
 @dataclass
@@ -34,7 +34,7 @@ class KtkConfig(SparkConfig):
     auto_compact: bool | int | None = None
 
 
-class KtkAdapter(Materializations, CubeMethods):
+class KtkAdapter(PythonModels, CubeMethods):
     """dbt on cubes. Relations are the store's; SQL is Spark's."""
 
     AdapterSpecificConfigs = KtkConfig
@@ -58,7 +58,12 @@ class KtkAdapter(Materializations, CubeMethods):
     ) -> None:
         """Check every model's configuration, then list the store: before the first model runs."""
         configs = list(relation_configs)
-        problems = [problem for item in configs if (problem := _problem(item))]
+        problems = [
+            problem
+            for item in configs
+            for problem in (_problem(item), language_problem(item))
+            if problem
+        ]
         if problems:
             raise DbtConfigError("\n".join(problems))
         self._builders = builders(configs)

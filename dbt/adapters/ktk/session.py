@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,6 +42,21 @@ class Sessions:
             if ident not in self._of_thread:
                 self._of_thread[ident] = self._start()
             return self._of_thread[ident]
+
+    @contextmanager
+    def separate(self) -> Iterator[SqlSession]:
+        """Give the calling thread a session of its own for a block.
+
+        What the block sets or registers there is gone behind it; `cancel` reaches it.
+        """
+        before, ident = self.current(), threading.get_ident()
+        with self._lock:
+            own = self._of_thread[ident] = self._start()
+        try:
+            yield own
+        finally:
+            with self._lock:
+                self._of_thread[ident] = before
 
     def cancel(self, ident: int) -> None:
         """Cancel what a thread's session is computing; another thread calls this."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
+import pyarrow as pa
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtRuntimeError
 
@@ -18,7 +19,6 @@ from ktk_engine.operations.target import Target
 from ktk_engine.store.interface import ObjectStore
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from ktk_engine.operations.predicates import RowFilter
@@ -81,7 +81,8 @@ def write_dataset(
     if config.incremental is None:
         written = build(store, frame, config.target, history, full_refresh, built_by)
         return Outcome(str(written), written.changes)
-    write = _Write(store, frame, config.target, scanner, history, built_by)
+    frame, target = _for_spark(frame, config.target, scanner)
+    write = _Write(store, frame, target, scanner, history, built_by)
     outcome = _write_incrementally(write, config, config.incremental, full_refresh, batch)
     if config.auto_compact is None or full_refresh:
         return outcome
@@ -94,11 +95,25 @@ class _Write:
     """What every strategy needs."""
 
     store: ObjectStore
-    frame: DataFrame | pa.Table
+    frame: DataFrame
     target: Target
     scanner: Callable[[], Scanner]
     history: Mapping[str, str]
     built_by: Mapping[str, str] | None
+
+
+def _for_spark(
+    frame: DataFrame | pa.Table, target: Target, scanner: Callable[[], Scanner]
+) -> tuple[DataFrame, Target]:
+    """Strategies join new rows with old ones: Spark's work. A table's own types stay declared."""
+    if not isinstance(frame, pa.Table):
+        return frame, target
+    from ktk_engine.spark.table_frame import table_frame, types_beyond_spark
+
+    if not target.contract:
+        own = types_beyond_spark(frame.schema)
+        target = replace(target, declared={**own, **target.declared})
+    return table_frame(scanner().session, frame), target
 
 
 def _write_incrementally(

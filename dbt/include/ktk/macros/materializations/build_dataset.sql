@@ -2,8 +2,9 @@
 {% macro ktk_build_dataset() %}
   {%- do adapter.check_config(model) -%}
   {%- set target_relation = this.incorporate(type='table') -%}
+  {%- set write = adapter.write_python_model if model.language == 'python' else adapter.write_model -%}
   {{ ktk_run_pre_hooks() }}
-  {%- set response = adapter.write_model(model, target_relation, compiled_code, should_full_refresh()) -%}
+  {%- set response = write(model, target_relation, compiled_code, should_full_refresh()) -%}
   {%- call noop_statement('main') -%}
     {{ compiled_code }}
   {%- endcall -%}

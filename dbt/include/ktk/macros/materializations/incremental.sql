@@ -1,5 +1,5 @@
 {#- New rows are appended, replace partitions, or replace rows of the same key: one commit. -#}
-{% materialization incremental, adapter='ktk', supported_languages=['sql'] %}
+{% materialization incremental, adapter='ktk', supported_languages=['sql', 'python'] %}
   {{ return(ktk_build_dataset()) }}
 {% endmaterialization %}
 

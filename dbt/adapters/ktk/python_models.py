@@ -1,0 +1,179 @@
+"""Python models: the user's `model(dbt, session)` runs in this process."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from dbt.adapters.base import available
+from dbt.adapters.base.relation import BaseRelation
+from dbt.adapters.contracts.relation import RelationConfig
+from dbt.adapters.events.logging import AdapterLogger
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt.adapters.ktk.cube_query import plan_line
+from dbt.adapters.ktk.errors import spark_message, translated
+from dbt.adapters.ktk.materializations import Materializations
+from dbt.adapters.ktk.response import KtkResponse
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+_LOGGER = AdapterLogger("ktk")
+_WITHOUT_ROWS = ("view", "cube", "ephemeral")
+_DBTS_PART = "<dbt>"  # what dbt appends to the user's code: ref, source, config, this
+
+
+@dataclass(frozen=True)
+class _Code:
+    """A Python model's code.
+
+    Attributes:
+        path: the user's file, as dbt shows it.
+        file: where it lies.
+        own: the user's part, whose lines are those of the file.
+        dbts: what dbt appends.
+    """
+
+    path: str
+    file: Path
+    own: str
+    dbts: str
+
+    def run(self, module: ModuleType) -> None:
+        """Define what the code defines; each part has its own `from __future__`."""
+        for text, name in ((self.own, str(self.file)), (self.dbts, _DBTS_PART)):
+            exec(compile(text, name, "exec", dont_inherit=True), module.__dict__)
+
+    def failure(self, model: str, error: Exception) -> DbtRuntimeError:
+        """Show an error with the lines of the user's file; the log has the whole stack."""
+        frames = traceback.StackSummary.from_list(
+            traceback.FrameSummary(
+                self.path,
+                frame.lineno,
+                frame.name,
+                line=frame.line,
+                end_lineno=frame.end_lineno,
+                colno=frame.colno,
+                end_colno=frame.end_colno,
+            )
+            for frame in traceback.extract_tb(error.__traceback__)
+            if frame.filename == str(self.file)
+        )
+        what = spark_message(error) or "".join(traceback.format_exception_only(error))
+        return DbtRuntimeError(
+            f"Python model {model} failed:\n{''.join(frames.format())}{what.rstrip()}"
+        )
+
+
+class PythonModels(Materializations):
+    """Runs Python models and writes what they return."""
+
+    @available.parse(lambda *_, **__: KtkResponse(""))
+    def write_python_model(
+        self,
+        model: Mapping[str, Any],
+        relation: BaseRelation,
+        compiled_code: str,
+        full_refresh: bool = False,
+    ) -> KtkResponse:
+        """Run a Python model and write its rows as a dataset, in one commit.
+
+        The session is one of this model alone, so that its settings and temporary views end
+        with it. Its module is known until the rows are written: Spark computes them only then.
+
+        Args:
+            model: the node as Jinja's `model`.
+            relation: what it is known as.
+            compiled_code: the user's code, and behind it dbt's.
+            full_refresh: whether this run is one.
+
+        Returns:
+            What dbt logs and keeps in run_results.
+        """
+        from ktk_engine.spark.temporary_module import temporary_module
+
+        _refuse_sql(model)
+        code = self._code_of(model, compiled_code)
+        with self.connections.sessions.separate(), temporary_module(str(code.file)) as module:
+            return self._write(
+                model, relation, lambda: self._run(model, code, relation, module), full_refresh
+            )
+
+    def _run(
+        self, model: Mapping[str, Any], code: _Code, relation: BaseRelation, module: ModuleType
+    ) -> DataFrame | pa.Table:
+        """Call the user's function; what it raises is shown with its own lines."""
+        from ktk_engine.spark.model_session import ModelSession
+        from ktk_engine.spark.returned_rows import returned_rows
+
+        session = ModelSession(self.connections.sessions.current())
+        module.__dict__["spark"] = session  # notebooks and dbt-spark have it as well
+        try:
+            code.run(module)
+            dbt = module.__dict__["dbtObj"](lambda text: self._load(relation, text))
+            result = module.__dict__["model"](dbt, session)
+        except Exception as error:
+            _LOGGER.debug(traceback.format_exc())
+            raise code.failure(str(model["name"]), error) from error
+        with translated():
+            return returned_rows(result)
+
+    def _load(self, relation: BaseRelation, text: str) -> DataFrame:
+        """What `dbt.ref` and `dbt.source` give; with `--empty`, a source is a query."""
+        session = self.connections.sessions.current()
+        frame = session.sql(f"select * from {text}")
+        for plan in session.plans:
+            _LOGGER.info(f"{relation} reads {plan_line(plan)}")
+        return frame
+
+    def _code_of(self, model: Mapping[str, Any], compiled_code: str) -> _Code:
+        """Take the compiled code apart; dbt strips the user's file, which moves its lines."""
+        path, own = str(model["original_file_path"]), str(model["raw_code"])
+        file = self._folder_of(str(model["package_name"])) / path
+        text = file.read_text(encoding="utf-8") if file.is_file() else ""
+        above = text[: len(text) - len(text.lstrip())].count("\n")
+        return _Code(path, file, "\n" * above + own, compiled_code.removeprefix(own))
+
+    def _folder_of(self, package: str) -> Path:
+        """The folder of the project or of one of its packages."""
+        root = Path(getattr(self.config, "project_root", ""))
+        if package == self.config.project_name:
+            return root
+        return root / str(getattr(self.config, "packages_install_path", "")) / package
+
+
+def language_problem(node: RelationConfig) -> str:
+    """Say what is wrong with a Python model's materialization, empty if nothing is.
+
+    Args:
+        node: any node of the project.
+    """
+    kind = str(getattr(node.config, "materialized", ""))
+    if getattr(node, "language", "") != "python" or kind not in _WITHOUT_ROWS:
+        return ""
+    return (
+        f"Model {node.name}: config `materialized` is {kind}, which keeps a query, and a Python "
+        "model gives rows. Use table, incremental, cube_seed or cube_enrichment."
+    )
+
+
+def _refuse_sql(model: Mapping[str, Any]) -> None:
+    """Refuse what dbt can only put into SQL."""
+    who = f"Python model {model['name']}"
+    names = [str(item["id"]).rsplit(".", 1)[-1] for item in model.get("extra_ctes") or ()]
+    if names:
+        raise DbtRuntimeError(
+            f"{who} refers to {', '.join(names)}, which is ephemeral: it exists in SQL alone. "
+            "Materialize it as a view or a table. Nothing was written."
+        )
+    if model["config"].get("sql_header"):
+        raise DbtRuntimeError(
+            f"{who} has a sql_header, and no SQL for it to go before. Use session.sql(...) or "
+            "session.conf.set(...) in the model. Nothing was written."
+        )

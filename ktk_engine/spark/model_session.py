@@ -1,0 +1,56 @@
+"""The Spark session that a user's Python function works with: it knows the stores' relations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import SparkSession
+
+from ktk_engine.spark.command import read_command
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from ktk_engine.spark.sql_session import SqlSession
+
+
+class ModelSession(SparkSession):
+    """A Spark session whose `sql` and `table` find `schema.name` in the stores.
+
+    Everything else is the session's own. Statements that write go to Spark, which knows no
+    relation of a store: whoever gets this session gives rows back instead.
+
+    Args:
+        relations: the session to use, with its stores.
+    """
+
+    def __init__(self, relations: SqlSession) -> None:
+        self._relations = relations
+        spark = relations.session
+        super().__init__(spark.sparkContext, spark._jsparkSession)
+
+    def sql(
+        self, sqlQuery: str, args: dict[str, Any] | list[Any] | None = None, **kwargs: Any
+    ) -> DataFrame:
+        """Run a statement; a query's cubes are planned for it.
+
+        Args:
+            sqlQuery: one statement.
+            args: values of its parameters, `:name` or `?`.
+            kwargs: what stands in braces in the text; such a text is Spark's alone.
+        """
+        if kwargs or read_command(self, sqlQuery) is not None:
+            return super().sql(sqlQuery, args, **kwargs)
+        return self._relations.sql(sqlQuery, args)
+
+    def table(self, tableName: str) -> DataFrame:
+        """Give the rows of a relation.
+
+        Args:
+            tableName: `schema.name`, quoted where SQL wants it.
+        """
+        return self._relations.sql(f"select * from {tableName}")
+
+    def newSession(self) -> SparkSession:
+        """Give a plain session over the same context."""
+        return self._relations.session.newSession()

@@ -1,0 +1,70 @@
+"""The rows that a user's Python function returns, as what the engine writes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.classic.dataframe import DataFrame as SparkFrame
+
+from ktk_engine.errors import DataError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from pyspark.sql import DataFrame
+
+
+def returned_rows(result: Any) -> DataFrame | pa.Table:
+    """Take the rows that a function returned.
+
+    Args:
+        result: a Spark DataFrame (also of `pyspark.pandas`), a pandas DataFrame or an Arrow
+            table.
+
+    Returns:
+        The frame itself, or an Arrow table. What pandas has as missing (None, NaN, NaT, NA) is
+        null.
+
+    Raises:
+        DataError: it is something else, or an index holds values that would be lost.
+    """
+    if isinstance(result, (SparkFrame, pa.Table)):
+        return result
+    if type(result).__module__.startswith("pyspark.pandas."):
+        _refuse_index(result)
+        return result.to_spark()
+    import pandas as pd
+
+    if isinstance(result, pd.DataFrame):
+        return _as_table(result)
+    raise DataError(
+        f"model() returned {type(result).__name__}. It has to return a Spark DataFrame, a pandas "
+        "DataFrame or an Arrow table."
+    )
+
+
+def _as_table(frame: pd.DataFrame) -> pa.Table:
+    """Convert a pandas frame as Arrow does; nothing is left out in silence."""
+    _refuse_index(frame)
+    unnamed = [repr(name) for name in frame.columns if not isinstance(name, str)]
+    if unnamed:
+        raise DataError(
+            f"Columns of the pandas frame have names that are no texts: {', '.join(unnamed)}. "
+            "Rename them: df.columns = [...]."
+        )
+    try:
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        details = ": ".join(map(str, reversed(error.args)))
+        raise DataError(f"The pandas frame does not fit into columns: {details}") from error
+    return table.replace_schema_metadata(None)
+
+
+def _refuse_index(frame: Any) -> None:
+    """Refuse an index with a name: `groupby` leaves columns there, and none is stored."""
+    names = [str(name) for name in frame.index.names if name is not None]
+    if names:
+        raise DataError(
+            f"The pandas frame has {', '.join(names)} in its index, which is not stored. Make "
+            "columns of it with df.reset_index(), or drop it with df.reset_index(drop=True)."
+        )

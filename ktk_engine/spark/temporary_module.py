@@ -1,0 +1,35 @@
+"""A module that exists for the length of a block, for code that lies in no package."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from uuid import uuid4
+
+from pyspark import cloudpickle
+
+
+@contextmanager
+def temporary_module(file: str) -> Iterator[ModuleType]:
+    """Make an empty module; workers get what is defined in it by value.
+
+    Dataclasses look their module up by name, so it has to be known; for that reason Spark would
+    send functions by their names alone, and workers know no such module.
+
+    Args:
+        file: the module's `__file__`.
+
+    Yields:
+        The module, whose name no other has.
+    """
+    module = ModuleType(f"ktk_model_{uuid4().hex}")
+    module.__file__ = file
+    sys.modules[module.__name__] = module
+    cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+    try:
+        yield module
+    finally:
+        cloudpickle.unregister_pickle_by_value(module)  # type: ignore[no-untyped-call]
+        del sys.modules[module.__name__]

@@ -1,0 +1,44 @@
+"""dbt-tests-adapter: Python models."""
+
+from __future__ import annotations
+
+import pytest
+from dbt.tests.adapter.python_model.test_python_model import (
+    BasePythonEmptyTests,
+    BasePythonIncrementalTests,
+    BasePythonMetaGetTests,
+    BasePythonModelTests,
+    BasePythonSampleTests,
+)
+from dbt.tests.adapter.python_model.test_spark import BasePySparkTests
+
+
+class TestPythonModel(BasePythonModelTests):
+    pass
+
+
+class TestPythonIncremental(BasePythonIncrementalTests):
+    pass
+
+
+class TestPythonMetaGet(BasePythonMetaGetTests):
+    pass
+
+
+class TestPythonEmpty(BasePythonEmptyTests):
+    pass
+
+
+class TestPythonSample(BasePythonSampleTests):
+    pass
+
+
+class TestPySpark(BasePySparkTests):
+    @pytest.fixture(scope="class")
+    def models(self):
+        """Koalas is called pyspark.pandas since Spark 3.2."""
+        base = BasePySparkTests.models.__wrapped__(self)
+        return {
+            name: text.replace("import databricks.koalas as ks", "import pyspark.pandas as ks")
+            for name, text in base.items()
+        }
