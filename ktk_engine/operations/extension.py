@@ -117,9 +117,11 @@ def check_layout(target: Target, base: Snapshot) -> None:
         if tuple(now) != tuple(then)
     ]
     if differences:
+        fix = "Run it with --full-refresh to lay it out anew."
+        if target.keeps_versions:
+            fix = "A snapshot is never built anew: change it back, or give it another name."
         raise ConfigurationError(
-            f"Dataset {target.uuid}: {'; '.join(differences)}. Nothing was written. Run it with "
-            "--full-refresh to lay it out anew."
+            f"Dataset {target.uuid}: {'; '.join(differences)}. Nothing was written. {fix}"
         )
 
 

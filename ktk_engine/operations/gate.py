@@ -30,6 +30,9 @@ from ktk_engine.types.schema import (
 from ktk_engine.types.suggestion import did_you_mean
 from ktk_engine.types.type_class import Role
 
+_REBUILD = "The class of a column changes only with --full-refresh."
+_NO_REBUILD = "A snapshot is never built anew: cast the column in its query."
+
 
 @dataclass(frozen=True)
 class Passed:
@@ -140,7 +143,7 @@ class _Checked:
         """What stands below the table of findings."""
         lines = []
         if any(finding.rule == "class" for finding in self.findings):
-            lines.append("The class of a column changes only with --full-refresh.")
+            lines.append(_NO_REBUILD if target.keeps_versions else _REBUILD)
         if self.broken and not self.leaving:
             lines.append(breakage_text(target.cube, self.broken, self.full_refresh))
         return "\n".join(lines)

@@ -38,6 +38,7 @@ class Target:
         contract: whether the model has to have exactly the declared columns.
         on_schema_change: which differences from the committed schema a run accepts.
         constraints: what its rows have to keep.
+        keeps_versions: whether it is a snapshot, which nothing builds anew.
         cascade: whether enrichments that a full refresh of the seed dataset breaks leave the cube.
     """
 
@@ -56,6 +57,7 @@ class Target:
     contract: bool = False
     on_schema_change: OnSchemaChange = "fail"
     constraints: tuple[Constraint, ...] = ()
+    keeps_versions: bool = False
     cascade: bool = False
 
     def __post_init__(self) -> None:

@@ -12,15 +12,18 @@ from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.ktk.constraints import ModelConstraints, parse_constraints
 from dbt.adapters.ktk.incremental import Incremental, parse_incremental
+from dbt.adapters.ktk.snapshot_config import check_versions, parse_versions
 from ktk_engine.errors import KtkError
 from ktk_engine.operations.compactable import AUTO_COMPACT_FILES
 from ktk_engine.operations.schema_change import ON_SCHEMA_CHANGE, OnSchemaChange
 from ktk_engine.operations.target import DEFAULT_BUCKETS, Target
+from ktk_engine.operations.versions import Versions
 from ktk_engine.types.arrow_name import parse_type
 from ktk_engine.types.suggestion import did_you_mean
 
 ROLES = {"cube_seed": "seed", "cube_enrichment": "enrichment"}
-_STORED = frozenset({*ROLES, "table", "seed", "incremental"})
+_WITH_ROLE = frozenset({"seed", "incremental", "snapshot"})
+_STORED = frozenset({*ROLES, *_WITH_ROLE, "table"})
 
 # Keys of ours that a dataset may have, and those that only make sense in a cube.
 _CUBE_KEYS = ("cube", "dimension_columns", "suppress_index_on")
@@ -68,6 +71,7 @@ class ModelConfig:
         auto_compact: how many small or overlaid files a partition has to have for an incremental
             run to compact it; None for never.
         unchecked: warnings of constraints that are accepted and not checked.
+        versions: the columns of a snapshot; None for everything else.
     """
 
     model: str
@@ -79,6 +83,7 @@ class ModelConfig:
     incremental: Incremental | None = None
     auto_compact: int | None = None
     unchecked: tuple[str, ...] = ()
+    versions: Versions | None = None
 
 
 @dataclass(frozen=True)
@@ -110,8 +115,8 @@ class _Reader:
         return names
 
     def cube_role(self, materialized: str) -> str | None:
-        """What a CSV or an incremental model is in a cube, where it is put into one."""
-        if materialized not in ("seed", "incremental") or not self.config.get("cube"):
+        """What a CSV, a snapshot or an incremental model is in a cube, if it is put into one."""
+        if materialized not in _WITH_ROLE or not self.config.get("cube"):
             return None
         role = self.config.get("cube_role")
         if role not in ROLES.values():
@@ -185,8 +190,12 @@ class _Reader:
         enforced = value.get("enforced") if isinstance(value, Mapping) else value
         return bool(getattr(value, "enforced", enforced))
 
-    def schema_policy(self, role: str | None, unrendered: Mapping[str, Any]) -> OnSchemaChange:
+    def schema_policy(
+        self, materialized: str, role: str | None, unrendered: Mapping[str, Any]
+    ) -> OnSchemaChange:
         """What happens to new and missing columns; plain tables follow dbt's own default."""
+        if materialized == "snapshot":
+            return "append_new_columns"  # as dbt does it, whatever is configured
         if role is None:
             return self.on_schema_change({**unrendered, "on_schema_change": None})
         return self.on_schema_change(unrendered)
@@ -298,16 +307,20 @@ def parse_model_config(
             buckets=reader.count("buckets", DEFAULT_BUCKETS),
             declared=declared,
             contract=contract,
-            on_schema_change=reader.schema_policy(role, unrendered or {}),
+            on_schema_change=reader.schema_policy(materialized, role, unrendered or {}),
             constraints=found.verified,
+            keeps_versions=materialized == "snapshot",
             cascade=reader.flag("cascade"),
             **reader.options(),
         )
     except KtkError as error:
         raise DbtConfigError(f"Model {model}: {error}") from error
     cells = (*target.partition_by, *target.dimension_columns) if role else ()
-    incremental = None
-    if materialized == "incremental" or (role and config.get("incremental_strategy")):
+    incremental = versions = None
+    if materialized == "snapshot":
+        versions = parse_versions(model, config)
+        check_versions(model, target, versions)
+    elif materialized == "incremental" or (role and config.get("incremental_strategy")):
         incremental = parse_incremental(model, config, tuple(dict.fromkeys(cells)))
     return ModelConfig(
         model,
@@ -319,6 +332,7 @@ def parse_model_config(
         incremental,
         reader.auto_compact(),
         found.unchecked,
+        versions,
     )
 
 

@@ -20,6 +20,7 @@ from dbt.adapters.ktk.cube_methods import CubeMethods
 from dbt.adapters.ktk.cube_query import cube_partitions
 from dbt.adapters.ktk.errors import translated
 from dbt.adapters.ktk.python_models import PythonModels, language_problem
+from dbt.adapters.ktk.snapshots import Snapshots
 
 
 @dataclass
@@ -34,7 +35,7 @@ class KtkConfig(SparkConfig):
     auto_compact: bool | int | None = None
 
 
-class KtkAdapter(PythonModels, CubeMethods):
+class KtkAdapter(PythonModels, Snapshots, CubeMethods):
     """dbt on cubes. Relations are the store's; SQL is Spark's."""
 
     AdapterSpecificConfigs = KtkConfig

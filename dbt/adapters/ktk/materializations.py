@@ -58,16 +58,29 @@ class Materializations(StoreAdapter):
         Returns:
             What dbt logs and keeps in run_results.
         """
+        with self._after_header(model, sql) as query:
+            return self._write(
+                model, relation, lambda: self._rows_of(relation, query), full_refresh
+            )
 
-        def rows() -> DataFrame:
-            session = self.connections.sessions.current()
-            frame = session.sql(sql)
-            for plan in session.plans:
-                _LOGGER.info(f"{relation} reads {plan_line(plan)}")
-            return frame
+    def _rows_of(self, relation: BaseRelation, query: str) -> DataFrame:
+        """Plan a query; the log says what it reads."""
+        session = self.connections.sessions.current()
+        frame = session.sql(query)
+        for plan in session.plans:
+            _LOGGER.info(f"{relation} reads {plan_line(plan)}")
+        return frame
 
-        with self._after_header(model, sql) as sql:
-            return self._write(model, relation, rows, full_refresh)
+    def _built_by(self, schema: str, config: ModelConfig) -> Mapping[str, str] | None:
+        """Dataset id -> model, of a model's cube; None if the project is not known."""
+        if self._builders is None or config.target is None:
+            return None
+        return self._builders.of(schema, config.target.cube)
+
+    def _warn_of(self, config: ModelConfig) -> None:
+        """Say what is configured and not checked."""
+        for warning in config.unchecked:
+            _LOGGER.warning(warning)
 
     @contextmanager
     def _after_header(self, model: Mapping[str, Any], sql: str) -> Iterator[str]:
@@ -92,23 +105,21 @@ class Materializations(StoreAdapter):
         """Build a dataset from rows, which are only computed once nothing stands in the way."""
         config = self._config_of(model)
         assert config.target is not None
-        for warning in config.unchecked:
-            _LOGGER.warning(warning)
+        self._warn_of(config)
         schema = str(relation.schema)
         with translated():
             store = self.connections.warehouse.create_schema(schema)
             displaced = self.relations.displaced(schema, config.target)
             frame = rows()
-            built_by = self._builders.of(schema, config.target.cube) if self._builders else None
             with findings_file(self._target_folder, str(model["unique_id"])):
                 outcome = write_dataset(
                     store,
                     frame,
                     config,
                     lambda: self.connections.sessions.current().scanner(store),
-                    _history(model),
+                    history_of(model),
                     full_refresh,
-                    built_by,
+                    self._built_by(schema, config),
                     model.get("batch"),
                 )
             self.relations.displace(schema, displaced)
@@ -223,7 +234,7 @@ class Materializations(StoreAdapter):
         return Path(folder) if folder else None
 
 
-def _history(model: Mapping[str, Any]) -> dict[str, str]:
+def history_of(model: Mapping[str, Any]) -> dict[str, str]:
     """What the log keeps of a dbt run, for people."""
     from dbt_common.invocation import get_invocation_id
 

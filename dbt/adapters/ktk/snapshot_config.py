@@ -1,0 +1,69 @@
+"""What a snapshot's configuration says of the columns that tell versions apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dbt_common.exceptions import DbtConfigError
+
+from ktk_engine.operations.target import Target
+from ktk_engine.operations.versions import Versions
+
+_COLUMNS = ("scd_id", "valid_from", "valid_to", "updated_at", "is_deleted")
+
+
+def parse_versions(model: str, config: Mapping[str, Any]) -> Versions:
+    """Read the names of dbt's own columns, and what a version holds that is current.
+
+    Args:
+        model: the snapshot's name, for messages.
+        config: its configuration.
+
+    Raises:
+        DbtConfigError: two of the columns have one name, or a value is no text.
+    """
+    own = config.get("snapshot_meta_column_names") or {}
+    names = {key: str(own.get(f"dbt_{key}") or f"dbt_{key}") for key in _COLUMNS}
+    if len({name.casefold() for name in names.values()}) < len(names):
+        raise DbtConfigError(
+            f"Model {model}: config `snapshot_meta_column_names` gives two columns one name: "
+            f"{', '.join(names.values())}."
+        )
+    current = config.get("dbt_valid_to_current") or ""
+    if not isinstance(current, str):
+        raise DbtConfigError(
+            f"Model {model}: config `dbt_valid_to_current` must be SQL text, for instance "
+            f"\"to_timestamp('9999-12-31')\", but is {current!r}."
+        )
+    key = config.get("unique_key") or ()
+    keys = (key,) if isinstance(key, str) else key
+    return Versions(**names, current=current, unique_key=", ".join(map(str, keys)))
+
+
+def check_versions(model: str, target: Target, versions: Versions) -> None:
+    """Check that the layout of a snapshot can hold its versions.
+
+    Raises:
+        DbtConfigError: dimension columns that cannot tell versions apart, or a column without a
+            value where the layout needs one.
+    """
+    dimensions = target.dimension_columns
+    if versions.valid_to in dimensions:
+        raise DbtConfigError(
+            f"Model {model}: config `dimension_columns` names {versions.valid_to}, which changes "
+            f"when a version ends. Use {versions.scd_id} or {versions.valid_from}."
+        )
+    if target.cube and not {versions.scd_id, versions.valid_from} & set(dimensions):
+        raise DbtConfigError(
+            f"Model {model}: config `dimension_columns` is {', '.join(dimensions)}, by which the "
+            "versions of a row cannot be told apart, since each cell of a cube stands once. Add "
+            f"{versions.scd_id} or {versions.valid_from}."
+        )
+    placed = target.partition_by + (target.indexes if target.cube else ())
+    if versions.valid_to in placed and not versions.current:
+        raise DbtConfigError(
+            f"Model {model}: files cannot be laid out or indexed by {versions.valid_to}, which is "
+            "null in current versions. Set `dbt_valid_to_current`, for instance "
+            "\"to_timestamp('9999-12-31')\"."
+        )

@@ -1,0 +1,141 @@
+"""What the materialization of snapshots calls; dbt's macros write the SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from dbt.adapters.base import available
+from dbt.adapters.base.relation import BaseRelation
+from dbt.adapters.events.logging import AdapterLogger
+
+from dbt.adapters.ktk.config import ModelConfig
+from dbt.adapters.ktk.errors import translated
+from dbt.adapters.ktk.findings_file import findings_file
+from dbt.adapters.ktk.materializations import Materializations, history_of
+from dbt.adapters.ktk.response import KtkResponse, response_of
+from dbt.adapters.ktk.write_dataset import Outcome
+from ktk_engine.errors import ConfigurationError
+from ktk_engine.operations.row_changes import RowChanges
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_LOGGER = AdapterLogger("ktk")
+
+
+class Snapshots(Materializations):
+    """Writes snapshots: what a query gave, and from when until when."""
+
+    @available.parse(lambda *_, **__: KtkResponse(""))
+    def write_snapshot(
+        self,
+        model: Mapping[str, Any],
+        relation: BaseRelation,
+        source_sql: str,
+        versions_sql: str,
+        exists: bool,
+    ) -> KtkResponse:
+        """Store versions, in one commit.
+
+        Args:
+            model: the node as Jinja's `model`.
+            relation: what it is known as.
+            source_sql: the snapshot's own query.
+            versions_sql: what dbt's macros make of it: `snapshot_staging_table` if the snapshot
+                exists, else `build_snapshot_table`.
+            exists: whether it does.
+
+        Returns:
+            What dbt logs and keeps in run_results.
+        """
+        config = self._config_of(model)
+        self._warn_of(config)
+        with (
+            translated(),
+            self._after_header(model, versions_sql) as query,
+            findings_file(self._target_folder, str(model["unique_id"])),
+        ):
+            if exists:
+                self._check_stored(relation, source_sql, config)
+                outcome = self._merge_versions(model, relation, query, config)
+            else:
+                outcome = self._build_versions(model, relation, query, config)
+            self._warn_of_times(relation, config)
+        return response_of(outcome)
+
+    def _check_stored(self, relation: BaseRelation, sql: str, config: ModelConfig) -> None:
+        """Check the query against what is stored.
+
+        The gate comes before dbt's SQL compares old values with new ones, which Spark would
+        refuse with less to say, or cast.
+        """
+        from ktk_engine.operations.merge_versions import check_source
+        from ktk_engine.spark.arrow_types import arrow_schema
+
+        assert config.target is not None
+        assert config.versions is not None
+        schema = str(relation.schema)
+        for other in self.relations.displaced(schema, config.target):
+            raise ConfigurationError(
+                f"Snapshot {relation} is stored as {other.uuid or other.kind}, but its "
+                f"configuration asks for {config.target}. A snapshot cannot be built anew: it "
+                "would lose its history. Nothing was written. Change `cube` back, or give the "
+                "snapshot another name."
+            )
+        store = self.connections.warehouse.create_schema(schema)
+        source = arrow_schema(self.connections.sessions.current().sql(sql).schema)
+        check_source(store, source, config.target, config.versions, self._built_by(schema, config))
+
+    def _build_versions(
+        self, model: Mapping[str, Any], relation: BaseRelation, query: str, config: ModelConfig
+    ) -> Outcome:
+        from ktk_engine.operations.merge_versions import build_versions
+
+        assert config.target is not None
+        assert config.versions is not None
+        schema = str(relation.schema)
+        written = build_versions(
+            self.connections.warehouse.create_schema(schema),
+            self._rows_of(relation, query),
+            config.target,
+            config.versions,
+            history_of(model),
+            self._built_by(schema, config),
+        )
+        return Outcome(str(written), written.changes)
+
+    def _merge_versions(
+        self, model: Mapping[str, Any], relation: BaseRelation, query: str, config: ModelConfig
+    ) -> Outcome:
+        from ktk_engine.operations.merge_versions import merge_versions
+
+        def changes() -> DataFrame:
+            return self._rows_of(relation, query)
+
+        assert config.target is not None
+        assert config.versions is not None
+        schema = str(relation.schema)
+        store = self.connections.warehouse.create_schema(schema)
+        done = merge_versions(
+            self.connections.sessions.current().scanner(store),
+            changes,
+            config.target,
+            config.versions,
+            history_of(model),
+            self._built_by(schema, config),
+        )
+        if done is None:
+            return Outcome("nothing changed", RowChanges())
+        return Outcome(str(done), done.changes)
+
+    def _warn_of_times(self, relation: BaseRelation, config: ModelConfig) -> None:
+        """Say that times are of another type than the present one, which they are mixed with."""
+        assert config.versions is not None
+        for column in self.get_columns_in_relation(relation):
+            if column.name == config.versions.updated_at and column.dtype != "timestamp":
+                _LOGGER.warning(  # the words of dbt's check_time_data_types
+                    f"Data type of snapshot table timestamp columns (timestamp) of {relation} "
+                    f"doesn't match derived column 'updated_at' ({column.dtype}). Please update "
+                    "snapshot config 'updated_at'."
+                )

@@ -1,0 +1,39 @@
+{#- Versions of rows: dbt's own macros compare, the engine stores in one commit. -#}
+{% materialization snapshot, adapter='ktk' %}
+  {%- do adapter.check_config(model) -%}
+  {%- set exists, target_relation = get_or_create_relation(none, model.schema, model.alias, 'table') -%}
+  {%- if not target_relation.is_table -%}
+    {%- do exceptions.relation_wrong_type(target_relation, 'table') -%}
+  {%- endif -%}
+  {{ ktk_run_pre_hooks() }}
+  {%- set strategy_macro = strategy_dispatch(config.get('strategy')) -%}
+  {%- set strategy = strategy_macro(model, 'snapshotted_data', 'source_data', model['config'], exists) -%}
+  {%- if exists -%}
+    {%- set columns = config.get('snapshot_table_column_names') or get_snapshot_table_column_names() -%}
+    {%- do adapter.assert_valid_snapshot_target_given_strategy(target_relation, columns, strategy) -%}
+    {%- set versions_sql = snapshot_staging_table(strategy, compiled_code, target_relation) -%}
+  {%- else -%}
+    {%- set versions_sql = build_snapshot_table(strategy, compiled_code) -%}
+  {%- endif -%}
+  {%- set response = adapter.write_snapshot(
+      model, target_relation, compiled_code, versions_sql, exists) -%}
+  {%- call noop_statement('main') -%}
+    {{ versions_sql }}
+  {%- endcall -%}
+  {%- do store_result('main', response=response) -%}
+  {% do persist_docs(target_relation, model) %}
+  {{ ktk_run_post_hooks() }}
+  {{ return({'relations': [target_relation]}) }}
+{% endmaterialization %}
+
+
+{#- dbt's own hash, with what stands between the values masked in them: ('a|b', 'c') and
+    ('a', 'b|c') are two keys. Values without `|` and backslashes have the id that dbt gives. -#}
+{% macro ktk__snapshot_hash_arguments(args) -%}
+  md5(
+    {%- for arg in args -%}
+      replace(replace(coalesce(cast({{ arg }} as string), ''), '\\', '\\\\'), '|', '\\|')
+      {%- if not loop.last %} || '|' || {% endif -%}
+    {%- endfor -%}
+  )
+{%- endmacro %}

@@ -1,0 +1,38 @@
+"""The columns that tell the versions of a row apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Versions:
+    """The columns that tell the versions of a row apart; dbt's names unless configured.
+
+    Attributes:
+        scd_id: identifies a version.
+        valid_from: since when it holds.
+        valid_to: until when; null, or `current`, in the version that holds now.
+        updated_at: when the source row was changed.
+        is_deleted: whether the version says that the row is gone; not every snapshot has it.
+        current: a SQL expression without columns; empty for null alone.
+        unique_key: how the configuration identifies a source row, for messages.
+    """
+
+    scd_id: str = "dbt_scd_id"
+    valid_from: str = "dbt_valid_from"
+    valid_to: str = "dbt_valid_to"
+    updated_at: str = "dbt_updated_at"
+    is_deleted: str = "dbt_is_deleted"
+    current: str = ""
+    unique_key: str = ""
+
+    @property
+    def times(self) -> tuple[str, str, str]:
+        """The columns with times."""
+        return (self.valid_from, self.valid_to, self.updated_at)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All of them."""
+        return (self.scd_id, *self.times, self.is_deleted)

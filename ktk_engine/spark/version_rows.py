@@ -1,0 +1,93 @@
+"""The rows of dbt's staging table of a snapshot, as versions to be closed and to be added."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+from pyspark.sql import types as st
+
+from ktk_engine.spark.arrow_types import spark_type
+from ktk_engine.spark.scan import column
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+CHANGE_TYPE = "dbt_change_type"
+
+_STAGED = re.compile(rf"{CHANGE_TYPE}|dbt_unique_key(_\d+)?", re.IGNORECASE)
+_TIMES = (st.DateType, st.TimestampType, st.TimestampNTZType)
+_TAKEN = "__ktk_taken"
+
+
+def insertions(staged: DataFrame) -> DataFrame:
+    """The versions to be added, without the columns that only dbt's staging table has."""
+    rows = staged.where(F.col(CHANGE_TYPE) == "insert")
+    return rows.select(*[column(n) for n in staged.columns if not _STAGED.fullmatch(n)])
+
+
+def closings(staged: DataFrame, scd_id: str, valid_to: str) -> DataFrame:
+    """The versions to be closed, and until when they held."""
+    rows = staged.where(F.col(CHANGE_TYPE).isin("update", "delete"))
+    return rows.select(column(scd_id), column(valid_to))
+
+
+def with_stored_times(rows: DataFrame, schema: pa.Schema, names: Collection[str]) -> DataFrame:
+    """Assign times to the stored kind: a date stays a date where dbt mixes in the present time.
+
+    Args:
+        rows: any frame.
+        schema: the stored columns.
+        names: the columns in question; those of other kinds are left to the gate.
+    """
+    stored = {name: spark_type(schema.field(name).type) for name in names}
+    columns = [
+        column(field.name).cast(stored[field.name]).alias(field.name)
+        if field.name in stored
+        and isinstance(field.dataType, _TIMES)
+        and isinstance(stored[field.name], _TIMES)
+        else column(field.name)
+        for field in rows.schema.fields
+    ]
+    return rows.select(*columns)
+
+
+def with_new_ids(rows: DataFrame, taken: DataFrame, scd_id: str, now: str) -> DataFrame:
+    """Give rows whose id is taken another one, made of the id and a time.
+
+    Args:
+        rows: new versions.
+        taken: versions with the ids that are taken.
+        scd_id: the column of ids.
+        now: the time as text.
+    """
+    ids = taken.select(column(scd_id).alias(_TAKEN)).distinct()
+    joined = rows.join(ids, column(scd_id) == F.col(_TAKEN), "left")
+    other = F.md5(F.concat(column(scd_id), F.lit(f"|{now}")))
+    chosen = F.when(F.col(_TAKEN).isNotNull(), other).otherwise(column(scd_id))
+    return joined.select(
+        *[chosen.alias(name) if name == scd_id else column(name) for name in rows.columns]
+    )
+
+
+def rows_with_value(rows: DataFrame, name: str, value: object) -> DataFrame:
+    """The rows that have a value in a column."""
+    return rows.where(column(name) == F.lit(value))
+
+
+def constant(session: SparkSession, expression: str, type_: pa.DataType) -> object:
+    """Compute a SQL expression without columns.
+
+    Args:
+        session: computes it.
+        expression: SQL text.
+        type_: the class of the result.
+
+    Returns:
+        The value as Arrow gives it to Python.
+    """
+    value = F.expr(expression).cast(spark_type(type_)).alias("value")
+    return session.range(1).select(value).toArrow()["value"][0].as_py()
