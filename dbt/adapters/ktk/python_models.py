@@ -53,15 +53,7 @@ class _Code:
     def failure(self, model: str, error: Exception) -> DbtRuntimeError:
         """Show an error with the lines of the user's file; the log has the whole stack."""
         frames = traceback.StackSummary.from_list(
-            traceback.FrameSummary(
-                self.path,
-                frame.lineno,
-                frame.name,
-                line=frame.line,
-                end_lineno=frame.end_lineno,
-                colno=frame.colno,
-                end_colno=frame.end_colno,
-            )
+            traceback.FrameSummary(self.path, frame.lineno, frame.name, line=frame.line)
             for frame in traceback.extract_tb(error.__traceback__)
             if frame.filename == str(self.file)
         )
