@@ -339,7 +339,9 @@ class TestDeclaredTypes:
         assert head_of(project, scope_of("typed")) == before
 
     def test_dbt_itself_has_no_contracts_for_python(self, project):
-        text = DECLARED.replace("- name: typed", "- name: typed\n    config: {contract: {enforced: true}}")
+        text = DECLARED.replace(
+            "- name: typed", "- name: typed\n    config: {contract: {enforced: true}}"
+        )
         write_file(text, project.project_root, "models", "schema.yml")
         with pytest.raises(DbtRuntimeError, match="Expected 'sql' but found 'python'"):
             run_dbt(["parse"])
