@@ -21,6 +21,7 @@ TWICE = (
     "ephemeral",
     "incremental",
     "simple_seed",
+    "simple_snapshot",
     "store_test_failures",
 )
 

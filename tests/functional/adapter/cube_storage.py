@@ -1,4 +1,4 @@
-"""Makes cube datasets of a project's tables, incremental models and seeds."""
+"""Makes cube datasets of a project's tables, incremental models, seeds and snapshots."""
 
 from __future__ import annotations
 
@@ -47,9 +47,11 @@ def as_cubes(manifest: Manifest, cells: Cells) -> None:
     """
     for node in manifest.nodes.values():
         config = node.config
-        if config.materialized not in ("table", "incremental", "seed"):
+        if config.materialized not in ("table", "incremental", "seed", "snapshot"):
             continue
         dimensions = list(cells.of(node.name))
+        if config.materialized == "snapshot":
+            dimensions = [config.snapshot_table_column_names["dbt_scd_id"]]
         if not dimensions:
             continue
         if config.materialized == "table":

@@ -15,7 +15,6 @@ import pytest
 NOT_SPARK = "not a Spark feature"
 ABSTRACT = "an abstract parent"
 ALTERNATIVE = "an alternative to an inherited class"
-NOT_BUILT = "not built yet"
 
 _REASON = re.compile(
     rf"{NOT_SPARK}|refused by a decision \(\d+\)|a defect of the suite \(https://\S+\)"
@@ -71,8 +70,4 @@ NOT_INHERITED = {
     "BasePostgresColumnTypes": (ALTERNATIVE, "BaseColumnTypes with Spark's types"),
     "BaseSameAliasDifferentDatabases": (NOT_SPARK, "relations have two-part names"),
     "BaseIncrementalForeignKeyConstraint": (NOT_SPARK, "Spark has no foreign keys"),
-    "BaseSnapshotCheckCols": (NOT_BUILT, "comes with snapshots"),
-    "BaseSnapshotTimestamp": (NOT_BUILT, "comes with snapshots"),
-    "BasePrePostModelHooksOnSnapshots": (NOT_BUILT, "comes with snapshots"),
-    "BasePrePostSnapshotHooksInConfigKwargs": (NOT_BUILT, "comes with snapshots"),
 }

@@ -20,14 +20,18 @@ from dbt.tests.adapter.basic.test_incremental import (
 )
 from dbt.tests.adapter.basic.test_singular_tests import BaseSingularTests
 from dbt.tests.adapter.basic.test_singular_tests_ephemeral import BaseSingularTestsEphemeral
+from dbt.tests.adapter.basic.test_snapshot_check_cols import BaseSnapshotCheckCols
+from dbt.tests.adapter.basic.test_snapshot_timestamp import BaseSnapshotTimestamp
 from dbt.tests.adapter.basic.test_table_materialization import BaseTableMaterialization
 from dbt.tests.adapter.basic.test_validate_connection import BaseValidateConnection
 from dbt.tests.util import AnyString, run_dbt
 from dbt_common.contracts.metadata import CatalogTable, ColumnMetadata, StatsItem, TableMetadata
 from dbt_common.exceptions import DbtConfigError
 
+from dbt.adapters.ktk.impl import KtkAdapter
 from ktk_engine.log.catalog import list_relations
 from ktk_engine.store.local import LocalStore
+from tests.functional.adapter.in_spark import columns_of, rebuilt
 
 # Stored rows, files and bytes; the log's version.
 STATISTICS = {
@@ -163,6 +167,31 @@ class TestTableMaterialization(BaseTableMaterialization):
 
 
 class TestValidateConnection(BaseValidateConnection):
+    pass
+
+
+class UpdatedRows:
+    """`update_rows` of the harness builds the table anew: nothing changes one in place."""
+
+    @pytest.fixture(scope="class")
+    def project(self, project):
+        update = KtkAdapter.update_column_sql
+
+        def as_rebuild(adapter, **arguments):
+            text = update(adapter, **arguments)
+            (changed,) = rebuilt(text, lambda table: columns_of(project, table))
+            return changed
+
+        with pytest.MonkeyPatch.context() as patch:  # each command makes an adapter of its own
+            patch.setattr(KtkAdapter, "update_column_sql", as_rebuild)
+            yield project
+
+
+class TestSnapshotCheckCols(UpdatedRows, BaseSnapshotCheckCols):
+    pass
+
+
+class TestSnapshotTimestamp(UpdatedRows, BaseSnapshotTimestamp):
     pass
 
 

@@ -20,6 +20,8 @@ from dbt.tests.adapter.hooks.test_model_hooks import (
     BasePrePostModelHooksOnSeeds,
     BasePrePostModelHooksOnSeedsPlusPrefixed,
     BasePrePostModelHooksOnSeedsPlusPrefixedWhitespace,
+    BasePrePostModelHooksOnSnapshots,
+    BasePrePostSnapshotHooksInConfigKwargs,
 )
 from dbt.tests.adapter.hooks.test_run_hooks import BaseAfterRunHooks, BasePrePostRunHooks
 from dbt.tests.util import run_dbt
@@ -137,6 +139,26 @@ class TestPrePostModelHooksOnSeedsPlusPrefixedWhitespace(
 
 
 class TestHooksRefsOnSeeds(BaseHooksRefsOnSeeds):
+    pass
+
+
+class HooksOnSnapshots:
+    """The hooks of the base in one statement, since nothing changes a table in place."""
+
+    @pytest.fixture(scope="class")
+    def project_config_update(self, request):
+        (base,) = (item for item in request.cls.__bases__ if item is not HooksOnSnapshots)
+        found = base.project_config_update.__wrapped__(self)
+        return {**found, "snapshots": {"post-hook": [NEW_COLUMN]}}
+
+
+class TestPrePostModelHooksOnSnapshots(HooksOnSnapshots, BasePrePostModelHooksOnSnapshots):
+    pass
+
+
+class TestPrePostSnapshotHooksInConfigKwargs(
+    HooksOnSnapshots, BasePrePostSnapshotHooksInConfigKwargs
+):
     pass
 
 
