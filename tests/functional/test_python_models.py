@@ -451,3 +451,29 @@ class TestRefused:
         write_file(REFUSED % (f"materialized='{kind}'", "cte"), project.project_root, "models/m.py")
         with pytest.raises(DbtRuntimeError, match=f"is {kind}, which keeps a query, and a Python"):
             run_dbt(["run"])
+
+
+OF_SOURCE = """
+def model(dbt, session):
+    dbt.config(materialized="table")
+    return dbt.source("raw", "a-b").union(dbt.ref("base"))
+"""
+
+
+class TestSource:
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {
+            "base.sql": BASE,
+            "of_source.py": OF_SOURCE,
+            "schema.yml": "sources: [{name: raw, schema: '{{ target.schema }}', "
+            "tables: [{name: a-b}]}]",
+        }
+
+    def test_empty_is_for_sources(self, project):
+        schema = project.test_schema
+        project.run_sql(f"create table {schema}.`a-b` as select 7L as id, 8L as v")
+        run_dbt(["run"])
+        assert len(rows(project, "select * from {s}.of_source")) == 7
+        run_dbt(["run", "--empty", "-s", "of_source"])
+        assert len(rows(project, "select * from {s}.of_source")) == 6
