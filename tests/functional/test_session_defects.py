@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from dbt.tests.util import relation_from_name, run_dbt, run_dbt_and_capture, write_file
+from dbt_common.exceptions import DbtDatabaseError
 
 from ktk_engine.errors import SessionError
 from ktk_engine.spark.session import start_session
@@ -110,6 +111,13 @@ class TestTheCursor:
             for statement in ("select wrong_name", "select raise_error('late') as x"):
                 with pytest.raises(Exception, match=r"wrong_name|late"):
                     project.adapter.execute(statement, fetch=True)
+
+    def test_an_error_in_another_thread_of_the_jvm_keeps_its_message(self, project):
+        text = "select *, (select raise_error('early') from range(1)) as x from range(2)"
+        with project.adapter.connection_named("c"), pytest.raises(DbtDatabaseError) as caught:
+            project.adapter.execute(text, fetch=True)
+        assert "[USER_RAISED_EXCEPTION] early" in str(caught.value)
+        assert "awaitResult" not in str(caught.value)
 
     def test_columns_of_one_name(self, project):
         with project.adapter.connection_named("c"):

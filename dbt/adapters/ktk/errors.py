@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from dbt_common.exceptions import CompilationError, DbtDatabaseError, DbtRuntimeError
 
 from ktk_engine.errors import KtkError, TypeClassError
+
+_WAITED = "Exception thrown in awaitResult"
 
 
 class RefusedColumnsError(CompilationError):
@@ -55,8 +58,20 @@ def spark_message(error: Exception) -> str | None:
     if module.startswith("py4j"):
         if "SPARK_JOB_CANCELLED" in str(error):
             return "The statement was cancelled."
-        return str(error).split("\n\tat ", 1)[0]
+        return _java_message(error) or str(error).split("\n\tat ", 1)[0]
     if module.startswith("pyspark.errors"):
         # The JVM's stack helps nobody who writes SQL.
         return str(error).split("\nJVM stacktrace", 1)[0].strip()
     return None
+
+
+def _java_message(error: Exception) -> str:
+    """The first message in a chain of Java exceptions that is more than a wrapper, or nothing."""
+    exception: Any = getattr(error, "java_exception", None)
+    while exception is not None:
+        message = str(exception.getMessage() or "")
+        kind = str(exception.getClass().getName())
+        if not kind.endswith(".ExecutionException") and not message.startswith(_WAITED):
+            return message or kind
+        exception = exception.getCause()
+    return ""
