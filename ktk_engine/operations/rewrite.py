@@ -27,8 +27,9 @@ from ktk_engine.operations.row_changes import RowChanges
 from ktk_engine.operations.target import Target
 from ktk_engine.spark.arrow_types import arrow_schema
 from ktk_engine.spark.merge_rows import rows_with_keys
-from ktk_engine.spark.scan import Scanner, column
+from ktk_engine.spark.scan import Scanner
 from ktk_engine.types.condition import Condition
+from ktk_engine.types.quote import quote_identifier
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -92,7 +93,7 @@ class Rewrite:
 
     def stored(self, rows: DataFrame) -> DataFrame:
         """Old rows with the columns that are stored on; the others go (sync_all_columns)."""
-        return rows.select(*map(column, self.kept))
+        return rows.select(*map(quote_identifier, self.kept))
 
     def check_cells(
         self, stay: Callable[[DataFrame], DataFrame], reason: str, shown: Sequence[str]
@@ -182,7 +183,7 @@ def start_rewrite(
     passed = pass_gate(target, model, datasets, False, built_by, keeps_rows=True)
     stored = [name for name in passed.committed.names if name in frame.columns]
     kept = tuple(name for name in base.schema.names if name in passed.committed.names)
-    new = frame.select(*map(column, stored))
+    new = frame.select(*map(quote_identifier, stored))
     return Rewrite(scanner, target, state, base, new, kept, history, built_by)
 
 

@@ -12,9 +12,10 @@ import pyarrow.types as pat
 
 from ktk_engine.plan.plan import Plan
 from ktk_engine.spark.join import run_plan
-from ktk_engine.spark.scan import Scanner, column
+from ktk_engine.spark.scan import Scanner
 from ktk_engine.types.condition import Comparison, Condition, IsNull
 from ktk_engine.types.literal import literal_for
+from ktk_engine.types.quote import quote_identifier
 from ktk_engine.types.type_class import normalize
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def find_groups(frame: DataFrame, plan: Plan) -> pa.Table:
     Returns:
         One row a group, sorted, null last.
     """
-    found = frame.select(*map(column, plan.partition_by)).distinct().toArrow()
+    found = frame.select(*map(quote_identifier, plan.partition_by)).distinct().toArrow()
     table = in_containers(found, plan)
     return table.take(_sorted_indices(table, plan.partition_by))
 

@@ -10,9 +10,10 @@ from pyspark.sql.window import Window
 from ktk_engine.plan.movement import has_many_rows, is_small
 from ktk_engine.plan.plan import DatasetPlan, Plan
 from ktk_engine.spark.keep_rows import keep_rows
-from ktk_engine.spark.scan import Scanner, column, restorable
+from ktk_engine.spark.scan import Scanner, restorable
 from ktk_engine.spark.scan_by_arrow import POSITION
 from ktk_engine.types.condition import TrueCondition
+from ktk_engine.types.quote import quote_identifier
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -51,8 +52,8 @@ def run_plan(scanner: Scanner, plan: Plan, with_address: bool = False) -> DataFr
     address = dict.fromkeys([*plan.columns, *plan.order_by, *plan.partition_by])
     if plan.distinct:
         keys = dict.fromkeys([*plan.order_by, *plan.partition_by])
-        frame = frame.select(*map(column, address)).dropDuplicates(list(keys))
-    return frame.select(*map(column, address if with_address else plan.columns))
+        frame = frame.select(*map(quote_identifier, address)).dropDuplicates(list(keys))
+    return frame.select(*map(quote_identifier, address if with_address else plan.columns))
 
 
 def _in_sorting_order(item: DatasetPlan) -> list[str]:
@@ -79,7 +80,7 @@ def _rows(scanner: Scanner, item: DatasetPlan, plan: Plan, bucketed: bool) -> Da
     if not isinstance(item.condition, TrueCondition):
         frame = keep_rows(frame, item.condition)
     if item.distinct:
-        frame = frame.select(*map(column, item.distinct)).distinct()
+        frame = frame.select(*map(quote_identifier, item.distinct)).distinct()
     return frame
 
 
@@ -92,7 +93,7 @@ def _has_buckets(item: DatasetPlan, plan: Plan) -> bool:
 def _last_file_wins(frame: DataFrame, item: DatasetPlan) -> DataFrame:
     """Of several rows for one cell keep the one in the file with the greatest position."""
     keys = item.snapshot.partition_keys
-    cells = [column(name) for name in sorted(item.cell_columns, key=lambda name: name in keys)]
+    cells = map(quote_identifier, sorted(item.cell_columns, key=lambda name: name in keys))
     window = Window.partitionBy(*cells).orderBy(F.col(POSITION).desc())
     numbered = frame.withColumn(_ROW, F.row_number().over(window))
     return numbered.where(F.col(_ROW) == 1).drop(_ROW, POSITION)

@@ -15,7 +15,7 @@ from ktk_engine.types.render_condition import to_sql
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 _COUNT = "__ktk_count"
 _FOUND = "__ktk_found"
@@ -73,17 +73,17 @@ def update_rows(
     taken = [name for name in dict.fromkeys(updated) if name in new.columns]
     chosen = [_either(name, True, name in taken) for name in old.columns]
     chosen += [_either(name, False, True) for name in taken if name not in old.columns]
-    return left.join(right, condition, "left").select(*chosen)
+    return left.join(right, condition, "left").selectExpr(*chosen)
 
 
 def rows_without_keys(rows: DataFrame, others: DataFrame, keys: Sequence[str]) -> DataFrame:
     """The rows whose key no other row has; null matches nothing."""
-    return rows.join(others.select(*_columns(keys)), list(keys), "left_anti")
+    return rows.join(others.select(*map(quote_identifier, keys)), list(keys), "left_anti")
 
 
 def rows_with_keys(rows: DataFrame, others: DataFrame, keys: Sequence[str]) -> DataFrame:
     """The rows whose key another row has; null matches nothing."""
-    return rows.join(others.select(*_columns(keys)), list(keys), "left_semi")
+    return rows.join(others.select(*map(quote_identifier, keys)), list(keys), "left_semi")
 
 
 def together(rows: DataFrame, others: DataFrame) -> DataFrame:
@@ -93,7 +93,7 @@ def together(rows: DataFrame, others: DataFrame) -> DataFrame:
 
 def count_keys(rows: DataFrame, keys: Sequence[str], limit: int) -> tuple[pa.Table, pa.Array]:
     """Collect different keys, no more than asked for, and the number of rows of each."""
-    columns = _columns(keys)
+    columns = list(map(quote_identifier, keys))
     plain = rows.select(*columns)
     if not any(isinstance(field.dataType, _SPARKS_OWN) for field in plain.schema):
         found = plain.limit(limit).toArrow()  # mostly all of them, which saves a shuffle
@@ -112,9 +112,9 @@ def key_bounds(rows: DataFrame, key: str) -> tuple[object, object]:
 
 def repeated_key(rows: DataFrame, keys: Sequence[str]) -> tuple[dict[str, object], int] | None:
     """A key without nulls that stands in several rows, and in how many; None if there is none."""
-    columns = _columns(keys)
+    columns = list(map(quote_identifier, keys))
     for key in columns:
-        rows = rows.where(key.isNotNull())
+        rows = rows.where(f"{key} is not null")
     counts = rows.groupBy(*columns).agg(F.count("*").alias(_COUNT))
     found = counts.where(F.col(_COUNT) > 1).first()
     if found is None:
@@ -123,16 +123,11 @@ def repeated_key(rows: DataFrame, keys: Sequence[str]) -> tuple[dict[str, object
     return values, values.pop(_COUNT)
 
 
-def _columns(keys: Sequence[str]) -> list[Column]:
-    return [column(key) for key in keys]
-
-
-def _either(name: str, in_old: bool, in_new: bool) -> Column:
-    """A column of an old row, or of the new row that was found for it."""
-    old = F.col(_of("old", name)) if in_old else F.lit(None)
-    if not in_new:
-        return old.alias(name)
-    return F.when(F.col(f"new.{_FOUND}"), F.col(_of("new", name))).otherwise(old).alias(name)
+def _either(name: str, in_old: bool, in_new: bool) -> str:
+    """A column of an old row, or of the new row that was found for it, as SQL."""
+    old = _of("old", name) if in_old else "null"
+    value = f"if(new.{_FOUND}, {_of('new', name)}, {old})" if in_new else old
+    return f"{value} as {quote_identifier(name)}"
 
 
 def _of(side: str, name: str) -> str:

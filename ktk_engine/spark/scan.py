@@ -270,12 +270,14 @@ def restorable(snapshot: Snapshot, files: pa.Table) -> bool:
     )
 
 
-def _as_class(snapshot: Snapshot, cohort: Cohort, name: str) -> Column:
-    """A column of a cohort in the Spark type of its class."""
+def _as_class(snapshot: Snapshot, cohort: Cohort, name: str) -> Column | str:
+    """A column of a cohort in the Spark type of its class; a mere name costs no call of the JVM."""
     target = spark_type(snapshot.schema.field(name).type)
     if name in cohort.absent:
         return F.lit(None).cast(target).alias(name)
-    return column(name).cast(target).alias(name) if name in cohort.read_as else column(name)
+    if name in cohort.read_as:
+        return column(name).cast(target).alias(name)
+    return quote_identifier(name)
 
 
 def _path(uri: str) -> str:

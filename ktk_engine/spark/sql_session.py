@@ -26,7 +26,7 @@ from ktk_engine.spark.capabilities import Capabilities, find_capabilities
 from ktk_engine.spark.command import query_frame
 from ktk_engine.spark.cube_usage import CubeUsage, read_usage
 from ktk_engine.spark.join import run_plan
-from ktk_engine.spark.scan import Scanner, column
+from ktk_engine.spark.scan import Scanner
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.condition import TrueCondition
 from ktk_engine.types.quote import quote_identifier
@@ -296,7 +296,7 @@ class _Binding:
         self.plans.append(plan)
         frame = run_plan(self.owner.scanner(loaded.state.store), plan)
         columns = [
-            column(f.name)
+            quote_identifier(f.name)
             if f.name in needed
             else F.lit(None).cast(spark_type(f.type)).alias(f.name)
             for f in loaded.schema

@@ -14,6 +14,7 @@ from ktk_engine.log.snapshot import Bucketing, files_table
 from ktk_engine.spark.arrow_types import spark_type
 from ktk_engine.spark.file_writer import FILE, FINDING, INDEX, REPORT_SCHEMA, WriteJob, write_files
 from ktk_engine.spark.scan import column
+from ktk_engine.types.quote import quote_identifier
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -121,12 +122,12 @@ def _arrange(frame: DataFrame, job: WriteJob, bucket_count: int) -> DataFrame:
     columns = [
         column(field.name).cast(spark_type(field.type)).alias(field.name)
         if field.name in keys
-        else column(field.name)
+        else quote_identifier(field.name)
         for field in job.schema
     ]
     selected = frame.select(*columns)
-    order = [column(name) for name in job.sorting]
-    partitions = [column(name) for name in job.partition_keys]
+    order = list(map(quote_identifier, job.sorting))
+    partitions = list(map(quote_identifier, job.partition_keys))
     if partitions:
         return selected.repartition(bucket_count, *partitions).sortWithinPartitions(*order)
     if job.cell_columns:
