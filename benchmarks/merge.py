@@ -1,8 +1,9 @@
 """What a merge of a few keys costs beside a full rebuild of the same table, in the same run.
 
 `python -m benchmarks.merge [--rows 10000000]`, or `make bench`. A thousand keys, nine in ten of
-them known, lie in 3 of 200 partitions. Rebuild and merge are run once to warm up and then three
-times; medians count. Results go to `benchmarks/results/`.
+them known, lie in 3 of 200 partitions. Rebuild and merge are run three times to warm up, since
+the JVM compiles for a while, and then five times; medians count. Results go to
+`benchmarks/results/`.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ PARTITIONS = 200
 CHANGED = (17, 101, 180)
 KEYS = 1_000
 GOAL = 10.0
+RUNS = (3, 5)  # to warm up, and that count
 
 
 def table_rows(spark: SparkSession, rows: int) -> DataFrame:
@@ -71,7 +73,7 @@ def measure(spark: SparkSession, folder: Path, rows: int) -> dict[str, Any]:
 
     store = open_store(folder / "store")
     target = Target("t", partition_by=("P",))
-    rebuild_s = median_seconds(lambda: build(store, table_rows(spark, rows), target))
+    rebuild_s = median_seconds(lambda: build(store, table_rows(spark, rows), target), *RUNS)
     print(f"rebuild: {rebuild_s:.2f} s", flush=True)
     outcomes: list[Rewritten] = []
     scanner = make_scanner(spark, store, folder)
@@ -81,7 +83,7 @@ def measure(spark: SparkSession, folder: Path, rows: int) -> dict[str, Any]:
         outcomes.append(merge(scanner, new, target, MergeBy(("P", "L"))))
 
     before = set(resolve(store, target.scope).snapshot("t").labels)
-    merge_s = median_seconds(run)
+    merge_s = median_seconds(run, *RUNS)
     print(f"merge: {merge_s:.2f} s", flush=True)
     after = resolve(store, target.scope).snapshot("t")
     rewritten = {label.partition("/")[0] for label in set(after.labels) - before}

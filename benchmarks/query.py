@@ -35,10 +35,11 @@ QUESTIONS: dict[str, dict[str, Any]] = {
 GOALS = {"full join": 3.0, "one partition": 1.5, "one index value": 8.0}
 
 
-def median_seconds(work: Callable[[], object]) -> float:
+def median_seconds(work: Callable[[], object], warm_up: int = 1, repeats: int = REPEATS) -> float:
     """Median of some warm runs."""
-    work()
-    return statistics.median(_seconds(work) for _ in range(REPEATS))
+    for _ in range(warm_up):
+        work()
+    return statistics.median(_seconds(work) for _ in range(repeats))
 
 
 def _seconds(work: Callable[[], object]) -> float:
