@@ -98,6 +98,12 @@ class Snapshot:
         return tuple(name for name in known if name in self.schema.names)
 
     @property
+    def clustered_by(self) -> tuple[str, ...]:
+        """By what the rows of its files are sorted, beside what addresses them; a hint."""
+        known = self.properties.get("clustered_by") or ()
+        return tuple(name for name in known if name in self.schema.names)
+
+    @property
     def columns(self) -> frozenset[str]:
         """Names of all columns, partition columns among them."""
         return frozenset(self.schema.names)

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ktk_engine.errors import (
-    CommitStateUnknownError,
-    ConfigurationError,
-    DataError,
-    KtkError,
-)
+from ktk_engine.errors import ConfigurationError, DataError
 from ktk_engine.format.dataset_key import index_key
 from ktk_engine.format.index_file import build_index, render_index
 from ktk_engine.log.commit import Committed, DatasetChange, Transaction, commit
-from ktk_engine.log.intent import announced
-from ktk_engine.log.scope import new_commit_id, scope_of
+from ktk_engine.log.scope import new_commit_id
 from ktk_engine.log.snapshot import Bucketing, Snapshot
 from ktk_engine.log.state import State, resolve
+from ktk_engine.operations.data_write import data_write
 from ktk_engine.operations.extension import Extension, check_layout
 from ktk_engine.operations.gate import CubeCheck, Passed, pass_gate
 from ktk_engine.operations.keeping import Keeping
@@ -119,12 +114,7 @@ def build(
     if base is not None:
         check_layout(target, base)
     passed = pass_gate(target, schema, datasets, full_refresh, built_by, base is not None)
-    unknown = [name for name in target.clustered_by if name not in passed.committed.names]
-    if unknown:
-        raise ConfigurationError(
-            f"Dataset {target.uuid}: clustered_by names {', '.join(unknown)}, which the model "
-            f"lacks. It has: {', '.join(passed.committed.names)}. Nothing was written."
-        )
+    _check_clustering(target, passed.committed.names)
     if target.constraints:
         check_constraints(target.constraints, frame)
     commit_id = new_commit_id()
@@ -137,20 +127,14 @@ def build(
         # Each empty task starts a Python worker for nothing.
         parallel = frame.sparkSession.sparkContext.defaultParallelism
         buckets = min(buckets, max(len(keeping.replaced), parallel))
-    with announced(store, target.scope, commit_id, f"build {target.uuid}"):
-        try:
-            report = write_table(frame, job) if local else write_frame(frame, job, buckets)
-            if report.findings:
-                raise DataError(_refusal(target, report.findings), report.findings)
-            snapshot = _describe(store, target, passed, job, report, bucketing_of(job, buckets))
-            keeping = _verified(store, frame, target, snapshot, keeping, base)
-            change = _change(store, target, snapshot, report, commit_id, keeping, base)
-            done = _commit(state, target, change, passed.leaving, commit_id, history or {})
-        except CommitStateUnknownError:
-            raise  # the files may be committed: the clean-up will know
-        except BaseException:
-            remove_traces(store, target.uuid, commit_id)
-            raise
+    with data_write(store, target.uuid, commit_id, f"build {target.uuid}"):
+        report = write_table(frame, job) if local else write_frame(frame, job, buckets)
+        if report.findings:
+            raise DataError(_refusal(target, report.findings), report.findings)
+        snapshot = _describe(store, target, passed, job, report, bucketing_of(job, buckets))
+        keeping = _verified(store, frame, target, snapshot, keeping, base)
+        change = _change(store, target, snapshot, report, commit_id, keeping, base)
+        done = _commit(state, target, change, passed.leaving, commit_id, history or {})
     return Written(
         target.uuid,
         done.entry.version,
@@ -161,6 +145,15 @@ def build(
         passed.notes,
         RowChanges(snapshot.rows or 0, deleted=_rows_gone(keeping, base, snapshot)),
     )
+
+
+def _check_clustering(target: Target, columns: Sequence[str]) -> None:
+    unknown = [name for name in target.clustered_by if name not in columns]
+    if unknown:
+        raise ConfigurationError(
+            f"Dataset {target.uuid}: clustered_by names {', '.join(unknown)}, which the model "
+            f"lacks. It has: {', '.join(columns)}. Nothing was written."
+        )
 
 
 def _verified(
@@ -186,21 +179,6 @@ def _rows_gone(keeping: Keeping | None, base: Snapshot | None, addition: Snapsho
     if keeping is None or base is None:
         return 0
     return int(pc.sum(base.files["rows"].filter(keeping.removed(base, addition))).as_py() or 0)
-
-
-def remove_traces(store: ObjectStore, uuid: str, commit_id: str) -> None:
-    """Delete every object that a write which was not committed has made.
-
-    They carry the commit's id in their names. What cannot be deleted now is left to the clean-up.
-    """
-    try:
-        folders = (f"{uuid}/", f"{scope_of(uuid).folder}/snapshots/{commit_id}/")
-        keys = [
-            info.key for folder in folders for info in store.list(folder) if commit_id in info.key
-        ]
-        store.delete(keys)
-    except KtkError as error:
-        _LOGGER.warning("Files of the failed write %s were left behind: %s", commit_id, error)
 
 
 def _job(

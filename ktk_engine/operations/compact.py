@@ -10,15 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from ktk_engine.errors import CommitStateUnknownError, DataError
+from ktk_engine.errors import DataError
 from ktk_engine.log.commit import Committed, DatasetChange, Transaction, commit
 from ktk_engine.log.entry import Role
-from ktk_engine.log.intent import announced
 from ktk_engine.log.scope import new_commit_id
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.operations.affected import rows_of
-from ktk_engine.operations.build import remove_traces
 from ktk_engine.operations.compactable import Compaction
+from ktk_engine.operations.data_write import data_write
 from ktk_engine.operations.extension import Extension
 from ktk_engine.operations.gate import CubeCheck
 from ktk_engine.operations.keeping import Keeping
@@ -84,24 +83,18 @@ def compact(
     commit_id = new_commit_id()
     job = _job(scanner, compaction, commit_id, compression)
     frame = rows_of(scanner, base, compaction.files, state.version)
-    with announced(store, state.scope, commit_id, f"compact {base.uuid}"):
-        try:
-            count = base.bucketing.count if base.bucketing else DEFAULT_BUCKETS
-            report = write_frame(frame, job, count)
-            if report.findings:
-                finding = report.findings[0]
-                raise DataError(
-                    f"Dataset {base.uuid} cannot be compacted: {finding.count:,} rows break the "
-                    f"rule `{finding.rule}` in {finding.column}, for instance {finding.example}. "
-                    "Nothing was committed. Build it anew.",
-                    report.findings,
-                )
-            done = _commit(compaction, job, report, history or {})
-        except CommitStateUnknownError:
-            raise  # the files may be committed: the clean-up will know
-        except BaseException:
-            remove_traces(store, base.uuid, commit_id)
-            raise
+    with data_write(store, base.uuid, commit_id, f"compact {base.uuid}"):
+        count = base.bucketing.count if base.bucketing else DEFAULT_BUCKETS
+        report = write_frame(frame, job, count)
+        if report.findings:
+            finding = report.findings[0]
+            raise DataError(
+                f"Dataset {base.uuid} cannot be compacted: {finding.count:,} rows break the "
+                f"rule `{finding.rule}` in {finding.column}, for instance {finding.example}. "
+                "Nothing was committed. Build it anew.",
+                report.findings,
+            )
+        done = _commit(compaction, job, report, history or {})
     return Compacted(
         base.uuid,
         done.entry.version,
@@ -124,7 +117,7 @@ def _job(scanner: Scanner, compaction: Compaction, commit_id: str, compression: 
         schema=_stored_schema(scanner, base, compaction.files),
         partition_keys=base.partition_keys,
         cell_columns=tuple(c for c in base.dimension_columns if c not in base.partition_keys),
-        clustered_by=tuple(base.properties.get("clustered_by") or ()),
+        clustered_by=base.clustered_by,
         index_columns=tuple(sorted(base.indices)),
         buckets=base.bucketing is not None,
         compression=compression,

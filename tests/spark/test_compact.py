@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -193,3 +194,13 @@ def test_the_command(spark, store):
         main, ["--store", str(store.root), "compact", "c", "--target-size", "big"]
     )
     assert "is no size" in wrong.stderr
+
+
+def test_a_column_that_was_sorted_by_may_leave(spark, sql, store):
+    target = Target("t", clustered_by=("k",), on_schema_change="sync_all_columns")
+    build(store, spark.sql("select 1 as k, 2 as v"), target)
+    target = replace(target, clustered_by=())
+    build(store, spark.sql("select 3 as v"), target, keeping=Keeping("append"))
+    (found,) = find_compactions(store, "t")
+    assert compact(sql.scanner(store), found).files == 1
+    assert sorted(row.v for row in sql.sql("select v from an.t").collect()) == [2, 3]

@@ -203,7 +203,7 @@ def _target_of(snapshot: Snapshot, found: Relation) -> Target:
         cube=cube if separator else "",
         dimension_columns=dimensions,
         partition_by=snapshot.partition_keys,
-        clustered_by=tuple(snapshot.properties.get("clustered_by") or ()),
+        clustered_by=snapshot.clustered_by,
         indexes=tuple(name for name in snapshot.indices if name not in dimensions or not separator),
         suppress_index_on=tuple(
             name for name in dimensions if snapshot.is_seed and name not in snapshot.indices
