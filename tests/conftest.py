@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
+# Spark's Python workers load classes of the tests by name, wherever the JVM was started.
+_ROOT = str(Path(__file__).parents[1])
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (_ROOT, os.environ.get("PYTHONPATH"))))
+
 SPARK_SETTINGS = {
     "spark.master": "local[2]",
     "spark.driver.memory": "3g",

@@ -59,6 +59,21 @@ class TestTheSession:
             for name in ("metastore_db", "derby.log", "spark-warehouse"):
                 assert not (folder / name).exists()
 
+    def test_a_thread_that_follows_another_begins_anew(self, project):
+        found = []
+
+        def work() -> None:
+            with project.adapter.connection_named("one"):
+                setting = "set spark.sql.shuffle.partitions"
+                found.append(project.adapter.execute(setting, fetch=True)[1].rows[0][1])
+                project.adapter.execute(f"{setting}=7")
+
+        for _ in range(2):  # the second mostly gets the first one's number
+            thread = threading.Thread(target=work)
+            thread.start()
+            thread.join()
+        assert found == ["3", "3"]
+
     def test_threads_do_not_see_each_others_settings_and_views(self, project):
         adapter = project.adapter
         seen = {}

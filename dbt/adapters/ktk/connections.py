@@ -97,7 +97,7 @@ class KtkHandle:
 
     def __init__(self, sessions: Sessions) -> None:
         self.sessions = sessions
-        self._thread = threading.get_ident()
+        self._thread = threading.current_thread()
 
     def cursor(self) -> KtkCursor:
         """Give a new cursor."""

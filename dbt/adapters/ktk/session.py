@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from dbt.adapters.events.logging import AdapterLogger
 
@@ -33,15 +34,16 @@ class Sessions:
         self._lock = threading.Lock()
         self._spark: SparkSession | None = None
         self._scratch: Path | None = None
-        self._of_thread: dict[int, SqlSession] = {}
+        # By the thread itself: the number of one that ended is given to the next.
+        self._of_thread: WeakKeyDictionary[threading.Thread, SqlSession] = WeakKeyDictionary()
 
     def current(self) -> SqlSession:
         """The session of the calling thread."""
-        ident = threading.get_ident()
+        thread = threading.current_thread()
         with self._lock:
-            if ident not in self._of_thread:
-                self._of_thread[ident] = self._start()
-            return self._of_thread[ident]
+            if thread not in self._of_thread:
+                self._of_thread[thread] = self._start()
+            return self._of_thread[thread]
 
     @contextmanager
     def separate(self) -> Iterator[SqlSession]:
@@ -49,18 +51,18 @@ class Sessions:
 
         What the block sets or registers there is gone behind it; `cancel` reaches it.
         """
-        before, ident = self.current(), threading.get_ident()
+        before, thread = self.current(), threading.current_thread()
         with self._lock:
-            own = self._of_thread[ident] = self._start()
+            own = self._of_thread[thread] = self._start()
         try:
             yield own
         finally:
             with self._lock:
-                self._of_thread[ident] = before
+                self._of_thread[thread] = before
 
-    def cancel(self, ident: int) -> None:
+    def cancel(self, thread: threading.Thread) -> None:
         """Cancel what a thread's session is computing; another thread calls this."""
-        session = self._of_thread.get(ident)
+        session = self._of_thread.get(thread)
         if session is not None:
             session.session.interruptAll()
 
