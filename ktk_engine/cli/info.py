@@ -92,7 +92,21 @@ def _show(console: Console, cube: CubeDescription) -> None:
     for item in cube.datasets:
         columns = ", ".join(f"{name} {class_}" for name, class_ in (item.columns or {}).items())
         console.print(f"{item.id}: {columns}", style="dim")
+    _show_comments(console, cube)
     _show_remarks(console, cube)
+
+
+def _show_comments(console: Console, cube: CubeDescription) -> None:
+    """What people say, a paragraph each."""
+    texts = dict(cube.comments)
+    for item in cube.datasets:
+        columns = {f"{item.id}.{name}": text for name, text in item.column_comments.items()}
+        texts |= {item.id: item.comment, **columns}
+    if any(texts.values()):
+        console.print()
+    for name, text in texts.items():
+        if text:
+            console.print(f"{name}: {' '.join(text.split())}", soft_wrap=True)
 
 
 def _line(console: Console, title: str, names: list[str] | tuple[str, ...]) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from ktk_engine.errors import FormatError
+from ktk_engine.format.comments import Comments, comments_of
 from ktk_engine.store.key import join_key, validate_uuid
 
 FOLDER = ".ktk/view"
@@ -24,6 +26,10 @@ class ViewDocument:
         sql: the view's query; empty for a cube.
         cube: the cube's name; empty for a view.
         datasets: ids of the datasets that the cube's table joins; empty means all of them.
+        columns: column -> SQL name of its type, as the view's query had them when it was stored;
+            empty for a cube, and where nobody asked.
+        comments: what people say of it.
+        owner: who stored it; empty if unknown.
     """
 
     name: str
@@ -31,6 +37,9 @@ class ViewDocument:
     sql: str = ""
     cube: str = ""
     datasets: tuple[str, ...] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
+    comments: Comments = field(default_factory=Comments)
+    owner: str = ""
 
 
 def view_key(name: str) -> str:
@@ -49,7 +58,8 @@ def view_name(file_name: str) -> str:
 
 def render_view(view: ViewDocument) -> bytes:
     """Give a view's document."""
-    return json.dumps({"format": _FORMAT, **view.__dict__}, indent=1).encode()
+    document = {"format": _FORMAT, **view.__dict__, "comments": view.comments.as_metadata()}
+    return json.dumps(document, indent=1).encode()
 
 
 def parse_view(data: bytes, key: str) -> ViewDocument:
@@ -72,6 +82,9 @@ def parse_view(data: bytes, key: str) -> ViewDocument:
             sql=str(document["sql"]),
             cube=str(document["cube"]),
             datasets=tuple(document["datasets"]),
+            columns=dict(document.get("columns", {})),
+            comments=comments_of(document.get("comments", {})),
+            owner=str(document.get("owner", "")),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise FormatError(f"View {key} is damaged: {error!r}") from error

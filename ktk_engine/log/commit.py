@@ -27,6 +27,7 @@ from ktk_engine.log.entry import (
     render_entry,
 )
 from ktk_engine.log.publish import CUBE_KEYS, publish, verify_document
+from ktk_engine.log.scope import Scope
 from ktk_engine.log.snapshot import Snapshot, write_snapshot
 from ktk_engine.log.state import State, read_entries, resolve
 
@@ -91,6 +92,13 @@ class Committed:
     entry: LogEntry
     snapshots: Mapping[str, Snapshot]
     warning: str = ""
+
+
+def role_of(scope: Scope, snapshot: Snapshot) -> Role:
+    """Tell what a dataset is in its scope, as its own snapshot has it."""
+    if scope.kind != "cube":
+        return "table"
+    return "seed" if snapshot.is_seed else "enrichment"
 
 
 def commit(base: State, transaction: Transaction) -> Committed:
@@ -215,16 +223,10 @@ def _adopt(
             if state.entry is not None:
                 datasets[uuid] = state.entry
             continue
-        role = _role(head, after[uuid])
+        role = role_of(head.scope, after[uuid])
         datasets[uuid] = _store_snapshot(head, transaction.commit, attempt, after[uuid], role)
         records[uuid] = ChangeRecord("adopt")
     return datasets, records
-
-
-def _role(head: State, snapshot: Snapshot) -> Role:
-    if head.scope.kind != "cube":
-        return "table"
-    return "seed" if snapshot.is_seed else "enrichment"
 
 
 def _store_snapshot(

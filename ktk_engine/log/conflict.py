@@ -16,6 +16,7 @@ _WORDS = {
     "adopt": "was changed by another program",
     "cleanup": "was cleaned up",
     "compact": "was compacted",
+    "comment": "got other comments",
 }
 
 
@@ -75,6 +76,8 @@ def check_given_up(snapshots: Iterable[Snapshot], given_up: Set[str]) -> None:
 def _reason(operation: Operation, partitions: frozenset[str] | None, change: ChangeRecord) -> str:
     if change.operation == "cleanup":
         return ""
+    if "comment" in (operation, change.operation) and change.operation != "remove":
+        return ""  # it says nothing of files, and goes on top of whatever is there
     if change.operation in ("rebuild", "remove", "adopt"):
         return "what it started from is gone."
     if operation == "append":

@@ -11,7 +11,9 @@ from typing import Any, Literal
 
 from ktk_engine.errors import FormatError
 
-Operation = Literal["rebuild", "append", "replace", "remove", "adopt", "cleanup", "compact"]
+Operation = Literal[
+    "rebuild", "append", "replace", "remove", "adopt", "cleanup", "compact", "comment"
+]
 Role = Literal["seed", "enrichment", "table"]
 
 _FORMAT = 1

@@ -56,6 +56,10 @@ class Scope:
         """A dataset's name within the scope: the part behind the cube's prefix."""
         return uuid.partition(SEPARATOR)[2] if self.kind == "cube" else uuid
 
+    def uuid_of(self, dataset_id: str) -> str:
+        """A dataset's uuid, from its name within the scope."""
+        return f"{self.name}{SEPARATOR}{dataset_id}" if self.kind == "cube" else dataset_id
+
 
 def cube_scope(prefix: str) -> Scope:
     """Scope of a cube by its uuid prefix."""

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ktk_engine.errors import FormatError
+from ktk_engine.format.comments import Comments, comments_of
 from ktk_engine.store.interface import ObjectStore
 
 FILE_FIELDS = (
@@ -102,6 +103,11 @@ class Snapshot:
         """By what the rows of its files are sorted, beside what addresses them; a hint."""
         known = self.properties.get("clustered_by") or ()
         return tuple(name for name in known if name in self.schema.names)
+
+    @property
+    def comments(self) -> Comments:
+        """What people say of it and of the columns that it has."""
+        return comments_of(self.metadata).only(self.schema.names)
 
     @property
     def columns(self) -> frozenset[str]:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ktk_engine.errors import ConfigurationError, DataError
+from ktk_engine.format.comments import with_comments
 from ktk_engine.format.dataset_key import index_key
 from ktk_engine.format.index_file import build_index, render_index
 from ktk_engine.log.commit import Committed, DatasetChange, Transaction, commit
@@ -271,7 +272,15 @@ def _change(
         store.put_if_absent(key, render_index(name, build_index(values, labels)))
         indices[name] = key
     built = replace(snapshot, indices=indices)
-    return DatasetChange(target.uuid, "rebuild", lambda base, attempt: built, None, target.role)
+
+    def rebuilt(base: Snapshot | None, attempt: int) -> Snapshot:
+        """Comments belong to the dataset, not to its rows."""
+        if base is None:
+            return built
+        comments = base.comments.only(built.schema.names)
+        return replace(built, metadata=with_comments(built.metadata, comments))
+
+    return DatasetChange(target.uuid, "rebuild", rebuilt, None, target.role)
 
 
 def _cube_metadata(target: Target, passed: Passed) -> dict[str, object]:

@@ -11,8 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from ktk_engine.errors import DataError
-from ktk_engine.log.commit import Committed, DatasetChange, Transaction, commit
-from ktk_engine.log.entry import Role
+from ktk_engine.log.commit import Committed, DatasetChange, Transaction, commit, role_of
 from ktk_engine.log.scope import new_commit_id
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.operations.affected import rows_of
@@ -159,12 +158,7 @@ def _commit(
     labels = frozenset(compaction.files["label"].to_pylist())
     keeping = Keeping("files", labels, verb="compact")
     extend = Extension(job.store, keeping, base, addition, report.index_values, job.commit)
-    change = DatasetChange(base.uuid, "compact", extend, frozenset(), _role(compaction))
+    role = role_of(state.scope, base)
+    change = DatasetChange(base.uuid, "compact", extend, frozenset(), role)
     cube = state.scope.name if state.scope.kind == "cube" else ""
     return commit(state, Transaction(job.commit, (change,), CubeCheck(cube), history))
-
-
-def _role(compaction: Compaction) -> Role:
-    if compaction.state.scope.kind != "cube":
-        return "table"
-    return "seed" if compaction.snapshot.is_seed else "enrichment"

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ktk_engine.cube.discovery import discover_cube
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import ConsistencyError, KtkError, ObjectNotFoundError
+from ktk_engine.format.view import FOLDER as VIEW_FOLDER
+from ktk_engine.format.view import view_name
+from ktk_engine.log.catalog import read_view
 from ktk_engine.log.snapshot import Snapshot, read_snapshot
 from ktk_engine.log.state import DatasetState, State, read_entries, resolve
 from ktk_engine.operations.find_scope import find_scope, present_scopes
@@ -33,6 +36,8 @@ class DatasetDescription:
         bytes: their size in bytes; None if unknown.
         partitions: physical partitions; None if unknown.
         columns: column -> name of its type class, in the schema's order.
+        comment: what people say of it; empty for nothing.
+        column_comments: column -> what people say of it.
         published: whether Kartothek readers see this version.
         note: that another program wrote it; empty if it did not.
         problem: why nobody can tell what it holds; empty if all is well.
@@ -49,6 +54,8 @@ class DatasetDescription:
     bytes: int | None = None
     partitions: int | None = None
     columns: Mapping[str, str] | None = None
+    comment: str = ""
+    column_comments: Mapping[str, str] = field(default_factory=dict)
     published: bool = False
     note: str = ""
     problem: str = ""
@@ -65,6 +72,7 @@ class CubeDescription:
         specification: what the cube is; None for a table, or while there is no seed dataset.
         last_commit: the newest entry of the log, None if there is none.
         datasets: the seed dataset first, then by name.
+        comments: name of a model of the cube -> what people say of it.
         problem: why there is no specification; empty if there is one, and for tables.
     """
 
@@ -74,6 +82,7 @@ class CubeDescription:
     specification: CubeSpecification | None
     last_commit: HistoryEntry | None
     datasets: tuple[DatasetDescription, ...]
+    comments: Mapping[str, str] = field(default_factory=dict)
     problem: str = ""
 
     def as_dict(self) -> dict[str, Any]:
@@ -128,7 +137,7 @@ def describe(store: ObjectStore, name: str, *, count_rows: bool = False) -> Cube
     snapshots = {uuid: _snapshot(state, uuid) for uuid in state.datasets}
     specification, problem = _specification(state, snapshots)
     items = [
-        _describe_dataset(state, uuid, snapshots[uuid], specification, count_rows)
+        _with_snapshot(state, uuid, snapshots[uuid], specification, count_rows)
         for uuid in state.datasets
     ]
     items.sort(key=lambda item: (item.role != "seed", item.id))
@@ -139,8 +148,22 @@ def describe(store: ObjectStore, name: str, *, count_rows: bool = False) -> Cube
         specification=specification,
         last_commit=_last_commit(state),
         datasets=tuple(items),
+        comments=_comments(state),
         problem=problem,
     )
+
+
+def describe_dataset(state: State, uuid: str) -> DatasetDescription:
+    """Describe one dataset; opens no data file.
+
+    Args:
+        state: the dataset's scope.
+        uuid: a dataset of it.
+
+    Raises:
+        ForeignWriterError: nobody can tell what it holds.
+    """
+    return _with_snapshot(state, uuid, state.snapshot(uuid), None, False)
 
 
 def list_contents(store: ObjectStore) -> list[Summary]:
@@ -210,6 +233,19 @@ def _specification(
         return None, str(error)
 
 
+def _comments(state: State) -> dict[str, str]:
+    """What people say of the virtual tables over a cube."""
+    if state.scope.kind != "cube":
+        return {}
+    names = [view_name(name) for name in state.store.list_names(VIEW_FOLDER)]
+    views = [view for name in names if (view := read_view(state.store, name))]
+    return {
+        view.name: view.comments.relation
+        for view in views
+        if view.cube == state.scope.name and view.comments.relation
+    }
+
+
 def _last_commit(state: State) -> HistoryEntry | None:
     if state.head is None:
         return None
@@ -218,7 +254,7 @@ def _last_commit(state: State) -> HistoryEntry | None:
     return history_entry(state.scope, state.head, before[0] if before else None)
 
 
-def _describe_dataset(
+def _with_snapshot(
     state: State,
     uuid: str,
     snapshot: Snapshot | None,
@@ -254,7 +290,9 @@ def _describe_dataset(
         files=snapshot.files.num_rows,
         bytes=size,
         partitions=_partitions(snapshot),
-        columns={field.name: class_name(field.type) for field in snapshot.schema},
+        columns={column.name: class_name(column.type) for column in snapshot.schema},
+        comment=snapshot.comments.relation,
+        column_comments=snapshot.comments.columns,
     )
 
 

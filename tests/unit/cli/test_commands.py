@@ -7,7 +7,10 @@ import pytest
 from click.testing import CliRunner
 
 from ktk_engine.cli.main import main
+from ktk_engine.format.comments import Comments
 from ktk_engine.format.dataset_key import document_key
+from ktk_engine.format.view import ViewDocument, render_view, view_key
+from ktk_engine.operations.comment import comment_on
 from tests.unit.dataset_builder import build_nyc, build_table, write_plain_nyc
 
 
@@ -34,6 +37,20 @@ def test_info(store, ktk):
     assert "delay signed integer" in text
     assert "\x1b" not in text
     assert max(len(line) for line in text.splitlines()) <= 100
+
+
+def test_info_shows_comments(store, ktk):
+    build_nyc(store)
+    comment_on(store, "nyc++flights", Comments("All\n flights [bold]", {"delay": "in minutes"}))
+    view = ViewDocument("all_of_nyc", "cube", cube="nyc", comments=Comments("Joined"))
+    store.put(view_key("all_of_nyc"), render_view(view))
+    text = ktk("info", "nyc").stdout
+    assert "\nall_of_nyc: Joined\n" in text
+    assert "\nflights: All flights [bold]\nflights.delay: in minutes\n" in text
+    content = json.loads(ktk("info", "nyc", "--json").stdout)
+    assert content["comments"] == {"all_of_nyc": "Joined"}
+    assert content["datasets"][0]["comment"] == "All\n flights [bold]"
+    assert content["datasets"][0]["column_comments"] == {"delay": "in minutes"}
 
 
 def test_info_as_json(store, ktk):

@@ -1,0 +1,81 @@
+"""When the rows of a dataset last changed, as its log or its document says."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from ktk_engine.errors import DatasetNotFoundError, ForeignWriterError
+from ktk_engine.format.dataset_key import document_key, msgpack_document_key
+from ktk_engine.log.entry import LogEntry
+from ktk_engine.log.state import State, read_entries
+from ktk_engine.store.interface import ObjectStore
+
+_SAME_ROWS = frozenset({"compact", "comment"})
+
+
+def changed_at(state: State, uuid: str) -> datetime:
+    """Tell when the rows of a dataset last changed; opens no data file.
+
+    What another program wrote changed when its document was written.
+
+    Args:
+        state: the dataset's scope.
+        uuid: the dataset.
+
+    Returns:
+        The time by the store's clock; aware, UTC.
+
+    Raises:
+        DatasetNotFoundError: there is no such dataset.
+        ForeignWriterError: nobody can tell what it holds.
+    """
+    item = state.datasets.get(uuid)
+    if item is None:
+        raise DatasetNotFoundError(f"{state.store.url} has no dataset {uuid}.")
+    if item.problem:
+        raise ForeignWriterError(item.problem)
+    entry = last_change(state, uuid)
+    return _written_at(state.store, uuid) if entry is None else entry.time
+
+
+def last_change(state: State, uuid: str) -> LogEntry | None:
+    """Find the commit that last changed a dataset's rows; compacting and commenting do not.
+
+    Args:
+        state: the dataset's scope.
+        uuid: a dataset of it.
+
+    Returns:
+        The log entry; None if another program wrote the dataset.
+    """
+    item = state.datasets[uuid]
+    if item.entry is None or item.foreign:
+        return None
+    found, version = None, item.entry.version
+    while version:
+        entry = _entry(state, version)
+        if entry is None:
+            return found
+        found = entry
+        if entry.changes[uuid].operation not in _SAME_ROWS:
+            return found
+        before = _entry(state, version - 1)
+        known = before.datasets.get(uuid) if before else None
+        version = known.version if known else 0
+    return found
+
+
+def _entry(state: State, version: int) -> LogEntry | None:
+    if version == state.version:
+        return state.head
+    entries = read_entries(state.store, state.scope, version - 1, version)
+    return next((entry for entry, _ in entries), None)
+
+
+def _written_at(store: ObjectStore, uuid: str) -> datetime:
+    """When a document was written; where both forms exist, JSON counts, as for readers."""
+    for key in (document_key(uuid), msgpack_document_key(uuid)):
+        for info in store.list(key):
+            if info.key == key:
+                return info.modified
+    raise DatasetNotFoundError(f"{store.url} has no dataset {uuid}: its document is gone.")

@@ -1,0 +1,37 @@
+import json
+
+import pytest
+
+from ktk_engine.errors import FormatError
+from ktk_engine.format.comments import Comments
+from ktk_engine.format.view import ViewDocument, parse_view, render_view
+
+VIEW = ViewDocument(
+    "v",
+    "view",
+    sql='select "ä"',
+    columns={"ä": "string", "s": "struct<a:int>"},
+    comments=Comments("It's\n{{ 100 % }}", {"ä": "Größe"}),
+    owner="jo",
+)
+CUBE = ViewDocument("c", "cube", cube="nyc", datasets=("flights",))
+
+
+@pytest.mark.parametrize("view", [VIEW, CUBE], ids=["view", "cube"])
+def test_a_document_says_the_same_again(view):
+    assert parse_view(render_view(view), "key") == view
+
+
+def test_columns_comments_and_owner_may_be_missing():
+    content = json.loads(render_view(VIEW))
+    for name in ("columns", "comments", "owner"):
+        del content[name]
+    found = parse_view(json.dumps(content).encode(), "key")
+    assert found == ViewDocument("v", "view", sql=VIEW.sql)
+
+
+@pytest.mark.parametrize("damage", [{"columns": 5}, {"comments": "text"}, {"kind": "table"}])
+def test_damage(damage):
+    content = json.loads(render_view(VIEW)) | damage
+    with pytest.raises(FormatError):
+        parse_view(json.dumps(content).encode(), "key")
