@@ -12,6 +12,7 @@ from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.ktk.constraints import ModelConstraints, parse_constraints
 from dbt.adapters.ktk.incremental import Incremental, parse_incremental
+from dbt.adapters.ktk.persist_docs import check_persist_docs
 from dbt.adapters.ktk.snapshot_config import check_versions, parse_versions
 from ktk_engine.errors import KtkError
 from ktk_engine.operations.compactable import AUTO_COMPACT_FILES
@@ -284,6 +285,7 @@ def parse_model_config(
     _refuse_near_misses(model, config if own_keys is None else own_keys)
     reader = _Reader(model, config, columns or {})
     role = ROLES.get(materialized) or reader.cube_role(materialized)
+    check_persist_docs(model, config.get("persist_docs"))
     contract = reader.contract()
     declared = reader.declared() if contract or materialized in _STORED else {}
     if materialized not in _STORED:

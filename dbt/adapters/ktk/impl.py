@@ -18,6 +18,7 @@ from dbt.adapters.ktk.builders import builders
 from dbt.adapters.ktk.config import parse_model_config
 from dbt.adapters.ktk.cube_methods import CubeMethods
 from dbt.adapters.ktk.cube_query import cube_partitions
+from dbt.adapters.ktk.documentation import Documentation
 from dbt.adapters.ktk.errors import translated
 from dbt.adapters.ktk.python_models import PythonModels, language_problem
 from dbt.adapters.ktk.snapshots import Snapshots
@@ -35,7 +36,7 @@ class KtkConfig(SparkConfig):
     auto_compact: bool | int | None = None
 
 
-class KtkAdapter(PythonModels, Snapshots, CubeMethods):
+class KtkAdapter(PythonModels, Snapshots, CubeMethods, Documentation):
     """dbt on cubes. Relations are the store's; SQL is Spark's."""
 
     AdapterSpecificConfigs = KtkConfig
@@ -46,9 +47,17 @@ class KtkAdapter(PythonModels, Snapshots, CubeMethods):
         ConstraintType.primary_key: ConstraintSupport.ENFORCED,
         ConstraintType.foreign_key: ConstraintSupport.NOT_ENFORCED,
     }
-    # Batches of one model commit side by side; see `replace_where`.
     _capabilities = CapabilityDict(
-        {Capability.MicrobatchConcurrency: CapabilitySupport(support=Support.Full)}
+        {
+            capability: CapabilitySupport(support=Support.Full)
+            for capability in (
+                Capability.MicrobatchConcurrency,  # batches commit side by side: `replace_where`
+                Capability.SchemaMetadataByRelations,
+                Capability.GetCatalogForSingleRelation,
+                Capability.TableLastModifiedMetadata,
+                Capability.TableLastModifiedMetadataBatch,
+            )
+        }
     )
 
     def set_relations_cache(

@@ -12,10 +12,12 @@ from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.events.logging import AdapterLogger
 
 from dbt.adapters.ktk.builders import Builders
+from dbt.adapters.ktk.column import type_names
 from dbt.adapters.ktk.config import ModelConfig, parse_model_config
 from dbt.adapters.ktk.cube_query import plan_line
 from dbt.adapters.ktk.errors import translated
 from dbt.adapters.ktk.findings_file import findings_file
+from dbt.adapters.ktk.history import history_of
 from dbt.adapters.ktk.incremental import STRATEGIES
 from dbt.adapters.ktk.response import KtkResponse, response_of
 from dbt.adapters.ktk.seed_file import preview, read_seed, seed_delimiter, seed_types
@@ -179,7 +181,9 @@ class Materializations(StoreAdapter):
             frame = self.connections.sessions.current().sql(sql)
             if config.contract:
                 pass_view_gate(str(relation), arrow_schema(frame.schema), config.declared, True)
-            self.relations.create_view(str(relation.schema), str(relation.identifier), sql)
+            self.relations.create_view(
+                str(relation.schema), str(relation.identifier), sql, type_names(frame.schema)
+            )
         return {"message": f"view, {len(frame.columns)} columns", "rows": None}
 
     @available.parse(lambda *_, **__: {"message": "", "rows": None})
@@ -209,7 +213,8 @@ class Materializations(StoreAdapter):
         schema, name = str(relation.schema), str(relation.identifier)
         with translated():
             if relation.is_view:
-                self.relations.create_view(schema, name, sql)
+                frame = self.connections.sessions.current().sql(sql)
+                self.relations.create_view(schema, name, sql, type_names(frame.schema))
                 return
             store = self.connections.warehouse.create_schema(schema)
             target = Target(name)
@@ -232,10 +237,3 @@ class Materializations(StoreAdapter):
         """The folder of dbt's artifacts."""
         folder = getattr(self.config, "project_target_path", None)
         return Path(folder) if folder else None
-
-
-def history_of(model: Mapping[str, Any]) -> dict[str, str]:
-    """What the log keeps of a dbt run, for people."""
-    from dbt_common.invocation import get_invocation_id
-
-    return {"node": str(model["unique_id"]), "invocation": str(get_invocation_id())}

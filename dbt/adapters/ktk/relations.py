@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
 
 import pyarrow as pa
 
+from dbt.adapters.ktk.history import user_name
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError
+from ktk_engine.format.comments import Comments
 from ktk_engine.format.view import ViewDocument, render_view, view_key
 from ktk_engine.log.catalog import Relation, by_name, find_relation, list_relations, read_view
 from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.log.state import resolve
+from ktk_engine.operations.comment import comment_on
+from ktk_engine.operations.last_change import changed_at
 from ktk_engine.operations.remove import plan_removal, remove
 from ktk_engine.operations.target import Target
 from ktk_engine.plan.plan_cube import load_cube
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.warehouse import Warehouse
+from ktk_engine.types.suggestion import did_you_mean
 
 _CUBE_COMMENT = re.compile(r"/\* ktk cube: (\[.*?\]) \*/", re.DOTALL)
 
@@ -48,16 +55,26 @@ class Relations:
         Raises:
             DatasetNotFoundError: there is no such relation.
         """
-        store = self.warehouse.find_schema(schema)
-        relation = self.find(schema, name)
-        if store is None or relation is None:
-            raise DatasetNotFoundError(f"There is no relation {schema}.{name}.")
+        store, relation = self._existing(schema, name)
         if relation.kind == "dataset":
             return resolve(store, scope_of(relation.uuid)).snapshot(relation.uuid).schema
         view = read_view(store, name)
         if view is None or view.kind == "view":
             return None
         return load_cube(resolve(store, cube_scope(view.cube)), view.datasets).schema
+
+    def column_names(self, schema: str, name: str) -> Sequence[str]:
+        """Names of a relation's columns; a view's as they were when it was stored.
+
+        Raises:
+            DatasetNotFoundError: there is no such relation.
+        """
+        found = self.schema_of(schema, name)
+        if found is not None:
+            return tuple(found.names)
+        store, _ = self._existing(schema, name)
+        view = read_view(store, name)
+        return () if view is None else tuple(view.columns)
 
     def partition_columns_of(self, schema: str, name: str) -> tuple[str, ...]:
         """Partition columns of a stored cube; none if there is no such cube."""
@@ -68,10 +85,18 @@ class Relations:
         loaded = load_cube(resolve(store, cube_scope(view.cube)), view.datasets)
         return loaded.specification.partition_columns
 
-    def create_view(self, schema: str, name: str, sql: str) -> None:
-        """Store a query under a name; takes the place of whatever had it."""
+    def create_view(self, schema: str, name: str, sql: str, columns: Mapping[str, str]) -> None:
+        """Store a query under a name; takes the place of whatever had it.
+
+        Args:
+            schema: the view's schema.
+            name: its name.
+            sql: the query.
+            columns: column -> SQL name of its type, for whoever asks without Spark.
+        """
         store = self.warehouse.create_schema(schema)
-        self._replace(store, schema, ViewDocument(name, "view", sql=sql))
+        view = ViewDocument(name, "view", sql=sql, columns=columns, **_kept(store, name))
+        self._replace(store, schema, view)
 
     def create_cube(self, schema: str, name: str, sql: str) -> ViewDocument:
         """Store a cube's virtual table, from the comment that `cube_of` compiles to.
@@ -101,7 +126,8 @@ class Relations:
         (prefix,) = prefixes
         datasets = tuple(sorted(uuid.partition("++")[2] for uuid in uuids.values()))
         load_cube(resolve(store, cube_scope(prefix)), datasets)  # a seed dataset must be among them
-        view = ViewDocument(name, "cube", cube=prefix, datasets=datasets)
+        kept = _kept(store, name)
+        view = ViewDocument(name, "cube", cube=prefix, datasets=datasets, **kept)
         self._replace(store, schema, view)
         return view
 
@@ -121,8 +147,7 @@ class Relations:
                 f"{schema}.{old} holds rows: its name is part of its files' keys and cannot be "
                 "changed. Build it anew under the new name and drop the old one."
             )
-        renamed = ViewDocument(new, view.kind, view.sql, view.cube, view.datasets)
-        self._replace(store, schema, renamed)
+        self._replace(store, schema, replace(view, name=new))
         store.delete([view_key(old)])
 
     def drop(self, schema: str, name: str) -> None:
@@ -172,11 +197,73 @@ class Relations:
         for relation in relations:
             _drop(store, relation)
 
+    def comment_on(
+        self, schema: str, name: str, comments: Comments, history: Mapping[str, str]
+    ) -> None:
+        """Let a relation have these comments and no others; what does not change is not written.
+
+        Raises:
+            DatasetNotFoundError: there is no such relation.
+        """
+        store, relation = self._existing(schema, name)
+        if relation.kind == "dataset":
+            comment_on(store, relation.uuid, comments, history)
+            return
+        view = read_view(store, name)
+        if view is not None and view.comments != comments:
+            store.put(view_key(name), render_view(replace(view, comments=comments)))
+
+    def changed_at(self, schema: str, name: str) -> datetime:
+        """When the rows of a table or cube last changed; of a cube, the newest of its datasets.
+
+        Raises:
+            DatasetNotFoundError: there is no such relation.
+            ConfigurationError: it is a view: nobody notes when what it reads changes.
+        """
+        store, relation = self._existing(schema, name)
+        if relation.kind == "dataset":
+            return changed_at(resolve(store, scope_of(relation.uuid)), relation.uuid)
+        view = read_view(store, name)
+        if view is None or view.kind == "view":
+            raise ConfigurationError(
+                f"{schema}.{name} is a view, which holds no rows: nobody notes when what it reads "
+                "changes. Give the source a loaded_at_field or a loaded_at_query."
+            )
+        state = resolve(store, cube_scope(view.cube))
+        uuids = [state.scope.uuid_of(item) for item in view.datasets] or list(state.datasets)
+        return max(changed_at(state, uuid) for uuid in uuids)
+
+    def _existing(self, schema: str, name: str) -> tuple[ObjectStore, Relation]:
+        """Look a relation up, with the store it lies in.
+
+        Raises:
+            DatasetNotFoundError: there is none; the message says what exists.
+        """
+        store = self.warehouse.find_schema(schema)
+        if store is None:
+            nearest = did_you_mean(schema, self.warehouse.schemas())
+            hint = f" Did you mean {nearest}?" if nearest else ""
+            raise DatasetNotFoundError(
+                f"There is no schema {schema} in {self.warehouse.url}.{hint}"
+            )
+        relation = self.find(schema, name)
+        if relation is None:
+            nearest = did_you_mean(name, [item.name for item in self.list(schema)])
+            hint = f" Did you mean {schema}.{nearest}?" if nearest else ""
+            raise DatasetNotFoundError(f"There is no relation {schema}.{name}.{hint}")
+        return store, relation
+
     def _replace(self, store: ObjectStore, schema: str, view: ViewDocument) -> None:
         store.put(view_key(view.name), render_view(view))
         for relation in self.list(schema):
             if relation.name == view.name and relation.kind == "dataset":
                 _drop(store, relation)
+
+
+def _kept(store: ObjectStore, name: str) -> dict[str, Any]:
+    """What a view has that takes the place of another: who stored it, and the old comments."""
+    before = read_view(store, name)
+    return {"owner": user_name(), "comments": before.comments if before else Comments()}
 
 
 def _drop(store: ObjectStore, relation: Relation) -> None:

@@ -12,7 +12,8 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.ktk.config import ModelConfig
 from dbt.adapters.ktk.errors import translated
 from dbt.adapters.ktk.findings_file import findings_file
-from dbt.adapters.ktk.materializations import Materializations, history_of
+from dbt.adapters.ktk.history import history_of
+from dbt.adapters.ktk.materializations import Materializations
 from dbt.adapters.ktk.response import KtkResponse, response_of
 from dbt.adapters.ktk.write_dataset import Outcome
 from ktk_engine.errors import ConfigurationError

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from dbt.adapters.ktk.column import type_names
+from dbt.adapters.ktk.history import statement_history
 from dbt.adapters.ktk.relations import Relations
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError
 from ktk_engine.log.scope import scope_of
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from ktk_engine.log.catalog import Relation
     from ktk_engine.spark.command import Command
     from ktk_engine.spark.sql_session import SqlSession
-
-_HISTORY: Mapping[str, str] = {"node": "SQL statement"}
 
 
 def run_statement(session: SqlSession, relations: Relations, sql: str) -> bool:
@@ -52,7 +51,7 @@ def run_statement(session: SqlSession, relations: Relations, sql: str) -> bool:
     if command.verb == "drop":
         _drop(relations, command, found)
     elif command.verb == "view":
-        _create_view(relations, command, found)
+        _create_view(session, relations, command, found)
     elif command.verb == "create":
         _create(session, relations, command, found, sql)
     elif found is None:
@@ -86,7 +85,7 @@ def truncate(relations: Relations, schema: str, name: str) -> None:
         raise ConfigurationError(f"{schema}.{name} is a view: it holds no rows to be truncated.")
     store = relations.warehouse.create_schema(schema)
     snapshot = resolve(store, scope_of(found.uuid)).snapshot(found.uuid)
-    build(store, snapshot.schema.empty_table(), _target_of(snapshot, found), _HISTORY)
+    build(store, snapshot.schema.empty_table(), _target_of(snapshot, found), statement_history())
 
 
 def _run_on_schema(relations: Relations, command: Command) -> bool:
@@ -116,11 +115,14 @@ def _drop(relations: Relations, command: Command, found: Relation | None) -> Non
     relations.drop(schema, name)
 
 
-def _create_view(relations: Relations, command: Command, found: Relation | None) -> None:
+def _create_view(
+    session: SqlSession, relations: Relations, command: Command, found: Relation | None
+) -> None:
     schema, name = command.name
     if found is not None and not command.replace:
         raise ConfigurationError(f"{schema}.{name} exists: use create or replace view.")
-    relations.create_view(schema, name, command.sql)
+    columns = type_names(session.sql(command.sql).schema)
+    relations.create_view(schema, name, command.sql, columns)
 
 
 def _create(
@@ -138,7 +140,7 @@ def _create(
     displaced = relations.displaced(schema, target)
     store = relations.warehouse.create_schema(schema)
     rows = session.query_of(sql) if command.schema is None else command.schema.empty_table()
-    build(store, rows, target, _HISTORY, full_refresh=True)
+    build(store, rows, target, statement_history(), full_refresh=True)
     relations.displace(schema, displaced)
 
 
@@ -161,7 +163,7 @@ def _insert(
     snapshot = resolve(store, scope_of(found.uuid)).snapshot(found.uuid)
     rows = _as_table(session.query_of(sql), snapshot, command)
     keeping = None if command.replace else Keeping("append")
-    build(store, rows, _target_of(snapshot, found), _HISTORY, keeping=keeping)
+    build(store, rows, _target_of(snapshot, found), statement_history(), keeping=keeping)
 
 
 def _as_table(rows: DataFrame, snapshot: Snapshot, command: Command) -> DataFrame:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from dbt.adapters.base.relation import BaseRelation, InformationSchema
-from dbt.adapters.capability import Capability, CapabilityDict, CapabilitySupport, Support
+from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.contracts.relation import RelationType
 from dbt.adapters.spark import SparkAdapter, SparkColumn
 
-from dbt.adapters.ktk.catalog import COLUMN_NAMES, catalog_of, catalog_rows, catalog_table
 from dbt.adapters.ktk.column import KtkColumn, columns_of
 from dbt.adapters.ktk.connections import KtkConnectionManager
 from dbt.adapters.ktk.errors import translated
@@ -19,9 +16,6 @@ from dbt.adapters.ktk.relations import Relations
 from dbt.adapters.ktk.statements import truncate
 
 if TYPE_CHECKING:
-    import agate
-    from dbt_common.contracts.metadata import CatalogTable
-
     from ktk_engine.log.catalog import Relation
 
 
@@ -31,13 +25,8 @@ class StoreAdapter(SparkAdapter):
     Relation = KtkRelation
     Column = KtkColumn
     ConnectionManager = KtkConnectionManager  # type: ignore[assignment]
-    COLUMN_NAMES = COLUMN_NAMES  # type: ignore[assignment]
 
     connections: KtkConnectionManager
-
-    _capabilities = CapabilityDict(
-        {Capability.GetCatalogForSingleRelation: CapabilitySupport(support=Support.Full)}
-    )
 
     @property
     def relations(self) -> Relations:
@@ -111,31 +100,6 @@ class StoreAdapter(SparkAdapter):
         """Take all rows out of a table, in one commit."""
         with translated():
             truncate(self.relations, str(relation.schema), str(relation.identifier))
-
-    def _get_one_catalog(
-        self,
-        information_schema: InformationSchema,
-        schemas: set[str],
-        used_schemas: frozenset[tuple[str, str]],
-    ) -> agate.Table:
-        rows: list[dict[str, Any]] = []
-        with translated():
-            for schema in sorted(schemas):
-                for item in self.list_relations_without_caching(
-                    KtkRelation.create(schema=schema, identifier=None)
-                ):
-                    rows += self._catalog_rows(item)
-        return catalog_table(rows)
-
-    def get_catalog_for_single_relation(self, relation: BaseRelation) -> CatalogTable | None:
-        """Columns and statistics of one relation; None if there is no such relation."""
-        with translated():
-            return catalog_of(self._catalog_rows(relation))
-
-    def _catalog_rows(self, relation: BaseRelation) -> Iterator[dict[str, Any]]:
-        columns = self.get_columns_in_relation(relation)
-        schema, name = str(relation.schema), str(relation.identifier)
-        return catalog_rows(self.relations, schema, name, str(relation.type), columns)
 
 
 def _as_dbt(schema: str, relation: Relation) -> KtkRelation:

@@ -20,6 +20,7 @@ TWICE = (
     "empty",
     "ephemeral",
     "incremental",
+    "persist_docs",
     "simple_seed",
     "simple_snapshot",
     "store_test_failures",

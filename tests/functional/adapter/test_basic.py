@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import getpass
+
 import pytest
 from dbt.tests.adapter.basic import expected_catalog
 from dbt.tests.adapter.basic.test_adapter_methods import BaseAdapterMethod
@@ -28,39 +30,46 @@ from dbt.tests.util import AnyString, run_dbt
 from dbt_common.contracts.metadata import CatalogTable, ColumnMetadata, StatsItem, TableMetadata
 from dbt_common.exceptions import DbtConfigError
 
+from dbt.adapters.ktk.catalog import STATISTICS
 from dbt.adapters.ktk.impl import KtkAdapter
 from ktk_engine.log.catalog import list_relations
 from ktk_engine.store.local import LocalStore
 from tests.functional.adapter.in_spark import columns_of, rebuilt
 
-# Stored rows, files and bytes; the log's version.
-STATISTICS = {
-    "rows": ("Rows", "Stored rows"),
-    "bytes": ("Bytes", "Size of the data files"),
-    "files": ("Files", "Number of data files"),
-    "last_commit": ("Last commit", "Version of the log that changed it last"),
-}
+COLUMNS = ["id", "first_name", "email", "ip_address", "updated_at"]
 
 
-def statistics() -> dict:
-    """What docs say of a table of one row and file, after one commit."""
-    values = {"rows": "1", "bytes": AnyString(), "files": "1", "last_commit": "1"}
+def statistics(request, columns=COLUMNS, cube="seed_cube") -> dict:
+    """What docs say of a table of one row and file; its first column addresses a cube's cells."""
+    values = {"rows": 1, "bytes": AnyNumber(), "files": 1, "partitions": 1}
+    values["last_commit"] = AnyString()
+    if request.config.getoption("storage") == "cube":
+        dimension, *payload = columns
+        values |= {"cube": cube, "cube_role": "seed", "dimension_columns": dimension}
+        values |= {"indexed_columns": dimension, "payload_columns": ", ".join(payload)}
     found = {
         name: {
             "id": name,
-            "label": label,
-            "value": values[name],
-            "description": description,
+            "label": STATISTICS[name][0],
+            "value": value,
+            "description": STATISTICS[name][1],
             "include": True,
         }
-        for name, (label, description) in STATISTICS.items()
+        for name, value in values.items()
     }
     has_stats = {**expected_catalog.no_stats()["has_stats"], "value": True}
     return {**found, "has_stats": has_stats}
 
 
+class AnyNumber:
+    """Any number above zero that is no boolean."""
+
+    def __eq__(self, other):
+        return isinstance(other, int | float) and not isinstance(other, bool) and other > 0
+
+
 SPARK_TYPES = {
-    "role": None,
+    "role": getpass.getuser(),
     "id_type": "bigint",
     "text_type": "string",
     "time_type": "timestamp",
@@ -80,24 +89,25 @@ class TestSimpleMaterializations(BaseSimpleMaterializations):
 @pytest.mark.cells(ephemeral_summary=["first_name"])
 class TestDocsGenReferences(BaseDocsGenReferences):
     @pytest.fixture(scope="class")
-    def expected_catalog(self, project):
+    def expected_catalog(self, project, request):
         return expected_catalog.expected_references_catalog(
             project,
             **SPARK_TYPES,
             bigint_type="bigint",
-            model_stats=statistics(),
+            model_stats=statistics(request, ["first_name", "ct"], "ephemeral_summary_cube"),
+            seed_stats=statistics(request),
             view_summary_stats=expected_catalog.no_stats(),
         )
 
 
 class TestDocsGenerate(BaseDocsGenerate):
     @pytest.fixture(scope="class")
-    def expected_catalog(self, project):
+    def expected_catalog(self, project, request):
         return expected_catalog.base_expected_catalog(
             project,
             **SPARK_TYPES,
             model_stats=expected_catalog.no_stats(),
-            seed_stats=statistics(),
+            seed_stats=statistics(request),
         )
 
 
@@ -116,16 +126,16 @@ class TestGenericTests(BaseGenericTests):
 class TestGetCatalogForSingleRelation(BaseGetCatalogForSingleRelation):
     def expected(self, project, name, kind, stats):
         types = ["bigint", "string", "string", "string", "timestamp"]
-        names = ["id", "first_name", "email", "ip_address", "updated_at"]
         columns = {
             column: ColumnMetadata(type_, index, column)
-            for index, (column, type_) in enumerate(zip(names, types, strict=True), start=1)
+            for index, (column, type_) in enumerate(zip(COLUMNS, types, strict=True), start=1)
         }
-        return CatalogTable(TableMetadata(kind, project.test_schema, name), columns, stats)
+        table = TableMetadata(kind, project.test_schema, name, owner=SPARK_TYPES["role"])
+        return CatalogTable(table, columns, stats)
 
     @pytest.fixture(scope="class")
-    def expected_catalog_my_seed(self, project):
-        items = statistics()
+    def expected_catalog_my_seed(self, project, request):
+        items = statistics(request, cube="my_seed_cube")
         del items["has_stats"]  # dbt-core adds it
         stats = {name: StatsItem(**item) for name, item in items.items()}
         return self.expected(project, "my_seed", "table", stats)

@@ -7,6 +7,7 @@
   {%- call noop_statement('main', result.message, 'OK', result.rows) -%}
     {{ compiled_code }}
   {%- endcall -%}
+  {% do persist_docs(target_relation, model) %}
   {{ ktk_run_post_hooks() }}
   {{ return({'relations': [target_relation]}) }}
 {% endmaterialization %}

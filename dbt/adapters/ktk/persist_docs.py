@@ -1,0 +1,85 @@
+"""`persist_docs`: which descriptions of a model become comments in the store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dbt_common.exceptions import DbtConfigError
+
+from ktk_engine.format.comments import Comments
+from ktk_engine.types.suggestion import did_you_mean
+
+_PARTS = ("relation", "columns")
+
+
+def check_persist_docs(model: str, value: object) -> None:
+    """Refuse a configuration that dbt would read as nothing.
+
+    Args:
+        model: the model's name, for the message.
+        value: the configuration `persist_docs`.
+
+    Raises:
+        DbtConfigError: it is no mapping, or has unknown keys, or values that are not booleans.
+    """
+    known = f"Model {model}: config `persist_docs`"
+    if value is None:
+        return
+    if not isinstance(value, Mapping):
+        raise DbtConfigError(
+            f"{known} must be a mapping, for instance {{relation: true, columns: true}}, but is "
+            f"{value!r}."
+        )
+    for key, wanted in value.items():
+        if key not in _PARTS:
+            nearest = did_you_mean(str(key), _PARTS)
+            hint = f" Did you mean `{nearest}`?" if nearest else ""
+            raise DbtConfigError(
+                f"{known} has the unknown key `{key}`.{hint} Known: {', '.join(_PARTS)}."
+            )
+        if not isinstance(wanted, bool):
+            raise DbtConfigError(f"{known}: `{key}` must be true or false, but is {wanted!r}.")
+
+
+def comments_of_model(
+    model: Mapping[str, Any],
+    columns: Sequence[str],
+    for_relation: bool = True,
+    for_columns: bool = True,
+) -> tuple[Comments, list[str]]:
+    """Give the comments that a model's configuration asks for.
+
+    Names match as dbt has it: those with `quote: true` letter by letter, others in any case.
+
+    Args:
+        model: the node as Jinja's `model`.
+        columns: the columns that its relation has.
+        for_relation: whether the description of the relation is wanted at all.
+        for_columns: whether those of columns are.
+
+    Returns:
+        The comments, and the columns in YAML that the relation lacks, if columns are wanted.
+    """
+    wanted = model["config"].get("persist_docs") or {}
+    relation = str(model.get("description") or "") if for_relation else ""
+    texts: dict[str, str] = {}
+    missing: list[str] = []
+    described = model.get("columns") or {}
+    if not (for_columns and wanted.get("columns")):
+        described = {}
+    for name, column in described.items():
+        found = _physical(str(name), bool(column.get("quote")), columns)
+        if found is None:
+            missing.append(str(name))
+        elif column.get("description"):
+            texts[found] = str(column["description"])
+    return Comments(relation if wanted.get("relation") else "", texts), missing
+
+
+def _physical(name: str, quoted: bool, columns: Sequence[str]) -> str | None:
+    if name in columns:
+        return name
+    if quoted:
+        return None
+    return next((other for other in columns if other.casefold() == name.casefold()), None)
