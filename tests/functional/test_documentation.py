@@ -22,6 +22,7 @@ from ktk_engine.log.catalog import read_view
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import State, read_entries, resolve
 from ktk_engine.operations.quantity import moment
+from ktk_engine.store.local import LocalStore
 from tests.functional.test_materializations import store_of
 from tests.unit.dataset_builder import write_plain
 
@@ -153,6 +154,10 @@ class TestPersistDocs(Project):
         head = state_of(built, "versions").head
         assert head.history["node"] == "snapshot.test.versions"
 
+    def test_a_missing_column_is_a_warning_that_can_be_an_error(self, built):
+        (result,) = run_dbt(["--warn-error", "run", "-s", "a_view"], expect_pass=False)
+        assert "not present in the database: no such" in result.message
+
     def test_what_is_not_wanted_any_more_goes(self, built):
         write_file(
             "models:\n  - name: grown\n    description: kept\n    config:\n"
@@ -164,6 +169,39 @@ class TestPersistDocs(Project):
         run_dbt(["run"])
         assert comments(built, "grown") == Comments("kept")
         assert comments(built, "a_table") == Comments()
+
+
+class TestViewsByHand:
+    """Statements and stored test failures make views as well."""
+
+    @pytest.fixture(scope="class")
+    def project_config_update(self):
+        return {"data_tests": {"+store_failures": True, "+store_failures_as": "view"}}
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {"m.sql": "select 1 as a"}
+
+    @pytest.fixture(scope="class")
+    def tests(self):
+        return {"no_rows.sql": "select a, 0.5D as b from {{ ref('m') }} where a > 1"}
+
+    def test_their_columns_are_known(self, project):
+        run_dbt(["build"])
+        schema = f"{project.test_schema}_dbt_test__audit"
+        found = read_view(LocalStore(f"{project.project_root}/warehouse/{schema}"), "no_rows")
+        assert found.columns == {"a": "int", "b": "double"}
+        project.run_sql(
+            "create view {schema}.v as select a, named_struct('x', a) s from {schema}.m"
+        )
+        found = read_view(store_of(project), "v")
+        assert found.columns == {"a": "int", "s": "struct<x:int>"}
+        assert found.owner == getpass.getuser()
+
+    def test_what_spark_cannot_resolve_is_no_view(self, project):
+        with pytest.raises(Exception, match=r"TABLE_OR_VIEW_NOT_FOUND.*nothing"):
+            project.run_sql("create view {schema}.broken as select * from {schema}.nothing")
+        assert read_view(store_of(project), "broken") is None
 
 
 class TestOffByDefault(Project):
