@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pat
 
 from ktk_engine.errors import ConditionError
 from ktk_engine.log.snapshot import Snapshot
@@ -110,6 +111,8 @@ class NewKeys:
         found = []
         for key in self.values.column_names:
             type_ = base.schema.field(key).type
+            if pat.is_nested(self.values[key].type):
+                continue  # Arrow does not tell them apart; and no index or statistics know them
             try:
                 if self.many:
                     found.append(_between(key, type_, *key_bounds(self.rows, key)))

@@ -12,6 +12,7 @@ from ktk_engine.log.state import State
 from ktk_engine.operations.affected import NewKeys, cell_columns, find_keys
 from ktk_engine.operations.build import build
 from ktk_engine.operations.keeping import Conditions
+from ktk_engine.operations.merge_in_memory import merge_in_memory
 from ktk_engine.operations.predicates import EVERY_ROW, RowFilter
 from ktk_engine.operations.recompute import recompute
 from ktk_engine.operations.rewrite import Rewrite, Rewritten, condition_of, start_rewrite
@@ -27,6 +28,7 @@ from ktk_engine.spark.scan import Scanner
 from ktk_engine.types.condition import Condition, TrueCondition, columns, conjuncts
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
 
@@ -107,12 +109,15 @@ def _merge_into(rewrite: Rewrite, by: MergeBy, keys: NewKeys) -> Rewritten:
     reads = [conditions, *_check_cells(rewrite, by, predicate)]
     touched = rewrite.files(conditions)
     updated = _updated(by, new.columns, rewrite)
-    old = rewrite.rows(touched)
-    if isinstance(predicate, TrueCondition):
-        rows = merge_rows(rewrite.stored(old), new, by.unique_key, updated)
-    else:
-        covered, others = map(rewrite.stored, split_rows(old, predicate))
+    rows: DataFrame | pa.Table | None
+    if not isinstance(predicate, TrueCondition):
+        covered, others = map(rewrite.stored, split_rows(rewrite.rows(touched), predicate))
         rows = together(others, merge_rows(covered, new, by.unique_key, updated))
+    else:
+        rows = merge_in_memory(rewrite, touched, by.unique_key, updated)
+        if rows is None:
+            old = rewrite.stored(rewrite.rows(touched))
+            rows = merge_rows(old, new, by.unique_key, updated)
     updates = by.strategy == "merge"
     return rewrite.commit(rows, touched, tuple(reads), keys.row_count, updates)
 

@@ -128,7 +128,7 @@ class Rewrite:
 
     def commit(
         self,
-        rows: DataFrame,
+        rows: DataFrame | pa.Table,
         touched: pa.Table,
         reads: tuple[Conditions, ...],
         new_count: int,

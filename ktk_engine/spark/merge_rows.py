@@ -78,12 +78,17 @@ def update_rows(
 
 def rows_without_keys(rows: DataFrame, others: DataFrame, keys: Sequence[str]) -> DataFrame:
     """The rows whose key no other row has; null matches nothing."""
-    return rows.join(others.select(*map(quote_identifier, keys)), list(keys), "left_anti")
+    return _join_keys(rows, others, keys, "left_anti")
 
 
 def rows_with_keys(rows: DataFrame, others: DataFrame, keys: Sequence[str]) -> DataFrame:
     """The rows whose key another row has; null matches nothing."""
-    return rows.join(others.select(*map(quote_identifier, keys)), list(keys), "left_semi")
+    return _join_keys(rows, others, keys, "left_semi")
+
+
+def _join_keys(rows: DataFrame, others: DataFrame, keys: Sequence[str], how: str) -> DataFrame:
+    joined = rows.join(others.select(*map(quote_identifier, keys)), list(keys), how)
+    return joined.select(*map(quote_identifier, rows.columns))  # Spark put the keys first
 
 
 def together(rows: DataFrame, others: DataFrame) -> DataFrame:

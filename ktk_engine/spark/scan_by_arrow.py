@@ -1,8 +1,9 @@
-"""Reads files that Spark's own reader cannot: by pyarrow, in the executors (spark.md 3)."""
+"""Reads files by pyarrow: in the executors where Spark's reader cannot (spark.md 3), and here."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 POSITION = "__ktk_position"
 _KEY = "__ktk_key"
+_THREADS = 8
 
 
 def scan_by_arrow(
@@ -49,31 +51,57 @@ def scan_by_arrow(
     schema = spark_schema(fields)
     if with_position:
         schema = schema.add(POSITION, LongType())
-    names = [name for name in columns if name in snapshot.partition_keys]
-    facts = cohort.files.select(["key", "position", *(PARTITION + name for name in names)])
-    facts = facts.rename_columns([_KEY, POSITION, *names])
+    facts = _facts(snapshot, cohort.files, columns)
     if facts.num_rows == 0:
         return session.createDataFrame([], schema)
     target = arrow_schema(schema)
-    data = [name for name in columns if name not in names]
     known = {row[_KEY]: row for row in facts.to_pylist()}
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for key in batch.column(0).to_pylist():
-                with store.open_read(key) as source, pq.ParquetFile(source) as file:
-                    stored = [name for name in data if name in file.schema_arrow.names]
-                    table = file.read(columns=stored)
-                yield from _rows(table, known[key], target, fields).to_batches()
+                yield from _read(store, known[key], target, fields).to_batches()
 
     keys = session.createDataFrame(facts.select([_KEY])).repartition(min(facts.num_rows, 64))
     return keys.mapInArrow(read, schema)
 
 
-def _rows(
-    table: pa.Table, values: dict[str, object], target: pa.Schema, fields: list[pa.Field]
+def read_rows(
+    store: ObjectStore, snapshot: Snapshot, files: pa.Table, columns: Sequence[str]
 ) -> pa.Table:
-    """Bring a file's rows to the schema that Spark expects."""
+    """Read the rows of some files into this process.
+
+    Args:
+        store: where they lie.
+        snapshot: the dataset.
+        files: rows of `snapshot.files`, at least one.
+        columns: the columns to give, partition columns among them where wanted.
+
+    Returns:
+        The columns in order, in the types in which Spark would hand them over.
+    """
+    fields = [snapshot.schema.field(name) for name in columns]
+    target = arrow_schema(spark_schema(fields))
+    known = _facts(snapshot, files, columns).to_pylist()
+    with ThreadPoolExecutor(min(_THREADS, len(known))) as pool:
+        tables = pool.map(lambda values: _read(store, values, target, fields), known)
+        return pa.concat_tables(tables)
+
+
+def _facts(snapshot: Snapshot, files: pa.Table, columns: Sequence[str]) -> pa.Table:
+    """What the files do not hold themselves."""
+    names = [name for name in columns if name in snapshot.partition_keys]
+    facts = files.select(["key", "position", *(PARTITION + name for name in names)])
+    return facts.rename_columns([_KEY, POSITION, *names])
+
+
+def _read(
+    store: ObjectStore, values: dict[str, object], target: pa.Schema, fields: list[pa.Field]
+) -> pa.Table:
+    """Give a file's rows in the schema that Spark expects."""
+    with store.open_read(str(values[_KEY])) as source, pq.ParquetFile(source) as file:
+        data = [field.name for field in fields if field.name not in values]
+        table = file.read(columns=[name for name in data if name in file.schema_arrow.names])
     classes = {field.name: field.type for field in fields}
     columns = []
     for field in target:

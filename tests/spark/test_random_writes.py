@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import ktk_engine.operations.merge
 from ktk_engine.errors import DataError
 from ktk_engine.log.state import resolve
 from ktk_engine.operations.build import build
@@ -179,9 +180,15 @@ def shown(rows: list[Any]) -> list[str]:
     return sorted(repr(tuple(row)) for row in rows)
 
 
-@pytest.mark.parametrize("target", [TABLE, CUBE], ids=["table", "cube"])
-def test_random_writes(sql, tmp_path_factory, target):
+@pytest.mark.parametrize(
+    ("target", "in_memory"),
+    [(TABLE, True), (TABLE, False), (CUBE, False)],
+    ids=["table in memory", "table", "cube"],
+)
+def test_random_writes(sql, tmp_path_factory, monkeypatch, target, in_memory):
     address = ("P", "L") if target.cube else ()
+    if not in_memory:
+        monkeypatch.setattr(ktk_engine.operations.merge, "merge_in_memory", lambda *_: None)
 
     @examples(4)
     @given(first=steps(address), following=st.lists(steps(address), min_size=7, max_size=7))

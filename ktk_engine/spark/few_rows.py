@@ -1,0 +1,27 @@
+"""Brings the rows of a small frame into this process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ktk_engine.spark.arrow_types import arrow_schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+
+def few_rows(frame: DataFrame, maximum_bytes: int) -> pa.Table | None:
+    """Collect the rows of a frame if they are known to be few.
+
+    Args:
+        frame: columns of a frame that is persisted and computed: of others Spark guesses.
+        maximum_bytes: how much memory they may take in Spark.
+
+    Returns:
+        The rows in the types of `arrow_schema`, None if there are more.
+    """
+    statistics = frame._jdf.queryExecution().optimizedPlan().stats()
+    if int(statistics.sizeInBytes()) > maximum_bytes:
+        return None
+    return frame.toArrow().cast(arrow_schema(frame.schema))

@@ -1,0 +1,80 @@
+"""Small merges without Spark: the same rows, types and counts as with it."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import ktk_engine.operations.merge
+from ktk_engine.log.state import resolve
+from ktk_engine.operations.build import build
+from ktk_engine.operations.merge import MergeBy, merge
+from ktk_engine.operations.merge_in_memory import merge_in_memory
+from ktk_engine.operations.target import Target
+from ktk_engine.spark.arrow_types import spark_schema
+from tests.random_cubes import CLASSES
+from tests.spark.test_random_writes import shown
+
+COLUMNS = {f"c{number}": t for number, t in enumerate(CLASSES)}
+UNSIGNED = [name for name, t in COLUMNS.items() if t.equals(pa.uint64())]
+TARGET = Target("t", partition_by=("P",), declared=dict.fromkeys(UNSIGNED, pa.uint64()))
+PLACES = ["a/b", "50%", "x=y", "ü", ""]
+SPARKS_OWN = [n for n, t in COLUMNS.items() if t.equals(pa.float64()) or pa.types.is_nested(t)]
+KEYS = [name for name, t in COLUMNS.items() if not pa.types.is_map(t)]
+
+
+def table(start: int, end: int, shift: int) -> pa.Table:
+    """Every class, with nulls; a place and a number tell the rows apart."""
+    numbers = range(start, end)
+    columns = {"P": pa.array([PLACES[n % 5] for n in numbers]), "L": pa.array(numbers)}
+    for name, t in COLUMNS.items():
+        values = [None, *CLASSES[t]]
+        columns[name] = pa.array([values[(n + shift) % len(values)] for n in numbers], t)
+    return pa.table(columns)
+
+
+def as_spark_has_it(spark, rows: pa.Table):
+    """Spark knows no unsigned integers; some types are narrower than those of the files."""
+    frame = spark.createDataFrame(rows, spark_schema(rows.schema))
+    narrow = {**dict.fromkeys(UNSIGNED, "decimal(20, 0)"), "c0": "bigint", "c10": "decimal(20, 2)"}
+    for name, t in narrow.items():
+        frame = frame.withColumn(name, frame[name].cast(t))
+    return frame
+
+
+def both(spark, sql, store, monkeypatch, new, by):
+    """What a merge does without Spark and with it, and whether the first did without."""
+    results, without = [], []
+
+    def record(*arguments):
+        without.append(merge_in_memory(*arguments))
+        return without[-1]
+
+    for used in (record, lambda *_: None):
+        monkeypatch.setattr(ktk_engine.operations.merge, "merge_in_memory", used)
+        build(store, table(0, 10, 0), TARGET, full_refresh=True)
+        done = merge(sql.scanner(store), as_spark_has_it(spark, new), TARGET, by)
+        rows = sql.sql(f"select P, L, {', '.join(COLUMNS)} from an.t").collect()
+        after = resolve(store, TARGET.scope).snapshot("t")
+        types = sorted(str(schema.remove_metadata()) for schema in after.physical_schemas)
+        results.append((shown(rows), str(after.schema), types, done.changes, done.files))
+    return (*results, without[0] is not None)
+
+
+@pytest.mark.parametrize("key", ["L", *KEYS])
+def test_it_does_what_spark_does(spark, sql, store, monkeypatch, key):
+    new = table(6, 14, 1)
+    found, wanted, without = both(
+        spark, sql, store, monkeypatch, new, MergeBy((key,), "delete+insert")
+    )
+    assert found == wanted
+    assert without == (key not in SPARKS_OWN)
+
+
+@pytest.mark.parametrize("updated", [None, ("c0", "c3", "P", *SPARKS_OWN)], ids=["all", "some"])
+@pytest.mark.parametrize("key", [("L",), ("L", "P")], ids=["one", "two"])
+def test_it_updates_as_spark_does(spark, sql, store, monkeypatch, key, updated):
+    by = MergeBy(key, update_columns=updated)
+    found, wanted, without = both(spark, sql, store, monkeypatch, table(6, 14, 3), by)
+    assert found == wanted
+    assert without
