@@ -95,6 +95,7 @@ def start_session(settings: Mapping[str, str] | None = None) -> SparkSession:
         for key, value in {**chosen, **REQUIRED_SETTINGS}.items():
             builder = builder.config(key, value)
         _silence_query_context()
+        logging.getLogger().addFilter(_is_not_py4js)
         try:
             return builder.getOrCreate()
         except (OSError, RuntimeError) as error:
@@ -161,6 +162,11 @@ def _silence_query_context() -> None:
 
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+
+def _is_not_py4js(record: logging.LogRecord) -> bool:
+    """Whether a record of the root logger is not py4j's stack of an error that it also raises."""
+    return not record.getMessage().endswith("while sending command.")
 
 
 def _use_java(scratch: Path) -> None:

@@ -14,6 +14,7 @@ from dbt.adapters.ktk.constraints import ModelConstraints, parse_constraints
 from dbt.adapters.ktk.incremental import Incremental, parse_incremental
 from dbt.adapters.ktk.persist_docs import check_persist_docs
 from dbt.adapters.ktk.snapshot_config import check_versions, parse_versions
+from dbt.adapters.ktk.time_limit import read_seconds
 from ktk_engine.errors import KtkError
 from ktk_engine.operations.compactable import AUTO_COMPACT_FILES
 from ktk_engine.operations.schema_change import ON_SCHEMA_CHANGE, OnSchemaChange
@@ -31,6 +32,7 @@ _CUBE_KEYS = ("cube", "dimension_columns", "suppress_index_on")
 _KEYS = (
     *_CUBE_KEYS,
     *("cube_role", "cascade", "partition_by", "indexes", "buckets", "options", "auto_compact"),
+    "query_timeout",
 )
 _OPTIONS = ("compression", "row_group_rows")
 _COMPRESSIONS = ("zstd", "snappy", "gzip", "lz4", "brotli", "none")
@@ -283,9 +285,11 @@ def parse_model_config(
     """
     materialized = str(config.get("materialized") or "view")
     _refuse_near_misses(model, config if own_keys is None else own_keys)
-    reader = _Reader(model, config, columns or {})
-    role = ROLES.get(materialized) or reader.cube_role(materialized)
     check_persist_docs(model, config.get("persist_docs"))
+    reader = _Reader(model, config, columns or {})
+    if config.get("query_timeout") is not None:
+        read_seconds(f"Model {model}: config `query_timeout`", config["query_timeout"])
+    role = ROLES.get(materialized) or reader.cube_role(materialized)
     contract = reader.contract()
     declared = reader.declared() if contract or materialized in _STORED else {}
     if materialized not in _STORED:

@@ -23,6 +23,8 @@ from dbt.adapters.ktk.errors import translated
 from dbt.adapters.ktk.relations import Relations
 from dbt.adapters.ktk.session import Sessions
 from dbt.adapters.ktk.statements import run_statement
+from dbt.adapters.ktk.time_limit import time_limit
+from dbt.adapters.ktk.work import Work
 from ktk_engine.plan.explain import explain
 from ktk_engine.store.warehouse import Warehouse
 
@@ -97,15 +99,10 @@ class KtkHandle:
 
     def __init__(self, sessions: Sessions) -> None:
         self.sessions = sessions
-        self._thread = threading.current_thread()
 
     def cursor(self) -> KtkCursor:
         """Give a new cursor."""
         return KtkCursor(self.sessions)
-
-    def cancel(self) -> None:
-        """Cancel what the connection's thread is computing."""
-        self.sessions.cancel(self._thread)
 
     def close(self) -> None:
         """Keep the session: the next node of this thread uses it again."""
@@ -126,6 +123,7 @@ class KtkConnectionManager(SparkConnectionManager):
         self.warehouse = Warehouse(url if "://" in url else (root / url).resolve())
         settings = config.credentials.server_side_parameters  # type: ignore[attr-defined]
         self.sessions = Sessions(self.warehouse, settings)
+        self._nodes: dict[threading.Thread, tuple[str, Any]] = {}
 
     def open(self, connection: Connection) -> Connection:  # type: ignore[override]
         """Give a connection its handle; starts nothing."""
@@ -134,9 +132,53 @@ class KtkConnectionManager(SparkConnectionManager):
         return connection
 
     @contextmanager
+    def node(self, name: str, node: Any) -> Iterator[None]:
+        """Say what the calling thread works on within a block.
+
+        Args:
+            name: dbt's name for it: a node's unique id, or `master` and the like.
+            node: the node; None for work that belongs to none.
+        """
+        thread = threading.current_thread()
+        before = self._nodes.get(thread)
+        self._nodes[thread] = (name, node)
+        try:
+            yield
+        finally:
+            if before is None:
+                del self._nodes[thread]
+            else:
+                self._nodes[thread] = before
+
+    def cancel_open(self) -> list[str]:
+        """Cancel what the other threads compute.
+
+        Returns:
+            The names of what they worked on.
+        """
+        others = dict(self._nodes)
+        others.pop(threading.current_thread(), None)
+        for thread in others:
+            self.sessions.cancel(thread)
+        return [name for name, _ in others.values()]
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Run work of the calling thread, which dbt and the time limit may cancel.
+
+        Errors of the engine and of Spark become dbt's, once.
+        """
+        name, node = self._nodes.get(threading.current_thread(), ("dbt", None))
+        limit = time_limit(node, self.profile.credentials.query_timeout)  # type: ignore[attr-defined]
+        comment = self.query_header.comment.query_comment if self.query_header else None
+        description = f"{name} {comment.strip()}" if comment else name
+        with self.sessions.working(Work(name, description, limit)), translated():
+            yield
+
+    @contextmanager
     def exception_handler(self, sql: str) -> Iterator[None]:
-        """Turn errors of the engine and of Spark into dbt's, once."""
-        with translated():
+        """Run a statement; see `running`."""
+        with self.running():
             yield
 
     def execute(

@@ -8,6 +8,7 @@ from typing import Any
 from dbt.adapters.contracts.connection import Credentials
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.ktk.time_limit import read_seconds
 from ktk_engine.types.suggestion import did_you_mean
 
 
@@ -20,6 +21,8 @@ class KtkCredentials(Credentials):
         database: not used; Spark's names have two parts.
         store: root of the warehouse; a relative path is resolved against the project's root.
         server_side_parameters: Spark settings for the session (the name is dbt-spark's).
+        query_timeout: seconds that a statement or a write may take; None or 0 for no limit. A
+            model's config of this name wins.
         method: always `session`; some macros of dbt-spark ask for it.
     """
 
@@ -27,6 +30,7 @@ class KtkCredentials(Credentials):
     database: str | None = None  # type: ignore[assignment]
     store: str = "./warehouse"
     server_side_parameters: dict[str, Any] = field(default_factory=dict)
+    query_timeout: float | None = None
     method: str = "session"
 
     @classmethod
@@ -62,6 +66,8 @@ class KtkCredentials(Credentials):
                 f"The profile has `method: {self.method}`; type ktk runs in a Spark session of "
                 "its own. Remove it."
             )
+        if self.query_timeout is not None:
+            self.query_timeout = read_seconds("The profile's `query_timeout`", self.query_timeout)
         self.database = None
         self.server_side_parameters = {
             str(key): _setting(value) for key, value in self.server_side_parameters.items()

@@ -34,6 +34,7 @@ class KtkConfig(SparkConfig):
     suppress_index_on: list[str] | str | None = None
     cascade: bool | None = None
     auto_compact: bool | int | None = None
+    query_timeout: float | None = None
 
 
 class KtkAdapter(PythonModels, Snapshots, CubeMethods, Documentation):

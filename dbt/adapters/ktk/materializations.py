@@ -94,7 +94,7 @@ class Materializations(StoreAdapter):
         from ktk_engine.spark.header import after_header
 
         session = self.connections.sessions.current()
-        with translated(), after_header(session, header, sql) as query:
+        with self.connections.running(), after_header(session, header, sql) as query:
             yield query
 
     def _write(
@@ -109,10 +109,11 @@ class Materializations(StoreAdapter):
         assert config.target is not None
         self._warn_of(config)
         schema = str(relation.schema)
-        with translated():
+        with self.connections.running():
             store = self.connections.warehouse.create_schema(schema)
             displaced = self.relations.displaced(schema, config.target)
             frame = rows()
+            self.connections.sessions.check()
             with findings_file(self._target_folder, str(model["unique_id"])):
                 outcome = write_dataset(
                     store,
@@ -174,7 +175,7 @@ class Materializations(StoreAdapter):
 
         config = self._config_of(model)
         with (
-            translated(),
+            self.connections.running(),
             self._after_header(model, sql) as sql,
             findings_file(self._target_folder, str(model["unique_id"])),
         ):
@@ -190,7 +191,7 @@ class Materializations(StoreAdapter):
     def write_cube(self, relation: BaseRelation, sql: str) -> dict[str, Any]:
         """Store a cube's virtual table."""
         schema, name = str(relation.schema), str(relation.identifier)
-        with translated():
+        with self.connections.running():
             view = self.relations.create_cube(schema, name, sql)
             columns = self.relations.schema_of(schema, name)
         count = len(columns.names) if columns is not None else 0
@@ -211,7 +212,7 @@ class Materializations(StoreAdapter):
         from ktk_engine.operations.target import Target
 
         schema, name = str(relation.schema), str(relation.identifier)
-        with translated():
+        with self.connections.running():
             if relation.is_view:
                 frame = self.connections.sessions.current().sql(sql)
                 self.relations.create_view(schema, name, sql, type_names(frame.schema))

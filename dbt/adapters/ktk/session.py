@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from dbt.adapters.events.logging import AdapterLogger
+from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.ktk.work import INTERRUPTED, Work
 from ktk_engine.store.warehouse import Warehouse
 
 if TYPE_CHECKING:
@@ -36,14 +39,66 @@ class Sessions:
         self._scratch: Path | None = None
         # By the thread itself: the number of one that ended is given to the next.
         self._of_thread: WeakKeyDictionary[threading.Thread, SqlSession] = WeakKeyDictionary()
+        self._work: dict[threading.Thread, Work] = {}
+        self._cancelled: WeakSet[threading.Thread] = WeakSet()
 
     def current(self) -> SqlSession:
-        """The session of the calling thread."""
+        """The session of the calling thread, whose jobs belong to the thread's work.
+
+        Raises:
+            DbtRuntimeError: the work was cancelled.
+        """
         thread = threading.current_thread()
         with self._lock:
             if thread not in self._of_thread:
                 self._of_thread[thread] = self._start()
-            return self._of_thread[thread]
+            session = self._of_thread[thread]
+        if thread in self._work:
+            self._work[thread].use(session.session)
+        return session
+
+    @contextmanager
+    def working(self, work: Work) -> Iterator[None]:
+        """Run a block as a piece of work that can be stopped; it may be part of a larger one.
+
+        Raises:
+            DbtRuntimeError: the block failed since it was stopped.
+        """
+        thread = threading.current_thread()
+        if thread in self._work:
+            yield
+            return
+        if thread in self._cancelled:
+            work.stop(INTERRUPTED)
+        self._work[thread] = work
+        try:
+            work.check()
+            yield
+        except Exception as error:
+            if not work.stopped:
+                raise
+            if thread in self._cancelled:
+                _LOGGER.info(work.stopped)  # dbt shows no results of a run that ended like this
+            raise DbtRuntimeError(work.stopped) from error
+        except BaseException:
+            # Ctrl-C in this thread, whose connection to the JVM still waits for an answer.
+            stopping = threading.Thread(target=work.stop, args=[INTERRUPTED])
+            stopping.start()
+            stopping.join()
+            raise
+        finally:
+            del self._work[thread]
+            work.close()
+
+    def check(self) -> None:
+        """Go no further if the calling thread's work was stopped.
+
+        Raises:
+            DbtRuntimeError: it was.
+        """
+        work = self._work.get(threading.current_thread())
+        if work is not None:
+            work.check()
 
     @contextmanager
     def separate(self) -> Iterator[SqlSession]:
@@ -61,17 +116,19 @@ class Sessions:
                 self._of_thread[thread] = before
 
     def cancel(self, thread: threading.Thread) -> None:
-        """Cancel what a thread's session is computing; another thread calls this."""
-        session = self._of_thread.get(thread)
-        if session is not None:
-            session.session.interruptAll()
+        """Cancel what a thread computes, now and from now on; another thread calls this."""
+        self._cancelled.add(thread)
+        work = self._work.get(thread)
+        if work is not None:
+            work.stop(INTERRUPTED)
 
     def _start(self) -> SqlSession:
         from ktk_engine.spark.session import make_scratch_folder, new_session, start_session
         from ktk_engine.spark.sql_session import SqlSession
 
         if self._spark is None or self._scratch is None:
-            self._spark = start_session(self._settings)
+            with _own_interrupts():
+                self._spark = start_session(self._settings)
             self._scratch = make_scratch_folder()
             self._warn_of_fixed_settings(self._spark)
         own = new_session(self._spark)
@@ -92,3 +149,17 @@ class Sessions:
                 f"Spark ran already when dbt started: {', '.join(sorted(fixed))} of the profile "
                 "cannot be changed any more. Set them where the session is made."
             )
+
+
+@contextmanager
+def _own_interrupts() -> Iterator[None]:
+    """Keep the process's way to deal with Ctrl-C through a block that starts Spark.
+
+    PySpark would cancel all jobs first, a host program's too, and not from within a statement.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)

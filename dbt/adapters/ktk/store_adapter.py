@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.contracts.relation import RelationType
@@ -32,6 +34,15 @@ class StoreAdapter(SparkAdapter):
     def relations(self) -> Relations:
         """The relations of this profile's warehouse."""
         return Relations(self.connections.warehouse)
+
+    @contextmanager
+    def connection_named(
+        self, name: str, query_header_context: Any = None, should_release_connection: bool = True
+    ) -> Iterator[None]:
+        """Let the calling thread work on a node for a block."""
+        named = super().connection_named(name, query_header_context, should_release_connection)
+        with named, self.connections.node(name, query_header_context):
+            yield
 
     def list_schemas(self, database: str) -> list[str]:
         """Names of the warehouse's schemas."""
@@ -72,7 +83,7 @@ class StoreAdapter(SparkAdapter):
         return self._columns_by_query(relation) if found is None else columns_of(found)
 
     def _columns_by_query(self, relation: BaseRelation) -> list[SparkColumn]:
-        with translated():
+        with self.connections.running():
             frame = self.connections.sessions.current().sql(f"select * from {relation}")
             return [
                 KtkColumn(column=field.name, dtype=field.dataType.simpleString())

@@ -1,0 +1,97 @@
+"""A statement or a write of one thread, which another thread or the clock can stop."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from dbt_common.exceptions import DbtRuntimeError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from dbt.adapters.ktk.time_limit import TimeLimit
+    from ktk_engine.spark.job_group import JobGroup
+
+_DISCARDED = "What it had not committed is discarded."
+INTERRUPTED = f"cancelled. {_DISCARDED}"
+
+
+class Work:
+    """What a thread does for a node.
+
+    Args:
+        node: whose work it is, for messages: its unique id.
+        description: what Spark shows of its jobs.
+        limit: how long Spark may work on it.
+
+    Attributes:
+        stopped: why it was stopped; empty if it was not.
+    """
+
+    def __init__(self, node: str, description: str, limit: TimeLimit | None) -> None:
+        self._node = node
+        self._description = description
+        self._limit = limit
+        self._stack = ExitStack()
+        self._lock = threading.Lock()
+        self._group: JobGroup | None = None
+        self.stopped = ""
+
+    def use(self, session: SparkSession) -> None:
+        """Count a session's jobs to this work; the clock starts with the first session.
+
+        Raises:
+            DbtRuntimeError: the work was stopped before.
+        """
+        with self._lock:
+            if self._group is not None:
+                self._group.include(session)
+            elif not self.stopped:
+                self._group = self._start(session)
+        self.check()
+
+    def stop(self, why: str) -> None:
+        """Cancel its jobs, those to come as well; another thread calls this.
+
+        Args:
+            why: the message behind the node's name.
+        """
+        with self._lock:
+            self.stopped = self.stopped or f"{self._node} was {why}"
+            if self._group is not None:
+                self._group.cancel(self.stopped)
+
+    def check(self) -> None:
+        """Go no further if the work was stopped.
+
+        Raises:
+            DbtRuntimeError: says who stopped it.
+        """
+        if self.stopped:
+            raise DbtRuntimeError(self.stopped)
+
+    def close(self) -> None:
+        """End it; nothing stops it any more."""
+        with self._lock:
+            self._group = None
+        self._stack.close()
+
+    def _start(self, session: SparkSession) -> JobGroup:
+        from ktk_engine.spark.job_group import job_group
+
+        if self._limit is not None:
+            timer = threading.Timer(self._limit.seconds, self.stop, [_too_long(self._limit)])
+            timer.daemon = True
+            timer.start()
+            self._stack.callback(timer.cancel)
+        return self._stack.enter_context(job_group(session, self._description))
+
+
+def _too_long(limit: TimeLimit) -> str:
+    return (
+        f"cancelled after {limit}: {limit.setting} allows no more. {_DISCARDED}\n"
+        "Make the query cheaper, or raise the limit: query_timeout (seconds, 0 for none)\n"
+        "in the model's config or in the profile."
+    )

@@ -1,0 +1,76 @@
+"""The Spark jobs of one piece of work: described alike, and cancelled together."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+_GROUP = "spark.jobGroup.id"
+_DESCRIPTION = "spark.job.description"
+_INTERRUPT = "spark.job.interruptOnCancel"
+
+
+class JobGroup:
+    """The jobs that a thread starts within a block, and all other jobs of its sessions.
+
+    Args:
+        session: a classic session of the thread.
+    """
+
+    def __init__(self, session: SparkSession) -> None:
+        self.name = f"ktk-{uuid.uuid4().hex}"
+        self._sessions = [session]
+
+    def include(self, session: SparkSession) -> None:
+        """Count another session's jobs to the group."""
+        if session not in self._sessions:
+            self._sessions.append(session)
+
+    def cancel(self, reason: str) -> None:
+        """Cancel the jobs that run, and those that the block would start from now on.
+
+        Any thread may call this. Other jobs of the context, such as a host program's, go on.
+
+        Args:
+            reason: why, for Spark's own messages.
+        """
+        context: Any = self._sessions[0].sparkContext._jsc.sc()
+        context.cancelJobGroupAndFutureJobs(self.name, reason)
+        for session in self._sessions:  # jobs of threads that a user's code started
+            session.interruptAll()
+
+
+@contextmanager
+def job_group(session: SparkSession, description: str) -> Iterator[JobGroup]:
+    """Put the jobs that the calling thread starts within a block into a group of their own.
+
+    Args:
+        session: the thread's classic session.
+        description: what Spark's UI, event log and listeners show of each job.
+
+    Yields:
+        The group. What the thread had set before is set again behind the block.
+    """
+    group = JobGroup(session)
+    if os.environ.get("PYSPARK_PIN_THREAD", "true").lower() != "true":
+        yield group  # a thread of the JVM serves many of Python's: no property is ours alone
+        return
+    context = session.sparkContext
+    before = {key: context.getLocalProperty(key) for key in (_GROUP, _DESCRIPTION, _INTERRUPT)}
+    _set(context, {_GROUP: group.name, _DESCRIPTION: description, _INTERRUPT: "true"})
+    try:
+        yield group
+    finally:
+        _set(context, before)
+
+
+def _set(context: SparkContext, properties: dict[str, Any]) -> None:
+    for key, value in properties.items():
+        context.setLocalProperty(key, value)  # None takes it away
