@@ -48,8 +48,12 @@ class Documentation(StoreAdapter):
         """
         schema, name = str(relation.schema), str(relation.identifier)
         with translated():
-            columns = self.relations.column_names(schema, name)
-            comments, missing = comments_of_model(model, columns, for_relation, for_columns)
+            comments, missing = comments_of_model(
+                model,
+                lambda: self.relations.column_names(schema, name),
+                for_relation,
+                for_columns,
+            )
             self.relations.comment_on(schema, name, comments, history_of(model))
         if missing:  # in dbt's own words
             message = (

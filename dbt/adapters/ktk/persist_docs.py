@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dbt_common.exceptions import DbtConfigError
@@ -44,7 +44,7 @@ def check_persist_docs(model: str, value: object) -> None:
 
 def comments_of_model(
     model: Mapping[str, Any],
-    columns: Sequence[str],
+    columns_of: Callable[[], Sequence[str]],
     for_relation: bool = True,
     for_columns: bool = True,
 ) -> tuple[Comments, list[str]]:
@@ -54,7 +54,7 @@ def comments_of_model(
 
     Args:
         model: the node as Jinja's `model`.
-        columns: the columns that its relation has.
+        columns_of: gives the columns that its relation has; only called where they matter.
         for_relation: whether the description of the relation is wanted at all.
         for_columns: whether those of columns are.
 
@@ -62,19 +62,21 @@ def comments_of_model(
         The comments, and the columns in YAML that the relation lacks, if columns are wanted.
     """
     wanted = model["config"].get("persist_docs") or {}
-    relation = str(model.get("description") or "") if for_relation else ""
+    wants_relation = for_relation and wanted.get("relation")
+    relation = str(model.get("description") or "") if wants_relation else ""
+    described = model.get("columns") if for_columns and wanted.get("columns") else None
+    if not described:
+        return Comments(relation), []
     texts: dict[str, str] = {}
     missing: list[str] = []
-    described = model.get("columns") or {}
-    if not (for_columns and wanted.get("columns")):
-        described = {}
+    columns = columns_of()
     for name, column in described.items():
         found = _physical(str(name), bool(column.get("quote")), columns)
         if found is None:
             missing.append(str(name))
         elif column.get("description"):
             texts[found] = str(column["description"])
-    return Comments(relation if wanted.get("relation") else "", texts), missing
+    return Comments(relation, texts), missing
 
 
 def _physical(name: str, quoted: bool, columns: Sequence[str]) -> str | None:
