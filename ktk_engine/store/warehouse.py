@@ -6,10 +6,16 @@ import json
 from contextlib import suppress
 from pathlib import Path
 
-from ktk_engine.errors import ConfigurationError, InvalidKeyError, ObjectExistsError
+from ktk_engine.errors import (
+    ConfigurationError,
+    DatasetNotFoundError,
+    InvalidKeyError,
+    ObjectExistsError,
+)
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.key import is_uuid, validate_key
 from ktk_engine.store.open_store import open_store
+from ktk_engine.store.probe import probe
 
 STORE_KEY = ".ktk/store.json"
 LAYOUT_VERSION = 1
@@ -31,13 +37,26 @@ class Warehouse:
         """The root's address; never holds secrets."""
         return self._root.url
 
+    def probe(self) -> None:
+        """Try what commits rely on at the root; see `store.probe`."""
+        probe(self._root)
+
     def schemas(self) -> list[str]:
         """Names of the schemas, sorted: one listing and a few look-ups."""
         names = [name.rstrip("/") for name in self._root.list_names() if name.endswith("/")]
         return [name for name in names if is_uuid(name) and self._is_schema(name)]
 
     def find_schema(self, name: str) -> ObjectStore | None:
-        """Open a schema, None if there is none of this name."""
+        """Open a schema, None if there is none of this name.
+
+        Args:
+            name: the schema's name, or the address of any other store, to read from it.
+
+        Raises:
+            DatasetNotFoundError: nothing lies at this address.
+        """
+        if "/" in name:
+            return self._outside(name)
         if name in self._stores:
             return self._stores[name]
         if not is_uuid(name) or not self._is_schema(name):
@@ -66,6 +85,18 @@ class Warehouse:
         store.delete([key for key in keys if key != STORE_KEY])
         store.delete([STORE_KEY])
         self._stores.pop(name, None)
+
+    def _outside(self, url: str) -> ObjectStore:
+        """Open a store that is no folder of this warehouse."""
+        if url not in self._stores:
+            store = open_store(url)
+            if not store.list_names():
+                raise DatasetNotFoundError(
+                    f"There is no store at {store.url}: the folder is missing or empty. Give the "
+                    "folder that holds the datasets (files `*.by-dataset-metadata.json`)."
+                )
+            self._stores[url] = store
+        return self._stores[url]
 
     def _open(self, name: str) -> ObjectStore:
         if name not in self._stores:

@@ -10,6 +10,7 @@ from dbt.adapters.base.impl import ConstraintSupport
 from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.capability import Capability, CapabilityDict, CapabilitySupport, Support
 from dbt.adapters.contracts.relation import RelationConfig
+from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.spark.impl import SparkConfig
 from dbt_common.contracts.constraints import ConstraintType
 from dbt_common.exceptions import DbtConfigError
@@ -18,10 +19,13 @@ from dbt.adapters.ktk.builders import builders
 from dbt.adapters.ktk.config import parse_model_config
 from dbt.adapters.ktk.cube_methods import CubeMethods
 from dbt.adapters.ktk.cube_query import cube_partitions
+from dbt.adapters.ktk.debug import debug_lines
 from dbt.adapters.ktk.documentation import Documentation
 from dbt.adapters.ktk.errors import translated
 from dbt.adapters.ktk.python_models import PythonModels, language_problem
 from dbt.adapters.ktk.snapshots import Snapshots
+
+_LOGGER = AdapterLogger("ktk")
 
 
 @dataclass
@@ -82,9 +86,10 @@ class KtkAdapter(PythonModels, Snapshots, CubeMethods, Documentation):
         super().set_relations_cache(configs, clear, required_schemas)
 
     def debug_query(self) -> None:
-        """What `dbt debug` runs: the store can be listed, and Spark answers."""
+        """What `dbt debug` runs: the store can be written, and Spark answers."""
         with translated():
-            self.connections.warehouse.schemas()
+            for line in debug_lines(self.connections.warehouse, self.connections.sessions):
+                _LOGGER.info(line)
         self.execute("select 1 as id")
 
     @classmethod

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+from importlib.metadata import version
+from pathlib import Path
+
 from dbt.tests.adapter.dbt_debug.test_dbt_debug import (
     BaseDebugInvalidProjectPostgres,
     BaseDebugPostgres,
 )
+from dbt.tests.util import run_dbt_and_capture
 
 
 class TestDebugPostgres(BaseDebugPostgres):
@@ -14,3 +19,26 @@ class TestDebugPostgres(BaseDebugPostgres):
 
 class TestDebugInvalidProjectPostgres(BaseDebugInvalidProjectPostgres):
     pass
+
+
+class TestWhatItSays:
+    """Beside dbt's own checks."""
+
+    def test_versions_java_store_and_spark(self, project):
+        _, log = run_dbt_and_capture(["debug"])
+        assert f"pyspark {version('pyspark')}" in log
+        assert "can be written, commits are atomic" in log
+        assert "Java 17" in log or "Java 2" in log
+        assert "on local[2], 2 tasks at once; cubes are joined without an exchange" in log
+
+    def test_a_store_that_cannot_be_written(self, project):
+        warehouse = Path(project.project_root) / "warehouse"
+        shutil.rmtree(warehouse, ignore_errors=True)
+        warehouse.write_text("a file")
+        try:
+            result, log = run_dbt_and_capture(["debug"], expect_pass=False)
+        finally:
+            warehouse.unlink()
+        assert not result
+        assert str(warehouse) in log
+        assert "commits are atomic" not in log

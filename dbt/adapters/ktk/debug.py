@@ -1,0 +1,43 @@
+"""What `dbt debug` says beside the profile: versions, Java, what the store and Spark can do."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from importlib.metadata import version
+
+from dbt.adapters.ktk.session import Sessions
+from ktk_engine.store.warehouse import Warehouse
+
+_PACKAGES = ("dbt-ktk", "pyspark", "pyarrow")
+
+
+def debug_lines(warehouse: Warehouse, sessions: Sessions) -> Iterator[str]:
+    """Check one thing after the other, cheap ones first, and say what was found.
+
+    Raises:
+        StoreError: the store cannot be read or written.
+        SessionError: there is no Java, or Spark does not start.
+    """
+    packages = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
+    yield f"Python {sys.version.split()[0]}, {packages}"
+    warehouse.probe()
+    schemas = warehouse.schemas()
+    found = f"schemas {', '.join(schemas)}" if schemas else "no schema yet"
+    yield f"Store {warehouse.url}: can be written, commits are atomic; {found}"
+    yield from _spark_lines(sessions)
+
+
+def _spark_lines(sessions: Sessions) -> Iterator[str]:
+    from ktk_engine.spark.capabilities import find_capabilities
+    from ktk_engine.spark.java import find_java
+
+    java = find_java()
+    yield f"Java {java.version} ({java.found_by}: {java.executable})"
+    session = sessions.current().session
+    context = session.sparkContext
+    joins = "without" if find_capabilities(session).bucketed_relations else "with"
+    yield (
+        f"Spark {context.version} on {context.master}, {context.defaultParallelism} tasks at once; "
+        f"cubes are joined {joins} an exchange"
+    )
