@@ -46,7 +46,8 @@ class Command:
         name: the relation's or schema's name, in parts.
         lenient: `if exists`, `if not exists`.
         replace: `or replace`; for an insert: `overwrite`.
-        columns: columns that an insert names; empty means all, by position.
+        columns: columns that an insert names, empty means all, by position; or the names that a
+            view gives to its query's columns, empty means their own.
         cascade: `cascade`: a schema goes with everything in it.
         partition: whether an insert names a partition.
         sql: a view's query.
@@ -102,8 +103,14 @@ def read_command(session: SparkSession, sql: str) -> Command | None:
     if kind in ("DropTable", "DropView"):
         return Command("drop", _parts(plan.child().nameParts()), plan.ifExists())
     if kind == "CreateView":
-        text = str(plan.originalText().get())
-        return Command("view", _parts(plan.child().nameParts()), replace=plan.replace(), sql=text)
+        return Command(
+            "view",
+            _parts(plan.child().nameParts()),
+            plan.allowExisting(),
+            plan.replace(),
+            tuple(pair._1() for pair in _parts(plan.userSpecifiedColumns())),
+            sql=str(plan.originalText().get()),
+        )
     if kind == "CreateNamespace":
         return Command(
             "create schema", _parts(plan.name().multipartIdentifier()), plan.ifNotExists()
@@ -136,7 +143,7 @@ def _parse(session: SparkSession, sql: str) -> Any:
     return session._jsparkSession.sessionState().sqlParser().parsePlan(sql)
 
 
-def _parts(sequence: Any) -> tuple[str, ...]:
+def _parts(sequence: Any) -> tuple[Any, ...]:
     return tuple(sequence.apply(i) for i in range(sequence.size()))
 
 

@@ -43,8 +43,18 @@ class TestStatements:
         assert rows(project, "select * from {s}.u") == [(10,)]
         self.run(project, "create view {s}.v as select c from {s}.u where c > 0")
         assert rows(project, "select * from {s}.v") == [(10,)]
+        self.run(project, "create view {s}.w (`p`, `a b`) as select c, 2 from {s}.u -- two")
+        self.run(project, "create view if not exists {s}.w as select 'other' as x")
+        assert rows(project, "select `a b`, p from {s}.w") == [(2, 10)]
+        with pytest.raises(Exception, match="ARITY_MISMATCH"):
+            self.run(project, "create view {s}.x (a, b, c) as select 1")
         assert resolve(store_of(project), scope_of("t")).version == 4
-        for text in ("drop view {s}.v", "drop table {s}.u", "drop table if exists {s}.u"):
+        for text in (
+            "drop view {s}.v",
+            "drop view {s}.w",
+            "drop table {s}.u",
+            "drop table if exists {s}.u",
+        ):
             self.run(project, text)
         assert [item.name for item in self.listed(project)] == ["t"]
 

@@ -12,6 +12,7 @@ from ktk_engine.log.scope import scope_of
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import resolve
 from ktk_engine.operations.target import Target
+from ktk_engine.types.quote import quote_identifier
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -119,10 +120,15 @@ def _create_view(
     session: SqlSession, relations: Relations, command: Command, found: Relation | None
 ) -> None:
     schema, name = command.name
+    if found is not None and command.lenient:
+        return
     if found is not None and not command.replace:
         raise ConfigurationError(f"{schema}.{name} exists: use create or replace view.")
-    columns = type_names(session.sql(command.sql).schema)
-    relations.create_view(schema, name, command.sql, columns)
+    sql = command.sql
+    if command.columns:
+        names = ", ".join(map(quote_identifier, command.columns))
+        sql = f"select * from (\n{sql}\n) as {quote_identifier(name)} ({names})"
+    relations.create_view(schema, name, sql, type_names(session.sql(sql).schema))
 
 
 def _create(
