@@ -54,6 +54,8 @@ class Command:
         word: how SQL calls it, for messages.
         has_query: whether rows come from a query.
         schema: columns of a table that is created without rows.
+        partition_by: partition columns of a table that is created.
+        unsupported: what a new table shall be beyond that, as SQL has it.
     """
 
     verb: Verb
@@ -67,6 +69,8 @@ class Command:
     word: str = ""
     has_query: bool = False
     schema: pa.Schema | None = None
+    partition_by: tuple[str, ...] = ()
+    unsupported: tuple[str, ...] = ()
 
 
 def read_command(session: SparkSession, sql: str) -> Command | None:
@@ -81,14 +85,8 @@ def read_command(session: SparkSession, sql: str) -> Command | None:
     """
     plan: Any = _parse(session, sql)
     kind = plan.getClass().getSimpleName()
-    if kind in ("CreateTableAsSelect", "ReplaceTableAsSelect"):
-        replace = kind == "ReplaceTableAsSelect"
-        lenient = not replace and plan.ignoreIfExists()
-        return Command("create", _parts(plan.name().nameParts()), lenient, replace, has_query=True)
-    if kind == "CreateTable":
-        schema = arrow_schema(StructType.fromJson(_json(plan.tableSchema())))
-        name = _parts(plan.name().nameParts())
-        return Command("create", name, plan.ignoreIfExists(), schema=schema)
+    if kind in ("CreateTable", "CreateTableAsSelect", "ReplaceTableAsSelect"):
+        return _new_table(plan, kind)
     if kind == "InsertIntoStatement":
         return Command(
             "insert",
@@ -122,6 +120,36 @@ def read_command(session: SparkSession, sql: str) -> Command | None:
         table = plan.targetTable() if kind == "MergeIntoTable" else plan.table()
         return Command("refuse", _parts(table.multipartIdentifier()), word=_INSTEAD[kind])
     return None
+
+
+def _new_table(plan: Any, kind: str) -> Command:
+    replace = kind == "ReplaceTableAsSelect"
+    schema = None
+    if kind == "CreateTable":
+        schema = arrow_schema(StructType.fromJson(_json(plan.tableSchema())))
+    columns, unsupported = [], []
+    for item in _parts(plan.partitioning()):
+        paths = [list(reference.fieldNames()) for reference in item.references()]
+        if item.name() == "identity" and len(paths[0]) == 1:
+            columns.append(str(paths[0][0]))
+        else:
+            unsupported.append(f"partitioned by {item.toString()}")
+    specification = plan.tableSpec()
+    provider, location = specification.provider(), specification.location()
+    if provider.isDefined() and provider.get().lower() != "parquet":
+        unsupported.append(f"using {provider.get()}")
+    if location.isDefined():
+        unsupported.append(f"location '{location.get()}'")
+    return Command(
+        "create",
+        _parts(plan.name().nameParts()),
+        not replace and plan.ignoreIfExists(),
+        replace,
+        has_query=schema is None,
+        schema=schema,
+        partition_by=tuple(columns),
+        unsupported=tuple(unsupported),
+    )
 
 
 def query_frame(session: SparkSession, sql: str) -> DataFrame:

@@ -58,6 +58,34 @@ class TestStatements:
             self.run(project, text)
         assert [item.name for item in self.listed(project)] == ["t"]
 
+    @pytest.mark.parametrize(
+        ("statement", "rows_of_it"),
+        [
+            ("create table {s}.p (a int, `b c` string) partitioned by (`b c`)", []),
+            (
+                "create or replace table {s}.p using parquet partitioned by (`b c`) as "
+                "select 1 as a, 'x/ü=%' as `b c`",
+                [(1, "x/ü=%")],
+            ),
+        ],
+    )
+    def test_a_table_by_hand_is_partitioned(self, project, statement, rows_of_it):
+        self.run(project, statement)
+        assert resolve(store_of(project), scope_of("p")).snapshot("p").partition_keys == ("b c",)
+        self.run(project, "insert into {s}.p (`b c`, a) values ('', 2)")
+        assert sorted(rows(project, "select a, `b c` from {s}.p")) == [*rows_of_it, (2, "")]
+        self.run(project, "drop table {s}.p")
+
+    @pytest.mark.parametrize(
+        "clause",
+        ["using delta", "partitioned by (years(b))", "partitioned by (x.y)", "location '/tmp/x'"],
+    )
+    def test_what_a_table_by_hand_cannot_be_is_refused(self, project, clause):
+        statement = f"create table {{s}}.r (a int, b date, x struct<y: int>) {clause}"
+        with pytest.raises(Exception, match=r"cannot be created with `.*Nothing was done"):
+            self.run(project, statement)
+        assert "r" not in [item.name for item in self.listed(project)]
+
     def test_schemas_by_hand(self, project):
         self.run(project, "create schema {s}_two")
         self.run(project, "create schema if not exists {s}_two")

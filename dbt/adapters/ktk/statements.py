@@ -142,7 +142,12 @@ def _create(
         return
     if found is not None and not command.replace:
         raise ConfigurationError(f"{schema}.{name} exists: use create or replace table.")
-    target = Target(name)
+    if command.unsupported:
+        raise ConfigurationError(
+            f"{schema}.{name} cannot be created with `{'`, `'.join(command.unsupported)}`: tables "
+            "are parquet files of this store, partitioned by columns. Nothing was done."
+        )
+    target = Target(name, partition_by=command.partition_by)
     displaced = relations.displaced(schema, target)
     store = relations.warehouse.create_schema(schema)
     rows = session.query_of(sql) if command.schema is None else command.schema.empty_table()
