@@ -116,7 +116,10 @@ def _version(executable: Path) -> int:
             [str(executable), "-version"], capture_output=True, text=True, timeout=60, check=False
         )
     except OSError as error:
-        raise SessionError(f"Java at {executable} cannot be started: {error}") from error
+        raise SessionError(
+            f"Java cannot be started: {executable}: {error.strerror or error}. Point JAVA_HOME to "
+            f"a Java of version {MINIMUM_VERSION} or newer, or unset it."
+        ) from error
     # "1.8.0" is Java 8; "17.0.15" is Java 17.
     match = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
     return int(match.group(1)) if match else 0

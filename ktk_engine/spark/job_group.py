@@ -34,7 +34,7 @@ class JobGroup:
             self._sessions.append(session)
 
     def cancel(self, reason: str) -> None:
-        """Cancel the jobs that run, and those that the block would start from now on.
+        """Cancel the jobs that run.
 
         Any thread may call this. Other jobs of the context, such as a host program's, go on.
 
@@ -42,7 +42,7 @@ class JobGroup:
             reason: why, for Spark's own messages.
         """
         context: Any = self._sessions[0].sparkContext._jsc.sc()
-        context.cancelJobGroupAndFutureJobs(self.name, reason)
+        context.cancelJobGroup(self.name, reason)
         for session in self._sessions:  # jobs of threads that a user's code started
             session.interruptAll()
 

@@ -9,11 +9,12 @@ import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ktk_engine.errors import SessionError
+from ktk_engine.spark.gateway import start_gateway
 from ktk_engine.spark.java import find_java, java_home
 
 if TYPE_CHECKING:
@@ -61,10 +62,13 @@ appender.console.layout.type = PatternLayout
 appender.console.layout.pattern = %d{{HH:mm:ss}} %p %c{{1}}: %m%n%ex{{short}}
 """
 
+_LOG_LEVEL = "KTK_SPARK_LOG_LEVEL"
 _lock = threading.Lock()
 
 
-def start_session(settings: Mapping[str, str] | None = None) -> SparkSession:
+def start_session(
+    settings: Mapping[str, str] | None = None, tell: Callable[[str], None] | None = None
+) -> SparkSession:
     """Start the Spark session of this process, or give the one that runs.
 
     A session that the host program made stays the host's: only the settings that plans rely on
@@ -72,6 +76,8 @@ def start_session(settings: Mapping[str, str] | None = None) -> SparkSession:
 
     Args:
         settings: Spark settings that override `DEFAULT_SETTINGS`.
+        tell: gets each line that the JVM prints; None leaves them on the console, and so does the
+            environment variable KTK_SPARK_LOG_LEVEL, which asks for them.
 
     Returns:
         A classic session (py4j) with the settings of `REQUIRED_SETTINGS`.
@@ -91,12 +97,15 @@ def start_session(settings: Mapping[str, str] | None = None) -> SparkSession:
         _use_java(scratch)
         # PySpark reads the workers' interpreter from here; its own default is PATH's python3.
         os.environ.setdefault("PYSPARK_PYTHON", chosen.get("spark.pyspark.python", sys.executable))
+        chosen.update(REQUIRED_SETTINGS)
         builder = SparkSession.builder
-        for key, value in {**chosen, **REQUIRED_SETTINGS}.items():
+        for key, value in chosen.items():
             builder = builder.config(key, value)
         _silence_query_context()
         logging.getLogger().addFilter(_is_not_py4js)
         try:
+            if tell is not None and _LOG_LEVEL not in os.environ:
+                start_gateway(chosen, tell)
             return builder.getOrCreate()
         except (OSError, RuntimeError) as error:
             raise SessionError(f"Spark did not start: {error}") from error
@@ -137,7 +146,7 @@ def _scratch_settings(scratch: Path) -> dict[str, str]:
     # Two threads that both start with a missing folder would race to make it.
     (scratch / "warehouse").mkdir()
     log_configuration = scratch / "log4j2.properties"
-    level = os.environ.get("KTK_SPARK_LOG_LEVEL", "OFF")
+    level = os.environ.get(_LOG_LEVEL, "OFF")
     log_configuration.write_text(_LOG_CONFIGURATION.format(level=level))
     return {
         "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),

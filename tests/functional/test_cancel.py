@@ -18,6 +18,7 @@ from dbt.tests.util import run_dbt, run_dbt_and_capture
 from ktk_engine.spark.session import start_session
 from tests.conftest import SPARK_SETTINGS
 from tests.functional.test_materializations import rows
+from tests.functional.waiting import wait_for
 from tests.tree import tree
 
 SLOW = "range(0, 10000000, 1, 1) a cross join range(0, 99999, 1, 1) b where hash(a.id, b.id) = 1"
@@ -53,14 +54,6 @@ models:
     config: {materialized: table, wait: "{{ 'yes' if var('slow', false) else 'no' }}"}
 """
 CELLS = "{{ config(materialized='cube_seed', cube='c', dimension_columns=['id'], indexes=[]) }} "
-
-
-def wait_for(condition, seconds: float = 120) -> None:
-    """Wait until something is so; fail if it never is."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "nothing happened"
-        time.sleep(0.05)
 
 
 def log_of(project) -> str:

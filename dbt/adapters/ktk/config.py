@@ -14,7 +14,7 @@ from dbt.adapters.ktk.constraints import ModelConstraints, parse_constraints
 from dbt.adapters.ktk.incremental import Incremental, parse_incremental
 from dbt.adapters.ktk.persist_docs import check_persist_docs
 from dbt.adapters.ktk.snapshot_config import check_versions, parse_versions
-from dbt.adapters.ktk.time_limit import read_seconds
+from dbt.adapters.ktk.time_limit import seconds_problem
 from ktk_engine.errors import KtkError
 from ktk_engine.operations.compactable import AUTO_COMPACT_FILES
 from ktk_engine.operations.schema_change import ON_SCHEMA_CHANGE, OnSchemaChange
@@ -287,8 +287,8 @@ def parse_model_config(
     _refuse_near_misses(model, config if own_keys is None else own_keys)
     check_persist_docs(model, config.get("persist_docs"))
     reader = _Reader(model, config, columns or {})
-    if config.get("query_timeout") is not None:
-        read_seconds(f"Model {model}: config `query_timeout`", config["query_timeout"])
+    if problem := seconds_problem(config.get("query_timeout")):
+        raise reader.refuse("query_timeout", problem)
     role = ROLES.get(materialized) or reader.cube_role(materialized)
     contract = reader.contract()
     declared = reader.declared() if contract or materialized in _STORED else {}

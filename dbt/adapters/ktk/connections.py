@@ -120,7 +120,8 @@ class KtkConnectionManager(SparkConnectionManager):
         super().__init__(config, mp_context)
         root = Path(getattr(config, "project_root", "") or Path.cwd())
         url = str(config.credentials.store)  # type: ignore[attr-defined]
-        self.warehouse = Warehouse(url if "://" in url else (root / url).resolve())
+        with translated():
+            self.warehouse = Warehouse(url if "://" in url else (root / url).resolve())
         settings = config.credentials.server_side_parameters  # type: ignore[attr-defined]
         self.sessions = Sessions(self.warehouse, settings)
         self._nodes: dict[threading.Thread, tuple[str, Any]] = {}
@@ -172,7 +173,8 @@ class KtkConnectionManager(SparkConnectionManager):
         limit = time_limit(node, self.profile.credentials.query_timeout)  # type: ignore[attr-defined]
         comment = self.query_header.comment.query_comment if self.query_header else None
         description = f"{name} {comment.strip()}" if comment else name
-        with self.sessions.working(Work(name, description, limit)), translated():
+        of_node = str(getattr(node, "name", ""))
+        with self.sessions.working(Work(name, description, limit)), translated(of_node):
             yield
 
     @contextmanager

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from dbt.adapters.contracts.connection import Credentials
-from dbt_common.exceptions import DbtRuntimeError
+from dbt_common.dataclass_schema import ValidationError
 
-from dbt.adapters.ktk.time_limit import read_seconds
+from dbt.adapters.ktk.time_limit import seconds_problem
 from ktk_engine.types.suggestion import did_you_mean
 
 
@@ -30,7 +30,7 @@ class KtkCredentials(Credentials):
     database: str | None = None  # type: ignore[assignment]
     store: str = "./warehouse"
     server_side_parameters: dict[str, Any] = field(default_factory=dict)
-    query_timeout: float | None = None
+    query_timeout: Any = None  # dbt's own check of types would not name the key
     method: str = "session"
 
     @classmethod
@@ -38,7 +38,7 @@ class KtkCredentials(Credentials):
         """Refuse keys that mean nothing: dbt itself would keep them silently.
 
         Raises:
-            DbtRuntimeError: with the nearest key.
+            ValidationError: with the nearest key.
         """
         data = super().__pre_deserialize__(data)  # type: ignore[no-untyped-call]
         data.setdefault("database", None)
@@ -48,7 +48,7 @@ class KtkCredentials(Credentials):
             nearest = did_you_mean(key, known)
             hint = f" Did you mean `{nearest}`?" if nearest else ""
             allowed = ", ".join(sorted(known - {"database", "method"}))
-            raise DbtRuntimeError(
+            raise ValidationError(  # its message alone is shown: no error within an error
                 f"The profile has the key `{key}`, which type ktk does not know.{hint} "
                 f"Known keys: {allowed}."
             )
@@ -56,18 +56,18 @@ class KtkCredentials(Credentials):
 
     def __post_init__(self) -> None:
         if not self.schema:
-            raise DbtRuntimeError("The profile names no `schema` (a folder of the store).")
+            raise ValidationError("The profile names no `schema` (a folder of the store).")
         if self.database is not None and self.database != self.schema:
-            raise DbtRuntimeError(
+            raise ValidationError(
                 "The profile names a `database`; Spark's names have two parts. Remove it."
             )
         if self.method != "session":
-            raise DbtRuntimeError(
+            raise ValidationError(
                 f"The profile has `method: {self.method}`; type ktk runs in a Spark session of "
                 "its own. Remove it."
             )
-        if self.query_timeout is not None:
-            self.query_timeout = read_seconds("The profile's `query_timeout`", self.query_timeout)
+        if problem := seconds_problem(self.query_timeout):
+            raise ValidationError(f"The profile's `query_timeout` {problem}")
         self.database = None
         self.server_side_parameters = {
             str(key): _setting(value) for key, value in self.server_side_parameters.items()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
+from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import CompilationError, DbtDatabaseError, DbtRuntimeError
 
-from ktk_engine.errors import KtkError, TypeClassError
+from dbt.adapters.ktk.spark_message import java_stack, spark_message
+from ktk_engine.errors import KtkError, StoreError, TypeClassError
 
-_WAITED = "Exception thrown in awaitResult"
+_STORE = "`store` in the profile has to be a folder that this user may read and write."
+_LOGGER = AdapterLogger("ktk")
 
 
 class RefusedColumnsError(CompilationError):
@@ -22,8 +24,11 @@ class RefusedColumnsError(CompilationError):
 
 
 @contextmanager
-def translated() -> Iterator[None]:
-    """Run a block; what it raises reaches dbt with the message only.
+def translated(node: str = "") -> Iterator[None]:
+    """Run a block; what it raises reaches dbt with the message only, the log file has the rest.
+
+    Args:
+        node: name of the node that the block works for, for hints; empty if there is none.
 
     Raises:
         RefusedColumnsError: columns break a rule.
@@ -37,41 +42,11 @@ def translated() -> Iterator[None]:
     except TypeClassError as error:
         raise RefusedColumnsError(str(error)) from error
     except KtkError as error:
-        raise DbtRuntimeError(str(error)) from error
+        hint = f". {_STORE}" if type(error) is StoreError else ""
+        raise DbtRuntimeError(f"{error}{hint}") from error
     except Exception as error:
-        message = spark_message(error)
+        message = spark_message(error, node)
         if message is None:
             raise
+        _LOGGER.debug(java_stack(error))
         raise DbtDatabaseError(message) from error
-
-
-def spark_message(error: Exception) -> str | None:
-    """Give the message of an error that Spark raised, without Java's stack.
-
-    Args:
-        error: any error.
-
-    Returns:
-        The message; None for an error that is not Spark's.
-    """
-    module = type(error).__module__
-    if module.startswith("py4j"):
-        if "SPARK_JOB_CANCELLED" in str(error):
-            return "The statement was cancelled."
-        return _java_message(error) or str(error).split("\n\tat ", 1)[0]
-    if module.startswith("pyspark.errors"):
-        # The JVM's stack helps nobody who writes SQL.
-        return str(error).split("\nJVM stacktrace", 1)[0].strip()
-    return None
-
-
-def _java_message(error: Exception) -> str:
-    """The first message in a chain of Java exceptions that is more than a wrapper, or nothing."""
-    exception: Any = getattr(error, "java_exception", None)
-    while exception is not None:
-        message = str(exception.getMessage() or "")
-        kind = str(exception.getClass().getName())
-        if not kind.endswith(".ExecutionException") and not message.startswith(_WAITED):
-            return message or kind
-        exception = exception.getCause()
-    return ""

@@ -16,9 +16,10 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.ktk.cube_query import plan_line
-from dbt.adapters.ktk.errors import spark_message, translated
+from dbt.adapters.ktk.errors import translated
 from dbt.adapters.ktk.materializations import Materializations
 from dbt.adapters.ktk.response import KtkResponse
+from dbt.adapters.ktk.spark_message import spark_message
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -110,11 +110,16 @@ class Relations:
         uuids = {}
         for item_schema, item_name in names:
             relation = self.find(item_schema, item_name) if item_schema == schema else None
+            if relation is None and item_schema == schema:
+                raise ConfigurationError(
+                    f"Cube {schema}.{name}: there is no {item_schema}.{item_name} yet. Build it "
+                    f"first: dbt build --select +{name} builds all models of the cube."
+                )
             if relation is None or "++" not in relation.uuid:
                 raise ConfigurationError(
                     f"Cube {schema}.{name}: {item_schema}.{item_name} is no cube dataset of schema "
                     f"{schema}. Models in cube_of(...) must be materialized cube_seed or "
-                    "cube_enrichment, and be built first."
+                    "cube_enrichment."
                 )
             uuids[item_name] = relation.uuid
         prefixes = {uuid.partition("++")[0] for uuid in uuids.values()}

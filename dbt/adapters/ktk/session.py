@@ -128,7 +128,7 @@ class Sessions:
 
         if self._spark is None or self._scratch is None:
             with _own_interrupts():
-                self._spark = start_session(self._settings)
+                self._spark = start_session(self._settings, _LOGGER.debug)
             self._scratch = make_scratch_folder()
             self._warn_of_fixed_settings(self._spark)
         own = new_session(self._spark)

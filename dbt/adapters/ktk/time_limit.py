@@ -39,22 +39,18 @@ def time_limit(node: Any, profile: float | None) -> TimeLimit | None:
     """
     config: Any = getattr(node, "config", None)
     own = config.get("query_timeout") if hasattr(config, "get") else None
-    if own is not None:
-        who = f"{str(node.resource_type).capitalize()} {node.name}: config `query_timeout`"
-        seconds = read_seconds(who, own)
-        return TimeLimit(seconds, "the config `query_timeout`") if seconds else None
-    return TimeLimit(profile, "`query_timeout` in the profile") if profile else None
+    if own is None:
+        return TimeLimit(profile, "`query_timeout` in the profile") if profile else None
+    if problem := seconds_problem(own):
+        kind = str(node.resource_type).capitalize()
+        raise DbtConfigError(f"{kind} {node.name}: config `query_timeout` {problem}")
+    return TimeLimit(own, "the config `query_timeout`") if own else None
 
 
-def read_seconds(who: str, value: Any) -> float:
-    """Read a number of seconds; 0 means no limit.
-
-    Raises:
-        DbtConfigError: it is something else.
-    """
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e9:
-        raise DbtConfigError(
-            f"{who} must be a number of seconds, for instance 600 (0 means no limit), but is "
-            f"{value!r}."
-        )
-    return float(value)
+def seconds_problem(value: Any) -> str:
+    """Say why a value is no `query_timeout`; empty if it is one."""
+    if value is None:
+        return ""
+    if not isinstance(value, bool) and isinstance(value, int | float) and 0 <= value < 1e9:
+        return ""
+    return f"must be a number of seconds, for instance 600 (0 means no limit), but is {value!r}."

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from dbt.adapters.ktk.time_limit import TimeLimit
     from ktk_engine.spark.job_group import JobGroup
 
+_AGAIN_SECONDS = 0.2
 _DISCARDED = "What it had not committed is discarded."
-INTERRUPTED = f"cancelled. {_DISCARDED}"
+INTERRUPTED = f"cancelled. {_DISCARDED} Run it again."
 
 
 class Work:
@@ -36,6 +37,7 @@ class Work:
         self._limit = limit
         self._stack = ExitStack()
         self._lock = threading.Lock()
+        self._ended = threading.Event()
         self._group: JobGroup | None = None
         self.stopped = ""
 
@@ -60,8 +62,8 @@ class Work:
         """
         with self._lock:
             self.stopped = self.stopped or f"{self._node} was {why}"
-            if self._group is not None:
-                self._group.cancel(self.stopped)
+        if self._cancel():
+            threading.Thread(target=self._keep_cancelling, daemon=True).start()
 
     def check(self) -> None:
         """Go no further if the work was stopped.
@@ -75,8 +77,20 @@ class Work:
     def close(self) -> None:
         """End it; nothing stops it any more."""
         with self._lock:
-            self._group = None
+            self._ended.set()
         self._stack.close()
+
+    def _cancel(self) -> bool:
+        """Cancel the jobs that run; gives whether the work goes on."""
+        with self._lock:
+            if self._group is not None and not self._ended.is_set():
+                self._group.cancel(self.stopped)
+            return not self._ended.is_set()
+
+    def _keep_cancelling(self) -> None:
+        """A job may start later: Spark submits the stages of a query one after the other."""
+        while not self._ended.wait(_AGAIN_SECONDS) and self._cancel():
+            pass
 
     def _start(self, session: SparkSession) -> JobGroup:
         from ktk_engine.spark.job_group import job_group

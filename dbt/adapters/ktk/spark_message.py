@@ -1,0 +1,84 @@
+"""Gives what Spark says of an error, as far as it helps who wrote the model."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+_WAITED = "Exception thrown in awaitResult"
+_MISSING = "TABLE_OR_VIEW_NOT_FOUND"
+# Spark's analyser appends the place and the plan to its message.
+_PLACE = re.compile(r"; line (\d+) pos \d+(?:;\n.*)?\Z", re.DOTALL)
+_PLAN = re.compile(r";\n.*\Z", re.DOTALL)
+_PARSED = re.compile(r"\n\n== SQL ==\n(.*?\n-*\^\^\^)(?:\n.*)?\Z", re.DOTALL)
+_SHOWN_LINES = 3
+_PYSPARKS_FRAME = re.compile(
+    r'^  File "[^"\n]*/(?:pyspark|py4j)[^"\n]*", line.*\n(?:    .*\n)*', re.MULTILINE
+)
+
+
+def spark_message(error: Exception, node: str = "") -> str | None:
+    """Give the message of an error that Spark raised: no stack of Java, no plan.
+
+    Args:
+        error: any error.
+        node: name of the node whose statement failed, for hints; empty if unknown.
+
+    Returns:
+        The message; None for an error that is not Spark's.
+    """
+    module = type(error).__module__
+    if module.startswith("py4j"):
+        if "SPARK_JOB_CANCELLED" in str(error):
+            return "Spark's job was cancelled, but not by dbt."
+        text = _java_message(error) or str(error)
+    elif module.startswith("pyspark.errors"):
+        text = str(error).split("\nJVM stacktrace", 1)[0]
+    else:
+        return None
+    text = text.split("\n\tat ", 1)[0].split("\n\nDriver stacktrace:", 1)[0].strip()
+    if text.startswith(f"[{_MISSING}]"):
+        return _missing(text, node)
+    return _shortened(text)
+
+
+def java_stack(error: Exception) -> str:
+    """Give what Java's stack says of an error, for the log file; empty if there is none."""
+    return str(getattr(error, "_stackTrace", None) or getattr(error, "java_exception", None) or "")
+
+
+def _shortened(text: str) -> str:
+    """Without plans and frames of PySpark's own; of a query, the lines where it is wrong."""
+    if match := _PARSED.search(text):
+        *lines, marker = match[1].split("\n")
+        shown = "\n".join([*lines[-_SHOWN_LINES:], marker])
+        return f"{text[: match.start()]}\n{shown}"
+    if match := _PLACE.search(text):
+        return f"{text[: match.start()]} (line {match[1]} of the SQL)"
+    if "Traceback (most recent call last)" in text:
+        return _PYSPARKS_FRAME.sub("", text)
+    return _PLAN.sub("", text)
+
+
+def _missing(text: str, node: str) -> str:
+    """A relation that is not there: mostly a model that was not built yet."""
+    name = re.search(r"`[^ ]*`", text)
+    place = _PLACE.search(text)
+    where = f" (line {place[1]} of the SQL)" if place else ""
+    first = f": dbt build --select +{node} builds all that it refers to" if node else ""
+    return (
+        f"[{_MISSING}] There is no table or view {name[0] if name else ''}{where}.\n"
+        f"If it is a model, seed or snapshot of this project, build it first{first}."
+    )
+
+
+def _java_message(error: Exception) -> str:
+    """The first message in a chain of Java exceptions that is more than a wrapper, or nothing."""
+    exception: Any = getattr(error, "java_exception", None)
+    while exception is not None:
+        message = str(exception.getMessage() or "")
+        kind = str(exception.getClass().getName())
+        if not kind.endswith(".ExecutionException") and not message.startswith(_WAITED):
+            return message or kind
+        exception = exception.getCause()
+    return ""
