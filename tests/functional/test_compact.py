@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from dbt.tests.util import run_dbt, run_dbt_and_capture
+from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 
 from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.log.state import resolve
@@ -51,6 +51,20 @@ class TestCompact:
         _, log = run_dbt_and_capture(arguments)
         assert "c++cells: nothing to do" in log
         assert rows(project, "select count(*), sum(L) from {s}.cells") == [(6, 15)]
+
+    def test_files_of_a_snapshot_do_not_pile_up(self, project):
+        text = (
+            "{{% snapshot kept %}}{{{{ config(unique_key='id', strategy='check', check_cols='all'"
+        )
+        text += ", auto_compact=3) }}}} select {0} as id, 'v' as v {{% endsnapshot %}}"
+        found = []
+        for number in range(4):
+            write_file(text.format(number), f"{project.project_root}/snapshots/kept.sql")
+            (done,) = run_dbt(["snapshot"])
+            found.append(self.files(project, scope_of("kept"), "kept"))
+        assert found == [1, 2, 1, 2]
+        assert done.adapter_response["rows_affected"] == 1
+        assert rows(project, "select count(*), sum(id) from {s}.kept") == [(4, 6)]
 
     def test_a_wrong_number_is_refused(self, project):
         from dbt.adapters.ktk.config import parse_model_config

@@ -8,12 +8,10 @@ from typing import Any
 
 from dbt.adapters.contracts.relation import RelationConfig
 
-from dbt.adapters.ktk.config import ROLES
-
 
 @dataclass(frozen=True)
 class Builders:
-    """The models of a project that build datasets.
+    """The models, seeds and snapshots of a project that build datasets of cubes.
 
     Attributes:
         known: (schema, cube) -> dataset id -> name of the model.
@@ -32,7 +30,7 @@ def builders(nodes: Iterable[RelationConfig]) -> Builders:
     for node in nodes:
         config: Any = node.config
         get = getattr(config, "get", None)
-        if get is None or get("materialized") not in ROLES:
+        if get is None or not get("cube") or get("materialized") in (None, "cube"):
             continue
         models = known.setdefault((str(node.schema), str(get("cube"))), {})
         models[str(node.identifier)] = str(node.name)

@@ -9,6 +9,7 @@ from dbt.adapters.base import available
 from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.events.logging import AdapterLogger
 
+from dbt.adapters.ktk.auto_compact import auto_compact
 from dbt.adapters.ktk.config import ModelConfig
 from dbt.adapters.ktk.errors import translated
 from dbt.adapters.ktk.findings_file import findings_file
@@ -118,8 +119,9 @@ class Snapshots(Materializations):
         assert config.versions is not None
         schema = str(relation.schema)
         store = self.connections.warehouse.create_schema(schema)
+        scanner = self.connections.sessions.current().scanner(store)
         done = merge_versions(
-            self.connections.sessions.current().scanner(store),
+            scanner,
             changes,
             config.target,
             config.versions,
@@ -128,7 +130,11 @@ class Snapshots(Materializations):
         )
         if done is None:
             return Outcome("nothing changed", RowChanges())
-        return Outcome(str(done), done.changes)
+        if config.auto_compact is None:
+            return Outcome(str(done), done.changes)
+        least, history = config.auto_compact, history_of(model)
+        compacted = auto_compact(store, config.target, lambda: scanner, history, least)
+        return Outcome("; ".join(filter(None, (str(done), compacted))), done.changes)
 
     def _warn_of_times(self, relation: BaseRelation, config: ModelConfig) -> None:
         """Say that times are of another type than the present one, which they are mixed with."""

@@ -8,12 +8,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
-from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.ktk.auto_compact import auto_compact
 from dbt.adapters.ktk.config import ModelConfig
 from dbt.adapters.ktk.incremental import Incremental
-from ktk_engine.errors import KtkError
 from ktk_engine.operations.row_changes import RowChanges
 from ktk_engine.operations.target import Target
 from ktk_engine.store.interface import ObjectStore
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from ktk_engine.spark.scan import Scanner
 
 
-_LOGGER = AdapterLogger("ktk")
 _MODES: Mapping[str, Literal["append", "partitions"]] = {
     "append": "append",
     "insert_overwrite": "partitions",
@@ -86,7 +84,7 @@ def write_dataset(
     outcome = _write_incrementally(write, config, config.incremental, full_refresh, batch)
     if config.auto_compact is None or full_refresh:
         return outcome
-    compacted = _compact_afterwards(write, config.auto_compact)
+    compacted = auto_compact(store, target, scanner, history, config.auto_compact)
     return Outcome("; ".join(filter(None, (outcome.message, compacted))), outcome.changes)
 
 
@@ -150,23 +148,6 @@ def _write_incrementally(
         by = MergeBy(how.unique_key, verb, how.updated(frame.columns), predicates)
         done = merge(write.scanner(), frame, target, by, *about)
     return Outcome(str(done), done.changes)
-
-
-def _compact_afterwards(write: _Write, least: int) -> str:
-    """Compact partitions with many files, as a commit of its own; the rows are safe already."""
-    from ktk_engine.log.state import resolve
-    from ktk_engine.operations.compact import compact
-    from ktk_engine.operations.compactable import find_compaction
-
-    state = resolve(write.store, write.target.scope)
-    try:
-        found = find_compaction(state, write.target.uuid, least=least)
-        if not found.files.num_rows:
-            return ""
-        return str(compact(write.scanner(), found, write.history, write.target.compression))
-    except KtkError as error:
-        _LOGGER.warning(f"{write.target} was written, but not compacted: {error}")
-        return ""
 
 
 def _window(model: str, how: Incremental, batch: Mapping[str, Any] | None) -> RowFilter:
