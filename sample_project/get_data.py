@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-TABLES = ("airlines", "airports", "planes", "weather", "flights")
+TABLES = ("airports", "planes", "weather", "flights")
 
 
 def raw_folder() -> Path:

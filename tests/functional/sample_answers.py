@@ -9,6 +9,7 @@ import importlib.util
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 FLIGHTS = 336_776
@@ -105,3 +106,38 @@ def busiest_routes() -> pd.DataFrame:
     named = named.sort_values(["flights", "origin", "dest"], ascending=[False, True, True])
     columns = ["origin", "dest", "airport_name", "flights", "airlines", "cancelled_percent"]
     return named.head(20)[columns].reset_index(drop=True)
+
+
+def delays_by_month() -> pd.DataFrame:
+    """By month and carrier."""
+    flights = raw("flights")
+    groups = flights.assign(cancelled=flights["dep_time"].isna()).groupby(["month", "carrier"])
+    return groups.agg(
+        flights=("flight", "size"),
+        cancelled=("cancelled", "sum"),
+        delay=("dep_delay", "mean"),
+    ).reset_index()
+
+
+def route_speeds() -> pd.DataFrame:
+    """By origin and dest; the great circle from the angle between two vectors."""
+    flights = raw("flights").dropna(subset="air_time")
+    answer = (
+        flights.assign(miles_an_hour=flights["distance"] / (flights["air_time"] / 60))
+        .groupby(["origin", "dest"])
+        .agg(flights=("flight", "size"), miles_an_hour=("miles_an_hour", "mean"))
+        .reset_index()
+    )
+    airports = raw("airports").set_index("faa")
+    north, east = np.radians(airports["lat"]), np.radians(airports["lon"])
+    vectors = pd.DataFrame(
+        {"x": np.cos(north) * np.cos(east), "y": np.cos(north) * np.sin(east), "z": np.sin(north)}
+    )
+    start, end = (vectors.reindex(answer[column]).to_numpy() for column in ("origin", "dest"))
+    return answer.assign(great_circle=3958.8 * np.arccos((start * end).sum(axis=1)))
+
+
+def planes() -> pd.DataFrame:
+    """What the register says, by tail number."""
+    register = raw("planes").rename(columns={"year": "plane_year", "type": "plane_type"})
+    return register.drop(columns="speed").sort_values("tailnum", ignore_index=True)

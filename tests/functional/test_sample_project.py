@@ -7,13 +7,14 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 import pytest
-from dbt.cli.main import dbtRunner
+from dbt.cli.main import dbtRunner, dbtRunnerResult
 
 from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.log.snapshot import read_snapshot
@@ -26,6 +27,14 @@ from tests.functional import sample_answers
 
 SAMPLE = Path(__file__).resolve().parents[2] / "sample_project"
 CUBE_DATASETS = ["nyc++airlines", "nyc++flights", "nyc++planes", "nyc++weather"]
+DELAYS = scope_of("delays_by_month")
+ORDERS = {
+    "late_in_gusts": "minutes_lost desc",
+    "delay_by_plane_age": "age_from",
+    "busiest_routes": "flights desc, origin, dest",
+    "delays_by_month": "month, carrier",
+    "route_speeds": "origin, dest",
+}
 
 
 @dataclass
@@ -63,9 +72,13 @@ def sample(tmp_path_factory) -> Iterator[Sample]:
     yield Sample(folder, store, sql, results, versions)
 
 
-def invoke(folder: Path, *arguments: str) -> None:
+def invoke_in(folder: Path, *arguments: str) -> dbtRunnerResult:
     where = ["--project-dir", str(folder), "--profiles-dir", str(folder)]
-    done = dbtRunner().invoke([*arguments, *where, "--log-path", str(folder / "logs")])
+    return dbtRunner().invoke([*arguments, *where, "--log-path", str(folder / "logs")])
+
+
+def invoke(folder: Path, *arguments: str) -> None:
+    done = invoke_in(folder, *arguments)
     assert done.success, done.exception or [r.message for r in done.result or []]
 
 
@@ -83,27 +96,27 @@ def test_weather_is_null_exactly_where_no_hour_was_observed(sample):
     assert found["halfway"][0] == 0
 
 
-@pytest.mark.parametrize("model", ["late_in_gusts", "delay_by_plane_age", "busiest_routes"])
+@pytest.mark.parametrize("model", ORDERS)
 def test_answers_are_those_of_pandas_on_the_raw_files(sample, model):
     expected = getattr(sample_answers, model)()
-    order = {
-        "late_in_gusts": "minutes_lost desc",
-        "delay_by_plane_age": "age_from",
-        "busiest_routes": "flights desc, origin, dest",
-    }[model]
-    found = sample.rows(f"select * from analytics.{model} order by {order}")
+    found = sample.rows(f"select * from analytics.{model} order by {ORDERS[model]}")
     assert list(found.columns) == list(expected.columns)
     if model == "late_in_gusts":  # rounded numbers may tie
         expected, found = (f.sort_values("airline", ignore_index=True) for f in (expected, found))
     pd.testing.assert_frame_equal(found, expected, check_dtype=False, atol=0.0501, rtol=0)
 
 
-def test_messages_and_rows_affected(sample):
-    responses = {
+def responses_of(results: dict) -> dict[str, dict]:
+    """The response of each node that is no test, by its name."""
+    return {
         item["unique_id"].split(".")[-1]: item["adapter_response"]
-        for item in sample.results[0]["results"]
-        if item["unique_id"].startswith("model.")
+        for item in results["results"]
+        if item["unique_id"].startswith(("model.", "seed.", "snapshot."))
     }
+
+
+def test_messages_and_rows_affected(sample):
+    responses = responses_of(sample.results[0])
     assert responses["flights"]["rows_affected"] == 336776
     assert responses["flights"]["_message"].startswith("336,776 rows, 36 files, ")
     assert responses["airlines"]["rows_affected"] == 16
@@ -116,6 +129,23 @@ def test_a_second_build_adds_one_entry_for_each_dataset(sample):
     assert [len(entry.changes) for entry in entries] == [1] * 8
     assert sorted(uuid for e in entries[4:] for uuid in e.changes) == CUBE_DATASETS
     assert resolve(sample.store, scope_of("late_in_gusts")).version == 2
+
+
+def test_a_second_build_computes_the_newest_month_alone(sample):
+    december = int((sample_answers.delays_by_month()["month"] == 12).sum())
+    response = responses_of(sample.results[1])["delays_by_month"]
+    assert (response["rows_inserted"], response["rows_deleted"]) == (december, december)
+    changed = [entry.changes for entry, _ in read_entries(sample.store, DELAYS, 0)]
+    assert len(changed) == 2
+    log = (sample.folder / "logs" / "dbt.log").read_text()
+    assert "analytics.delays_by_month reads cube nyc: files 36 -> 3 " in log
+
+
+def test_what_the_issue_asks_for_is_in_the_project(sample):
+    statuses = {item["unique_id"]: item["status"] for item in sample.results[1]["results"]}
+    assert set(statuses.values()) == {"success", "pass"}
+    kinds = {name.split(".")[0] for name in statuses}
+    assert kinds == {"model", "seed", "snapshot", "test", "unit_test"}
 
 
 def test_every_file_is_referred_to_by_some_snapshot(sample):
@@ -219,3 +249,56 @@ def test_kartothek_reads_the_same_cells_and_values(sample, tmp_path):
         for frame in (found, expected)
     )
     pd.testing.assert_frame_equal(found, expected, check_dtype=False, check_exact=True)
+
+
+def test_a_contract_is_verified_and_a_broken_one_changes_nothing(sample):
+    before = resolve(sample.store, scope_of("stg_airports")).version
+    with changed(sample.folder / "data" / "airports.parquet", beyond_the_pole):
+        done = invoke_in(sample.folder, "run", "--select", "stg_airports")
+    (result,) = done.result
+    assert not done.success
+    assert "latitude between -90 and 90" in result.message
+    assert resolve(sample.store, scope_of("stg_airports")).version == before
+
+
+def test_a_plane_that_changes_or_goes_has_two_versions_or_an_end(sample):
+    def versions() -> pd.DataFrame:
+        return sample.rows(
+            "select * from analytics.planes_over_time order by tailnum, dbt_valid_from"
+        )
+
+    columns = list(sample_answers.planes().columns)
+    first = versions()
+    assert first["dbt_valid_to"].isna().all()
+    pd.testing.assert_frame_equal(first[columns], sample_answers.planes(), check_dtype=False)
+
+    with changed(sample.folder / "data" / "planes.parquet", one_refitted_one_gone):
+        invoke(sample.folder, "build", "--select", "planes", "planes_over_time")
+    second = versions()
+    assert len(second) == len(first) + 1
+    ended = second[second["dbt_valid_to"].notna()]
+    assert list(ended["tailnum"]) == list(first["tailnum"][:2])
+    refitted = second[second["tailnum"] == first["tailnum"][0]]
+    assert list(refitted["seats"]) == [first["seats"][0], first["seats"][0] + 1]
+    assert refitted["dbt_valid_from"].iloc[1] == refitted["dbt_valid_to"].iloc[0]
+
+
+@contextmanager
+def changed(file: Path, change: Callable[[pd.DataFrame], pd.DataFrame]) -> Iterator[None]:
+    """Let a file of raw data say something else for a while."""
+    content = file.read_bytes()
+    change(pd.read_parquet(file, dtype_backend="pyarrow")).to_parquet(file, index=False)
+    try:
+        yield
+    finally:
+        file.write_bytes(content)
+
+
+def beyond_the_pole(airports: pd.DataFrame) -> pd.DataFrame:
+    return airports.assign(lat=[95.0, *airports["lat"][1:]])
+
+
+def one_refitted_one_gone(planes: pd.DataFrame) -> pd.DataFrame:
+    planes = planes.sort_values("tailnum", ignore_index=True)
+    planes.loc[0, "seats"] += 1
+    return planes.drop(index=1)

@@ -1,1 +1,5 @@
-select faa as airport, name as airport_name from {{ raw('airports') }}
+-- Stored, unlike the other staging models: its contract has constraints, which are verified on the
+-- written rows.
+{{ config(materialized='table') }}
+select faa as airport, name as airport_name, lat as latitude, lon as longitude
+from {{ raw('airports') }}

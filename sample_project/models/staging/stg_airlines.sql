@@ -1,1 +1,0 @@
-select carrier, name as airline from {{ raw('airlines') }}
