@@ -15,6 +15,7 @@ from ktk_engine.spark.few_rows import few_rows
 from ktk_engine.spark.scan_by_arrow import read_rows
 
 MAXIMUM_BYTES = 32 << 20  # of the files, and of the new rows
+MAXIMUM_VALUES = 10_000_000  # in the files: a small one may hold many that are alike
 _OLD, _NEW = "__ktk_old", "__ktk_new"
 
 
@@ -36,9 +37,7 @@ def merge_in_memory(
     """
     if rewrite.target.constraints or rewrite.base.bucketing or cell_columns(rewrite.base):
         return None
-    if not files.num_rows or files["bytes"].null_count:
-        return None
-    if pc.sum(files["bytes"]).as_py() > MAXIMUM_BYTES:
+    if not _is_small(files, len(rewrite.kept)):
         return None
     new = few_rows(rewrite.new, MAXIMUM_BYTES)
     if new is None:
@@ -50,6 +49,13 @@ def merge_in_memory(
     if any(not schema.field(name).equals(old.schema.field(name)) for name in _shared(old, new)):
         return None
     return _merged(old, new.cast(schema), keys, updated)
+
+
+def _is_small(files: pa.Table, columns: int) -> bool:
+    if not files.num_rows or files["bytes"].null_count or files["rows"].null_count:
+        return False
+    rows, size = pc.sum(files["rows"]).as_py(), pc.sum(files["bytes"]).as_py()
+    return bool(size <= MAXIMUM_BYTES and rows * columns <= MAXIMUM_VALUES)
 
 
 def _shared(old: pa.Table, new: pa.Table) -> list[str]:

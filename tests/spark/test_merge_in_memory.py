@@ -78,3 +78,12 @@ def test_it_updates_as_spark_does(spark, sql, store, monkeypatch, key, updated):
     found, wanted, without = both(spark, sql, store, monkeypatch, table(6, 14, 3), by)
     assert found == wanted
     assert without
+
+
+@pytest.mark.parametrize("limit", ["MAXIMUM_BYTES", "MAXIMUM_VALUES"])
+def test_what_is_large_is_sparks(spark, sql, store, monkeypatch, limit):
+    monkeypatch.setattr(f"ktk_engine.operations.merge_in_memory.{limit}", 10)
+    by = MergeBy(("L",), "delete+insert")
+    found, wanted, without = both(spark, sql, store, monkeypatch, table(6, 14, 1), by)
+    assert found == wanted
+    assert not without
