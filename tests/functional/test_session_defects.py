@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+import time
 from datetime import datetime
 from pathlib import Path
 
 import pytest
 from dbt.tests.util import relation_from_name, run_dbt, run_dbt_and_capture, write_file
+from dbt_common.events.event_manager_client import add_callback_to_manager
 from dbt_common.exceptions import DbtDatabaseError
 
 from ktk_engine.errors import SessionError
@@ -214,3 +216,107 @@ class TestRelations:
         damaged.write_bytes(text)
         assert results is None or results[0].status == "error"
         assert rows(project, "select * from {s}.grown") == before
+
+
+class TestErrors:
+    """Each is dbt's kind of error, is shown once, and keeps its stack for the log file."""
+
+    @pytest.fixture(scope="class")
+    def dbt_profile_target(self, dbt_profile_target):
+        return {**dbt_profile_target, "threads": 1}
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {
+            "late.sql": "{{ config(materialized='table') }}\n\nselect 1 / id as x from range(2)",
+            "early.sql": "select\n  wrong_name\nfrom range(3)",
+            "hooked.sql": "{{ config(materialized='table', pre_hook=\"select raise_error('late')\")"
+            " }} select 1 as id",
+            "workers.py": WORKERS,
+        }
+
+    @pytest.fixture(scope="class")
+    def tests(self):
+        return {"late_test.sql": "select 1 as x where raise_error('late') is null"}
+
+    @pytest.mark.parametrize(
+        ("command", "said"),
+        [
+            (["run", "-s", "late"], "[DIVIDE_BY_ZERO]"),
+            (["run", "-s", "hooked"], "[USER_RAISED_EXCEPTION] late"),
+            (["run", "-s", "early"], "`wrong_name` cannot be resolved"),
+            (["test"], "[USER_RAISED_EXCEPTION] late"),
+            (["run", "-s", "workers"], "ValueError: mine"),
+        ],
+        ids=lambda value: value[-1] if isinstance(value, list) else "",
+    )
+    def test_is_one_database_error(self, project, logs_dir, command, said):
+        log_file = Path(logs_dir) / "dbt.log"
+        logged = log_file.stat().st_size if log_file.exists() else 0
+        results, log = run_dbt_and_capture(command, expect_pass=False)
+        (result,) = results
+        assert result.message.count(" Error in ") == 1
+        assert result.message.startswith("Database Error in ")
+        assert "Runtime Error" not in log
+        assert "Unhandled error" not in log
+        assert log.count(said) == 1
+        assert "\tat " not in log
+        assert "/pyspark/" not in log
+        assert "\tat org.apache.spark" in log_file.read_text()[logged:]
+
+    def test_names_the_line(self, project):
+        (result,) = run_dbt(["run", "-s", "early"], expect_pass=False)
+        assert "(line 2 of the SQL)" in result.message
+        (result,) = run_dbt(["run", "-s", "late"], expect_pass=False)
+        assert "== SQL (line 3, position 8) ==" in result.message
+
+    def test_keeps_what_caused_it(self, project):
+        with project.adapter.connection_named("c"), pytest.raises(DbtDatabaseError) as caught:
+            project.adapter.execute("select raise_error('late') as x", fetch=True)
+        assert type(caught.value.__cause__).__module__.startswith("pyspark.errors")
+
+    def test_a_long_statement_is_shown_where_it_is_wrong(self, project):
+        lines = ["select", *[f"  {n} as c{n}," for n in range(50)], "  from range(3) where where"]
+        with project.adapter.connection_named("c"), pytest.raises(DbtDatabaseError) as caught:
+            project.adapter.execute("\n".join(lines), fetch=True)
+        assert "c49" in str(caught.value)
+        assert "c40" not in str(caught.value)
+        assert "^^^" in str(caught.value)
+
+
+WORKERS = """
+def model(dbt, session):
+    dbt.config(materialized="table")
+
+    def rows(batches):
+        raise ValueError("mine")
+
+    return session.range(1).mapInArrow(rows, "id bigint")
+"""
+
+
+class TestStatements:
+    """Rows are computed when a statement runs, within the time that dbt's log shows."""
+
+    @pytest.mark.parametrize("asked", [{"fetch": True}, {"fetch": True, "limit": 1}, {}], ids=str)
+    def test_the_time_of_a_query_is_logged(self, project, asked):
+        logged = []
+
+        def note(event) -> None:
+            if event.info.name == "SQLQueryStatus":
+                logged.append(event.data.elapsed)
+
+        add_callback_to_manager(note)
+        slow = "select count(*) from range(30000) a cross join range(10000) b where a.id > b.id + 1"
+        with project.adapter.connection_named("c"):
+            start = time.perf_counter()
+            project.adapter.execute(slow, **asked)
+            took = time.perf_counter() - start
+        assert sum(logged) > took / 2
+
+
+class TestTheProfile:
+    def test_needs_neither_host_nor_database(self, project):
+        assert "host" not in project.adapter.config.credentials.to_dict()
+        assert project.adapter.config.credentials.database is None
+        run_dbt(["debug", "--connection"])

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from itertools import islice
 from multiprocessing.context import SpawnContext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from dbt.adapters.contracts.connection import (
     AdapterRequiredConfig,
@@ -35,16 +35,26 @@ if TYPE_CHECKING:
 _LOGGER = AdapterLogger("Ktk")
 
 
-class KtkCursor:
-    """Runs one statement in the calling thread's session (DB API, as far as dbt asks for it)."""
+Wanted = Literal["later", "all", "none"] | int
 
-    def __init__(self, sessions: Sessions) -> None:
+
+class KtkCursor:
+    """Runs one statement in the calling thread's session (DB API, as far as dbt asks for it).
+
+    Args:
+        sessions: of the process.
+        wanted: the rows of a query to be computed when it is run: so many, all, or none, but with
+            all errors; `later` leaves it to whoever fetches them.
+    """
+
+    def __init__(self, sessions: Sessions, wanted: Wanted = "later") -> None:
         self._sessions = sessions
+        self._wanted = wanted
         self._frame: DataFrame | None = None
         self._rows: Iterator[tuple[Any, ...]] | None = None
 
     def execute(self, sql: str, bindings: Sequence[Any] | None = None) -> None:
-        """Run a statement; a query is computed when its rows are fetched."""
+        """Run a statement, and compute the rows of a query that are wanted."""
         if bindings:
             raise NotImplementedError("The adapter ktk binds no values: write them as literals.")
         session = self._sessions.current()
@@ -52,6 +62,7 @@ class KtkCursor:
         self.close()
         if not run_statement(session, Relations(self._sessions.warehouse), statement):
             self._frame = session.sql(statement)
+            self._compute(self._frame)
         for plan in session.plans:
             _LOGGER.debug(explain(plan))
 
@@ -69,11 +80,6 @@ class KtkCursor:
         """The next row, None behind the last."""
         return next((tuple(row) for row in self._remaining()), None)
 
-    def run(self) -> None:
-        """Compute a query whose rows nobody wants, so that its errors show."""
-        if self._frame is not None and self._frame.columns:
-            self._frame.write.format("noop").mode("overwrite").save()
-
     @property
     def description(self) -> list[tuple[Any, ...]]:
         """Names and types of the result's columns."""
@@ -87,6 +93,14 @@ class KtkCursor:
         self._frame = None
         self._rows = None
 
+    def _compute(self, frame: DataFrame) -> None:
+        if self._wanted == "all":
+            self._rows = iter(frame.collect())
+        elif isinstance(self._wanted, int):
+            self._rows = iter(frame.take(self._wanted))
+        elif self._wanted == "none" and frame.columns:
+            frame.write.format("noop").mode("overwrite").save()
+
     def _remaining(self) -> Iterator[tuple[Any, ...]]:
         """The rows that were not fetched yet; each partition is computed when its rows are due."""
         if self._rows is None:
@@ -99,10 +113,11 @@ class KtkHandle:
 
     def __init__(self, sessions: Sessions) -> None:
         self.sessions = sessions
+        self.wanted: Wanted = "later"
 
     def cursor(self) -> KtkCursor:
         """Give a new cursor."""
-        return KtkCursor(self.sessions)
+        return KtkCursor(self.sessions, self.wanted)
 
     def close(self) -> None:
         """Keep the session: the next node of this thread uses it again."""
@@ -190,15 +205,18 @@ class KtkConnectionManager(SparkConnectionManager):
         fetch: bool = False,
         limit: int | None = None,
     ) -> tuple[AdapterResponse, agate.Table]:
-        """Run a statement and fetch its rows; errors of both are treated alike."""
+        """Run a statement and fetch its rows; dbt's log has the time that both took."""
         from dbt_common.clients.agate_helper import empty_table
 
+        handle = self.get_thread_connection().handle
         with self.exception_handler(sql):
-            _, cursor = self.add_query(self._add_query_comment(sql), auto_begin)
-            if fetch:
-                return self.get_response(cursor), self.get_result_from_cursor(cursor, limit)
-            cursor.run()
-            return self.get_response(cursor), empty_table()
+            handle.wanted = "none" if not fetch else "all" if limit is None else limit
+            try:
+                _, cursor = self.add_query(self._add_query_comment(sql), auto_begin)
+            finally:
+                handle.wanted = "later"
+            rows = self.get_result_from_cursor(cursor, limit) if fetch else empty_table()
+            return self.get_response(cursor), rows
 
     @classmethod
     def get_response(cls, cursor: Any) -> AdapterResponse:
