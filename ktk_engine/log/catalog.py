@@ -16,6 +16,7 @@ from ktk_engine.log.state import resolve
 from ktk_engine.store.interface import ObjectStore
 
 Kind = Literal["dataset", "view"]
+_CUBE = "cube:"
 
 
 @dataclass(frozen=True)
@@ -51,9 +52,17 @@ def list_relations(store: ObjectStore) -> list[Relation]:
 def find_relation(relations: Mapping[str, list[Relation]], name: str) -> Relation | None:
     """Look a name up.
 
+    Args:
+        relations: those of a store, by name.
+        name: a relation's name. In a store without documents of ours, a cube is found as
+            `cube:<its prefix>`, and any dataset as `dataset:<its uuid>`.
+
     Raises:
         ConsistencyError: several relations have this name.
     """
+    kind, _, wanted = name.partition(":")
+    if kind in ("cube", "dataset") and wanted:
+        return _by_uuid(relations, kind, wanted)
     found = relations.get(name, [])
     if len(found) > 1:
         owners = ", ".join(relation.uuid or "a view" for relation in found)
@@ -62,6 +71,16 @@ def find_relation(relations: Mapping[str, list[Relation]], name: str) -> Relatio
             "or give it an alias."
         )
     return found[0] if found else None
+
+
+def _by_uuid(relations: Mapping[str, list[Relation]], kind: str, wanted: str) -> Relation | None:
+    """Find a cube by its prefix, or a dataset by its uuid."""
+    datasets = [item for items in relations.values() for item in items if item.uuid]
+    if kind == "dataset":
+        return next((item for item in datasets if item.uuid == wanted), None)
+    if any(item.uuid.startswith(wanted + SEPARATOR) for item in datasets):
+        return Relation(_CUBE + wanted, "view")
+    return None
 
 
 def by_name(relations: list[Relation]) -> dict[str, list[Relation]]:
@@ -73,7 +92,9 @@ def by_name(relations: list[Relation]) -> dict[str, list[Relation]]:
 
 
 def read_view(store: ObjectStore, name: str) -> ViewDocument | None:
-    """Read a view's document, None if there is none."""
+    """Read a view's document, None if there is none; a cube by its prefix needs none."""
+    if name.startswith(_CUBE):
+        return ViewDocument(name, "cube", cube=name.removeprefix(_CUBE))
     key = view_key(name)
     try:
         return parse_view(store.get(key), key)

@@ -26,7 +26,8 @@ class Reference:
     """One place of a statement where a relation is named.
 
     Attributes:
-        parts: the name's parts, unquoted: schema and name, or the name alone.
+        parts: the name's parts, unquoted: schema and name, the name alone, or an address before
+            both (`source_address`).
         start: index of its first character in the statement.
         end: index behind its last character.
         aliased: whether the statement gives it an alias, or cannot take one there.
@@ -117,15 +118,18 @@ def rename(statement: Statement, names: Mapping[tuple[str, ...], str]) -> str:
 
 
 def _qualifiers(sql: str, names: Collection[tuple[str, ...]]) -> Iterator[tuple[int, int, str]]:
-    """Find `schema.name` before a column: start, end, and the name alone."""
+    """Find a relation's whole name before a column: start, end, and the last part alone."""
     wanted = {tuple(part.casefold() for part in parts): parts[-1] for parts in names}
     if not any(len(parts) > 1 for parts in wanted):
         return
     tokens = tokenize(sql, read="spark")
-    for schema, dot, name, after in zip(tokens, tokens[1:], tokens[2:], tokens[3:], strict=False):
-        parts = (schema.text.casefold(), name.text.casefold())
-        if dot.text == after.text == "." and parts in wanted:
-            yield schema.start, name.end + 1, wanted[parts]
+    for length in sorted({len(parts) for parts in wanted}, reverse=True):
+        for start in range(len(tokens) - 2 * length + 1):
+            words = tokens[start : start + 2 * length : 2]
+            dots = tokens[start + 1 : start + 2 * length : 2]
+            parts = tuple(word.text.casefold() for word in words)
+            if parts in wanted and all(dot.text == "." for dot in dots):
+                yield words[0].start, words[-1].end + 1, wanted[parts]
 
 
 def _reference(node: Any, parent: str) -> Reference | None:

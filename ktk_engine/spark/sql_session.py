@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from ktk_engine.errors import QueryError
+from ktk_engine.errors import DatasetNotFoundError, QueryError
+from ktk_engine.format.source_address import (
+    FileAddress,
+    StoreAddress,
+    is_store_address,
+    parse_address,
+)
 from ktk_engine.format.view import ViewDocument
 from ktk_engine.log.catalog import Relation, by_name, find_relation, list_relations, read_view
 from ktk_engine.log.scope import Scope, cube_scope, scope_of
@@ -26,10 +32,12 @@ from ktk_engine.spark.capabilities import Capabilities, find_capabilities
 from ktk_engine.spark.command import query_frame
 from ktk_engine.spark.cube_usage import CubeUsage, read_usage
 from ktk_engine.spark.join import run_plan
+from ktk_engine.spark.read_files import read_files
 from ktk_engine.spark.scan import Scanner
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.condition import TrueCondition
 from ktk_engine.types.quote import quote_identifier
+from ktk_engine.types.suggestion import did_you_mean
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,11 +50,12 @@ OpenSchema = Callable[[str], ObjectStore | None]
 
 @dataclass
 class SqlSession:
-    """Runs statements that name relations as `schema.name`.
+    """Runs statements that name relations as `schema.name`, or with an address before that.
 
     Attributes:
         session: a classic Spark session of one thread.
-        open_schema: gives the store of a schema, None if there is no such schema.
+        open_schema: gives the store of a schema, None if there is no such schema; also the store
+            at an address.
         scratch: folder of this process for manifests.
         capabilities: what the session's Spark offers.
         plans: the plans of the cubes that the last statement read.
@@ -139,6 +148,11 @@ def _zone_of_texts(session: SparkSession) -> str:
     return str(jvm.org.apache.spark.sql.internal.SQLConf.get().sessionLocalTimeZone())
 
 
+def _address(reference: Reference) -> FileAddress | StoreAddress | None:
+    """Where a relation outside of the warehouse lies."""
+    return parse_address(reference.parts[0]) if len(reference.parts) == 3 else None
+
+
 @dataclass
 class _Binding:
     """The relations of one statement, all read at one version of each scope."""
@@ -153,26 +167,45 @@ class _Binding:
     _cubes: dict[tuple[str, str], LoadedCube] = field(default_factory=dict)
     _usages: dict[tuple[str, str], CubeUsage | None] = field(default_factory=dict)
     _markers: dict[tuple[str, str], str] = field(default_factory=dict)
+    _files: set[str] = field(default_factory=set)
 
-    def bind(self, statement: Statement, depth: int = 0) -> str:
-        """Register every relation that a statement names and give its text with their names."""
+    def bind(self, statement: Statement, within: str = "", depth: int = 0) -> str:
+        """Register every relation that a statement names and give its text with their names.
+
+        Args:
+            statement: the statement.
+            within: whose view it is: a schema, or the address of a store; empty for none.
+            depth: how many views it stands in.
+        """
         if depth > _DEEPEST_VIEW:
             raise QueryError("Views refer to each other in a circle.")
         names = {}
         for reference in statement.references:
-            found = self._find(reference)
+            address = _address(reference)
+            if isinstance(address, FileAddress):
+                names[reference.parts] = self._register_files(reference, address)
+                continue
+            found = self._find(reference, within)
             if found is not None:
                 schema, relation = found
                 names[reference.parts] = self._register(schema, relation, depth)
         return rename(statement, names)
 
-    def cubes_of(self, statement: Statement, depth: int = 0) -> set[tuple[str, str]]:
-        """The cubes that a statement reads, also through views, as (schema, name)."""
+    def cubes_of(
+        self, statement: Statement, within: str = "", depth: int = 0
+    ) -> set[tuple[str, str]]:
+        """The cubes that a statement reads, also through views, as (schema, name).
+
+        Args:
+            statement: the statement.
+            within: as for `bind`.
+            depth: how many views it stands in.
+        """
         cubes = set()
         if depth > _DEEPEST_VIEW:
             raise QueryError("Views refer to each other in a circle.")
         for reference in statement.references:
-            found = self._find(reference)
+            found = self._find(reference, within)
             if found is None or found[1].kind != "view":
                 continue
             schema, relation = found
@@ -180,7 +213,7 @@ class _Binding:
             if view.kind == "cube":
                 cubes.add((schema, relation.name))
             elif inner is not None:
-                cubes |= self.cubes_of(inner, depth + 1)
+                cubes |= self.cubes_of(inner, schema, depth + 1)
         return cubes
 
     def probe(
@@ -198,13 +231,32 @@ class _Binding:
             self._usages[key] = read_usage(plan, marker, self._cube(*key).schema, zone)
         self._markers = {}
 
-    def _find(self, reference: Reference) -> tuple[str, Relation] | None:
+    def _find(self, reference: Reference, within: str) -> tuple[str, Relation] | None:
+        """The relation that a name means, with its schema or the address of its store."""
+        address = _address(reference)
+        if isinstance(address, StoreAddress):
+            return address.store, self._outside(reference, address)
         if len(reference.parts) != 2:
             return None
         schema, name = reference.parts
+        if is_store_address(within):  # a view there means the schemas beside its own
+            schema = f"{within.rstrip('/').rpartition('/')[0]}/{schema}"
         catalog = self._catalog(schema)
         relation = find_relation(catalog, name) if catalog is not None else None
         return None if relation is None else (schema, relation)
+
+    def _outside(self, reference: Reference, address: StoreAddress) -> Relation:
+        catalog = self._catalog(address.store) or {}
+        relation = find_relation(catalog, address.relation)
+        if relation is None:
+            nearest = did_you_mean(address.relation, catalog)
+            hint = f" Did you mean {nearest}?" if nearest else ""
+            known = ", ".join(item.uuid or item.name for r in catalog.values() for item in r)
+            raise DatasetNotFoundError(
+                f"{'.'.join(reference.parts[1:])}: the store {address.store} has no "
+                f"{address.relation.replace(':', ' ')}.{hint} It has: {known or 'nothing'}."
+            )
+        return relation
 
     def _catalog(self, schema: str) -> dict[str, list[Relation]] | None:
         if schema not in self._catalogs:
@@ -251,7 +303,7 @@ class _Binding:
         if view.kind == "cube":
             return self.owner.register(name, "", lambda: self._cube_frame(schema, relation.name))
         assert inner is not None
-        bound = self.bind(inner, depth + 1)
+        bound = self.bind(inner, schema, depth + 1)
         return self.owner.register(name, "", lambda: self.owner.session.sql(bound))
 
     def _register_dataset(self, schema: str, relation: Relation, name: str) -> str:
@@ -264,6 +316,16 @@ class _Binding:
         return self.owner.register(
             name, version, lambda: run_plan(self.owner.scanner(state.store), plan)
         )
+
+    def _register_files(self, reference: Reference, address: FileAddress) -> str:
+        """Look at the files once a statement: they may change at any time."""
+        name = str(address)
+        if name not in self._files:
+            people_say = ".".join(reference.parts[1:])
+            session = self.owner.session
+            self.owner.register(name, "", lambda: read_files(session, address, people_say))
+            self._files.add(name)
+        return name
 
     def _cube_frame(self, schema: str, name: str) -> DataFrame:
         loaded = self._cube(schema, name)

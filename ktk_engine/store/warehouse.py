@@ -92,7 +92,7 @@ class Warehouse:
             store = open_store(url)
             if not store.list_names():
                 raise DatasetNotFoundError(
-                    f"There is no store at {store.url}: the folder is missing or empty. Give the "
+                    f"There is no store at {url}: the folder is missing or empty. Give the "
                     "folder that holds the datasets (files `*.by-dataset-metadata.json`)."
                 )
             self._stores[url] = store

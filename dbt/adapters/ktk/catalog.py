@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import agate
@@ -19,7 +20,7 @@ from dbt.adapters.ktk.column import KtkColumn, columns_of
 from dbt.adapters.ktk.history import OWNER
 from ktk_engine.format.comments import Comments
 from ktk_engine.format.view import ViewDocument
-from ktk_engine.log.catalog import Relation, read_view
+from ktk_engine.log.catalog import Relation, by_name, list_relations, read_view
 from ktk_engine.log.scope import Scope, cube_scope, scope_of
 from ktk_engine.log.state import State, resolve
 from ktk_engine.operations.info import DatasetDescription, describe_dataset
@@ -61,7 +62,7 @@ class Described:
     Attributes:
         schema: its schema.
         name: its name.
-        kind: `table` or `view`.
+        kind: `table`, `view`, or `external` for plain files.
         columns: in order.
         owner: who built it; empty if unknown.
         comments: what people say of it and of its columns.
@@ -145,6 +146,11 @@ class SchemaCatalog:
     store: ObjectStore
     schema: str
     _states: dict[Scope, State] = field(default_factory=dict)
+
+    @cached_property
+    def relations(self) -> Mapping[str, list[Relation]]:
+        """The schema's relations by name, listed once."""
+        return by_name(list_relations(self.store))
 
     def describe(self, relation: Relation) -> Described | None:
         """Describe a relation; None if it was dropped meanwhile, or is a view without columns.

@@ -12,6 +12,7 @@ from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.ktk.cube_query import cube_query_text
 from dbt.adapters.ktk.cube_tests import CubeTest
 from dbt.adapters.ktk.errors import translated
+from dbt.adapters.ktk.relation import as_ktk
 from dbt.adapters.ktk.relations import cube_comment
 from dbt.adapters.ktk.store_adapter import StoreAdapter
 
@@ -39,7 +40,7 @@ class CubeMethods(StoreAdapter):
         partition_by: list[str] | None = None,
     ) -> str:
         """Give the SQL that `cube_query(...)` compiles to; starts nothing."""
-        schema, name = str(relation.schema), str(relation.identifier)
+        schema, name = as_ktk(relation).place
         with translated():
             partitions = self._cube_partitions.get((schema, name))
             if partitions is None and dimensions is not None:
@@ -112,7 +113,7 @@ class CubeMethods(StoreAdapter):
         Returns:
             `sql`, and a `message` for the log where the failure is known already.
         """
-        schema, name = str(relation.schema), str(relation.identifier)
+        schema, name = as_ktk(relation).place
         test = CubeTest(
             self.relations, schema, name, rows, arguments, lambda: self._arrow_schema(relation)
         )

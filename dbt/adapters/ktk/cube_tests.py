@@ -12,6 +12,7 @@ from dbt.adapters.ktk.relations import Relations
 from ktk_engine.cube.discovery import discover_cube
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import ConfigurationError, KtkError
+from ktk_engine.format.source_address import is_store_address, qualified_name
 from ktk_engine.log.catalog import read_view
 from ktk_engine.log.scope import Scope, cube_scope, scope_of
 from ktk_engine.log.snapshot import Snapshot
@@ -211,8 +212,10 @@ class CubeTest:
             )
         shared = [*specification.dimension_columns, *specification.partition_columns]
         keys = [name for name in shared if name in snapshot.schema.names]
-        seed = f"{quote_identifier(self.schema)}.{quote_identifier(specification.seed_dataset)}"
-        return keys, seed
+        name = specification.seed_dataset
+        if is_store_address(self.schema):
+            name = f"dataset:{specification.seed_uuid}"
+        return keys, qualified_name(self.schema, name)
 
 
 def _is_of_class(found: pa.DataType, wanted: str) -> bool:

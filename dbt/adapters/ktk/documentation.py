@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.base import available
@@ -17,10 +18,13 @@ from dbt_common.events.functions import warn_or_error
 
 from dbt.adapters.ktk.catalog import Described, SchemaCatalog, catalog_table
 from dbt.adapters.ktk.errors import translated
+from dbt.adapters.ktk.file_columns import file_columns
 from dbt.adapters.ktk.history import history_of
 from dbt.adapters.ktk.persist_docs import comments_of_model
+from dbt.adapters.ktk.relation import KtkRelation, as_ktk
 from dbt.adapters.ktk.store_adapter import StoreAdapter
-from ktk_engine.errors import KtkError
+from ktk_engine.errors import ConfigurationError, KtkError
+from ktk_engine.log.catalog import find_relation
 
 if TYPE_CHECKING:
     import agate
@@ -79,42 +83,48 @@ class Documentation(StoreAdapter):
     def get_catalog_for_single_relation(self, relation: BaseRelation) -> CatalogTable | None:
         """Describe one relation; None if there is no such relation."""
         with translated():
-            for item in self._describe(str(relation.schema), {str(relation.identifier)}):
+            for item in self._describe([relation]):
                 if isinstance(item, Exception):
                     raise item
                 return item.as_catalog_table()
         return None
 
     def _catalog(self, relations: Iterable[BaseRelation]) -> tuple[agate.Table, list[Exception]]:
-        wanted: dict[str, set[str]] = {}
-        for relation in relations:
-            wanted.setdefault(str(relation.schema), set()).add(str(relation.identifier))
         described: list[Described] = []
         problems: list[Exception] = []
-        for schema, names in sorted(wanted.items()):
-            for item in self._describe(schema, names):
-                if isinstance(item, Exception):
-                    problems.append(item)
-                else:
-                    described.append(item)
+        for item in self._describe(sorted(relations, key=str)):
+            if isinstance(item, Exception):
+                problems.append(item)
+            else:
+                described.append(item)
         return catalog_table(described), problems
 
-    def _describe(self, schema: str, names: set[str]) -> Iterable[Described | KtkError]:
-        """Describe relations of a schema; one that is damaged does not hide the others."""
-        store = self.connections.warehouse.find_schema(schema)
-        if store is None:
-            return
-        catalog = SchemaCatalog(store, schema)
-        for relation in self.relations.list(schema):
-            if relation.name not in names:
-                continue
+    def _describe(self, relations: Iterable[BaseRelation]) -> Iterator[Described | KtkError]:
+        """Describe relations; one that is damaged does not hide the others."""
+        catalogs: dict[str, SchemaCatalog | None] = {}
+        for relation in map(as_ktk, relations):
             try:
-                described = catalog.describe(relation)
+                described = self._described(relation, catalogs)
             except KtkError as error:
                 yield error
                 continue
             if described is not None:
-                yield described
+                # A source has the names of the project, wherever its rows lie.
+                yield replace(described, schema=str(relation.schema), name=str(relation.identifier))
+
+    def _described(
+        self, relation: KtkRelation, catalogs: dict[str, SchemaCatalog | None]
+    ) -> Described | None:
+        if relation.files is not None:
+            columns = file_columns(relation.files)
+            return Described("", "", "external", columns) if columns else None
+        schema, name = relation.place
+        if schema not in catalogs:
+            store = self.connections.warehouse.find_schema(schema)
+            catalogs[schema] = None if store is None else SchemaCatalog(store, schema)
+        catalog = catalogs[schema]
+        found = None if catalog is None else find_relation(catalog.relations, name)
+        return None if catalog is None or found is None else catalog.describe(found)
 
     def calculate_freshness_from_metadata_batch(
         self,
@@ -140,7 +150,13 @@ class Documentation(StoreAdapter):
             return None, self._freshness(source)
 
     def _freshness(self, source: BaseRelation) -> FreshnessResponse:
-        schema, name = str(source.schema), str(source.identifier)
+        relation = as_ktk(source)
+        if relation.files is not None:
+            raise ConfigurationError(
+                f"{source.schema}.{source.identifier} is plain files: nothing notes when their "
+                "rows change. Give the source a loaded_at_field or a loaded_at_query."
+            )
+        schema, name = relation.place
         changed = self.relations.changed_at(schema, name)
         store = self.connections.warehouse.find_schema(schema)
         assert store is not None

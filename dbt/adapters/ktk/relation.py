@@ -1,25 +1,94 @@
-"""Relations: two-part names, quoted only where they have to be."""
+"""Relations: two-part names, quoted only where they have to be; an address before what lies
+elsewhere."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
-from dbt.adapters.contracts.relation import ComponentName
+from dbt.adapters.base.relation import BaseRelation
+from dbt.adapters.contracts.connection import AdapterRequiredConfig
+from dbt.adapters.contracts.relation import ComponentName, HasQuoting, RelationConfig
 from dbt.adapters.spark import SparkRelation
+
+from dbt.adapters.ktk.source_config import Project, project_of, source_address
+from ktk_engine.format.source_address import Address, FileAddress, StoreAddress, parse_address
+from ktk_engine.types.quote import quote_identifier
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class KtkRelation(SparkRelation):
-    """A relation of a store."""
+    """A relation of a store.
+
+    Attributes:
+        address: where its rows lie, if that is not the profile's store; see `source_address`.
+        project: where the paths of sources start; None before there is an adapter.
+    """
+
+    project: ClassVar[Project | None] = None
+    address: str = ""
+
+    @classmethod
+    def of_project(cls, config: AdapterRequiredConfig) -> type[Self]:
+        """Give the class of one project's relations: dbt's `source()` tells it no project."""
+        return type(cls.__name__, (cls,), {"project": project_of(config)})
+
+    @classmethod
+    def create_from(
+        cls, quoting: HasQuoting, relation_config: RelationConfig, **kwargs: Any
+    ) -> Self:
+        """Make the relation of a node or source.
+
+        Args:
+            quoting: the project's configuration.
+            relation_config: the node or source.
+            kwargs: more of the relation's attributes.
+
+        Raises:
+            DbtConfigError: a source is configured wrongly.
+        """
+        if getattr(relation_config, "resource_type", "") == "source":
+            found = source_address(relation_config, cls.project or project_of(quoting))
+            if found is not None:
+                kwargs["address"] = str(found)
+        return super().create_from(quoting, relation_config, **kwargs)
+
+    @property
+    def outside(self) -> Address | None:
+        """Where its rows lie, if that is not the profile's store."""
+        return parse_address(self.address)
+
+    @property
+    def files(self) -> FileAddress | None:
+        """The plain files that it is, if it is no relation of any store."""
+        outside = self.outside
+        return outside if isinstance(outside, FileAddress) else None
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Its schema, or the address of its store, and its name there."""
+        outside = self.outside
+        if isinstance(outside, StoreAddress):
+            return outside.store, outside.relation
+        return str(self.schema), str(self.identifier)
 
     def _render_iterator(self) -> Iterator[tuple[ComponentName | None, str | None]]:
         """Quote names that Spark's parser would not take as they are, such as `a-b`."""
+        if self.address and self.identifier and self.include_policy.identifier:
+            yield ComponentName.Database, quote_identifier(self.address)
         for component, name in super()._render_iterator():
             if name and not name.startswith("`") and not _PLAIN.fullmatch(name):
-                yield component, self.quoted(name)
+                yield component, quote_identifier(name)
             else:
                 yield component, name
+
+
+def as_ktk(relation: BaseRelation) -> KtkRelation:
+    """Give a relation of dbt's as one of ours: all that this adapter makes are."""
+    if isinstance(relation, KtkRelation):
+        return relation
+    return KtkRelation.create(schema=relation.schema, identifier=relation.identifier)

@@ -39,6 +39,8 @@ def spark_message(error: Exception, node: str = "") -> str | None:
     text = text.split("\n\tat ", 1)[0].split("\n\nDriver stacktrace:", 1)[0].strip()
     if text.startswith(f"[{_MISSING}]"):
         return _missing(text, node)
+    if text.startswith("[FAILED_READ_FILE"):
+        text = "\n".join([text, *_causes(f"{java_stack(error)}\n{error}")])
     return _shortened(text)
 
 
@@ -58,6 +60,12 @@ def _shortened(text: str) -> str:
     if "Traceback (most recent call last)" in text:
         return _PYSPARKS_FRAME.sub("", text)
     return _PLAN.sub("", text)
+
+
+def _causes(stack: str) -> list[str]:
+    """Why a file could not be read: Spark says there which row of a CSV is no row."""
+    found = re.findall(r"^Caused by: [\w.$]+: (.+)$", stack, re.MULTILINE)
+    return list(dict.fromkeys([found[0], found[-1]])) if found else []
 
 
 def _missing(text: str, node: str) -> str:

@@ -1,8 +1,12 @@
 {#- The relation that the running test belongs to, without its `where`. -#}
 {% macro ktk_tested() %}
-  {%- set nodes = dict(graph.nodes, **graph.sources) -%}
-  {%- set node = nodes.get(model.attached_node) or nodes.get(model.depends_on.nodes | first) -%}
-  {{ return(api.Relation.create(schema=node.schema, identifier=node.alias or node.identifier)) }}
+  {%- set first = model.depends_on.nodes | first -%}
+  {%- set node = graph.nodes.get(model.attached_node) or graph.nodes.get(first) -%}
+  {%- if node -%}
+    {{ return(api.Relation.create(schema=node.schema, identifier=node.alias)) }}
+  {%- endif -%}
+  {%- set node = graph.sources[first] -%}
+  {{ return(source(node.source_name, node.name)) }}
 {% endmacro %}
 
 

@@ -1,0 +1,197 @@
+"""A source's configuration: where its rows lie, if that is not the profile's store."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, cast
+
+from dbt.adapters.contracts.relation import RelationConfig
+from dbt_common.exceptions import DbtConfigError
+
+from ktk_engine.errors import KtkError
+from ktk_engine.format.source_address import (
+    FILE_FORMATS,
+    Address,
+    FileAddress,
+    FileFormat,
+    Pairs,
+    StoreAddress,
+)
+from ktk_engine.types.arrow_name import parse_type
+from ktk_engine.types.suggestion import did_you_mean
+
+_FILE_KEYS = ("ktk_location", "ktk_format", "ktk_options")
+_STORE_KEYS = ("ktk_store", "ktk_cube", "ktk_dataset")
+_KEYS = (*_FILE_KEYS, *_STORE_KEYS)
+_PLACEHOLDER = re.compile(r"\{(\w+)\}")
+_COMPRESSED = (".gz", ".bz2", ".zst", ".lz4", ".snappy")
+
+
+@dataclass(frozen=True)
+class Project:
+    """Where the relative paths of a project start.
+
+    Attributes:
+        root: its folder.
+        store: the profile's.
+    """
+
+    root: Path
+    store: str
+
+    def absolute(self, location: str) -> str:
+        """Let a relative path start at the project's folder; a URL stays as it is."""
+        return location if "://" in location else str(self.root / Path(location).expanduser())
+
+    def schema_url(self, schema: str) -> str:
+        """The folder of a schema in the profile's store."""
+        return f"{self.absolute(self.store).rstrip('/')}/{schema}"
+
+
+def project_of(config: Any) -> Project:
+    """Read it from dbt's configuration of a project with its profile."""
+    return Project(Path(config.project_root), str(config.credentials.store))
+
+
+def source_address(source: RelationConfig, project: Project) -> Address | None:
+    """Read where a source's rows lie, from its `config` or `meta`; `config` wins.
+
+    Args:
+        source: dbt's definition of one table of a source.
+        project: where relative paths start.
+
+    Returns:
+        None for a source without keys of ours: a relation of the profile's store.
+
+    Raises:
+        DbtConfigError: an unknown or contradictory key, with the source and what to write.
+    """
+    found = _Source(source, _keys_of(source))
+    if not found.keys:
+        return None
+    found.check_keys()
+    if "ktk_location" in found.keys:
+        return FileAddress(
+            project.absolute(found.text("ktk_location")),
+            found.format(),
+            found.options(),
+            tuple(found.columns()),
+        )
+    if "ktk_store" in found.keys:
+        return StoreAddress(project.absolute(found.text("ktk_store")), found.relation())
+    return StoreAddress(project.schema_url(source.schema), found.relation())
+
+
+def _keys_of(source: RelationConfig) -> dict[str, Any]:
+    """The keys of ours that a source has."""
+    config: Any = source.config
+    extra = getattr(config, "extra", None) or {}
+    given = {**(source.meta or {}), **extra}
+    return {key: value for key, value in given.items() if str(key).startswith("ktk_")}
+
+
+class _Source:
+    """Reads the keys of one source and says precisely what is wrong with them."""
+
+    def __init__(self, source: RelationConfig, keys: Mapping[str, Any]) -> None:
+        self.keys = keys
+        self._columns: Mapping[str, Any] = getattr(source, "columns", None) or {}
+        self._names = {
+            "name": source.name,
+            "identifier": source.identifier,
+            "schema": source.schema,
+            "source_name": str(getattr(source, "source_name", "")),
+        }
+
+    def check_keys(self) -> None:
+        """Refuse unknown keys, and keys that contradict each other."""
+        for key in self.keys:
+            if key not in _KEYS:
+                nearest = did_you_mean(key, _KEYS)
+                hint = f" Did you mean `{nearest}`?" if nearest else ""
+                raise self._refused(key, f"is unknown.{hint} Known: {', '.join(_KEYS)}")
+        files = [key for key in _FILE_KEYS if key in self.keys]
+        stores = [key for key in _STORE_KEYS if key in self.keys]
+        if files and stores:
+            raise self._refused(
+                files[0],
+                f"is about plain files, `{stores[0]}` about a Kartothek store: remove one",
+            )
+        if files and "ktk_location" not in files:
+            raise self._refused(files[0], "needs `ktk_location`, the file or folder")
+        if "ktk_cube" in stores and "ktk_dataset" in stores:
+            raise self._refused("ktk_dataset", "contradicts `ktk_cube`: remove one")
+
+    def text(self, key: str) -> str:
+        """A text with `{name}` and the like filled in."""
+        value = self.keys[key]
+        if not isinstance(value, str) or not value.strip():
+            raise self._refused(key, f"must be a text, but is {value!r}")
+        return _PLACEHOLDER.sub(lambda match: self._filled_in(key, match[1]), value)
+
+    def _filled_in(self, key: str, name: str) -> str:
+        """What a word in braces stands for; one that is no slip of ours is part of the path."""
+        if name in self._names:
+            return self._names[name]
+        nearest = did_you_mean(name, self._names)
+        if nearest:
+            raise self._refused(key, f"holds {{{name}}}. Did you mean {{{nearest}}}?")
+        return f"{{{name}}}"
+
+    def format(self) -> FileFormat:
+        """The files' format: as configured, or by the ending of their name."""
+        if "ktk_format" in self.keys:
+            given = self.text("ktk_format").lower()
+            if given not in FILE_FORMATS:
+                raise self._refused("ktk_format", f"is {given!r}. Known: {', '.join(FILE_FORMATS)}")
+            return cast(FileFormat, given)
+        path = PurePosixPath(self.text("ktk_location"))
+        ending = (path.with_suffix("") if path.suffix in _COMPRESSED else path).suffix
+        found = {".jsonl": "json", ".ndjson": "json"}.get(ending, ending.removeprefix("."))
+        if found not in FILE_FORMATS:
+            raise self._refused(
+                "ktk_location",
+                f"does not tell the format of {path}: set `ktk_format` to "
+                f"{', '.join(FILE_FORMATS)}",
+            )
+        return cast(FileFormat, found)
+
+    def options(self) -> Pairs:
+        """Options of Spark's reader."""
+        value = self.keys.get("ktk_options") or {}
+        if not isinstance(value, Mapping):
+            raise self._refused("ktk_options", f"must be a mapping, but is {value!r}")
+        return tuple((str(key), _option(item)) for key, item in value.items())
+
+    def columns(self) -> Iterator[tuple[str, str]]:
+        """Columns that the YAML gives a type."""
+        for name, column in self._columns.items():
+            text = getattr(column, "data_type", None)
+            if not text:
+                continue
+            try:
+                parse_type(str(text))
+            except KtkError as error:
+                raise self._refused("columns", f": `{name}` has data_type {text!r}: {error}") from (
+                    error
+                )
+            yield str(name), str(text)
+
+    def relation(self) -> str:
+        """What is read of a store: a cube, a dataset, or what has the source's name."""
+        for kind in ("cube", "dataset"):
+            if f"ktk_{kind}" in self.keys:
+                return f"{kind}:{self.text(f'ktk_{kind}')}"
+        return self._names["identifier"]
+
+    def _refused(self, key: str, message: str) -> DbtConfigError:
+        who = f"{self._names['source_name']}.{self._names['name']}"
+        return DbtConfigError(f"Source {who}: config `{key}` {message}.")
+
+
+def _option(value: object) -> str:
+    """An option as Spark wants it; YAML's true is Spark's `true`."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

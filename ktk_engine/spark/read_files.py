@@ -1,0 +1,120 @@
+"""Reads plain files, a source of somebody else's, as Spark reads them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import types as st
+
+from ktk_engine.errors import ConfigurationError, DatasetNotFoundError
+from ktk_engine.format.source_address import FileAddress
+from ktk_engine.spark.arrow_types import spark_type
+from ktk_engine.types.arrow_name import parse_type
+from ktk_engine.types.suggestion import did_you_mean
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+# Spark's own mode would turn a value that does not fit into null, silently.
+_DEFAULTS: Mapping[str, Mapping[str, str]] = {
+    "parquet": {},
+    "json": {"mode": "FAILFAST"},
+    "csv": {"mode": "FAILFAST", "header": "true", "inferschema": "true"},
+}
+_NOTHING_THERE = ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA")
+
+
+def read_files(session: SparkSession, address: FileAddress, name: str) -> DataFrame:
+    """Give the rows of files; their columns are read at once, rows when they are needed.
+
+    Columns of CSV and JSON files have the declared type, where there is one, else the one that
+    Spark infers from all rows. Parquet files know their own. Columns of folders `x=y` are text.
+
+    Args:
+        session: where the relation lives.
+        address: the files, and how to read them.
+        name: what people call them, for messages.
+
+    Raises:
+        DatasetNotFoundError: there are no such files.
+        ConfigurationError: the files lack a declared column.
+    """
+    given = {key.lower(): value for key, value in address.options}
+    options = {**_DEFAULTS[address.format], **given}
+    try:
+        if address.format == "parquet" or not address.columns:
+            return _load(session, address, options, None)
+        found = _schema(session, address, options, name)
+        # By name: Spark compares each file's header with the schema.
+        return _load(session, address, {**options, "enforceschema": "false"}, found)
+    except AnalysisException as error:
+        if (error.getCondition() or "").partition(".")[0] not in _NOTHING_THERE:
+            raise
+        raise DatasetNotFoundError(
+            f"Source {name}: there are no {address.format} files at {address.location}. Correct "
+            "`ktk_location` of the source (a relative one starts at the project's folder), or put "
+            "the files there."
+        ) from error
+
+
+def _load(
+    session: SparkSession,
+    address: FileAddress,
+    options: Mapping[str, str],
+    schema: st.StructType | None,
+) -> DataFrame:
+    reader = session.read.format(address.format).options(**options)
+    if schema is not None:
+        reader = reader.schema(schema)
+    return reader.load(_literal(address.location))
+
+
+def _schema(
+    session: SparkSession, address: FileAddress, options: Mapping[str, str], name: str
+) -> st.StructType:
+    """The files' columns with the declared types; rows are only looked at for the others."""
+    declared = {column: spark_type(parse_type(text)) for column, text in address.columns}
+    if address.format == "csv" and options["header"].lower() != "true":
+        return _without_header(session, address, options, declared, name)
+    without_types = {**options, "inferschema": "false"}
+    found = _load(session, address, without_types, None).schema
+    unknown = [column for column in declared if column not in found.names]
+    if unknown:
+        nearest = did_you_mean(unknown[0], found.names)
+        hint = f" Did you mean {nearest}?" if nearest else ""
+        raise ConfigurationError(
+            f"Source {name}: the files at {address.location} have no column {', '.join(unknown)}, "
+            f"which its YAML declares with a data_type.{hint} They have: {', '.join(found.names)}."
+        )
+    if address.format == "csv" and set(found.names) - set(declared):
+        found = _load(session, address, options, None).schema
+    return st.StructType(
+        [st.StructField(f.name, declared.get(f.name, f.dataType)) for f in found.fields]
+    )
+
+
+def _without_header(
+    session: SparkSession,
+    address: FileAddress,
+    options: Mapping[str, str],
+    declared: Mapping[str, st.DataType],
+    name: str,
+) -> st.StructType:
+    """Columns of files without a header: the declared ones, in their order."""
+    found = _load(session, address, {**options, "inferschema": "false"}, None).schema
+    if len(found) != len(declared):
+        raise ConfigurationError(
+            f"Source {name}: the files at {address.location} have no header and {len(found)} "
+            f"columns, but its YAML declares {len(declared)} with a data_type. Declare all of "
+            "them in their order, or none."
+        )
+    return st.StructType([st.StructField(column, type_) for column, type_ in declared.items()])
+
+
+def _literal(location: str) -> str:
+    """A path of this machine that exists is no pattern, whatever its name holds."""
+    return re.sub(r"([\[\]{}*?\\])", r"\\\1", location) if os.path.exists(location) else location

@@ -1,0 +1,48 @@
+"""Addresses are names in SQL: any path and option goes through them and back."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ktk_engine.format.source_address import (
+    FILE_FORMATS,
+    FileAddress,
+    StoreAddress,
+    parse_address,
+    qualified_name,
+)
+
+TEXT = st.text(st.characters(exclude_categories=("Cs",)), min_size=1)
+PAIRS = st.lists(st.tuples(TEXT, st.text(st.characters(exclude_categories=("Cs",)))), max_size=3)
+
+
+@given(TEXT, st.sampled_from(FILE_FORMATS), PAIRS.map(tuple), PAIRS.map(tuple))
+def test_files_come_back(location, file_format, options, columns):
+    address = FileAddress(location, file_format, options, columns)
+    assert parse_address(str(address)) == address
+
+
+@given(TEXT, TEXT)
+def test_stores_come_back(store, relation):
+    address = StoreAddress(store, relation)
+    assert parse_address(str(address)) == address
+
+
+@given(TEXT, PAIRS.map(tuple))
+def test_nothing_of_a_path_means_something_in_sql_or_jinja(location, options):
+    assert re.fullmatch(r"[\w/:,~.?&=%-]+", str(FileAddress(location, "csv", options)), re.ASCII)
+
+
+@pytest.mark.parametrize("text", ["", "a", "analytics", "xml:/a", "spark_catalog", "/a/b"])
+def test_what_is_no_address(text):
+    assert parse_address(text) is None
+
+
+def test_names_in_sql():
+    assert qualified_name("a`b", "c") == "`a``b`.`c`"
+    found = qualified_name("/lake/x y", "dataset:nyc++a")
+    assert found == "`ktk:/lake/x%20y?relation=dataset:nyc%2B%2Ba`.`store`.`relation`"
