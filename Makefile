@@ -26,6 +26,8 @@ endif
 
 demo: .venv/.installed sample_project/data/flights.parquet
 	cd sample_project && ../.venv/bin/dbt build
+	cd sample_project && ../.venv/bin/dbt source freshness
+	cd sample_project && ../.venv/bin/dbt docs generate --no-compile
 	cd sample_project && ../.venv/bin/dbt --quiet show --limit 20 \
 		--inline "select * from {{ ref('late_in_gusts') }} order by minutes_lost desc"
 	cd sample_project && ../.venv/bin/ktk info nyc

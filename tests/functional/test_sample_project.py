@@ -27,6 +27,7 @@ from tests.functional import sample_answers
 
 SAMPLE = Path(__file__).resolve().parents[2] / "sample_project"
 CUBE_DATASETS = ["nyc++airlines", "nyc++flights", "nyc++planes", "nyc++weather"]
+CUBE_MODELS = [uuid.removeprefix("nyc++") for uuid in CUBE_DATASETS]
 DELAYS = scope_of("delays_by_month")
 ORDERS = {
     "late_in_gusts": "minutes_lost desc",
@@ -249,6 +250,22 @@ def test_kartothek_reads_the_same_cells_and_values(sample, tmp_path):
         for frame in (found, expected)
     )
     pd.testing.assert_frame_equal(found, expected, check_dtype=False, check_exact=True)
+
+
+def test_the_flights_are_as_old_as_the_newest_of_them(sample):
+    invoke(sample.folder, "source", "freshness")
+    (found,) = json.loads((sample.folder / "target" / "sources.json").read_text())["results"]
+    newest = pd.to_datetime(sample_answers.raw("flights")["time_hour"]).max()
+    assert found["unique_id"] == "source.nyc_flights.nycflights13.flights"
+    assert (found["status"], pd.Timestamp(found["max_loaded_at"])) == ("warn", newest)
+
+
+def test_docs_know_the_rows_and_owners_of_everything_that_is_stored(sample):
+    invoke(sample.folder, "docs", "generate", "--no-compile")
+    catalog = json.loads((sample.folder / "target" / "catalog.json").read_text())
+    stored = {name.split(".")[-1]: node["stats"] for name, node in catalog["nodes"].items()}
+    assert set(stored) == {*CUBE_MODELS, *ORDERS, "nyc", "stg_airports", "planes_over_time"}
+    assert {stored[name]["rows"]["value"] for name in ("nyc", "flights")} == {336_776}
 
 
 def test_a_contract_is_verified_and_a_broken_one_changes_nothing(sample):

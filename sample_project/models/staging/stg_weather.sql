@@ -18,4 +18,4 @@ select
     precip,
     pressure,
     visib
-from {{ raw('weather') }}
+from {{ source('nycflights13', 'weather') }}
