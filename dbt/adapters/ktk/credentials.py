@@ -20,6 +20,8 @@ class KtkCredentials(Credentials):
         schema: default schema: a folder of the store, one Kartothek store.
         database: not used; Spark's names have two parts.
         store: root of the warehouse; a relative path is resolved against the project's root.
+        defer_store: root of the warehouse that `--state` describes (`--defer`, `dbt clone`), if it
+            is another one; it is only read.
         server_side_parameters: Spark settings for the session (the name is dbt-spark's).
         query_timeout: seconds that a statement or a write may take; None or 0 for no limit. A
             model's config of this name wins.
@@ -29,6 +31,7 @@ class KtkCredentials(Credentials):
     schema: str = ""
     database: str | None = None  # type: ignore[assignment]
     store: str = "./warehouse"
+    defer_store: str | None = None
     server_side_parameters: dict[str, Any] = field(default_factory=dict)
     query_timeout: Any = None  # dbt's own check of types would not name the key
     method: str = "session"

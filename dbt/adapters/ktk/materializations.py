@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 from dbt.adapters.base import available
 from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.events.logging import AdapterLogger
+from dbt.adapters.events.types import AdapterEventWarning
+from dbt_common.events.functions import warn_or_error
+from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.ktk.builders import Builders
 from dbt.adapters.ktk.column import type_names
@@ -19,6 +22,7 @@ from dbt.adapters.ktk.errors import translated
 from dbt.adapters.ktk.findings_file import findings_file
 from dbt.adapters.ktk.history import history_of
 from dbt.adapters.ktk.incremental import STRATEGIES
+from dbt.adapters.ktk.relation import KtkRelation
 from dbt.adapters.ktk.response import KtkResponse, response_of
 from dbt.adapters.ktk.seed_file import preview, read_seed, seed_delimiter, seed_types
 from dbt.adapters.ktk.store_adapter import StoreAdapter
@@ -35,6 +39,7 @@ class Materializations(StoreAdapter):
     """Writes what models, seeds and stored test failures give."""
 
     _builders: Builders | None = None  # unknown until dbt has shown its nodes
+    _warned_of_grants = False
 
     @available.parse_none
     def check_config(self, model: Mapping[str, Any]) -> None:
@@ -44,6 +49,18 @@ class Materializations(StoreAdapter):
             model: the node as Jinja's `model`.
         """
         self._config_of(model)
+        self.warn_of_grants(model["config"].get("grants"))
+
+    @available.parse_none
+    def warn_of_grants(self, grants: Mapping[str, Any] | None) -> None:
+        """Say once a run that `grants` do nothing here."""
+        if grants and not self._warned_of_grants:
+            self._warned_of_grants = True
+            message = (
+                "The config `grants` is ignored: a store has no users. Whoever may read its files "
+                "may read its tables; set the permissions of the folder or bucket instead."
+            )
+            warn_or_error(AdapterEventWarning(name="ktk", base_msg=message))
 
     @available.parse(lambda *_, **__: KtkResponse(""))
     def write_model(
@@ -199,6 +216,32 @@ class Materializations(StoreAdapter):
             "message": f"cube of {len(view.datasets)} datasets, {count} columns",
             "rows": None,
         }
+
+    @available.parse(lambda *_, **__: "")
+    def write_clone(self, relation: KtkRelation, source: KtkRelation) -> str:
+        """Store a view on a relation of another environment (`dbt clone`).
+
+        Args:
+            relation: what is made.
+            source: what it shows; `--state` names it.
+
+        Returns:
+            What was done, for the log.
+
+        Raises:
+            DbtRuntimeError: there is no such relation.
+        """
+        columns = {column.name: column.dtype for column in self.get_columns_in_relation(source)}
+        if not columns:
+            raise DbtRuntimeError(
+                f"There is no relation {source.schema}.{source.identifier} to be cloned. Build it "
+                "in the environment that --state describes; if its store is another one, name that "
+                "in the profile: `defer_store`."
+            )
+        schema, name = str(relation.schema), str(relation.identifier)
+        with translated():
+            self.relations.create_view(schema, name, f"select * from {source}", columns)
+        return f"view on {source.schema}.{source.identifier}, {len(columns)} columns"
 
     @available.parse(lambda *_, **__: "")
     def store_query(self, relation: BaseRelation, sql: str) -> None:

@@ -51,10 +51,13 @@ class KtkRelation(SparkRelation):
         Raises:
             DbtConfigError: a source is configured wrongly.
         """
+        found: Address | None = None
         if getattr(relation_config, "resource_type", "") == "source":
             found = source_address(relation_config, cls.project or project_of(quoting))
-            if found is not None:
-                kwargs["address"] = str(found)
+        elif not hasattr(relation_config, "unique_id"):  # what `--state` says of a node
+            found = (cls.project or project_of(quoting)).deferred(relation_config)
+        if found is not None:
+            kwargs["address"] = str(found)
         return super().create_from(quoting, relation_config, **kwargs)
 
     @property

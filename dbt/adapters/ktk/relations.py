@@ -259,10 +259,14 @@ class Relations:
         return store, relation
 
     def _replace(self, store: ObjectStore, schema: str, view: ViewDocument) -> None:
+        others = [
+            item for item in self.list(schema) if item.name == view.name and item.kind == "dataset"
+        ]
+        for relation in others:
+            plan_removal(store, *_cube_and_dataset(relation.uuid))  # says so if it must not go
         store.put(view_key(view.name), render_view(view))
-        for relation in self.list(schema):
-            if relation.name == view.name and relation.kind == "dataset":
-                _drop(store, relation)
+        for relation in others:
+            _drop(store, relation)
 
 
 def _kept(store: ObjectStore, name: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A source's configuration: where its rows lie, if that is not the profile's store."""
+"""Where the rows of sources, and of nodes that are deferred to, lie outside of the store."""
 
 from __future__ import annotations
 
@@ -37,10 +37,12 @@ class Project:
     Attributes:
         root: its folder.
         store: the profile's.
+        defer_store: the profile's; empty if what is deferred to lies in `store`.
     """
 
     root: Path
     store: str
+    defer_store: str = ""
 
     def absolute(self, location: str) -> str:
         """Let a relative path start at the project's folder; a URL stays as it is."""
@@ -50,10 +52,18 @@ class Project:
         """The folder of a schema in the profile's store."""
         return f"{self.absolute(self.store).rstrip('/')}/{schema}"
 
+    def deferred(self, node: RelationConfig) -> StoreAddress | None:
+        """Where a node of another environment lies; None for the profile's store."""
+        if not self.defer_store:
+            return None
+        folder = f"{self.absolute(self.defer_store).rstrip('/')}/{node.schema}"
+        return StoreAddress(folder, node.identifier)
+
 
 def project_of(config: Any) -> Project:
     """Read it from dbt's configuration of a project with its profile."""
-    return Project(Path(config.project_root), str(config.credentials.store))
+    profile = config.credentials
+    return Project(Path(config.project_root), str(profile.store), str(profile.defer_store or ""))
 
 
 def source_address(source: RelationConfig, project: Project) -> Address | None:

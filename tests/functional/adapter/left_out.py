@@ -67,6 +67,7 @@ NOT_INHERITED = {
     "BaseCurrentTimestamp": (ABSTRACT, "BaseCurrentTimestampNaive"),
     "BaseCurrentTimestampAware": (ALTERNATIVE, "BaseCurrentTimestampNaive: Spark keeps no zone"),
     "BaseEscapeSingleQuotesQuote": (ALTERNATIVE, "BaseEscapeSingleQuotesBackslash: Spark's way"),
+    "BaseClonePossible": (ALTERNATIVE, "BaseCloneNotPossible: a clone is a view"),
     "BasePostgresColumnTypes": (ALTERNATIVE, "BaseColumnTypes with Spark's types"),
     "BaseSameAliasDifferentDatabases": (NOT_SPARK, "relations have two-part names"),
     "BaseIncrementalForeignKeyConstraint": (NOT_SPARK, "Spark has no foreign keys"),
