@@ -24,6 +24,7 @@ from dbt.adapters.ktk.documentation import Documentation
 from dbt.adapters.ktk.errors import translated
 from dbt.adapters.ktk.python_models import PythonModels, language_problem
 from dbt.adapters.ktk.snapshots import Snapshots
+from dbt.adapters.ktk.verbs import Verbs
 
 _LOGGER = AdapterLogger("ktk")
 
@@ -41,7 +42,7 @@ class KtkConfig(SparkConfig):
     query_timeout: float | None = None
 
 
-class KtkAdapter(PythonModels, Snapshots, CubeMethods, Documentation):
+class KtkAdapter(PythonModels, Snapshots, CubeMethods, Documentation, Verbs):
     """dbt on cubes. Relations are the store's; SQL is Spark's."""
 
     AdapterSpecificConfigs = KtkConfig

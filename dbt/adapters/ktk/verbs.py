@@ -1,0 +1,66 @@
+"""`dbt run-operation ktk_info` and the like: the command `ktk` for a schema of the project."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
+from io import StringIO
+from typing import Any
+
+from dbt.adapters.base import available
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt.adapters.ktk.store_adapter import StoreAdapter
+
+
+class Verbs(StoreAdapter):
+    """Runs the commands that need no Spark."""
+
+    @available.parse(lambda *_, **__: "")
+    def run_verb(
+        self,
+        verb: str,
+        schema: str,
+        arguments: Sequence[str | None] = (),
+        options: Mapping[str, Any] | None = None,
+    ) -> str:
+        """Run a command of `ktk`.
+
+        Args:
+            verb: its name.
+            schema: of the project's store.
+            arguments: its arguments; those at the end that are None are not given.
+            options: its options by name; None and False are not given.
+
+        Returns:
+            What it says, for the log.
+
+        Raises:
+            DbtRuntimeError: it failed, or found something wrong.
+        """
+        import click
+
+        from ktk_engine.cli.main import main
+
+        said = StringIO()
+        folder = f"{self.connections.warehouse.url}/{schema}"
+        given = [str(argument) for argument in arguments if argument is not None]
+        command = ["--store", folder, verb, *_options(options or {}), "--", *given]
+        try:
+            with redirect_stdout(said):
+                code = main.main(command, prog_name="ktk", standalone_mode=False)
+        except click.ClickException as error:
+            raise DbtRuntimeError(f"ktk_{verb}: {error.format_message()}") from error
+        if code:
+            raise DbtRuntimeError(f"ktk_{verb}:\n{said.getvalue().strip()}")
+        return said.getvalue().strip()
+
+
+def _options(options: Mapping[str, Any]) -> list[str]:
+    """Options as a command line has them."""
+    words = []
+    for name, value in options.items():
+        if value is None or value is False:
+            continue
+        words.append(f"--{name}" if value is True else f"--{name}={value}")
+    return words

@@ -1,0 +1,72 @@
+"""`dbt run-operation`: the engine's verbs."""
+
+from __future__ import annotations
+
+import pytest
+from dbt.tests.util import run_dbt, run_dbt_and_capture
+
+from tests.functional.test_materializations import store_of
+from tests.functional.test_refusals import ENRICHMENT, SEED
+
+
+class TestVerbs:
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {
+            "cells.sql": SEED,
+            "extra.sql": ENRICHMENT,
+            "c.sql": "{{ config(materialized='cube') }}{{ cube_of(ref('cells'), ref('extra')) }}",
+        }
+
+    def say(self, verb: str, arguments: str = "{}", succeeds: bool = True) -> str:
+        command = ["run-operation", verb, "--args", arguments]
+        return " ".join(run_dbt_and_capture(command, expect_pass=succeeds)[1].split("\n"))
+
+    @pytest.mark.parametrize(
+        ("verb", "arguments", "said"),
+        [
+            ("ktk_info", "{}", "c      cube"),
+            ("ktk_info", "{name: c}", "cube c, version 2"),
+            ("ktk_history", "{name: c, limit: 1}", "rebuild"),
+            ("ktk_check", "{name: c}", "no problems."),
+            (
+                "ktk_explain",
+                "{cube: c, columns: [v], where: v < 3}",
+                "cube c, version 2: 1 columns",
+            ),
+            ("ktk_explain", "{cube: c, where: '-1 < v'}", "cube c, version 2"),
+            ("ktk_cleanup", "{name: c}", "Nothing was deleted. To delete, add --delete."),
+            ("ktk_compact", "{cube: c}", "c++cells: nothing to do"),
+        ],
+    )
+    def test_what_they_say(self, built, verb, arguments, said):
+        assert said in self.say(verb, arguments)
+
+    def test_a_cleanup_deletes_only_if_it_is_told_to(self, built):
+        run_dbt(["run", "--full-refresh"])
+        store = store_of(built)
+        arguments = "name: c, older_than: 0m, keep_versions: 1"
+        before = {info.key for info in store.list()}
+        self.say("ktk_cleanup", f"{{{arguments}}}")
+        assert {info.key for info in store.list()} == before
+        self.say("ktk_cleanup", f"{{{arguments}, delete: true}}")
+        gone = before - {info.key for info in store.list()}
+        assert any(key.endswith(".parquet") and "/table/" in key for key in gone)
+        assert "no problems" in self.say("ktk_check", "{name: c}")
+
+    def test_an_error_is_one_sentence(self, built):
+        said = self.say("ktk_info", "{name: k}", succeeds=False)
+        assert "has no cube or table k. It has: c." in said
+        assert "Traceback" not in said
+
+    def test_damage_makes_the_check_fail(self, built):
+        store = store_of(built)
+        key = next(i.key for i in store.list("c++extra/table/") if i.key.endswith(".parquet"))
+        content = store.get(key)
+        store.put(key, b"no parquet")
+        try:
+            said = self.say("ktk_check", "{name: c}", succeeds=False)
+            assert "; 1 problems." in said
+            assert "this is not a parquet" in said
+        finally:
+            store.put(key, content)
