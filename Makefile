@@ -3,8 +3,8 @@
 #               without Java
 # make test-dbt dbt's own suites (dbt-tests-adapter), with plain tables and with cube datasets
 # make lint     ruff and mypy; `make format` rewrites
-# make bench    measures queries beside plain Spark merges beside rebuilds, and what the
-#               adapter itself costs; writes benchmarks/results/
+# make bench    measures queries beside plain Spark, merges beside rebuilds, what the adapter
+#               itself costs, and start-up beside dbt-spark; writes benchmarks/results/
 # make oracle   a Python 3.8 with Kartothek, which some tests ask to read what we write
 # make clean    removes what the sample project built and every cache, but no environment
 
@@ -56,6 +56,7 @@ bench: .venv/.installed
 	.venv/bin/python -m benchmarks.query
 	.venv/bin/python -m benchmarks.merge
 	.venv/bin/python -m benchmarks.overhead
+	.venv/bin/python -m benchmarks.startup
 
 sample_project/data/flights.parquet: sample_project/get_data.py | .venv/.installed
 	.venv/bin/python sample_project/get_data.py

@@ -10,7 +10,6 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.types as pat
 from sqlglot import exp
@@ -217,6 +216,8 @@ def _instant(column: str, container: pa.DataType, text: str, session_zone: str) 
     if zone is not None:
         moment = moment.replace(tzinfo=zone)
     if nanoseconds:
+        import pandas as pd  # only for what Python's own datetime cannot hold
+
         return pd.Timestamp(moment).as_unit("ns") + pd.Timedelta(nanoseconds, "ns")
     return moment
 

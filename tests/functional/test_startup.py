@@ -1,0 +1,98 @@
+"""Commands that run no statement start no JVM, and do not even import PySpark."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+# Says at its end which of the slow packages dbt has imported.
+PROGRAM = """
+import atexit, sys
+atexit.register(lambda: print("IMPORTED", sorted({"pyspark", "pandas"} & set(sys.modules))))
+from dbt.cli.main import cli
+cli()
+"""
+JAVA = """#!/bin/sh
+touch "$KTK_TEST_JAVA_STARTED"
+exit 1
+"""
+MODELS = {
+    "cells.sql": "{{ config(materialized='cube_seed', cube='c', dimension_columns=['id'], "
+    "partition_by=['p']) }} select 1L as id, 'a' as p",
+    "extra.sql": "{{ config(materialized='cube_enrichment', cube='c', dimension_columns=['id']) }} "
+    "select 1L as id, 2 as x",
+    "whole.sql": "{{ config(materialized='cube') }} {{ cube_of(ref('cells'), ref('extra')) }}",
+    "asks.sql": "{{ config(materialized='table') }} "
+    "{{ cube_query(ref('whole'), columns=['id', 'x'], where='x > 1') }}",
+    "grows.sql": "{{ config(materialized='incremental', unique_key='id') }} "
+    "select * from {{ ref('asks') }} {% if is_incremental() %} where id > 0 {% endif %}",
+    "python.py": "def model(dbt, session):\n    return dbt.ref('asks')\n",
+    "schema.yml": "models: [{name: cells, columns: [{name: id, data_tests: [not_null]}]}]",
+}
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("project")
+    target = {"type": "ktk", "schema": "an", "store": "./warehouse"}
+    profile = {"p": {"target": "dev", "outputs": {"dev": target}}}
+    (folder / "profiles.yml").write_text(yaml.safe_dump(profile))
+    (folder / "dbt_project.yml").write_text("name: p\nprofile: p\nversion: '1.0'\n")
+    (folder / "models").mkdir()
+    for name, text in MODELS.items():
+        (folder / "models" / name).write_text(text)
+    (folder / "seeds").mkdir()
+    (folder / "seeds" / "given.csv").write_text("id,name\n1,a\n")
+    return folder
+
+
+@pytest.fixture
+def dbt(project, tmp_path):
+    """Run dbt with a Java that fails; gives the process and whether Java was started."""
+    java = tmp_path / "java" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(JAVA)
+    java.chmod(0o755)
+
+    def run(*arguments: str) -> tuple[subprocess.CompletedProcess, bool]:
+        started = tmp_path / "started"
+        environment = {
+            "JAVA_HOME": str(java.parents[1]),
+            "PATH": f"{java.parent}{os.pathsep}{os.environ['PATH']}",
+            "KTK_TEST_JAVA_STARTED": str(started),
+        }
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM, "--no-send-anonymous-usage-stats", *arguments],
+            cwd=project,
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+        )
+        return done, started.exists()
+
+    return run
+
+
+@pytest.mark.parametrize("arguments", [["parse"], ["ls"], ["compile"], ["list", "-s", "+asks"]])
+def test_needs_no_java(dbt, arguments):
+    done, java_started = dbt(*arguments)
+    assert done.returncode == 0, done.stdout
+    assert not java_started
+    assert "IMPORTED []" in done.stdout
+
+
+def test_seeds_need_no_java(dbt):
+    done, java_started = dbt("seed")
+    assert done.returncode == 0, done.stdout
+    assert not java_started
+
+
+def test_a_run_does(dbt):
+    done, java_started = dbt("run", "-s", "cells")
+    assert done.returncode == 1
+    assert java_started
