@@ -1,0 +1,90 @@
+"""Spark's UI and event log say for which node of dbt a job runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from dbt.tests.util import run_dbt
+
+from ktk_engine.spark.session import start_session
+from tests.conftest import SPARK_SETTINGS
+
+PYTHON = """
+def model(dbt, session):
+    dbt.config(materialized="table")
+    session.range(3).count()
+    return dbt.ref("cells")
+"""
+
+
+def jobs() -> list[tuple[int, str, str]]:
+    """Number, group and description of every job that Spark's own status store knows."""
+    context: Any = start_session(SPARK_SETTINGS).sparkContext._jsc.sc()
+    context.listenerBus().waitUntilEmpty()
+    found = context.statusStore().jobsList(None)
+    listed = [found.apply(i) for i in range(found.size())]
+    return [(j.jobId(), _text(j.jobGroup()), _text(j.description())) for j in listed]
+
+
+def _text(option: Any) -> str:
+    return str(option.get()) if option.isDefined() else ""
+
+
+class TestDescriptions:
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {
+            "cells.sql": "{{ config(materialized='cube_seed', cube='c', dimension_columns=['id'], "
+            "partition_by=['p'], post_hook='select count(*) from range(5)') }} "
+            "select id, 'a/b%=ü' as p from range(4)",
+            "python.py": PYTHON,
+            "schema.yml": "models: [{name: cells, columns: [{name: id, data_tests: [unique]}]}]",
+        }
+
+    @pytest.fixture(scope="class")
+    def project_config_update(self):
+        return {"query-comment": "run by {{ node.name }} at 100% of 'ü'"}
+
+    def test_name_the_node_and_hold_the_query_comment(self, project):
+        before = {number for number, _, _ in jobs()}
+        run_dbt(["build"])
+        new = [job for job in jobs() if job[0] not in before]
+        said = {description for _, _, description in new}
+        test = next(text.split()[0] for text in said if text.startswith("test."))
+        assert said == {
+            f"{node} run by {node.split('.')[2]} at 100% of 'ü'"
+            for node in ("model.test.cells", "model.test.python", test)
+        }
+        assert all(group.startswith("ktk-") for _, group, _ in new)
+
+    def test_leave_the_hosts_own_alone(self, project):
+        context = start_session(SPARK_SETTINGS).sparkContext
+        context.setJobGroup("host", "the host's", interruptOnCancel=False)
+        try:
+            with project.adapter.connection_named("c"):
+                project.adapter.execute("select count(*) from range(9)", fetch=True)
+            _, group, description = max(jobs())
+            assert group.startswith("ktk-")
+            assert description.startswith("c run by")
+            assert context.getLocalProperty("spark.jobGroup.id") == "host"
+            assert context.getLocalProperty("spark.job.description") == "the host's"
+            assert context.getLocalProperty("spark.job.interruptOnCancel") == "false"
+        finally:
+            for key in ("jobGroup.id", "job.description", "job.interruptOnCancel"):
+                context.setLocalProperty(f"spark.{key}", None)
+
+
+class TestWithoutComment:
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {"one.sql": "{{ config(materialized='table') }} select id from range(3)"}
+
+    @pytest.fixture(scope="class")
+    def project_config_update(self):
+        return {"query-comment": ""}
+
+    def test_the_node_alone(self, project):
+        before = {number for number, _, _ in jobs()}
+        run_dbt(["run"])
+        assert {text for number, _, text in jobs() if number not in before} == {"model.test.one"}
