@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from dbt.tests.util import relation_from_name, run_dbt, run_dbt_and_capture, write_file
 from dbt_common.events.event_manager_client import add_callback_to_manager
-from dbt_common.exceptions import DbtDatabaseError
+from dbt_common.exceptions import DbtConfigError, DbtDatabaseError
 
 from ktk_engine.errors import SessionError
 from ktk_engine.spark.session import start_session
@@ -320,3 +320,19 @@ class TestTheProfile:
         assert "host" not in project.adapter.config.credentials.to_dict()
         assert project.adapter.config.credentials.database is None
         run_dbt(["debug", "--connection"])
+
+
+class TestASourceWithADatabase:
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {"m.sql": "select * from {{ source('raw', 'orders') }}"}
+
+    def test_is_named_with_what_to_do(self, project):
+        sources = "sources: [{name: raw, database: other, tables: [{name: orders}]}]"
+        write_file(sources, project.project_root, "models", "sources.yml")
+        with pytest.raises(DbtConfigError) as caught:
+            run_dbt(["parse"])
+        assert "other.raw.orders: names have two parts" in str(caught.value)
+        assert "Take `database: other` away" in str(caught.value)
+        write_file(sources.replace("other", "raw"), project.project_root, "models", "sources.yml")
+        run_dbt(["parse"])

@@ -12,6 +12,7 @@ from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.contracts.connection import AdapterRequiredConfig
 from dbt.adapters.contracts.relation import ComponentName, HasQuoting, RelationConfig
 from dbt.adapters.spark import SparkRelation
+from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.ktk.source_config import Project, project_of, source_address
 from ktk_engine.format.source_address import Address, FileAddress, StoreAddress, parse_address
@@ -31,6 +32,14 @@ class KtkRelation(SparkRelation):
 
     project: ClassVar[Project | None] = None
     address: str = ""
+
+    def __post_init__(self) -> None:
+        if self.database and self.database != self.schema:
+            raise DbtConfigError(
+                f"{self.database}.{self.schema}.{self.identifier}: names have two parts here, "
+                f"schema and name. Take `database: {self.database}` away; a source in another "
+                "store has `ktk_store`."
+            )
 
     @classmethod
     def of_project(cls, config: AdapterRequiredConfig) -> type[Self]:

@@ -63,7 +63,8 @@ class Project:
 def project_of(config: Any) -> Project:
     """Read it from dbt's configuration of a project with its profile."""
     profile = config.credentials
-    return Project(Path(config.project_root), str(profile.store), str(profile.defer_store or ""))
+    root = Path(getattr(config, "project_root", "") or Path.cwd())  # `dbt debug` has no project
+    return Project(root, str(profile.store), str(profile.defer_store or ""))
 
 
 def source_address(source: RelationConfig, project: Project) -> Address | None:
