@@ -112,14 +112,16 @@ def raise_findings(
     Args:
         findings: at least one finding.
         where: what was checked, as in "model prices -> dataset geodata++prices".
-        columns: the number of columns checked, for the last line.
+        columns: the number of the model's columns, for the last line; those that it lacks come to
+            it.
         note: a further sentence for the last line.
 
     Raises:
         TypeClassError: always; its `findings` are the findings.
     """
     count = len({finding.column for finding in findings})
-    total = f" of {columns}" if columns is not None else ""
+    lacking = len({finding.column for finding in findings if finding.model is None})
+    total = f" of {columns + lacking}" if columns is not None else ""
     verb = "column differs" if count == 1 and columns is None else "columns differ"
     last = f"{count}{total} {verb}."
     raise TypeClassError(

@@ -113,6 +113,12 @@ def test_the_message() -> None:
     )
 
 
+def test_columns_that_the_model_lacks_are_counted_among_all() -> None:
+    model = pa.schema([("day", pa.date32()), ("new", pa.string())])
+    with pytest.raises(TypeClassError, match=r"\n\n4 of 4 columns differ"):
+        raise_findings(compare_schemas(COMMITTED, model), "a model", len(model))
+
+
 def test_cells_of_the_table_stay_in_their_line() -> None:
     (finding,) = compare_schemas(pa.schema([]), pa.schema([("a|b\nc", pa.int8())]))
     lines = findings_table([finding]).splitlines()
