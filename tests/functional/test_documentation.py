@@ -215,7 +215,7 @@ class TestConfiguration:
     @pytest.mark.parametrize(
         ("value", "message"),
         [
-            ({"column": True}, "unknown key `column`. Did you mean `columns`?"),
+            ({"columns": 1}, "`columns` must be true or false, but is 1"),
             ({"relation": "yes"}, "`relation` must be true or false, but is 'yes'"),
         ],
     )
@@ -224,6 +224,11 @@ class TestConfiguration:
         with pytest.raises(DbtConfigError, match="Model m: config `persist_docs`") as error:
             run_dbt(["run"], expect_pass=False)
         assert message in str(error.value)
+
+    def test_an_unknown_key_is_a_warning(self, project):
+        write_file(config(persist_docs={"column": True}) + "select 1 as a", "models/m.sql")
+        _, log = run_dbt_and_capture(["run"])
+        assert "unknown key `column`, which does nothing. Did you mean `columns`?" in log
 
 
 SOURCES = """

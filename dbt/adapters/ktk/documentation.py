@@ -20,7 +20,7 @@ from dbt.adapters.ktk.catalog import Described, SchemaCatalog, catalog_table
 from dbt.adapters.ktk.errors import translated
 from dbt.adapters.ktk.file_columns import file_columns
 from dbt.adapters.ktk.history import history_of
-from dbt.adapters.ktk.persist_docs import comments_of_model
+from dbt.adapters.ktk.persist_docs import comments_of_model, unknown_parts
 from dbt.adapters.ktk.relation import KtkRelation, as_ktk
 from dbt.adapters.ktk.store_adapter import StoreAdapter
 from ktk_engine.errors import ConfigurationError, KtkError
@@ -59,11 +59,13 @@ class Documentation(StoreAdapter):
                 for_columns,
             )
             self.relations.comment_on(schema, name, comments, history_of(model))
+        warnings = [unknown_parts(model)]
         if missing:  # in dbt's own words
-            message = (
+            warnings.append(
                 f"In relation {relation}: The following columns are specified in the schema but "
                 f"are not present in the database: {', '.join(missing)}"
             )
+        for message in filter(None, warnings):
             warn_or_error(AdapterEventWarning(name="ktk", base_msg=message))
 
     def get_catalog(

@@ -14,14 +14,14 @@ _PARTS = ("relation", "columns")
 
 
 def check_persist_docs(model: str, value: object) -> None:
-    """Refuse a configuration that dbt would read as nothing.
+    """Refuse a configuration that cannot be read; see `unknown_parts` for keys.
 
     Args:
         model: the model's name, for the message.
         value: the configuration `persist_docs`.
 
     Raises:
-        DbtConfigError: it is no mapping, or has unknown keys, or values that are not booleans.
+        DbtConfigError: it is no mapping, or has values that are not booleans.
     """
     known = f"Model {model}: config `persist_docs`"
     if value is None:
@@ -32,14 +32,24 @@ def check_persist_docs(model: str, value: object) -> None:
             f"{value!r}."
         )
     for key, wanted in value.items():
-        if key not in _PARTS:
-            nearest = did_you_mean(str(key), _PARTS)
-            hint = f" Did you mean `{nearest}`?" if nearest else ""
-            raise DbtConfigError(
-                f"{known} has the unknown key `{key}`.{hint} Known: {', '.join(_PARTS)}."
-            )
         if not isinstance(wanted, bool):
             raise DbtConfigError(f"{known}: `{key}` must be true or false, but is {wanted!r}.")
+
+
+def unknown_parts(model: Mapping[str, Any]) -> str:
+    """Say which keys of a model's `persist_docs` mean nothing; empty if all do.
+
+    dbt and its own test suite pass over them, so they are worth a warning, no error.
+    """
+    unknown = [str(key) for key in model["config"].get("persist_docs") or {} if key not in _PARTS]
+    if not unknown:
+        return ""
+    nearest = did_you_mean(unknown[0], _PARTS)
+    hint = f" Did you mean `{nearest}`?" if nearest else ""
+    return (
+        f"{model['name']}: config `persist_docs` has the unknown key `{unknown[0]}`, which does "
+        f"nothing.{hint} Known: {', '.join(_PARTS)}."
+    )
 
 
 def comments_of_model(

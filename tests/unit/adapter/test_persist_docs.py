@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from dbt_common.exceptions import DbtConfigError
 
-from dbt.adapters.ktk.persist_docs import check_persist_docs, comments_of_model
+from dbt.adapters.ktk.persist_docs import check_persist_docs, comments_of_model, unknown_parts
 from ktk_engine.format.comments import Comments
 
 
@@ -69,8 +69,6 @@ def test_accepted(value):
     ("value", "message"),
     [
         (True, "must be a mapping, for instance {relation: true, columns: true}, but is True"),
-        ({"relations": True}, "unknown key `relations`. Did you mean `relation`?"),
-        ({"x": True}, "unknown key `x`. Known: relation, columns"),
         ({"columns": 1}, "`columns` must be true or false, but is 1"),
     ],
 )
@@ -79,3 +77,20 @@ def test_refused(value, message):
         check_persist_docs("m", value)
     assert message in str(error.value)
     assert "Model m: config `persist_docs`" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (
+            {"relations": True},
+            "unknown key `relations`, which does nothing. Did you mean `relation`?",
+        ),
+        ({"x": True}, "unknown key `x`, which does nothing. Known: relation, columns."),
+        (BOTH, ""),
+    ],
+)
+def test_unknown_keys_are_said(value, message):
+    found = unknown_parts({"name": "m", "config": {"persist_docs": value}})
+    assert message in found
+    assert bool(found) == bool(message)
