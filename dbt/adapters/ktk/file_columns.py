@@ -25,8 +25,8 @@ def file_columns(address: FileAddress) -> list[SparkColumn]:
         address: the files.
 
     Returns:
-        Parquet: the columns of one file, and those of its folders `x=y`, as Spark has them. CSV
-        and JSON, and parquet elsewhere: the declared columns.
+        Parquet: the columns of one file by their classes, and those of its folders `x=y`. CSV and
+        JSON, and parquet elsewhere: the declared columns.
 
     Raises:
         DatasetNotFoundError: there is no such file on this machine.

@@ -186,9 +186,8 @@ class _Source:
             try:
                 parse_type(str(text))
             except KtkError as error:
-                raise self._refused("columns", f": `{name}` has data_type {text!r}: {error}") from (
-                    error
-                )
+                message = f"gives `{name}` the data_type {text!r}: {str(error).rstrip('.')}"
+                raise self._refused("columns", message) from error
             yield str(name), str(text)
 
     def relation(self) -> str:
