@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from dbt.tests.adapter.empty import _models
 from dbt.tests.adapter.empty.test_empty import (
     BaseTestEmpty,
     BaseTestEmptyInlineSourceRef,
@@ -42,14 +41,6 @@ def _left_out(model: str, why: str):
 
 @pytest.mark.cells("my_id")
 class TestMetadataWithEmptyFlag(MetadataWithEmptyFlag):
-    @pytest.fixture(scope="class", autouse=True)
-    def _relation(self):
-        """The suite's `persist_docs` has the key `relations`: dbt passes it over, we refuse it."""
-        right = _models.ALTER_RELATION_COMMENT.replace('"relations"', '"relation"')
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(_models, "ALTER_RELATION_COMMENT", right)
-            yield
-
     @pytest.mark.parametrize(
         "model",
         [
