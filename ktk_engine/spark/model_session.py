@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
@@ -11,6 +12,7 @@ from ktk_engine.spark.command import read_command
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from ktk_engine.plan.plan import Plan
     from ktk_engine.spark.sql_session import SqlSession
 
 
@@ -22,10 +24,14 @@ class ModelSession(SparkSession):
 
     Args:
         relations: the session to use, with its stores.
+        tell: gets the plan of each cube that a statement reads.
     """
 
-    def __init__(self, relations: SqlSession) -> None:
+    def __init__(
+        self, relations: SqlSession, tell: Callable[[Plan], None] = lambda plan: None
+    ) -> None:
         self._relations = relations
+        self._tell = tell
         spark = relations.session
         super().__init__(spark.sparkContext, spark._jsparkSession)
 
@@ -41,7 +47,7 @@ class ModelSession(SparkSession):
         """
         if kwargs or read_command(self, sqlQuery) is not None:
             return super().sql(sqlQuery, args, **kwargs)
-        return self._relations.sql(sqlQuery, args)
+        return self._planned(sqlQuery, args)
 
     def table(self, tableName: str) -> DataFrame:
         """Give the rows of a relation.
@@ -49,8 +55,14 @@ class ModelSession(SparkSession):
         Args:
             tableName: `schema.name`, quoted where SQL wants it.
         """
-        return self._relations.sql(f"select * from {tableName}")
+        return self._planned(f"select * from {tableName}")
 
     def newSession(self) -> SparkSession:
         """Give a plain session over the same context."""
         return self._relations.session.newSession()
+
+    def _planned(self, text: str, args: dict[str, Any] | list[Any] | None = None) -> DataFrame:
+        frame = self._relations.sql(text, args)
+        for plan in self._relations.plans:
+            self._tell(plan)
+        return frame

@@ -276,7 +276,10 @@ class TestCube:
         write_file(seed(), project.project_root, "models", "flights.py")
 
     def test_datasets_of_a_cube(self, project):
-        run_dbt(["run"])
+        _, log = run_dbt_and_capture(["run"])
+        name = f"{project.test_schema}.of_cube"
+        assert f"{name}: dbt.ref gives cube nyc: files " in log
+        assert f"{name} reads cube nyc: files " in log
         assert sorted(rows(project, "select * from {s}.of_cube")) == [(2,), (3,), (4,)]
         assert sorted(rows(project, "select f, dest, v, late from {s}.nyc")) == [
             (i, dest, i, i > 2) for i, dest in enumerate(ODD)

@@ -105,7 +105,10 @@ class PythonModels(Materializations):
         from ktk_engine.spark.model_session import ModelSession
         from ktk_engine.spark.returned_rows import returned_rows
 
-        session = ModelSession(self.connections.sessions.current())
+        session = ModelSession(
+            self.connections.sessions.current(),
+            lambda plan: _LOGGER.info(f"{relation} reads {plan_line(plan)}"),
+        )
         module.__dict__["spark"] = session  # notebooks and dbt-spark have it as well
         try:
             code.run(module)
@@ -122,7 +125,7 @@ class PythonModels(Materializations):
         session = self.connections.sessions.current()
         frame = session.sql(f"select * from {text}")
         for plan in session.plans:
-            _LOGGER.info(f"{relation} reads {plan_line(plan)}")
+            _LOGGER.info(f"{relation}: dbt.ref gives {plan_line(plan)}")
         return frame
 
     def _code_of(self, model: Mapping[str, Any], compiled_code: str) -> _Code:
