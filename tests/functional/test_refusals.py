@@ -175,11 +175,11 @@ class TestProfile:
         ],
     )
     def test_a_wrong_key_is_refused(self, extra, message):
-        from dbt_common.exceptions import DbtRuntimeError
+        from dbt_common.dataclass_schema import ValidationError
 
         from dbt.adapters.ktk import KtkCredentials
 
-        with pytest.raises(DbtRuntimeError) as error:
+        with pytest.raises(ValidationError) as error:
             KtkCredentials.from_dict(
                 KtkCredentials.translate_aliases({"schema": "a", "store": "./w", **extra})
             )
