@@ -80,14 +80,24 @@ class State:
             DatasetNotFoundError: the scope has no such dataset.
             ForeignWriterError: nobody can tell what it holds.
         """
+        state = self.dataset(uuid)
+        if uuid not in self._snapshots:
+            self._snapshots[uuid] = self._load(state)
+        return self._snapshots[uuid]
+
+    def dataset(self, uuid: str) -> DatasetState:
+        """Give what the scope knows of a dataset that can be read.
+
+        Raises:
+            DatasetNotFoundError: the scope has no such dataset.
+            ForeignWriterError: nobody can tell what it holds.
+        """
         state = self.datasets.get(uuid)
         if state is None:
             raise DatasetNotFoundError(f"{self.store.url} has no dataset {uuid}.")
         if state.problem:
             raise ForeignWriterError(state.problem)
-        if uuid not in self._snapshots:
-            self._snapshots[uuid] = self._load(state)
-        return self._snapshots[uuid]
+        return state
 
     def snapshots(self) -> dict[str, Snapshot]:
         """Load the snapshots of all datasets, by uuid."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from ktk_engine.errors import DatasetNotFoundError, ForeignWriterError
+from ktk_engine.errors import DatasetNotFoundError
 from ktk_engine.format.dataset_key import document_key, msgpack_document_key
 from ktk_engine.log.entry import LogEntry
 from ktk_engine.log.state import State, read_entries
@@ -29,11 +29,6 @@ def changed_at(state: State, uuid: str) -> datetime:
         DatasetNotFoundError: there is no such dataset.
         ForeignWriterError: nobody can tell what it holds.
     """
-    item = state.datasets.get(uuid)
-    if item is None:
-        raise DatasetNotFoundError(f"{state.store.url} has no dataset {uuid}.")
-    if item.problem:
-        raise ForeignWriterError(item.problem)
     entry = last_change(state, uuid)
     return _written_at(state.store, uuid) if entry is None else entry.time
 
@@ -47,8 +42,12 @@ def last_change(state: State, uuid: str) -> LogEntry | None:
 
     Returns:
         The log entry; None if another program wrote the dataset.
+
+    Raises:
+        DatasetNotFoundError: there is no such dataset.
+        ForeignWriterError: nobody can tell what it holds.
     """
-    item = state.datasets[uuid]
+    item = state.dataset(uuid)
     if item.entry is None or item.foreign:
         return None
     found, version = None, item.entry.version
