@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from dbt.tests.fixtures.project import *  # noqa: F403 - the harness's fixtures
 from dbt.tests.util import run_dbt
@@ -29,3 +31,15 @@ def built(project):
     """The project after a first, successful run."""
     run_dbt(["run"])
     return project
+
+
+@pytest.fixture
+def without_java(tmp_path):
+    """An environment whose every Java fails, and a file that exists once one was called."""
+    marker = tmp_path / "called"
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text(f"#!/bin/sh\necho \"$@\" >> '{marker}'\nexit 1\n")
+    java.chmod(0o755)
+    path = f"{java.parent}{os.pathsep}{os.environ['PATH']}"
+    return {**os.environ, "JAVA_HOME": str(tmp_path), "PATH": path}, marker

@@ -230,6 +230,12 @@ class TestTimeLimit:
     def tests(self):
         return {"slow_test.sql": ENDLESS}
 
+    @pytest.fixture(scope="class")
+    def snapshots(self):
+        config = "unique_key='id', strategy='check', check_cols='all'"
+        text = "{% snapshot kept %}{{ config(" + config + ") }} "
+        return {"kept.sql": text + ENDLESS + " {% endsnapshot %}"}
+
     @pytest.mark.parametrize(
         ("model", "limit", "setting"),
         [
@@ -245,6 +251,11 @@ class TestTimeLimit:
         assert result.message.count("Error") == 1
         assert not list((Path(project.project_root) / "warehouse").rglob(f"{model}/**/*.parquet"))
         assert not start_session(SPARK_SETTINGS).sparkContext.statusTracker().getActiveJobsIds()
+
+    def test_holds_for_snapshots(self, project):
+        (result,) = run_dbt(["snapshot"], expect_pass=False)
+        assert "snapshot.test.kept was cancelled after 1 second" in result.message
+        assert not list((Path(project.project_root) / "warehouse").rglob("kept/**/*.parquet"))
 
     def test_zero_is_no_limit(self, project):
         run_dbt(["run", "-s", "patient"])

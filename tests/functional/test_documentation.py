@@ -241,18 +241,6 @@ sources:
 """
 
 
-@pytest.fixture
-def without_java(tmp_path):
-    """An environment whose every Java fails, and says that it was called."""
-    marker = tmp_path / "called"
-    java = tmp_path / "bin" / "java"
-    java.parent.mkdir()
-    java.write_text(f"#!/bin/sh\necho \"$@\" >> '{marker}'\nexit 1\n")
-    java.chmod(0o755)
-    path = f"{java.parent}{os.pathsep}{os.environ['PATH']}"
-    return {**os.environ, "JAVA_HOME": str(tmp_path), "PATH": path}, marker
-
-
 class TestWithoutJava(Project):
     """The catalog and freshness come from documents and logs alone."""
 

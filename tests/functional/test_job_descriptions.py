@@ -43,6 +43,13 @@ class TestDescriptions:
         }
 
     @pytest.fixture(scope="class")
+    def snapshots(self):
+        return {
+            "kept.sql": "{% snapshot kept %}{{ config(unique_key='id', strategy='check', "
+            "check_cols='all') }} select * from {{ ref('cells') }} {% endsnapshot %}"
+        }
+
+    @pytest.fixture(scope="class")
     def project_config_update(self):
         return {"query-comment": "run by {{ node.name }} at 100% of 'ü'"}
 
@@ -54,7 +61,7 @@ class TestDescriptions:
         test = next(text.split()[0] for text in said if text.startswith("test."))
         assert said == {
             f"{node} run by {node.split('.')[2]} at 100% of 'ü'"
-            for node in ("model.test.cells", "model.test.python", test)
+            for node in ("model.test.cells", "model.test.python", "snapshot.test.kept", test)
         }
         assert all(group.startswith("ktk-") for _, group, _ in new)
 
@@ -78,7 +85,10 @@ class TestDescriptions:
 class TestWithoutComment:
     @pytest.fixture(scope="class")
     def models(self):
-        return {"one.sql": "{{ config(materialized='table') }} select id from range(3)"}
+        return {
+            "one.sql": "{{ config(materialized='table') }} select id from range(3)",
+            "grows.sql": "{{ config(materialized='incremental') }} select id from range(3)",
+        }
 
     @pytest.fixture(scope="class")
     def project_config_update(self):
@@ -86,5 +96,13 @@ class TestWithoutComment:
 
     def test_the_node_alone(self, project):
         before = {number for number, _, _ in jobs()}
-        run_dbt(["run"])
+        run_dbt(["run", "-s", "one"])
         assert {text for number, _, text in jobs() if number not in before} == {"model.test.one"}
+
+    def test_an_operation(self, project):
+        run_dbt(["run", "-s", "grows"])
+        run_dbt(["run", "-s", "grows"])
+        before = {number for number, _, _ in jobs()}
+        run_dbt(["run-operation", "ktk_compact", "--args", "{cube: grows}"])
+        new = {(group[:4], text) for number, group, text in jobs() if number not in before}
+        assert new == {("ktk-", "macro_ktk_compact")}

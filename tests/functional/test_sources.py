@@ -17,7 +17,6 @@ from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 
 from ktk_engine.format.dataset_key import document_key
 from ktk_engine.store.local import LocalStore
-from tests.functional.test_documentation import without_java  # noqa: F401 - a fixture
 from tests.functional.test_materializations import rows
 from tests.unit.dataset_builder import write_plain, write_plain_nyc
 
@@ -207,7 +206,7 @@ class TestSample(Sources):
 
 class TestWithoutJava(Sources):
     @pytest.fixture
-    def dbt(self, project, without_java):  # noqa: F811
+    def dbt(self, project, without_java):
         environment, marker = without_java
 
         def run(*arguments, code=0):

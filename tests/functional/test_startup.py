@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,10 +15,6 @@ import atexit, sys
 atexit.register(lambda: print("IMPORTED", sorted({"pyspark", "pandas"} & set(sys.modules))))
 from dbt.cli.main import cli
 cli()
-"""
-JAVA = """#!/bin/sh
-touch "$KTK_TEST_JAVA_STARTED"
-exit 1
 """
 MODELS = {
     "cells.sql": "{{ config(materialized='cube_seed', cube='c', dimension_columns=['id'], "
@@ -52,28 +47,19 @@ def project(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def dbt(project, tmp_path):
+def dbt(project, without_java):
     """Run dbt with a Java that fails; gives the process and whether Java was started."""
-    java = tmp_path / "java" / "bin" / "java"
-    java.parent.mkdir(parents=True)
-    java.write_text(JAVA)
-    java.chmod(0o755)
+    environment, marker = without_java
 
     def run(*arguments: str) -> tuple[subprocess.CompletedProcess, bool]:
-        started = tmp_path / "started"
-        environment = {
-            "JAVA_HOME": str(java.parents[1]),
-            "PATH": f"{java.parent}{os.pathsep}{os.environ['PATH']}",
-            "KTK_TEST_JAVA_STARTED": str(started),
-        }
         done = subprocess.run(
             [sys.executable, "-c", PROGRAM, "--no-send-anonymous-usage-stats", *arguments],
             cwd=project,
-            env={**os.environ, **environment},
+            env=environment,
             capture_output=True,
             text=True,
         )
-        return done, started.exists()
+        return done, marker.exists()
 
     return run
 
@@ -92,7 +78,10 @@ def test_seeds_need_no_java(dbt):
     assert not java_started
 
 
-def test_a_run_does(dbt):
-    done, java_started = dbt("run", "-s", "cells")
+@pytest.mark.parametrize("model", ["cells", "python"])
+def test_a_run_does(dbt, model):
+    done, java_started = dbt("run", "-s", model)
     assert done.returncode == 1
     assert java_started
+    assert f"Runtime Error in model {model}" in done.stdout
+    assert "Spark needs Java 17" in done.stdout

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dbt.adapters.events.logging import AdapterLogger
 
+from dbt.adapters.ktk.config import ModelConfig
+from dbt.adapters.ktk.outcome import Outcome
 from ktk_engine.errors import KtkError
-from ktk_engine.operations.target import Target
 from ktk_engine.store.interface import ObjectStore
 
 if TYPE_CHECKING:
@@ -17,35 +19,39 @@ if TYPE_CHECKING:
 _LOGGER = AdapterLogger("ktk")
 
 
-def auto_compact(
+def auto_compacted(
+    outcome: Outcome,
     store: ObjectStore,
-    target: Target,
+    config: ModelConfig,
     scanner: Callable[[], Scanner],
     history: Mapping[str, str],
-    least: int,
-) -> str:
+) -> Outcome:
     """Compact partitions with many files, as a commit of its own; the rows are safe already.
 
     Args:
+        outcome: of the write that added files.
         store: where the dataset lives.
-        target: the dataset.
+        config: the model's configuration, with a target; without `auto_compact` nothing is done.
         scanner: gives what reads the store's files.
         history: what the log says of the commit.
-        least: how many small or overlaid files a partition has to have.
 
     Returns:
-        What was done, empty if nothing was. A failure is a warning only.
+        The outcome, whose message also says what was compacted. A failure is a warning only.
     """
     from ktk_engine.log.state import resolve
     from ktk_engine.operations.compact import compact
     from ktk_engine.operations.compactable import find_compaction
 
-    state = resolve(store, target.scope)
+    target = config.target
+    if config.auto_compact is None or target is None:
+        return outcome
     try:
-        found = find_compaction(state, target.uuid, least=least)
+        state = resolve(store, target.scope)
+        found = find_compaction(state, target.uuid, least=config.auto_compact)
         if not found.files.num_rows:
-            return ""
-        return str(compact(scanner(), found, history, target.compression))
+            return outcome
+        done = compact(scanner(), found, history, target.compression)
     except KtkError as error:
         _LOGGER.warning(f"{target} was written, but not compacted: {error}")
-        return ""
+        return outcome
+    return replace(outcome, message=f"{outcome.message}; {done}")

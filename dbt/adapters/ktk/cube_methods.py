@@ -86,7 +86,7 @@ class CubeMethods(StoreAdapter):
         from ktk_engine.operations.compactable import TARGET_BYTES, find_compactions
         from ktk_engine.operations.quantity import parse_size
 
-        with translated():
+        with self.connections.running():
             store = self.connections.warehouse.create_schema(schema)
             target = parse_size(target_size) if target_size else TARGET_BYTES
             lines = []
@@ -117,7 +117,7 @@ class CubeMethods(StoreAdapter):
         test = CubeTest(
             self.relations, schema, name, rows, arguments, lambda: self._arrow_schema(relation)
         )
-        with translated():
+        with self.connections.running():
             sql, message = test.failures(kind)
         return {"sql": sql, "message": message}
 

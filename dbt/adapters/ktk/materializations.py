@@ -103,16 +103,20 @@ class Materializations(StoreAdapter):
 
     @contextmanager
     def _after_header(self, model: Mapping[str, Any], sql: str) -> Iterator[str]:
-        """Give the query behind the model's `sql_header`, whose settings end with the block."""
-        header = str(model["config"].get("sql_header") or "")
-        if not header:
-            yield sql
-            return
+        """Run a block behind the model's `sql_header`, whose settings end with it.
+
+        Yields:
+            The query.
+        """
         from ktk_engine.spark.header import after_header
 
-        session = self.connections.sessions.current()
-        with self.connections.running(), after_header(session, header, sql) as query:
-            yield query
+        header = str(model["config"].get("sql_header") or "")
+        with self.connections.running():
+            if not header:
+                yield sql
+                return
+            with after_header(self.connections.sessions.current(), header, sql) as query:
+                yield query
 
     def _write(
         self,
@@ -192,7 +196,6 @@ class Materializations(StoreAdapter):
 
         config = self._config_of(model)
         with (
-            self.connections.running(),
             self._after_header(model, sql) as sql,
             findings_file(self._target_folder, str(model["unique_id"])),
         ):

@@ -93,7 +93,11 @@ class PythonModels(Materializations):
 
         _refuse_sql(model)
         code = self._code_of(model, compiled_code)
-        with self.connections.sessions.separate(), temporary_module(str(code.file)) as module:
+        with (
+            self.connections.running(),
+            self.connections.sessions.separate(),
+            temporary_module(str(code.file)) as module,
+        ):
             return self._write(
                 model, relation, lambda: self._run(model, code, relation, module), full_refresh
             )

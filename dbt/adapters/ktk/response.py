@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from dbt.adapters.contracts.connection import AdapterResponse
 
-from dbt.adapters.ktk.write_dataset import Outcome
+from dbt.adapters.ktk.outcome import Outcome
 
 
 @dataclass

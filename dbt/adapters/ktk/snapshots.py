@@ -9,14 +9,13 @@ from dbt.adapters.base import available
 from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.events.logging import AdapterLogger
 
-from dbt.adapters.ktk.auto_compact import auto_compact
+from dbt.adapters.ktk.auto_compact import auto_compacted
 from dbt.adapters.ktk.config import ModelConfig
-from dbt.adapters.ktk.errors import translated
 from dbt.adapters.ktk.findings_file import findings_file
 from dbt.adapters.ktk.history import history_of
 from dbt.adapters.ktk.materializations import Materializations
+from dbt.adapters.ktk.outcome import Outcome
 from dbt.adapters.ktk.response import KtkResponse, response_of
-from dbt.adapters.ktk.write_dataset import Outcome
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.operations.row_changes import RowChanges
 
@@ -54,7 +53,6 @@ class Snapshots(Materializations):
         config = self._config_of(model)
         self._warn_of(config)
         with (
-            translated(),
             self._after_header(model, versions_sql) as query,
             findings_file(self._target_folder, str(model["unique_id"])),
         ):
@@ -130,11 +128,8 @@ class Snapshots(Materializations):
         )
         if done is None:
             return Outcome("nothing changed", RowChanges())
-        if config.auto_compact is None:
-            return Outcome(str(done), done.changes)
-        least, history = config.auto_compact, history_of(model)
-        compacted = auto_compact(store, config.target, lambda: scanner, history, least)
-        return Outcome("; ".join(filter(None, (str(done), compacted))), done.changes)
+        outcome = Outcome(str(done), done.changes)
+        return auto_compacted(outcome, store, config, lambda: scanner, history_of(model))
 
     def _warn_of_times(self, relation: BaseRelation, config: ModelConfig) -> None:
         """Say that times are of another type than the present one, which they are mixed with."""

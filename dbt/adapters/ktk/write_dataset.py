@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.ktk.auto_compact import auto_compact
+from dbt.adapters.ktk.auto_compact import auto_compacted
 from dbt.adapters.ktk.config import ModelConfig
 from dbt.adapters.ktk.incremental import Incremental
-from ktk_engine.operations.row_changes import RowChanges
+from dbt.adapters.ktk.outcome import Outcome
 from ktk_engine.operations.target import Target
 from ktk_engine.store.interface import ObjectStore
 
@@ -28,24 +28,6 @@ _MODES: Mapping[str, Literal["append", "partitions"]] = {
     "append": "append",
     "insert_overwrite": "partitions",
 }
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What dbt tells of a write.
-
-    Attributes:
-        message: for the log line and run_results.
-        changes: rows that were inserted, updated and deleted.
-    """
-
-    message: str
-    changes: RowChanges
-
-    @property
-    def rows(self) -> int:
-        """`rows_affected`: all of them."""
-        return self.changes.total
 
 
 def write_dataset(
@@ -82,10 +64,7 @@ def write_dataset(
     frame, target = _for_spark(frame, config.target, scanner)
     write = _Write(store, frame, target, scanner, history, built_by)
     outcome = _write_incrementally(write, config, config.incremental, full_refresh, batch)
-    if config.auto_compact is None or full_refresh:
-        return outcome
-    compacted = auto_compact(store, target, scanner, history, config.auto_compact)
-    return Outcome("; ".join(filter(None, (outcome.message, compacted))), outcome.changes)
+    return outcome if full_refresh else auto_compacted(outcome, store, config, scanner, history)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,20 @@
+"""What dbt tells of a write."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ktk_engine.operations.row_changes import RowChanges
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a write did.
+
+    Attributes:
+        message: for the log line and run_results.
+        changes: rows that were inserted, updated and deleted.
+    """
+
+    message: str
+    changes: RowChanges
