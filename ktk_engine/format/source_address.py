@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, cast, get_args
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
+from ktk_engine.store.warehouse import is_store_address
 from ktk_engine.types.quote import quote_identifier
 
 FileFormat = Literal["parquet", "csv", "json"]
@@ -89,11 +90,6 @@ def qualified_name(schema: str, name: str) -> str:
     if is_store_address(schema):
         return f"{quote_identifier(str(StoreAddress(schema, name)))}.`store`.`relation`"
     return f"{quote_identifier(schema)}.{quote_identifier(name)}"
-
-
-def is_store_address(schema: str) -> bool:
-    """Whether this stands for a store anywhere, and not for a schema: those have no slash."""
-    return "/" in schema
 
 
 def _render(scheme: str, location: str, pairs: list[tuple[str, str]]) -> str:

@@ -102,24 +102,33 @@ def merge(
 
 def _merge_into(rewrite: Rewrite, by: MergeBy, keys: NewKeys) -> Rewritten:
     """Rewrite the files that can hold a key, without the old rows of these keys."""
-    base, new = rewrite.base, rewrite.new
+    base = rewrite.base
     _check_known(rewrite.target, base, by.unique_key)
     predicate = condition_of(by.predicates, rewrite.target, base.schema, rewrite.scanner)
     conditions = [*keys.conditions(base), *conjuncts(predicate)]
     reads = [conditions, *_check_cells(rewrite, by, predicate)]
     touched = rewrite.files(conditions)
-    updated = _updated(by, new.columns, rewrite)
-    rows: DataFrame | pa.Table | None
-    if not isinstance(predicate, TrueCondition):
-        covered, others = map(rewrite.stored, split_rows(rewrite.rows(touched), predicate))
-        rows = together(others, merge_rows(covered, new, by.unique_key, updated))
-    else:
-        rows = merge_in_memory(rewrite, touched, by.unique_key, updated)
-        if rows is None:
-            old = rewrite.stored(rewrite.rows(touched))
-            rows = merge_rows(old, new, by.unique_key, updated)
+    updated = _updated(by, rewrite.new.columns, rewrite)
+    rows = _merged_rows(rewrite, by.unique_key, updated, predicate, touched)
     updates = by.strategy == "merge"
     return rewrite.commit(rows, touched, tuple(reads), keys.row_count, updates)
+
+
+def _merged_rows(
+    rewrite: Rewrite,
+    keys: Sequence[str],
+    updated: Sequence[str] | None,
+    predicate: Condition,
+    files: pa.Table,
+) -> DataFrame | pa.Table:
+    """The rows of some files after the merge; old ones that the predicate leaves out stay."""
+    if isinstance(predicate, TrueCondition):
+        merged = merge_in_memory(rewrite, files, keys, updated)
+        if merged is not None:
+            return merged
+        return merge_rows(rewrite.stored(rewrite.rows(files)), rewrite.new, keys, updated)
+    covered, others = map(rewrite.stored, split_rows(rewrite.rows(files), predicate))
+    return together(others, merge_rows(covered, rewrite.new, keys, updated))
 
 
 def _updated(by: MergeBy, new: Sequence[str], rewrite: Rewrite) -> Sequence[str] | None:

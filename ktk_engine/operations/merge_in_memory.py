@@ -11,6 +11,7 @@ import pyarrow.types as pat
 
 from ktk_engine.operations.affected import cell_columns
 from ktk_engine.operations.rewrite import Rewrite
+from ktk_engine.spark.arrow_types import arrow_schema, spark_schema
 from ktk_engine.spark.few_rows import few_rows
 from ktk_engine.spark.scan_by_arrow import read_rows
 
@@ -39,15 +40,13 @@ def merge_in_memory(
         return None
     if not _is_small(files, len(rewrite.kept)):
         return None
+    schema = _common_schema(rewrite)
+    if schema is None or any(_is_sparks_own(schema.field(key).type) for key in keys):
+        return None
     new = few_rows(rewrite.new, MAXIMUM_BYTES)
     if new is None:
         return None
     old = read_rows(rewrite.scanner.store, rewrite.base, files, rewrite.kept)
-    schema = pa.schema([_widened(field, old.schema) for field in new.schema])
-    if any(_is_sparks_own(schema.field(key).type) for key in keys):
-        return None
-    if any(not schema.field(name).equals(old.schema.field(name)) for name in _shared(old, new)):
-        return None
     return _merged(old, new.cast(schema), keys, updated)
 
 
@@ -58,8 +57,13 @@ def _is_small(files: pa.Table, columns: int) -> bool:
     return bool(size <= MAXIMUM_BYTES and rows * columns <= MAXIMUM_VALUES)
 
 
-def _shared(old: pa.Table, new: pa.Table) -> list[str]:
-    return [name for name in new.column_names if name in old.column_names]
+def _common_schema(rewrite: Rewrite) -> pa.Schema | None:
+    """The new rows' schema with the types of the old rows; None where Arrow cannot give it."""
+    kept = [rewrite.base.schema.field(name) for name in rewrite.kept]
+    old = arrow_schema(spark_schema(kept))
+    new = pa.schema([_widened(field, old) for field in arrow_schema(rewrite.new.schema)])
+    shared = (name for name in new.names if name in old.names)
+    return new if all(new.field(name).equals(old.field(name)) for name in shared) else None
 
 
 def _widened(field: pa.Field, old: pa.Schema) -> pa.Field:

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from io import TextIOWrapper
 
+    from py4j.java_gateway import JavaGateway
+    from pyspark import SparkConf
+
 _LINES_SHOWN = 5
 
 
@@ -27,7 +30,6 @@ def start_gateway(settings: Mapping[str, str], tell: Callable[[str], None]) -> N
         RuntimeError: the JVM did not start; the message holds what it said last.
     """
     from pyspark import SparkConf, SparkContext
-    from pyspark.java_gateway import launch_gateway
 
     conf = SparkConf().setAll(list(settings.items()))
     reading, writing = os.pipe()
@@ -41,15 +43,23 @@ def start_gateway(settings: Mapping[str, str], tell: Callable[[str], None]) -> N
     )
     reader.start()
     try:
-        gateway = launch_gateway(  # type: ignore[no-untyped-call]
-            conf, {"stdout": writing, "stderr": writing}
-        )
+        gateway = _launched(conf, writing)
     except RuntimeError as error:
-        os.close(writing)
         reader.join()
         raise RuntimeError("\n".join(said[-_LINES_SHOWN:]) or str(error)) from error
-    os.close(writing)
     SparkContext._ensure_initialized(gateway=gateway)
+
+
+def _launched(conf: SparkConf, output: int) -> JavaGateway:
+    """Start the JVM; only it can write to the output then, so that a reader sees its end."""
+    from pyspark.java_gateway import launch_gateway
+
+    try:
+        return launch_gateway(  # type: ignore[no-untyped-call]
+            conf, {"stdout": output, "stderr": output}
+        )
+    finally:
+        os.close(output)
 
 
 def _pass_on(output: TextIOWrapper, tell: Callable[[str], None], said: list[str]) -> None:

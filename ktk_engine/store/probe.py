@@ -14,7 +14,7 @@ def probe(store: ObjectStore) -> None:
     """Write, read, replace and delete an object.
 
     Args:
-        store: the store; a folder that does not exist yet is not kept either.
+        store: the store; in a folder, the lock that all its writers share stays behind.
 
     Raises:
         StoreError: the store cannot be written, or does not keep a promise of `ObjectStore`.

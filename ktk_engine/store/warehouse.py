@@ -55,7 +55,7 @@ class Warehouse:
         Raises:
             DatasetNotFoundError: nothing lies at this address.
         """
-        if "/" in name:
+        if is_store_address(name):
             return self._outside(name)
         if name in self._stores:
             return self._stores[name]
@@ -108,6 +108,11 @@ class Warehouse:
         if self._root.exists(f"{name}/{STORE_KEY}"):
             return True
         return any(".by-dataset-metadata." in item for item in self._root.list_names(name))
+
+
+def is_store_address(schema: str) -> bool:
+    """Whether this stands for a store anywhere, and not for a schema: those have no slash."""
+    return "/" in schema
 
 
 def check_schema_name(name: str) -> None:

@@ -12,13 +12,14 @@ from dbt.adapters.ktk.relations import Relations
 from ktk_engine.cube.discovery import discover_cube
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import ConfigurationError, KtkError
-from ktk_engine.format.source_address import is_store_address, qualified_name
+from ktk_engine.format.source_address import qualified_name
 from ktk_engine.log.catalog import read_view
 from ktk_engine.log.scope import Scope, cube_scope, scope_of
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import resolve
 from ktk_engine.operations.check import check
 from ktk_engine.store.interface import ObjectStore
+from ktk_engine.store.warehouse import is_store_address
 from ktk_engine.types.arrow_name import parse_type
 from ktk_engine.types.mismatch import mismatch
 from ktk_engine.types.quote import quote_identifier, quote_text

@@ -48,16 +48,15 @@ class Project:
         """Let a relative path start at the project's folder; a URL stays as it is."""
         return location if "://" in location else str(self.root / Path(location).expanduser())
 
-    def schema_url(self, schema: str) -> str:
-        """The folder of a schema in the profile's store."""
-        return f"{self.absolute(self.store).rstrip('/')}/{schema}"
+    def schema_url(self, schema: str, store: str = "") -> str:
+        """The folder of a schema in a store, else in the profile's."""
+        return f"{self.absolute(store or self.store).rstrip('/')}/{schema}"
 
     def deferred(self, node: RelationConfig) -> StoreAddress | None:
         """Where a node of another environment lies; None for the profile's store."""
         if not self.defer_store:
             return None
-        folder = f"{self.absolute(self.defer_store).rstrip('/')}/{node.schema}"
-        return StoreAddress(folder, node.identifier)
+        return StoreAddress(self.schema_url(node.schema, self.defer_store), node.identifier)
 
 
 def project_of(config: Any) -> Project:
