@@ -47,11 +47,14 @@ class Statement:
         sql: its text.
         references: the relations it names, in no certain order.
         is_query: whether it only reads; commands run as soon as Spark sees them.
+        creates: name of the temporary view that it creates, casefolded, as other statements name
+            it; empty if it creates none.
     """
 
     sql: str
     references: tuple[Reference, ...]
     is_query: bool
+    creates: tuple[str, ...] = ()
 
 
 def parse_statement(session: SparkSession, sql: str) -> Statement:
@@ -81,7 +84,18 @@ def parse_statement(session: SparkSession, sql: str) -> Statement:
             if reference is not None:
                 references.append(reference)
         above.append((indent, name))
-    return Statement(sql, tuple(references), is_query)
+    return Statement(sql, tuple(references), is_query, _created_view(plan))
+
+
+def _created_view(plan: Any) -> tuple[str, ...]:
+    """Name the temporary view that a command makes and whose text Spark keeps."""
+    kind = plan.getClass().getSimpleName()
+    if kind == "CacheTableAsSelect":
+        return (str(plan.tempViewName()).casefold(),)
+    if kind != "CreateViewCommand":
+        return ()
+    name = str(plan.name().table()).casefold()
+    return ("global_temp", name) if plan.viewType().toString() == "GlobalTempView" else (name,)
 
 
 def rename(statement: Statement, names: Mapping[tuple[str, ...], str]) -> str:

@@ -65,6 +65,8 @@ class SqlSession:
     _registered: dict[str, str] = field(default_factory=dict)
     _known: dict[str, KnownFiles] = field(default_factory=dict)
     _snapshots: dict[tuple[str, Scope], dict[str, Snapshot]] = field(default_factory=dict)
+    # Spark keeps the text of these, and reads it anew wherever they are named.
+    _temporary: dict[tuple[str, ...], Statement] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.capabilities is None:
@@ -86,7 +88,14 @@ class SqlSession:
         cubes = binding.cubes_of(statement)
         if cubes and statement.is_query:
             binding.probe(statement, cubes, args)
-        return self.session.sql(binding.bind(statement), args)
+        frame = self.session.sql(binding.bind(statement), args)
+        if statement.creates:
+            self._temporary[statement.creates] = statement
+        return frame
+
+    def temporary_view(self, parts: tuple[str, ...]) -> Statement | None:
+        """Give the statement that created a temporary view, None for all other names."""
+        return self._temporary.get(tuple(part.casefold() for part in parts))
 
     def query_of(self, text: str) -> DataFrame:
         """Give the rows of a command's query (`create table ... as`, `insert ...`).
@@ -164,18 +173,26 @@ class _Binding:
     _usages: dict[tuple[str, str], CubeUsage | None] = field(default_factory=dict)
     _markers: dict[tuple[str, str], str] = field(default_factory=dict)
     _files: set[str] = field(default_factory=set)
+    _renewed: set[tuple[str, ...]] = field(default_factory=set)
 
-    def bind(self, statement: Statement, within: str = "", depth: int = 0) -> str:
+    def bind(
+        self,
+        statement: Statement,
+        within: str = "",
+        depth: int = 0,
+        reader: tuple[str, ...] = (),
+    ) -> str:
         """Register every relation that a statement names and give its text with their names.
 
         Args:
             statement: the statement.
             within: whose view it is: a schema, or the address of a store; empty for none.
             depth: how many views it stands in.
+            reader: the temporary view that it stands in, if there is one.
         """
         if depth > _DEEPEST_VIEW:
             raise QueryError("Views refer to each other in a circle.")
-        names = {}
+        names, reader = {}, statement.creates or reader
         for reference in statement.references:
             address = _address(reference)
             if isinstance(address, FileAddress):
@@ -184,8 +201,17 @@ class _Binding:
             found = self._find(reference, within)
             if found is not None:
                 schema, relation = found
-                names[reference.parts] = self._register(schema, relation, depth)
+                names[reference.parts] = self._register(schema, relation, depth, reader)
+            else:
+                self._renew(reference, depth)
         return rename(statement, names)
+
+    def _renew(self, reference: Reference, depth: int) -> None:
+        """Let a temporary view that a statement created see the newest version of what it reads."""
+        created = self.owner.temporary_view(reference.parts)
+        if created is not None and created.creates not in self._renewed:
+            self._renewed.add(created.creates)
+            self.bind(created, depth=depth + 1)
 
     def cubes_of(
         self, statement: Statement, within: str = "", depth: int = 0
@@ -291,15 +317,25 @@ class _Binding:
             self._cubes[key] = load_cube(state, view.datasets, None, known)
         return self._cubes[key]
 
-    def _register(self, schema: str, relation: Relation, depth: int) -> str:
-        name = f"{schema}.{relation.name}"
+    def _register(
+        self, schema: str, relation: Relation, depth: int, reader: tuple[str, ...]
+    ) -> str:
+        """Register a relation under a name of its own for each temporary view that reads it.
+
+        Other statements register it with the rows that they need, which are too few for the view.
+        """
+        parts = (schema, relation.name, *reader)
+        name = ".".join(part if part.isidentifier() else quote_identifier(part) for part in parts)
         if relation.kind == "dataset":
             return self._register_dataset(schema, relation, name)
         view, inner = self._view(schema, relation.name)
         if view.kind == "cube":
-            return self.owner.register(name, "", lambda: self._cube_frame(schema, relation.name))
+            whole = bool(reader)
+            return self.owner.register(
+                name, "", lambda: self._cube_frame(schema, relation.name, whole)
+            )
         assert inner is not None
-        bound = self.bind(inner, schema, depth + 1)
+        bound = self.bind(inner, schema, depth + 1, reader)
         return self.owner.register(name, "", lambda: self.owner.session.sql(bound))
 
     def _register_dataset(self, schema: str, relation: Relation, name: str) -> str:
@@ -323,12 +359,14 @@ class _Binding:
             self._files.add(name)
         return name
 
-    def _cube_frame(self, schema: str, name: str) -> DataFrame:
+    def _cube_frame(self, schema: str, name: str, whole: bool) -> DataFrame:
         loaded = self._cube(schema, name)
         key = (schema, name)
+        everything = CubeUsage(frozenset(loaded.schema.names), TrueCondition())
+        if whole:
+            return self._planned_frame(loaded, everything)
         if key in self._markers:
             return self._empty_frame(loaded, self._markers[key])
-        everything = CubeUsage(frozenset(loaded.schema.names), TrueCondition())
         usage = self._usages.get(key, everything)
         if usage is None:
             return self.owner.session.createDataFrame([], spark_schema(loaded.schema))

@@ -13,6 +13,9 @@ from ktk_engine.operations.build import build
 from ktk_engine.operations.target import Target
 from ktk_engine.plan.explain import explain, ignored_conditions
 from ktk_engine.spark.bind import parse_statement, rename
+from ktk_engine.spark.session import make_scratch_folder, new_session
+from ktk_engine.spark.sql_session import SqlSession
+from ktk_engine.store.local import LocalStore
 
 SEED = Target("seed", "seed", "c", ("L",), ("P",), indexes=("k",), buckets=2)
 
@@ -179,6 +182,45 @@ def test_instants_prune_in_every_zone(sql, store, activate, zone, active):
     found = sql.sql("select L from an.c where s >= time '02:00:00'").collect()
     assert sorted(row.L for row in found) == [3, 4]
     assert sql.plans[0].datasets[0].files.num_rows == 2
+
+
+@pytest.mark.parametrize(
+    "create",
+    [
+        "create temporary view kept as",
+        "create global temporary view kept as",
+        "cache table kept as",
+    ],
+)
+@pytest.mark.parametrize("source", ["an.c", "an.all_of_c"])
+def test_temporary_views_do_not_see_other_statements(sql, cube, create, source):
+    add_view(cube, ViewDocument("all_of_c", "view", sql="select * from an.c"))
+    name = "global_temp.kept" if "global" in create else "kept"
+    sql.sql(f"{create} select * from {source}")
+    rows = sorted(map(tuple, sql.sql("select * from an.c").collect()), key=str)
+    sql.sql("select L from an.c where P = 3").collect()
+    assert sorted(map(tuple, sql.sql(f"select * from {name}").collect()), key=str) == rows
+    sql.sql(f"select L from an.c where P = 3 and L in (select L from {name})").collect()
+    assert sorted(map(tuple, sql.sql(f"select * from {name}").collect()), key=str) == rows
+    sql.session.sql("uncache table kept" if "cache" in create else f"drop view {name}")
+
+
+def test_temporary_views_see_what_is_built_later(sql, cube):
+    sql.sql("create temporary view kept as select count(*) as n from an.c")
+    sql.sql("create temporary view keeper as select n from Kept")
+    table = pa.table({"L": [1], "P": [1], "v": [1], "k": ["k"]})
+    build(cube, table, Target("seed", "seed", "c", ("L",), ("P",), indexes=("k",)))
+    assert sql.sql("select n from keeper").first()[0] == 1
+
+
+def test_names_with_dots_do_not_meet(spark, tmp_path):
+    stores = {name: LocalStore(tmp_path / name) for name in ("a", "a.b")}
+    for number, (store, name) in enumerate(zip(stores.values(), ("b", "kept"), strict=True)):
+        build(store, pa.table({"x": [number]}), Target(name))
+    sql = SqlSession(new_session(spark), stores.get, make_scratch_folder())
+    sql.sql("create temporary view kept as select * from a.b")
+    assert sql.sql("select x from `a.b`.kept").collect() == [(1,)]
+    assert sql.session.sql("select x from kept").collect() == [(0,)]
 
 
 def test_views_are_expanded_and_their_cubes_planned(sql, cube):
