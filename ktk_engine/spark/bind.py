@@ -21,6 +21,13 @@ _QUERYLESS = (
 )
 
 
+# Commands whose query `query_frame` finds.
+_WITH_QUERY = (
+    *("CreateTableAsSelect", "ReplaceTableAsSelect", "InsertIntoStatement"),
+    *("CreateViewCommand", "CacheTableAsSelect"),
+)
+
+
 @dataclass(frozen=True)
 class Reference:
     """One place of a statement where a relation is named.
@@ -47,6 +54,7 @@ class Statement:
         sql: its text.
         references: the relations it names, in no certain order.
         is_query: whether it only reads; commands run as soon as Spark sees them.
+        has_query: whether it is a query, or a command with one that gives it rows.
         creates: name of the temporary view that it creates, casefolded, as other statements name
             it; empty if it creates none.
     """
@@ -54,6 +62,7 @@ class Statement:
     sql: str
     references: tuple[Reference, ...]
     is_query: bool
+    has_query: bool = True
     creates: tuple[str, ...] = ()
 
 
@@ -84,7 +93,8 @@ def parse_statement(session: SparkSession, sql: str) -> Statement:
             if reference is not None:
                 references.append(reference)
         above.append((indent, name))
-    return Statement(sql, tuple(references), is_query, _created_view(plan))
+    has_query = is_query or plan.getClass().getSimpleName() in _WITH_QUERY
+    return Statement(sql, tuple(references), is_query, has_query, _created_view(plan))
 
 
 def _created_view(plan: Any) -> tuple[str, ...]:

@@ -52,9 +52,9 @@ class Command:
         partition: whether an insert names a partition.
         sql: a view's query.
         word: how SQL calls it, for messages.
-        has_query: whether rows come from a query.
         schema: columns of a table that is created without rows.
         partition_by: partition columns of a table that is created.
+        provider: the format of its files (`using`); empty if the statement names none.
         unsupported: what a new table shall be beyond that, as SQL has it.
     """
 
@@ -67,9 +67,9 @@ class Command:
     cascade: bool = False
     sql: str = ""
     word: str = ""
-    has_query: bool = False
     schema: pa.Schema | None = None
     partition_by: tuple[str, ...] = ()
+    provider: str = ""
     unsupported: tuple[str, ...] = ()
 
 
@@ -94,7 +94,6 @@ def read_command(session: SparkSession, sql: str) -> Command | None:
             replace=plan.overwrite(),
             columns=_parts(plan.userSpecifiedCols()),
             partition=not plan.partitionSpec().isEmpty(),
-            has_query=True,
         )
     if kind == "TruncateTable":
         return Command("truncate", _parts(plan.table().multipartIdentifier()))
@@ -135,9 +134,10 @@ def _new_table(plan: Any, kind: str) -> Command:
         else:
             unsupported.append(f"partitioned by {item.toString()}")
     specification = plan.tableSpec()
-    provider, location = specification.provider(), specification.location()
-    if provider.isDefined() and provider.get().lower() != "parquet":
-        unsupported.append(f"using {provider.get()}")
+    named, location = specification.provider(), specification.location()
+    provider = str(named.get()) if named.isDefined() else ""
+    if provider.lower() not in ("", "parquet"):
+        unsupported.append(f"using {provider}")
     if location.isDefined():
         unsupported.append(f"location '{location.get()}'")
     return Command(
@@ -145,9 +145,9 @@ def _new_table(plan: Any, kind: str) -> Command:
         _parts(plan.name().nameParts()),
         not replace and plan.ignoreIfExists(),
         replace,
-        has_query=schema is None,
         schema=schema,
         partition_by=tuple(columns),
+        provider=provider,
         unsupported=tuple(unsupported),
     )
 
@@ -162,8 +162,10 @@ def query_frame(session: SparkSession, sql: str) -> DataFrame:
     from pyspark.sql import DataFrame
 
     plan: Any = _parse(session, sql)
+    temporary_view = plan.getClass().getSimpleName() in ("CreateViewCommand", "CacheTableAsSelect")
+    query = plan.plan() if temporary_view else plan.query()
     jvm: Any = session._jvm
-    dataset = jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan.query())
+    dataset = jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, query)
     return DataFrame(dataset, session)
 
 

@@ -85,10 +85,7 @@ class SqlSession:
         statement = parse_statement(self.session, text)
         binding = _Binding(self)
         self.plans = binding.plans
-        cubes = binding.cubes_of(statement)
-        if cubes and statement.is_query:
-            binding.probe(statement, cubes, args)
-        frame = self.session.sql(binding.bind(statement), args)
+        frame = self.session.sql(binding.plan(statement, args), args)
         if statement.creates:
             self._temporary[statement.creates] = statement
         return frame
@@ -105,7 +102,7 @@ class SqlSession:
         """
         binding = _Binding(self)
         self.plans = binding.plans
-        return query_frame(self.session, binding.bind(parse_statement(self.session, text)))
+        return query_frame(self.session, binding.plan(parse_statement(self.session, text)))
 
     def scanner(self, store: ObjectStore) -> Scanner:
         """Give what makes relations over a store's files in this session."""
@@ -175,6 +172,21 @@ class _Binding:
     _files: set[str] = field(default_factory=set)
     _renewed: set[tuple[str, ...]] = field(default_factory=set)
 
+    def plan(self, statement: Statement, args: dict[str, Any] | list[Any] | None = None) -> str:
+        """Bind a statement, each of its cubes planned for what it reads of them.
+
+        Args:
+            statement: the statement.
+            args: values of its parameters.
+
+        Returns:
+            See `bind`.
+        """
+        cubes = self.cubes_of(statement)
+        if cubes and statement.has_query:
+            self.probe(statement, cubes, args)
+        return self.bind(statement)
+
     def bind(
         self,
         statement: Statement,
@@ -203,15 +215,18 @@ class _Binding:
                 schema, relation = found
                 names[reference.parts] = self._register(schema, relation, depth, reader)
             else:
-                self._renew(reference, depth)
+                self._renew(reference)
         return rename(statement, names)
 
-    def _renew(self, reference: Reference, depth: int) -> None:
-        """Let a temporary view that a statement created see the newest version of what it reads."""
+    def _renew(self, reference: Reference) -> None:
+        """Let a temporary view that a statement created see the newest version of what it reads.
+
+        It is planned for its own query: this statement may need other rows of the same cube.
+        """
         created = self.owner.temporary_view(reference.parts)
         if created is not None and created.creates not in self._renewed:
             self._renewed.add(created.creates)
-            self.bind(created, depth=depth + 1)
+            replace(self, _usages={}, _markers={}).plan(created)
 
     def cubes_of(
         self, statement: Statement, within: str = "", depth: int = 0
@@ -246,7 +261,8 @@ class _Binding:
     ) -> None:
         """Let Spark optimise the statement over empty cubes, and read what it needs of them."""
         self._markers = {key: f"{_MARKER}_{i}" for i, key in enumerate(sorted(cubes))}
-        frame = self.owner.session.sql(self.bind(statement), args)
+        session, text = self.owner.session, self.bind(statement)
+        frame = session.sql(text, args) if statement.is_query else query_frame(session, text)
         plan = frame._jdf.queryExecution().optimizedPlan().toJSON()
         zone = _zone_of_texts(self.owner.session)
         for key, marker in self._markers.items():
@@ -330,10 +346,7 @@ class _Binding:
             return self._register_dataset(schema, relation, name)
         view, inner = self._view(schema, relation.name)
         if view.kind == "cube":
-            whole = bool(reader)
-            return self.owner.register(
-                name, "", lambda: self._cube_frame(schema, relation.name, whole)
-            )
+            return self.owner.register(name, "", lambda: self._cube_frame(schema, relation.name))
         assert inner is not None
         bound = self.bind(inner, schema, depth + 1, reader)
         return self.owner.register(name, "", lambda: self.owner.session.sql(bound))
@@ -359,14 +372,12 @@ class _Binding:
             self._files.add(name)
         return name
 
-    def _cube_frame(self, schema: str, name: str, whole: bool) -> DataFrame:
+    def _cube_frame(self, schema: str, name: str) -> DataFrame:
         loaded = self._cube(schema, name)
         key = (schema, name)
-        everything = CubeUsage(frozenset(loaded.schema.names), TrueCondition())
-        if whole:
-            return self._planned_frame(loaded, everything)
         if key in self._markers:
             return self._empty_frame(loaded, self._markers[key])
+        everything = CubeUsage(frozenset(loaded.schema.names), TrueCondition())
         usage = self._usages.get(key, everything)
         if usage is None:
             return self.owner.session.createDataFrame([], spark_schema(loaded.schema))

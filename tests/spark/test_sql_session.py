@@ -213,6 +213,27 @@ def test_temporary_views_see_what_is_built_later(sql, cube):
     assert sql.sql("select n from keeper").first()[0] == 1
 
 
+@pytest.mark.parametrize(
+    ("command", "question"),
+    [
+        ("create temporary view kept as", "select count(*) from kept, an.c where an.c.P = 4"),
+        ("create table kept using parquet as", "select count(*) from kept, an.c where an.c.P = 4"),
+    ],
+)
+def test_the_query_of_a_command_is_planned(sql, cube, command, question):
+    sql.sql(f"{command} select L, v from an.c where P = 3")
+    (plan,) = sql.plans
+    assert [(item.dataset, item.files.num_rows) for item in plan.datasets] == [("seed", 1)]
+    assert sql.sql(question).first()[0] == 200 * 200
+    sql.session.sql("drop view kept" if "view" in command else "drop table kept")
+
+
+def test_an_inserts_query_is_planned(sql, cube):
+    rows = sql.query_of("insert into an.other select v from an.c where P = 3")
+    assert rows.count() == 200
+    assert [item.files.num_rows for item in sql.plans[0].datasets] == [1]
+
+
 def test_names_with_dots_do_not_meet(spark, tmp_path):
     stores = {name: LocalStore(tmp_path / name) for name in ("a", "a.b")}
     for number, (store, name) in enumerate(zip(stores.values(), ("b", "kept"), strict=True)):
