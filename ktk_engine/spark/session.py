@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from ktk_engine.errors import SessionError
 from ktk_engine.spark.gateway import start_gateway
 from ktk_engine.spark.java import find_java, java_home
+from ktk_engine.spark.metastore import has_metastore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -93,7 +94,8 @@ def start_session(
             return new_session(SparkSession.builder.getOrCreate())
         _refuse_connect()
         scratch = make_scratch_folder()
-        chosen = {**DEFAULT_SETTINGS, **_scratch_settings(scratch), **(settings or {})}
+        own = settings or {}
+        chosen = {**DEFAULT_SETTINGS, **_scratch_settings(scratch, has_metastore(own)), **own}
         _use_java(scratch)
         # PySpark reads the workers' interpreter from here; its own default is PATH's python3.
         os.environ.setdefault("PYSPARK_PYTHON", chosen.get("spark.pyspark.python", sys.executable))
@@ -142,17 +144,20 @@ def make_scratch_folder() -> Path:
     return folder
 
 
-def _scratch_settings(scratch: Path) -> dict[str, str]:
-    # Two threads that both start with a missing folder would race to make it.
-    (scratch / "warehouse").mkdir()
+def _scratch_settings(scratch: Path, keeps_tables: bool) -> dict[str, str]:
+    """Settings that name the scratch folder, but not for tables that outlive the process."""
     log_configuration = scratch / "log4j2.properties"
     level = os.environ.get(_LOG_LEVEL, "OFF")
     log_configuration.write_text(_LOG_CONFIGURATION.format(level=level))
-    return {
-        "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
+    settings = {
         "spark.local.dir": str(scratch / "local"),
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log_configuration.as_uri()}",
     }
+    if not keeps_tables:
+        # Two threads that both start with a missing folder would race to make it.
+        (scratch / "warehouse").mkdir()
+        settings["spark.sql.warehouse.dir"] = (scratch / "warehouse").as_uri()
+    return settings
 
 
 def _refuse_connect() -> None:

@@ -34,6 +34,12 @@ _KEYS = (
     *("cube_role", "cascade", "partition_by", "indexes", "buckets", "options", "auto_compact"),
     "query_timeout",
 )
+# What a metastore can keep, see `metastore.py`.
+IN_METASTORE = ("table", "incremental", "snapshot")
+_METASTORE = (
+    ", or keep the table in a metastore: `spark.sql.catalogImplementation: hive` in the profile's "
+    "server_side_parameters"
+)
 _OPTIONS = ("compression", "row_group_rows")
 _COMPRESSIONS = ("zstd", "snappy", "gzip", "lz4", "brotli", "none")
 
@@ -177,14 +183,14 @@ class _Reader:
             )
         return value
 
-    def check_file_format(self) -> None:
+    def check_file_format(self, materialized: str) -> None:
         """Every dataset is parquet files of ours; another format would be ignored."""
         value = self.config.get("file_format")
         if value not in (None, "parquet", "ktk"):
             raise self.refuse(
                 "file_format",
                 f"is {value!r}, but datasets of this adapter are parquet files that its own log "
-                "commits. Remove it, or run this model with dbt-spark.",
+                f"commits. Remove it{_METASTORE if materialized in IN_METASTORE else ''}.",
             )
 
     def contract(self) -> bool:
@@ -294,7 +300,7 @@ def parse_model_config(
     declared = reader.declared() if contract or materialized in _STORED else {}
     if materialized not in _STORED:
         return ModelConfig(model, materialized, None, None, declared, contract)
-    reader.check_file_format()
+    reader.check_file_format(materialized)
     if role is None:
         _refuse_cube_keys(reader, materialized)
     else:

@@ -60,7 +60,8 @@ class KtkCursor:
         session = self._sessions.current()
         statement = sql.strip().rstrip(";")
         self.close()
-        if not run_statement(session, Relations(self._sessions.warehouse), statement):
+        relations = Relations(self._sessions.warehouse)
+        if not run_statement(session, relations, statement, self._sessions.has_metastore):
             self._frame = session.sql(statement)
             self._compute(self._frame)
         for plan in session.plans:

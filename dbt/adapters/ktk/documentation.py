@@ -126,7 +126,16 @@ class Documentation(StoreAdapter):
             catalogs[schema] = None if store is None else SchemaCatalog(store, schema)
         catalog = catalogs[schema]
         found = None if catalog is None else find_relation(catalog.relations, name)
-        return None if catalog is None or found is None else catalog.describe(found)
+        if catalog is None or found is None:
+            return self._described_by_spark(relation)
+        return catalog.describe(found)
+
+    def _described_by_spark(self, relation: KtkRelation) -> Described | None:
+        """Describe a table of the metastore; None if there is no such table."""
+        columns = self.get_columns_in_relation(relation) if self.is_of_metastore(relation) else []
+        if not columns:
+            return None
+        return Described("", "", "table", columns, owner=columns[0].table_owner or "")
 
     def calculate_freshness_from_metadata_batch(
         self,
@@ -157,6 +166,12 @@ class Documentation(StoreAdapter):
             raise ConfigurationError(
                 f"{source.schema}.{source.identifier} is plain files: nothing notes when their "
                 "rows change. Give the source a loaded_at_field or a loaded_at_query."
+            )
+        if self.is_of_metastore(relation):
+            raise ConfigurationError(
+                f"{source.schema}.{source.identifier} is not in the store, and of the metastore's "
+                "tables nobody notes when their rows change. Give the source a loaded_at_field or "
+                "a loaded_at_query."
             )
         schema, name = relation.place
         changed = self.relations.changed_at(schema, name)

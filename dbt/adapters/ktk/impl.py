@@ -22,6 +22,7 @@ from dbt.adapters.ktk.cube_query import cube_partitions
 from dbt.adapters.ktk.debug import debug_lines
 from dbt.adapters.ktk.documentation import Documentation
 from dbt.adapters.ktk.errors import translated
+from dbt.adapters.ktk.metastore import python_problem
 from dbt.adapters.ktk.python_models import PythonModels, language_problem
 from dbt.adapters.ktk.snapshots import Snapshots
 from dbt.adapters.ktk.verbs import Verbs
@@ -74,17 +75,20 @@ class KtkAdapter(PythonModels, Snapshots, CubeMethods, Documentation, Verbs):
     ) -> None:
         """Check every model's configuration, then list the store: before the first model runs."""
         configs = list(relation_configs)
-        problems = [
-            problem
-            for item in configs
-            for problem in (_problem(item), language_problem(item))
-            if problem
-        ]
+        problems = [problem for item in configs for problem in self._problems(item) if problem]
         if problems:
             raise DbtConfigError("\n".join(problems))
         self._builders = builders(configs)
         self._cube_partitions = cube_partitions(configs)
         super().set_relations_cache(configs, clear, required_schemas)
+
+    def _problems(self, node: RelationConfig) -> tuple[str, ...]:
+        """What is wrong with a node's configuration; empty texts for what is right."""
+        config: Any = node.config
+        get = config.get if hasattr(config, "get") else {}.get
+        if self.keeps_in_metastore(get("materialized"), get("file_format")):
+            return (python_problem(node),)
+        return _problem(node), language_problem(node)
 
     def debug_query(self) -> None:
         """What `dbt debug` runs: the store can be written, and Spark answers."""

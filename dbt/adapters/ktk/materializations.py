@@ -12,7 +12,7 @@ from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.events.types import AdapterEventWarning
 from dbt_common.events.functions import warn_or_error
-from dbt_common.exceptions import DbtRuntimeError
+from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
 from dbt.adapters.ktk.builders import Builders
 from dbt.adapters.ktk.column import type_names
@@ -50,6 +50,36 @@ class Materializations(StoreAdapter):
         """
         self._config_of(model)
         self.warn_of_grants(model["config"].get("grants"))
+        relation = self.Relation.create(schema=model["schema"], identifier=model["alias"])
+        if self.is_of_metastore(relation) and self.get_columns_in_relation(relation):
+            raise DbtConfigError(
+                f"{relation} is a table of the metastore, and {model['name']} would hide it as a "
+                "relation of the store. Nothing was written. Keep its `file_format`, give the "
+                f"model another alias, or drop the table: drop table {relation}."
+            )
+
+    @available.parse(lambda *_, **__: False)
+    def goes_to_metastore(self, model: Mapping[str, Any]) -> bool:
+        """Whether dbt-spark's own materialization builds a model, as a table of the metastore.
+
+        Args:
+            model: the node as Jinja's `model`.
+
+        Raises:
+            DbtConfigError: the store has a relation of this name.
+        """
+        config = model["config"]
+        if not self.keeps_in_metastore(config.get("materialized"), config.get("file_format")):
+            return False
+        relation = self.Relation.create(schema=model["schema"], identifier=model["alias"])
+        if not self.is_of_metastore(relation):
+            raise DbtConfigError(
+                f"{relation} is a relation of the store, which would hide the table that "
+                f"{model['name']} makes in the metastore. Nothing was written. Remove "
+                "`file_format`, give the model another alias, or drop the relation: drop table "
+                f"{relation}."
+            )
+        return True
 
     @available.parse_none
     def warn_of_grants(self, grants: Mapping[str, Any] | None) -> None:
@@ -152,6 +182,9 @@ class Materializations(StoreAdapter):
     @available.parse(lambda *_, **__: False)
     def is_incremental_model(self, model: Mapping[str, Any]) -> bool:
         """Whether a model adds to what it has, unless a run is a full refresh."""
+        config = model["config"]
+        if self.keeps_in_metastore(config.get("materialized"), config.get("file_format")):
+            return bool(config["materialized"] == "incremental")
         return self._config_of(model).incremental is not None
 
     def valid_incremental_strategies(self) -> list[str]:

@@ -14,6 +14,7 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.ktk.work import INTERRUPTED, Work
+from ktk_engine.spark.metastore import has_metastore
 from ktk_engine.store.warehouse import Warehouse
 
 if TYPE_CHECKING:
@@ -41,6 +42,11 @@ class Sessions:
         self._of_thread: WeakKeyDictionary[threading.Thread, SqlSession] = WeakKeyDictionary()
         self._work: dict[threading.Thread, Work] = {}
         self._cancelled: WeakSet[threading.Thread] = WeakSet()
+
+    @property
+    def has_metastore(self) -> bool:
+        """Whether the profile configures one."""
+        return has_metastore(self._settings)
 
     def current(self) -> SqlSession:
         """The session of the calling thread, whose jobs belong to the thread's work.

@@ -22,13 +22,16 @@ if TYPE_CHECKING:
     from ktk_engine.spark.sql_session import SqlSession
 
 
-def run_statement(session: SqlSession, relations: Relations, sql: str) -> bool:
+def run_statement(
+    session: SqlSession, relations: Relations, sql: str, in_metastore: bool = False
+) -> bool:
     """Carry out a statement if it changes a relation of the store.
 
     Args:
         session: the thread's session.
         relations: the relations of the warehouse.
         sql: one statement.
+        in_metastore: whether a table that is created `using` a format is kept in a metastore.
 
     Returns:
         Whether it was carried out; everything else is Spark's.
@@ -49,6 +52,10 @@ def run_statement(session: SqlSession, relations: Relations, sql: str) -> bool:
     if relations.warehouse.find_schema(schema) is None:
         return False
     found = relations.find(schema, name)
+    if found is None and _is_sparks(session, command, in_metastore):
+        if command.verb == "create":
+            session.session.sql(f"create database if not exists {quote_identifier(schema)}")
+        return False
     if command.verb == "drop":
         _drop(relations, command, found)
     elif command.verb == "view":
@@ -68,6 +75,14 @@ def run_statement(session: SqlSession, relations: Relations, sql: str) -> bool:
             "the model anew."
         )
     return True
+
+
+def _is_sparks(session: SqlSession, command: Command, in_metastore: bool) -> bool:
+    """Whether a relation that the store lacks is, or shall be, one of Spark's own catalog."""
+    if command.verb == "create" and command.provider and in_metastore:
+        return True
+    name = ".".join(map(quote_identifier, command.name))
+    return bool(session.session.catalog.tableExists(name))
 
 
 def truncate(relations: Relations, schema: str, name: str) -> None:

@@ -7,14 +7,16 @@ from contextlib import contextmanager
 from multiprocessing.context import SpawnContext
 from typing import TYPE_CHECKING, Any
 
+from dbt.adapters.base import available
 from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.contracts.connection import AdapterRequiredConfig
 from dbt.adapters.contracts.relation import RelationType
-from dbt.adapters.spark import SparkAdapter, SparkColumn
+from dbt.adapters.spark import SparkColumn
 
 from dbt.adapters.ktk.column import KtkColumn, columns_of
 from dbt.adapters.ktk.connections import KtkConnectionManager
 from dbt.adapters.ktk.errors import translated
+from dbt.adapters.ktk.metastore import MetastoreAdapter
 from dbt.adapters.ktk.relation import KtkRelation, as_ktk
 from dbt.adapters.ktk.relations import Relations
 from dbt.adapters.ktk.statements import truncate
@@ -23,8 +25,8 @@ if TYPE_CHECKING:
     from ktk_engine.log import catalog
 
 
-class StoreAdapter(SparkAdapter):
-    """An adapter whose catalog is the store; SQL is Spark's."""
+class StoreAdapter(MetastoreAdapter):
+    """An adapter whose catalog is the store, and behind it a metastore; SQL is Spark's."""
 
     Relation = KtkRelation
     Column = KtkColumn
@@ -69,13 +71,15 @@ class StoreAdapter(SparkAdapter):
         """Delete a schema with everything in it."""
         with translated():
             self.connections.warehouse.drop_schema(str(relation.schema))
+        super().drop_schema(relation)
         self.cache.drop_schema(relation.database, relation.schema)
 
     def list_relations_without_caching(self, schema_relation: BaseRelation) -> list[BaseRelation]:
         """Relations of a schema, from the store. An error stays an error: it is no empty list."""
         schema = str(schema_relation.schema)
         with translated():
-            return [self._as_dbt(schema, item) for item in self.relations.list(schema)]
+            found = [self._as_dbt(schema, item) for item in self.relations.list(schema)]
+        return [*found, *super().list_relations_without_caching(schema_relation)]
 
     def get_columns_in_relation(self, relation: BaseRelation) -> list[SparkColumn]:
         """Columns of a relation; only views and Spark's own relations need Spark for that."""
@@ -87,10 +91,18 @@ class StoreAdapter(SparkAdapter):
         schema, name = known.place
         with translated():
             if self.relations.find(schema, name) is None:
-                source = None if known.address else self._source_named(relation)
-                return [] if source is None else self.get_columns_in_relation(source)
+                return self._columns_elsewhere(known)
             found = self.relations.schema_of(schema, name)
         return self._columns_by_query(known) if found is None else columns_of(found)
+
+    def _columns_elsewhere(self, relation: KtkRelation) -> list[SparkColumn]:
+        """Columns of what the store lacks."""
+        if relation.address:
+            return []
+        source = self._source_named(relation)
+        if source is not None:
+            return self.get_columns_in_relation(source)
+        return super().get_columns_in_relation(relation)
 
     def _source_named(self, relation: BaseRelation) -> KtkRelation | None:
         """Find the source that has a relation's name: dbt's unit tests forget its address."""
@@ -110,14 +122,19 @@ class StoreAdapter(SparkAdapter):
             ]
 
     def drop_relation(self, relation: BaseRelation) -> None:
-        """Drop a relation; files stay until `ktk cleanup`."""
+        """Drop a relation; files of the store stay until `ktk cleanup`."""
         self.cache.drop(relation)
-        if relation.schema and relation.identifier:
+        if self.is_of_metastore(relation):
+            super().drop_relation(relation)  # type: ignore[no-untyped-call]
+        elif relation.schema and relation.identifier:
             with translated():
                 self.relations.drop(str(relation.schema), str(relation.identifier))
 
     def rename_relation(self, from_relation: BaseRelation, to_relation: BaseRelation) -> None:
         """Give a view another name."""
+        if self.is_of_metastore(from_relation):
+            super().rename_relation(from_relation, to_relation)  # type: ignore[no-untyped-call]
+            return
         with translated():
             self.relations.rename(
                 str(from_relation.schema),
@@ -128,8 +145,20 @@ class StoreAdapter(SparkAdapter):
 
     def truncate_relation(self, relation: BaseRelation) -> None:
         """Take all rows out of a table, in one commit."""
+        if self.is_of_metastore(relation):
+            super().truncate_relation(relation)  # type: ignore[no-untyped-call]
+            return
         with translated():
             truncate(self.relations, str(relation.schema), str(relation.identifier))
+
+    @available.parse(lambda *_, **__: False)
+    def is_of_metastore(self, relation: BaseRelation) -> bool:
+        """Whether only the metastore can know a relation: there is one, and the store lacks it."""
+        if not self.has_metastore or not relation.schema or not relation.identifier:
+            return False
+        known = as_ktk(relation)
+        with translated():
+            return not known.address and self.relations.find(*known.place) is None
 
     def _as_dbt(self, schema: str, relation: catalog.Relation) -> KtkRelation:
         kind = RelationType.Table if relation.kind == "dataset" else RelationType.View

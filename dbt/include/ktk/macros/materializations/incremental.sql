@@ -1,6 +1,6 @@
 {#- New rows are appended, replace partitions, or replace rows of the same key: one commit. -#}
 {% materialization incremental, adapter='ktk', supported_languages=['sql', 'python'] %}
-  {{ return(ktk_build_dataset()) }}
+  {{ return(materialization_incremental_spark() if adapter.goes_to_metastore(model) else ktk_build_dataset()) }}
 {% endmaterialization %}
 
 

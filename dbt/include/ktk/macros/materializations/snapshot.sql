@@ -1,5 +1,6 @@
 {#- Versions of rows: dbt's own macros compare, the engine stores in one commit. -#}
 {% materialization snapshot, adapter='ktk' %}
+  {%- if adapter.goes_to_metastore(model) -%}{{ return(materialization_snapshot_spark()) }}{%- endif -%}
   {%- do adapter.check_config(model) -%}
   {%- set exists, target_relation = get_or_create_relation(none, model.schema, model.alias, 'table') -%}
   {%- if not target_relation.is_table -%}

@@ -1,0 +1,63 @@
+"""Tables that Spark's own catalog keeps: models with a `file_format`, as dbt-spark has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dbt.adapters.base.relation import BaseRelation
+from dbt.adapters.contracts.relation import RelationConfig
+from dbt.adapters.spark import SparkAdapter, SparkColumn
+
+from dbt.adapters.ktk.config import IN_METASTORE
+
+
+class MetastoreAdapter(SparkAdapter):
+    """What dbt-spark does, where the profile configures a metastore; nothing where it does not.
+
+    The store is asked first, always: this answers for what it does not know.
+    """
+
+    @property
+    def has_metastore(self) -> bool:
+        """Whether the profile configures one."""
+        return self.connections.sessions.has_metastore  # type: ignore[attr-defined,no-any-return]
+
+    def keeps_in_metastore(self, kind: str, file_format: Any) -> bool:
+        """Whether a node's rows go to a table of the metastore.
+
+        Args:
+            kind: its `materialized`.
+            file_format: as configured.
+        """
+        return kind in IN_METASTORE and file_format not in (None, "ktk") and self.has_metastore
+
+    def list_relations_without_caching(self, schema_relation: BaseRelation) -> list[BaseRelation]:
+        """Tables and views of a database of the metastore, without temporary views."""
+        if not self.has_metastore:
+            return []
+        schema = str(schema_relation.schema).casefold()
+        found = super().list_relations_without_caching(schema_relation)
+        return [item for item in found if str(item.schema).casefold() == schema]
+
+    def get_columns_in_relation(self, relation: BaseRelation) -> list[SparkColumn]:
+        """Columns of a table of the metastore; none if there is no such table."""
+        return super().get_columns_in_relation(relation) if self.has_metastore else []
+
+    def drop_schema(self, relation: BaseRelation) -> None:
+        """Drop a database with everything in it; one that does not exist is fine."""
+        if self.has_metastore:
+            super().drop_schema(relation)
+
+
+def python_problem(node: RelationConfig) -> str:
+    """Say that a Python model cannot be a table of the metastore, empty if it is none.
+
+    Args:
+        node: a node whose rows go to the metastore.
+    """
+    if getattr(node, "language", "") != "python":
+        return ""
+    return (
+        f"Model {node.name}: config `file_format` keeps a table in the metastore, but only SQL "
+        "models can. Remove `file_format`, and this Python model makes a dataset of the store."
+    )
