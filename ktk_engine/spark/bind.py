@@ -24,7 +24,7 @@ _QUERYLESS = (
 # Commands whose query `query_frame` finds.
 _WITH_QUERY = (
     *("CreateTableAsSelect", "ReplaceTableAsSelect", "InsertIntoStatement"),
-    *("CreateViewCommand", "CacheTableAsSelect"),
+    *("CreateViewCommand", "AlterViewAs", "CacheTableAsSelect"),
 )
 
 
@@ -98,10 +98,13 @@ def parse_statement(session: SparkSession, sql: str) -> Statement:
 
 
 def _created_view(plan: Any) -> tuple[str, ...]:
-    """Name the temporary view that a command makes and whose text Spark keeps."""
+    """Name the temporary view that a command makes or changes, and whose text Spark keeps."""
     kind = plan.getClass().getSimpleName()
     if kind == "CacheTableAsSelect":
         return (str(plan.tempViewName()).casefold(),)
+    if kind == "AlterViewAs":
+        parts = plan.child().multipartIdentifier()
+        return tuple(str(parts.apply(i)).casefold() for i in range(parts.size()))
     if kind != "CreateViewCommand":
         return ()
     name = str(plan.name().table()).casefold()

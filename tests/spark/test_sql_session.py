@@ -190,13 +190,16 @@ def test_instants_prune_in_every_zone(sql, store, activate, zone, active):
         "create temporary view kept as",
         "create global temporary view kept as",
         "cache table kept as",
+        "create temporary view kept as select 1 as L; alter view kept as",
     ],
 )
 @pytest.mark.parametrize("source", ["an.c", "an.all_of_c"])
 def test_temporary_views_do_not_see_other_statements(sql, cube, create, source):
     add_view(cube, ViewDocument("all_of_c", "view", sql="select * from an.c"))
     name = "global_temp.kept" if "global" in create else "kept"
-    sql.sql(f"{create} select * from {source}")
+    *before, create = create.split("; ")
+    for statement in (*before, f"{create} select * from {source}"):
+        sql.sql(statement)
     rows = sorted(map(tuple, sql.sql("select * from an.c").collect()), key=str)
     sql.sql("select L from an.c where P = 3").collect()
     assert sorted(map(tuple, sql.sql(f"select * from {name}").collect()), key=str) == rows
