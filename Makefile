@@ -77,6 +77,7 @@ sample_project/data/flights.parquet: sample_project/get_data.py | .venv/.install
 		echo "No Java 17 or newer was found: installing one into .venv" && \
 		.venv/bin/python $(PIP_INSTALL) -r requirements-java.lock && \
 		.venv/bin/python -m ktk_engine.spark.java; }
+	@.venv/bin/ktk prepare || echo "Spark starts without it, only slower."
 	@touch $@
 
 oracle: .oracle/.installed

@@ -18,6 +18,7 @@ from typing import Any
 import yaml
 
 from benchmarks.report import machine, write_result
+from ktk_engine.spark.class_archive import archive_folder, archive_options
 
 MODEL = "{{ config(materialized='table') }} select 1 as id"
 TARGETS: dict[str, dict[str, Any]] = {
@@ -47,7 +48,14 @@ def startup(runs: int) -> dict[str, Any]:
                 times[name].append(_run(Path(folder) / name))
     medians = {name: statistics.median(found) for name, found in times.items()}
     ratio = medians["dbt-ktk"] / medians["dbt-spark"]
-    return {"runs": runs, "seconds": times, "median_s": medians, "ratio": ratio, "goal": GOAL}
+    return {
+        "runs": runs,
+        "seconds": times,
+        "median_s": medians,
+        "ratio": ratio,
+        "goal": GOAL,
+        "archive": bool(archive_options(archive_folder())),
+    }
 
 
 def _write_project(project: Path, target: dict[str, Any]) -> None:
@@ -93,6 +101,7 @@ def _text(result: dict[str, Any]) -> str:
             "# Start-up: `dbt run` of one trivial model",
             "",
             *(f"- {name}: {value}" for name, value in result["machine"].items()),
+            f"- archive of classes (`ktk prepare`): {'yes' if found['archive'] else 'no'}",
             "",
             f"| adapter | median of {found['runs']} runs | all, in seconds |",
             "|---|---|---|",

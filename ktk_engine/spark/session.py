@@ -9,11 +9,12 @@ import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ktk_engine.errors import SessionError
+from ktk_engine.spark.class_archive import archive_folder, archive_options
 from ktk_engine.spark.gateway import start_gateway
 from ktk_engine.spark.java import find_java, java_home
 from ktk_engine.spark.metastore import has_metastore
@@ -68,7 +69,9 @@ _lock = threading.Lock()
 
 
 def start_session(
-    settings: Mapping[str, str] | None = None, tell: Callable[[str], None] | None = None
+    settings: Mapping[str, str] | None = None,
+    tell: Callable[[str], None] | None = None,
+    java_options: Sequence[str] | None = None,
 ) -> SparkSession:
     """Start the Spark session of this process, or give the one that runs.
 
@@ -79,6 +82,7 @@ def start_session(
         settings: Spark settings that override `DEFAULT_SETTINGS`.
         tell: gets each line that the JVM prints; None leaves them on the console, and so does the
             environment variable KTK_SPARK_LOG_LEVEL, which asks for them.
+        java_options: for the JVM; None lets it start from the archive of `class_archive`.
 
     Returns:
         A classic session (py4j) with the settings of `REQUIRED_SETTINGS`.
@@ -95,7 +99,9 @@ def start_session(
         _refuse_connect()
         scratch = make_scratch_folder()
         own = settings or {}
-        chosen = {**DEFAULT_SETTINGS, **_scratch_settings(scratch, has_metastore(own)), **own}
+        options = archive_options(archive_folder()) if java_options is None else java_options
+        in_scratch = _scratch_settings(scratch, options, has_metastore(own))
+        chosen = {**DEFAULT_SETTINGS, **in_scratch, **own}
         _use_java(scratch)
         # PySpark reads the workers' interpreter from here; its own default is PATH's python3.
         os.environ.setdefault("PYSPARK_PYTHON", chosen.get("spark.pyspark.python", sys.executable))
@@ -144,14 +150,18 @@ def make_scratch_folder() -> Path:
     return folder
 
 
-def _scratch_settings(scratch: Path, keeps_tables: bool) -> dict[str, str]:
+def _scratch_settings(
+    scratch: Path, java_options: Sequence[str], keeps_tables: bool
+) -> dict[str, str]:
     """Settings that name the scratch folder, but not for tables that outlive the process."""
     log_configuration = scratch / "log4j2.properties"
     level = os.environ.get(_LOG_LEVEL, "OFF")
     log_configuration.write_text(_LOG_CONFIGURATION.format(level=level))
     settings = {
         "spark.local.dir": str(scratch / "local"),
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log_configuration.as_uri()}",
+        "spark.driver.extraJavaOptions": " ".join(
+            [f"-Dlog4j2.configurationFile={log_configuration.as_uri()}", *java_options]
+        ),
     }
     if not keeps_tables:
         # Two threads that both start with a missing folder would race to make it.

@@ -1,0 +1,73 @@
+"""The archive of Spark's classes: Java starts from it, and without it where it does not fit."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from ktk_engine.errors import SessionError
+from ktk_engine.spark.class_archive import archive_options, make_archive
+
+START = """
+import sys
+from ktk_engine.spark.session import start_session
+spark = start_session(java_options=sys.argv[1:])
+options = spark._jvm.java.lang.management.ManagementFactory.getRuntimeMXBean().getInputArguments()
+assert set(sys.argv[1:]) <= set(options), options
+print("rows:", spark.range(3).count())
+"""
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory):
+    return make_archive(tmp_path_factory.mktemp("environment") / "share")
+
+
+def start(options):
+    return subprocess.run([sys.executable, "-c", START, *options], capture_output=True, text=True)
+
+
+def test_java_starts_from_it(archive):
+    """`-Xshare:on` is an error where the archive cannot be used."""
+    assert list(archive.parent.iterdir()) == [archive]
+    options = [item.replace("auto", "on") for item in archive_options(archive.parent)]
+    assert "-Xshare:on" in options
+    done = start(options)
+    assert "rows: 3" in done.stdout, done.stderr
+
+
+def test_java_starts_without_one_that_does_not_fit(archive, tmp_path):
+    content = bytearray(archive.read_bytes())
+    content[:4096] = bytes(4096)
+    (tmp_path / archive.name).write_bytes(content)
+    options = archive_options(tmp_path)
+    assert options
+    done = start(options)
+    assert "rows: 3" in done.stdout, done.stderr
+    assert "cds" not in done.stdout + done.stderr
+
+
+def test_no_options_without_a_whole_one(tmp_path):
+    assert archive_options(tmp_path / "missing") == []
+    for folder in (tmp_path, tmp_path / "a b"):
+        folder.mkdir(exist_ok=True)
+        (folder / "spark-3.jsa").write_bytes(b"ab")
+        assert archive_options(folder) == []
+        (folder / "spark-3.jsa").write_bytes(b"abc")
+        assert bool(archive_options(folder)) == (folder == tmp_path)
+
+
+def test_a_folder_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(SessionError, match=r"No archive can be written to .*: Not a directory"):
+        make_archive(tmp_path / "file" / "share")
+
+
+def test_java_that_makes_none(tmp_path, monkeypatch):
+    monkeypatch.setenv("SPARK_REMOTE", "sc://nowhere")
+    with pytest.raises(SessionError, match="Java made no archive") as error:
+        make_archive(tmp_path)
+    assert "Spark Connect" in str(error.value)
+    assert list(tmp_path.iterdir()) == []
