@@ -30,7 +30,10 @@ def archive_options(folder: Path) -> list[str]:
     Args:
         folder: of the archive.
     """
-    found = [path for path in folder.glob("spark-*.jsa") if path.name == _name(path)]
+    try:
+        found = [path for path in folder.glob("spark-*.jsa") if path.name == _name(path)]
+    except OSError:  # it was replaced at this moment
+        found = []
     if not found or any(c.isspace() or c in "\"'\\" for c in str(folder)):
         return []  # Spark would take such a path apart
     return [f"-XX:SharedArchiveFile={found[0]}", "-Xshare:auto", *_QUIET]
@@ -67,7 +70,12 @@ def _name(archive: Path) -> str:
 
 def _record(archive: Path) -> None:
     command = [sys.executable, "-m", "ktk_engine.spark.recorded_work", str(archive)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise SessionError(f"Java made no archive of classes in {_SECONDS} seconds.") from error
     if done.returncode or not archive.is_file():
         said = "\n".join((done.stdout + done.stderr).strip().splitlines()[-3:])
         raise SessionError(f"Java made no archive of classes. It said:\n{said}")

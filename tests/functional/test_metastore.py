@@ -80,8 +80,7 @@ class TestModels(Metastore):
         assert answer(project, "select again, count(*) from {s}.grown group by 1") == [(False, 4)]
 
     def test_dbt_knows_them(self, project, built):
-        with get_connection(project.adapter) as connection:
-            del connection
+        with get_connection(project.adapter):
             schema = project.adapter.Relation.create(schema=project.test_schema)
             found = project.adapter.list_relations_without_caching(schema)
             columns = project.adapter.get_columns_in_relation(

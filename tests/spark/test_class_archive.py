@@ -12,10 +12,13 @@ from ktk_engine.spark.class_archive import archive_options, make_archive
 
 START = """
 import sys
-from ktk_engine.spark.session import start_session
-spark = start_session(java_options=sys.argv[1:])
+from pathlib import Path
+from ktk_engine.spark import session
+folder, *wanted = sys.argv[1:]
+session.archive_folder = lambda: Path(folder)
+spark = session.start_session(java_options=wanted or None)
 options = spark._jvm.java.lang.management.ManagementFactory.getRuntimeMXBean().getInputArguments()
-assert set(sys.argv[1:]) <= set(options), options
+assert set(wanted or session.archive_options(Path(folder))) <= set(options), options
 print("rows:", spark.range(3).count())
 """
 
@@ -25,8 +28,10 @@ def archive(tmp_path_factory):
     return make_archive(tmp_path_factory.mktemp("environment") / "share")
 
 
-def start(options):
-    return subprocess.run([sys.executable, "-c", START, *options], capture_output=True, text=True)
+def start(folder, *options):
+    """Start Spark in an environment with this folder; options take the place of its archive's."""
+    command = [sys.executable, "-c", START, str(folder), *options]
+    return subprocess.run(command, capture_output=True, text=True)
 
 
 def test_java_starts_from_it(archive):
@@ -34,7 +39,7 @@ def test_java_starts_from_it(archive):
     assert list(archive.parent.iterdir()) == [archive]
     options = [item.replace("auto", "on") for item in archive_options(archive.parent)]
     assert "-Xshare:on" in options
-    done = start(options)
+    done = start(archive.parent, *options)
     assert "rows: 3" in done.stdout, done.stderr
 
 
@@ -42,9 +47,8 @@ def test_java_starts_without_one_that_does_not_fit(archive, tmp_path):
     content = bytearray(archive.read_bytes())
     content[:4096] = bytes(4096)
     (tmp_path / archive.name).write_bytes(content)
-    options = archive_options(tmp_path)
-    assert options
-    done = start(options)
+    assert archive_options(tmp_path)
+    done = start(tmp_path)
     assert "rows: 3" in done.stdout, done.stderr
     assert "cds" not in done.stdout + done.stderr
 

@@ -84,9 +84,7 @@ class KtkAdapter(PythonModels, Snapshots, CubeMethods, Documentation, Verbs):
 
     def _problems(self, node: RelationConfig) -> tuple[str, ...]:
         """What is wrong with a node's configuration; empty texts for what is right."""
-        config: Any = node.config
-        get = config.get if hasattr(config, "get") else {}.get
-        if self.keeps_in_metastore(get("materialized"), get("file_format")):
+        if self.keeps_in_metastore(node.config):
             return (python_problem(node),)
         return _problem(node), language_problem(node)
 

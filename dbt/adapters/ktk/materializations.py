@@ -68,8 +68,7 @@ class Materializations(StoreAdapter):
         Raises:
             DbtConfigError: the store has a relation of this name.
         """
-        config = model["config"]
-        if not self.keeps_in_metastore(config.get("materialized"), config.get("file_format")):
+        if not self.keeps_in_metastore(model["config"]):
             return False
         relation = self.Relation.create(schema=model["schema"], identifier=model["alias"])
         if not self.is_of_metastore(relation):
@@ -182,9 +181,8 @@ class Materializations(StoreAdapter):
     @available.parse(lambda *_, **__: False)
     def is_incremental_model(self, model: Mapping[str, Any]) -> bool:
         """Whether a model adds to what it has, unless a run is a full refresh."""
-        config = model["config"]
-        if self.keeps_in_metastore(config.get("materialized"), config.get("file_format")):
-            return bool(config["materialized"] == "incremental")
+        if self.keeps_in_metastore(model["config"]):
+            return bool(model["config"]["materialized"] == "incremental")
         return self._config_of(model).incremental is not None
 
     def valid_incremental_strategies(self) -> list[str]:

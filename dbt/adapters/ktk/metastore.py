@@ -22,14 +22,15 @@ class MetastoreAdapter(SparkAdapter):
         """Whether the profile configures one."""
         return self.connections.sessions.has_metastore  # type: ignore[attr-defined,no-any-return]
 
-    def keeps_in_metastore(self, kind: str, file_format: Any) -> bool:
+    def keeps_in_metastore(self, config: Any) -> bool:
         """Whether a node's rows go to a table of the metastore.
 
         Args:
-            kind: its `materialized`.
-            file_format: as configured.
+            config: the node's; that of a source or the like may be no mapping.
         """
-        return kind in IN_METASTORE and file_format not in (None, "ktk") and self.has_metastore
+        if not hasattr(config, "get") or config.get("materialized") not in IN_METASTORE:
+            return False
+        return config.get("file_format") not in (None, "ktk") and self.has_metastore
 
     def list_relations_without_caching(self, schema_relation: BaseRelation) -> list[BaseRelation]:
         """Tables and views of a database of the metastore, without temporary views."""
