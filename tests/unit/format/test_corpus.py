@@ -13,16 +13,16 @@ from ktk_engine.format.percent_encoding import quote
 from ktk_engine.types.type_class import normalize
 
 
-def documents(corpus_case):
-    case, store = corpus_case
+def documents(reference_cube):
+    case, store = reference_cube
     prefix = case["cube"]["uuid_prefix"] + "++"
     for uuid in list_documents(store, prefix):
         yield uuid.removeprefix(prefix), load_document(store, uuid)
 
 
-def test_documents(corpus_case):
-    case, store = corpus_case
-    found = dict(documents(corpus_case))
+def test_documents(reference_cube):
+    case, store = reference_cube
+    found = dict(documents(reference_cube))
     assert set(found) == set(case["schema"])
     for dataset, document in found.items():
         assert len(document.partitions) == case["files"][dataset]
@@ -36,9 +36,9 @@ def test_documents(corpus_case):
                 assert data_key(document.uuid, label) == key
 
 
-def test_schemas(corpus_case):
-    case, store = corpus_case
-    for dataset, document in documents(corpus_case):
+def test_schemas(reference_cube):
+    case, store = reference_cube
+    for dataset, document in documents(reference_cube):
         stored = store.get(common_metadata_key(document.uuid))
         schema = read_common_metadata(stored)
         original = pq.read_schema(pa.BufferReader(stored))
@@ -66,9 +66,9 @@ def columns_of(data):
     return result
 
 
-def test_partition_values(corpus_case):
-    _, store = corpus_case
-    for _, document in documents(corpus_case):
+def test_partition_values(reference_cube):
+    _, store = reference_cube
+    for _, document in documents(reference_cube):
         schema = read_common_metadata(store.get(common_metadata_key(document.uuid)))
         table = partition_table(list(document.partitions), document.partition_keys, schema)
         assert table.num_rows == len(document.partitions)
@@ -83,9 +83,9 @@ def test_partition_values(corpus_case):
                 assert ours.replace("%2F", "/") == path
 
 
-def test_indices(corpus_case):
-    case, store = corpus_case
-    for dataset, document in documents(corpus_case):
+def test_indices(reference_cube):
+    case, store = reference_cube
+    for dataset, document in documents(reference_cube):
         for column, key in document.indices.items():
             assert f"/indices/{quote(column)}/" in key
             with store.open_read(key) as file:
