@@ -166,14 +166,18 @@ def _unfinished(
 
 
 def _kept(entries: list[LogEntry], retention: Retention, now: datetime) -> list[LogEntry]:
-    """The newest entries, and those that were still the head within the retention's age."""
+    """The newest entries, and those that were still the head within the retention's age.
+
+    The head is among them whatever the clocks say: those of two writers may differ.
+    """
     superseded = [entry.time for entry in entries[1:]] + [now]
-    young = [
-        entry for entry, end in zip(entries, superseded, strict=True) if now - end < retention.age
-    ]
     least = max(retention.versions, 1) if entries[-1].datasets else 1
-    newest = entries[-least:]
-    return newest if len(newest) > len(young) else young
+    newest = len(entries) - least
+    return [
+        entry
+        for number, (entry, end) in enumerate(zip(entries, superseded, strict=True))
+        if number >= newest or now - end < retention.age
+    ]
 
 
 def _roots(

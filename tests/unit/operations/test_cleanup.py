@@ -1,5 +1,5 @@
 import os
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 import pytest
@@ -50,6 +50,16 @@ def test_young_versions_are_kept(store):
     assert plan_cleanup(store, PLAIN, Retention(timedelta(days=1), 1)).is_empty
     found = plan_cleanup(store, PLAIN, Retention(timedelta(0), 2))
     assert (found.kept_versions, found.versions, len(found.objects)) == (2, 3, 2)
+
+
+@pytest.mark.parametrize("ahead", [timedelta(seconds=1), timedelta(days=20_000)])
+def test_the_newest_version_is_kept_though_a_writers_clock_is_ahead(store, monkeypatch, ahead):
+    monkeypatch.setattr(store, "now", lambda: datetime.now(UTC) + ahead)
+    for _ in range(3):
+        build_table(store)
+    monkeypatch.undo()
+    run_cleanup(store, PLAIN, NOTHING)
+    assert resolve(store, PLAIN).snapshot("plain").files.num_rows == 1
 
 
 def test_plan_writes_nothing(store):
