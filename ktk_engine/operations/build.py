@@ -120,9 +120,6 @@ def build(
         check_constraints(target.constraints, frame)
     commit_id = new_commit_id()
     job = _job(store, target, passed, commit_id, buckets=not local)
-    if base is not None:
-        indexed = [name for name in base.indices if name in job.schema.names]
-        job = replace(job, index_columns=tuple(sorted(indexed)))
     buckets = _bucket_count(target, datasets)
     if not (job.buckets or local) and keeping is not None and keeping.mode == "files":
         # Each empty task starts a Python worker for nothing.
@@ -134,7 +131,7 @@ def build(
             raise DataError(_refusal(target, report.findings), report.findings)
         snapshot = _describe(store, target, passed, job, report, bucketing_of(job, buckets))
         keeping = _verified(store, frame, target, snapshot, keeping, base)
-        change = _change(store, target, snapshot, report, commit_id, keeping, base)
+        change = _change(store, target, snapshot, report, job, keeping, base)
         done = _commit(state, target, change, passed.leaving, commit_id, history or {})
     return Written(
         target.uuid,
@@ -143,7 +140,7 @@ def build(
         snapshot.files.num_rows,
         snapshot.bytes or 0,
         done.warning,
-        passed.notes,
+        (*passed.notes, *_index_notes(passed.indexes, base)),
         RowChanges(snapshot.rows or 0, deleted=_rows_gone(keeping, base, snapshot)),
     )
 
@@ -173,6 +170,17 @@ def _verified(
         kept = base.files.filter(pc.invert(keeping.removed(base, addition)))
     reads = verify_constraints(store, frame, target.constraints, addition, base, kept)
     return keeping and replace(keeping, reads=(*keeping.reads, *reads))
+
+
+def _index_notes(indexes: Sequence[str], base: Snapshot | None) -> list[str]:
+    """What became of the indices of a dataset that keeps files."""
+    if base is None:
+        return []
+    built = [name for name in indexes if name not in base.indices]
+    dropped = [name for name in base.indices if name not in indexes]
+    return [f"index on {name} built" for name in built] + [
+        f"index on {name} dropped" for name in dropped
+    ]
 
 
 def _rows_gone(keeping: Keeping | None, base: Snapshot | None, addition: Snapshot) -> int:
@@ -256,19 +264,20 @@ def _change(
     target: Target,
     snapshot: Snapshot,
     report: WriteReport,
-    commit_id: str,
+    job: WriteJob,
     keeping: Keeping | None,
     base: Snapshot | None,
 ) -> DatasetChange:
     """What the commit does to the dataset: all of it anew, or on top of what is there."""
     if keeping is not None and base is not None:
-        extend = Extension(store, keeping, base, snapshot, report.index_values, commit_id)
+        values, indexes = report.index_values, job.index_columns
+        extend = Extension(store, keeping, base, snapshot, values, job.commit, indexes)
         touched = keeping.touched(snapshot)
         return DatasetChange(target.uuid, keeping.operation, extend, touched, target.role)
     now = store.now()
     indices = {}
     for name, (values, labels) in report.index_values.items():
-        key = index_key(target.uuid, name, now, commit_id)
+        key = index_key(target.uuid, name, now, job.commit)
         store.put_if_absent(key, render_index(name, build_index(values, labels)))
         indices[name] = key
     built = replace(snapshot, indices=indices)

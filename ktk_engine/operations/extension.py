@@ -19,9 +19,11 @@ from ktk_engine.format.index_file import (
 )
 from ktk_engine.log.snapshot import Snapshot, concat_files
 from ktk_engine.operations.keeping import Keeping
+from ktk_engine.operations.kept_index import index_of_files
 from ktk_engine.operations.target import Target
 from ktk_engine.store.interface import ObjectStore
 
+_SUPPRESSED = "ktk_cube_suppress_index_on"
 IndexValues = Mapping[str, tuple[pa.ChunkedArray, pa.ChunkedArray]]
 
 
@@ -36,6 +38,7 @@ class Extension:
         addition: the new files, described as a dataset of their own.
         values: the new files' values, by index column.
         commit: id of the commit, part of every index file's name.
+        indexes: the columns to be indexed; None for those that are.
     """
 
     store: ObjectStore
@@ -44,6 +47,7 @@ class Extension:
     addition: Snapshot
     values: IndexValues
     commit: str
+    indexes: tuple[str, ...] | None = None
 
     def __call__(self, base: Snapshot | None, attempt: int) -> Snapshot:
         """Give the dataset's new snapshot.
@@ -63,24 +67,32 @@ class Extension:
         self.keeping.check_unchanged(self.store, self.started, base, self.addition)
         gone = self.keeping.removed(base, self.addition)
         kept = base.files.filter(pc.invert(gone))
-        indices = self._indices(base, base.files["label"].filter(gone))
-        return replace(extended(base, kept, self.addition), indices=indices)
+        indices = {
+            name: self._put(base, name, self._index(base, name, kept, gone))
+            for name in (base.indices if self.indexes is None else self.indexes)
+            if name in self.addition.schema.names  # else its column has left the dataset
+        }
+        metadata = base.metadata
+        if self.indexes is not None and _SUPPRESSED in self.addition.metadata:
+            metadata = {**metadata, _SUPPRESSED: self.addition.metadata[_SUPPRESSED]}
+        return replace(extended(base, kept, self.addition), indices=indices, metadata=metadata)
 
-    def _indices(self, base: Snapshot, gone: pa.ChunkedArray) -> dict[str, str]:
-        """Every index of the dataset, without the labels that went, with the new ones."""
-        indices = {}
-        for name, old_key in base.indices.items():
-            if name not in self.addition.schema.names:
-                continue  # its column has left the dataset
-            index = read_index(self.store.get(old_key))
-            if len(gone):
-                index = restrict_index(index, gone)
-            if name in self.values:  # else the new rows lack the column
-                index = merge_indices(index, build_index(*self.values[name]))
-            key = index_key(base.uuid, name, self.store.now(), self.commit)
-            self.store.put_if_absent(key, render_index(name, index))
-            indices[name] = key
-        return indices
+    def _index(self, base: Snapshot, name: str, kept: pa.Table, gone: pa.BooleanArray) -> pa.Table:
+        """The index on a column: of the files that stay, and of the new ones."""
+        if name in base.indices:
+            index = read_index(self.store.get(base.indices[name]))
+            labels = base.files["label"].filter(gone)
+            index = restrict_index(index, labels) if len(labels) else index
+        else:
+            index = index_of_files(self.store, base, kept, self.addition.schema.field(name))
+        if name not in self.values:  # the new rows lack the column
+            return index
+        return merge_indices(index, build_index(*self.values[name]))
+
+    def _put(self, base: Snapshot, name: str, index: pa.Table) -> str:
+        key = index_key(base.uuid, name, self.store.now(), self.commit)
+        self.store.put_if_absent(key, render_index(name, index))
+        return key
 
 
 def extended(base: Snapshot, kept: pa.Table, addition: Snapshot) -> Snapshot:

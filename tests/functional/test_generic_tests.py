@@ -44,21 +44,31 @@ models:
       - cube_compatible: {name: compatible_pass}
       - cube_cells_unique: {name: unique_pass}
       - no_null_partitions: {name: nulls_pass}
-      - cube_coverage: {name: coverage_error, arguments: {at_least: 0.5}}
+      - cube_coverage: {name: coverage_error, arguments: {at_least: 0.5, seed: ref('cells')}}
   - name: extra
     data_tests:
-      - cube_orphans: {name: orphans_fail}
-      - cube_orphans: {name: orphans_where_pass, config: {where: P < 5}}
-      - cube_orphans: {name: orphans_share_pass, arguments: {at_most: 0.2}}
-      - cube_orphans: {name: orphans_share_fail, arguments: {at_most: 0.1}, config: {limit: 3}}
-      - cube_orphans: {name: orphans_warn, config: {warn_if: '>5', error_if: '>10'}}
-      - cube_orphans: {name: orphans_stored_fail, config: {store_failures: true}}
-      - cube_coverage: {name: coverage_pass, arguments: {at_least: 0.5}}
-      - cube_coverage: {name: coverage_fail, arguments: {at_least: 0.95}}
+      - cube_orphans: {name: orphans_fail, arguments: &cells {seed: ref('cells')}}
+      - cube_orphans: {name: orphans_where_pass, arguments: *cells, config: {where: P < 5}}
+      - cube_orphans: {name: orphans_share_pass, arguments: {<<: *cells, at_most: 0.2}}
+      - cube_orphans:
+          name: orphans_share_fail
+          arguments: {<<: *cells, at_most: 0.1}
+          config: {limit: 3}
+      - cube_orphans:
+          name: orphans_warn
+          arguments: *cells
+          config: {warn_if: '>5', error_if: '>10'}
+      - cube_orphans:
+          name: orphans_stored_fail
+          arguments: *cells
+          config: {store_failures: true}
+      - cube_coverage: {name: coverage_pass, arguments: {<<: *cells, at_least: 0.5}}
+      - cube_coverage: {name: coverage_fail, arguments: {<<: *cells, at_least: 0.95}}
       - cube_coverage:
           name: coverage_where_fail
-          arguments: {at_least: 0.5}
+          arguments: {<<: *cells, at_least: 0.5}
           config: {where: L > 5}
+      - cube_compatible: {name: compatible_extra_pass}
   - name: twice
     data_tests:
       - cube_cells_unique: {name: unique_fail}
@@ -128,8 +138,13 @@ class TestGenericTests:
         pq.write_table(table.set_column(column, "w", pa.array(["x"] * table.num_rows)), path)
         write_file(YAML + "\n", f"{built.project_root}/models/schema.yml")
         found = run_dbt(
-            ["test", "-s", "compatible_pass", "compatible_cube_pass"], expect_pass=False
+            ["test", "-s", "compatible_extra_pass", "compatible_cube_pass", "compatible_pass"],
+            expect_pass=False,
         )
-        assert [str(item.status) for item in found] == ["fail", "fail"]
+        statuses = {item.node.name: str(item.status) for item in found}
+        assert statuses == {
+            **dict.fromkeys(["compatible_extra_pass", "compatible_cube_pass"], "fail"),
+            "compatible_pass": "pass",  # the files of its own dataset
+        }
         run_dbt(["run", "-s", "extra"])
-        run_dbt(["test", "-s", "compatible_pass"])
+        run_dbt(["test", "-s", "compatible_extra_pass"])

@@ -47,6 +47,7 @@ SOURCES = [
     source(
         "datasets",
         {"name": "weather", "config": {"ktk_dataset": "nyc++weather"}},
+        {"name": "flights", "config": {"ktk_dataset": "nyc++flights"}},
         {"name": "cube", "identifier": "plain"},  # a name that another source has
         meta={"ktk_store": "old store"},
     ),
@@ -78,7 +79,9 @@ SOURCES = [
     ),
 ]
 SOURCES[0]["tables"][0]["data_tests"] = ["cube_compatible"]
-SOURCES[1]["tables"][0]["data_tests"] = [{"cube_orphans": {"arguments": {"at_most": 0}}}]
+SOURCES[1]["tables"][0]["data_tests"] = [
+    {"cube_orphans": {"arguments": {"at_most": 0, "seed": "source('datasets', 'flights')"}}}
+]
 SOURCES[2]["tables"][1]["columns"].append({"name": "id", "data_tests": ["unique", "not_null"]})
 
 MODELS = {

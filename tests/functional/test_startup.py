@@ -27,7 +27,21 @@ MODELS = {
     "grows.sql": "{{ config(materialized='incremental', unique_key='id') }} "
     "select * from {{ ref('asks') }} {% if is_incremental() %} where id > 0 {% endif %}",
     "python.py": "def model(dbt, session):\n    return dbt.ref('asks')\n",
-    "schema.yml": "models: [{name: cells, columns: [{name: id, data_tests: [not_null]}]}]",
+    "seen.sql": "select * from {{ ref('whole') }}",
+    "schema.yml": """
+models:
+  - name: cells
+    columns: [{name: id, data_tests: [not_null, type_class: {arguments: {is: signed integer}}]}]
+    data_tests: [cube_compatible, cube_cells_unique, no_null_partitions]
+  - name: extra
+    data_tests:
+      - cube_orphans: {arguments: {seed: ref('cells')}}
+      - cube_coverage: {arguments: {seed: ref('cells'), at_least: 0.9}}
+  - name: whole
+    data_tests: [cube_compatible, cube_cells_unique]
+  - name: seen
+    columns: [{name: id, data_tests: [type_class: {arguments: {is: signed integer}}]}]
+""",
 }
 
 
@@ -64,8 +78,16 @@ def dbt(project, without_java):
     return run
 
 
-@pytest.mark.parametrize("arguments", [["parse"], ["ls"], ["compile"], ["list", "-s", "+asks"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(["parse"], ["ls"], ["compile"], ["list", "-s", "+asks"]),
+        ["docs", "generate"],
+        ["compile", "--inline", "select * from {{ ref('whole') }}"],
+    ],
+)
 def test_needs_no_java(dbt, arguments):
+    """Neither what is built nor whether anything is matters to them."""
     done, java_started = dbt(*arguments)
     assert done.returncode == 0, done.stdout
     assert not java_started

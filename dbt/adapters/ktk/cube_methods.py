@@ -10,11 +10,12 @@ from dbt.adapters.base import available
 from dbt.adapters.base.relation import BaseRelation
 
 from dbt.adapters.ktk.cube_query import cube_query_text
-from dbt.adapters.ktk.cube_tests import CubeTest
+from dbt.adapters.ktk.cube_tests import CubeTest, failing_query
 from dbt.adapters.ktk.errors import translated
 from dbt.adapters.ktk.relation import as_ktk
 from dbt.adapters.ktk.relations import cube_comment
 from dbt.adapters.ktk.store_adapter import StoreAdapter
+from ktk_engine.errors import DatasetNotFoundError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -111,14 +112,18 @@ class CubeMethods(StoreAdapter):
             arguments: the test's own.
 
         Returns:
-            `sql`, and a `message` for the log where the failure is known already.
+            `sql`, and a `message` for the log where the failure is known already. Where a relation
+            was not built yet, SQL that says so when it runs: compiling needs no relation.
         """
         schema, name = as_ktk(relation).place
         test = CubeTest(
             self.relations, schema, name, rows, arguments, lambda: self._arrow_schema(relation)
         )
         with self.connections.running():
-            sql, message = test.failures(kind)
+            try:
+                sql, message = test.failures(kind)
+            except DatasetNotFoundError as error:
+                sql, message = failing_query(str(error)), ""
         return {"sql": sql, "message": message}
 
     def _arrow_schema(self, relation: BaseRelation) -> pa.Schema:

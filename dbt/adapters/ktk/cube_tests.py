@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
+from dbt.adapters.ktk.relation import as_ktk
 from dbt.adapters.ktk.relations import Relations
 from ktk_engine.cube.discovery import discover_cube
 from ktk_engine.cube.specification import CubeSpecification
-from ktk_engine.errors import ConfigurationError, KtkError
-from ktk_engine.format.source_address import qualified_name
-from ktk_engine.log.catalog import read_view
+from ktk_engine.errors import ConfigurationError, DatasetNotFoundError, KtkError
+from ktk_engine.log.catalog import Relation, read_view
 from ktk_engine.log.scope import Scope, cube_scope, scope_of
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import resolve
 from ktk_engine.operations.check import check
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.store.warehouse import is_store_address
 from ktk_engine.types.arrow_name import parse_type
 from ktk_engine.types.mismatch import mismatch
 from ktk_engine.types.quote import quote_identifier, quote_text
@@ -98,15 +97,15 @@ class CubeTest:
 
     def _compatible(self) -> tuple[str, str]:
         store, scope = self._scope()
-        found = check(store, scope.name)
+        problems = check(store, scope.name, self._own_datasets(scope)).problems
         names = ("dataset", "file", "column_name", "expected", "found", "reason")
         rows = [
             (item.dataset, item.file, item.column, item.expected, item.found, item.reason)
-            for item in found.problems
+            for item in problems
         ]
         message = ""
-        if found.problems:
-            first = found.problems[0]
+        if problems:
+            first = problems[0]
             place = ", ".join(part for part in (first.dataset, first.column, first.file) if part)
             message = (
                 f"{self._where}: {len(rows)} contradictions to the committed schema, for instance "
@@ -115,7 +114,8 @@ class CubeTest:
         return _rows(names, rows), message
 
     def _cells_unique(self) -> tuple[str, str]:
-        listed = _listed(self._cell_columns())
+        self._check_of_cube()
+        listed = _listed(self._dataset()[1].dimension_columns)
         return (
             f"select {listed}, count(*) as rows_of_the_cell from {self.rows} "
             f"group by {listed} having count(*) > 1"
@@ -166,12 +166,28 @@ class CubeTest:
     def _aliased(self, alias: str) -> str:
         return f"(select * from {self.rows}) {alias}"
 
+    def _relation(self) -> tuple[ObjectStore, Relation]:
+        """What is tested."""
+        return self._existing(self.schema, self.name)
+
+    def _existing(self, schema: str, name: str) -> tuple[ObjectStore, Relation]:
+        store = self.relations.warehouse.find_schema(schema)
+        relation = self.relations.find(schema, name)
+        if store is None or relation is None:
+            raise DatasetNotFoundError(f"There is no relation {schema}.{name}: build it first.")
+        return store, relation
+
+    def _own_datasets(self, scope: Scope) -> Collection[str] | None:
+        """Ids of the datasets that the tested model depends on; None for all of a cube's."""
+        store, relation = self._relation()
+        if relation.kind == "dataset":
+            return (scope.dataset_id(relation.uuid),)
+        view = read_view(store, self.name)
+        return (view.datasets if view is not None else ()) or None
+
     def _scope(self) -> tuple[ObjectStore, Scope]:
         """The cube or table that the relation belongs to."""
-        store = self.relations.warehouse.find_schema(self.schema)
-        relation = self.relations.find(self.schema, self.name)
-        if store is None or relation is None:
-            raise ConfigurationError(f"There is no relation {self._where}: build it first.")
+        store, relation = self._relation()
         if relation.kind == "dataset":
             return store, scope_of(relation.uuid)
         view = read_view(store, self.name)
@@ -185,38 +201,48 @@ class CubeTest:
         """The tested dataset: of a cube as a whole its seed dataset."""
         store, scope = self._scope()
         state = resolve(store, scope)
-        relation = self.relations.find(self.schema, self.name)
-        uuid = relation.uuid if relation is not None else ""
-        uuid = uuid or self._specification().seed_uuid
+        uuid = self._relation()[1].uuid or self._specification().seed_uuid
         return uuid, state.snapshot(uuid)
 
     def _specification(self) -> CubeSpecification:
         store, scope = self._scope()
-        if scope.kind != "cube":
-            raise ConfigurationError(f"{self._where} is a table: this test is for cubes.")
         snapshots = resolve(store, scope).snapshots()
         known = {scope.dataset_id(uuid): item for uuid, item in snapshots.items()}
         return discover_cube(scope.name, known)
 
-    def _cell_columns(self) -> list[str]:
-        _, snapshot = self._dataset()
-        wanted = self._specification().dimension_columns
-        return [name for name in wanted if name in snapshot.schema.names]
+    def _check_of_cube(self) -> None:
+        if self._scope()[1].kind != "cube":
+            raise ConfigurationError(f"{self._where} is a table: this test is for cubes.")
 
     def _join_keys(self) -> tuple[list[str], str]:
         """By what an enrichment is joined, and the seed dataset's relation."""
+        self._check_of_cube()
+        given = as_ktk(self.arguments["seed"])
+        seed = self._existing(*given.place)[1]
         specification = self._specification()
         uuid, snapshot = self._dataset()
         if uuid == specification.seed_uuid:
             raise ConfigurationError(
                 f"{self._where} is the seed dataset: this test is for enrichments."
             )
+        if seed.uuid != specification.seed_uuid or given.place[0] != self.schema:
+            raise ConfigurationError(
+                f"{self._where}: {'.'.join(given.place)} is not the seed dataset of cube "
+                f"{specification.prefix}: that is {self.schema}.{specification.seed_dataset}. "
+                f"Give the test the model that builds it: seed: ref('{specification.seed_dataset}')"
+            )
         shared = [*specification.dimension_columns, *specification.partition_columns]
-        keys = [name for name in shared if name in snapshot.schema.names]
-        name = specification.seed_dataset
-        if is_store_address(self.schema):
-            name = f"dataset:{specification.seed_uuid}"
-        return keys, qualified_name(self.schema, name)
+        return [name for name in shared if name in snapshot.schema.names], str(given)
+
+
+def failing_query(message: str) -> str:
+    """SQL that can be compiled and fails with a message when it runs.
+
+    Args:
+        message: what is wrong.
+    """
+    # In a condition, since a column that nobody reads would not be computed.
+    return f"select 1 as failure where raise_error({quote_text(message)}) is not null"
 
 
 def _is_of_class(found: pa.DataType, wanted: str) -> bool:
