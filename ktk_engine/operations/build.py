@@ -14,6 +14,7 @@ from ktk_engine.errors import ConfigurationError, DataError
 from ktk_engine.format.comments import with_comments
 from ktk_engine.format.dataset_key import index_key
 from ktk_engine.format.index_file import build_index, render_index
+from ktk_engine.format.stamp import BASE_KEY
 from ktk_engine.log.commit import Committed, DatasetChange, Transaction, commit
 from ktk_engine.log.scope import new_commit_id
 from ktk_engine.log.snapshot import Bucketing, Snapshot
@@ -283,13 +284,21 @@ def _change(
     built = replace(snapshot, indices=indices)
 
     def rebuilt(base: Snapshot | None, attempt: int) -> Snapshot:
-        """Comments belong to the dataset, not to its rows."""
+        """What people and other programs noted belongs to the dataset, not to its rows."""
         if base is None:
             return built
+        noted = {key: value for key, value in base.metadata.items() if not _is_of_a_build(key)}
         comments = base.comments.only(built.schema.names)
-        return replace(built, metadata=with_comments(built.metadata, comments))
+        metadata = with_comments({**noted, **built.metadata}, comments)
+        kept = {key: base.properties[key] for key in ("table",) if key in base.properties}
+        return replace(built, metadata=metadata, properties={**built.properties, **kept})
 
     return DatasetChange(target.uuid, "rebuild", rebuilt, None, target.role)
+
+
+def _is_of_a_build(key: str) -> bool:
+    """Whether an entry of a document's metadata says how, when or as what it was built."""
+    return key in ("creation_time", BASE_KEY) or key.startswith(("ktk_cube_", "klee_"))
 
 
 def _cube_metadata(target: Target, passed: Passed) -> dict[str, object]:

@@ -47,6 +47,9 @@ REQUIRED_SETTINGS: Mapping[str, str] = {
     "spark.sql.timeType.enabled": "true",
     # Plans prune already; Spark's own pruning would scan the seed dataset a second time.
     "spark.sql.optimizer.dynamicPartitionPruning.enabled": "false",
+    # A committed file that is missing or damaged is an error, not a file without rows.
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
     # Long IN lists stay readable in optimised plans.
     "spark.sql.optimizer.inSetConversionThreshold": "1000000",
 }

@@ -12,7 +12,13 @@ import pyarrow.parquet as pq
 
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.format.common_metadata import render_common_metadata
-from ktk_engine.format.dataset_key import common_metadata_key, data_key, document_key, index_key
+from ktk_engine.format.dataset_key import (
+    TABLE,
+    common_metadata_key,
+    data_key,
+    document_key,
+    index_key,
+)
 from ktk_engine.format.document import DatasetDocument, render_document
 from ktk_engine.format.index_file import build_index, render_index
 from ktk_engine.format.label import partition_path
@@ -189,19 +195,20 @@ def build_nyc(store):
         commit_change(store, lambda commit_id, b=builder, t=table: b.rebuild(t, commit_id))
 
 
-def write_plain(store, uuid, table, partition_by=(), metadata=None, indexes=()):
+def write_plain(store, uuid, rows, partition_by=(), metadata=None, indexes=(), table=TABLE):
     """Write a dataset as Kartothek does: no log, names of its own; gives its document."""
     name = f"{next(_numbers):032x}"
     builder = Builder(store, uuid, tuple(partition_by), tuple(indexes))
-    snapshot = builder.snapshot(table, name)
+    snapshot = builder.snapshot(rows, name)
     schema = render_common_metadata(snapshot.schema, partition_by)
-    store.put(common_metadata_key(uuid), schema)
+    store.put(common_metadata_key(uuid, table), schema)
     document = DatasetDocument(
         uuid,
         tuple(partition_by),
         dict(zip(snapshot.labels, snapshot.files["key"].to_pylist(), strict=True)),
         dict(snapshot.indices),
         metadata or {},
+        table=table,
     )
     store.put(document_key(uuid), render_document(document))
     return document

@@ -40,6 +40,20 @@ _METASTORE = (
     ", or keep the table in a metastore: `spark.sql.catalogImplementation: hive` in the profile's "
     "server_side_parameters"
 )
+# What Kartothek and others call them, in letters that are not near enough.
+_OTHER_NAMES = {
+    "indices": "indexes",
+    "index_columns": "indexes",
+    "secondary_indices": "indexes",
+    "secondary_indexes": "indexes",
+    "dimensions": "dimension_columns",
+    "partition_columns": "partition_by",
+    "bucket_count": "buckets",
+    "num_buckets": "buckets",
+    "number_of_buckets": "buckets",
+    "compact": "auto_compact",
+    "timeout": "query_timeout",
+}
 _OPTIONS = ("compression", "row_group_rows")
 _COMPRESSIONS = ("zstd", "snappy", "gzip", "lz4", "brotli", "none")
 
@@ -166,14 +180,14 @@ class _Reader:
 
     def flag(self, key: str) -> bool:
         value = self.config.get(key)
-        if value not in (None, True, False):
+        if value is not None and not isinstance(value, bool):
             raise self.refuse(key, f"must be true or false, but is {value!r}.")
         return bool(value)
 
     def auto_compact(self) -> int | None:
         """From how many files in a partition on; `true` leaves the number to us."""
         value = self.config.get("auto_compact")
-        if value in (None, True, False):
+        if value is None or isinstance(value, bool):  # 1 would equal True
             return AUTO_COMPACT_FILES if value else None
         if not isinstance(value, int) or value < 2:
             raise self.refuse(
@@ -349,7 +363,10 @@ def parse_model_config(
 
 
 def _require(reader: _Reader, keys: Iterable[str], materialized: str) -> None:
-    missing = [key for key in keys if not reader.config.get(key)]
+    missing = [key for key in keys if reader.config.get(key) is None]
+    empty = [key for key in keys if key not in missing and not reader.config[key]]
+    if empty:
+        raise reader.refuse(empty[0], "must not be empty.")
     if missing:
         raise DbtConfigError(
             f"Model {reader.model}: a model that is materialized {materialized} needs "
@@ -375,9 +392,10 @@ def _refuse_near_misses(model: str, keys: Iterable[str]) -> None:
         name = str(key).lstrip("+").replace("-", "_")
         if name in _KEYS or name in _OTHERS:
             continue
-        nearest = difflib.get_close_matches(name, _KEYS, n=1, cutoff=0.75)
-        if nearest:
+        near = difflib.get_close_matches(name, _KEYS, n=1, cutoff=0.75)
+        nearest = _OTHER_NAMES.get(name) or next(iter(near), None)
+        if nearest is not None:
             raise DbtConfigError(
-                f"Model {model}: config `{key}` is unknown. Did you mean `{nearest[0]}`? "
+                f"Model {model}: config `{key}` is unknown. Did you mean `{nearest}`? "
                 "(A key of your own belongs under `meta`.)"
             )

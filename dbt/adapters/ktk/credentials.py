@@ -9,6 +9,7 @@ from dbt.adapters.contracts.connection import Credentials
 from dbt_common.dataclass_schema import ValidationError
 
 from dbt.adapters.ktk.time_limit import seconds_problem
+from ktk_engine.spark.session import REQUIRED_SETTINGS
 from ktk_engine.types.suggestion import did_you_mean
 
 
@@ -75,6 +76,13 @@ class KtkCredentials(Credentials):
         self.server_side_parameters = {
             str(key): _setting(value) for key, value in self.server_side_parameters.items()
         }
+        for key, required in REQUIRED_SETTINGS.items():
+            given = self.server_side_parameters.get(key, required)
+            if given.lower() != required:
+                raise ValidationError(
+                    f"The profile's server_side_parameters set `{key}` to {given}, but plans rely "
+                    f"on {required}: without it, rows would be lost, wrong or moved. Remove it."
+                )
 
     @property
     def type(self) -> str:

@@ -6,9 +6,10 @@ every row, not from the first ones; 64-bit integers never pass through floats.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import agate
 import pyarrow as pa
@@ -23,7 +24,9 @@ _NULLS = ["", "null"]
 _TRUE, _FALSE = ["true", "True", "TRUE"], ["false", "False", "FALSE"]
 _DELIMITERS = ",;|\t"
 _INSTANT = pa.timestamp("us", "UTC")
-_HAS_ZONE = r"(?:[Zz]|[+-]\d{2}(?::?\d{2})?)$"
+_T = TypeVar("_T")
+_ROW, _COLUMN = re.compile(r"Row #(\d+): "), re.compile(r"In CSV column #(\d+): ")
+_HAS_ZONE = r"(?:[Zz]|[Tt ].*[+-]\d{2}(?::?\d{2})?)$"  # the end of a date is none
 
 
 def read_seed(
@@ -62,8 +65,11 @@ def read_seed(
         if texts:  # a time of day is text to dbt, exactly as it is written
             as_text |= dict.fromkeys(texts, pa.string())
             table = _read(content, read, parse, {**wanted, **as_text})
-        return _typed(table, wanted)
     except pa.ArrowInvalid as error:
+        raise DataError(f"{path}: {_placed(error, names)}. Nothing was written.") from error
+    try:
+        return _typed(table, wanted)
+    except DataError as error:
         raise DataError(f"{path}: {error}. Nothing was written.") from error
 
 
@@ -109,16 +115,32 @@ def _header(
     path: Path, content: bytes, read: csv.ReadOptions, parse: csv.ParseOptions
 ) -> list[str]:
     try:
-        source = pa.BufferReader(content)
-        with csv.open_csv(source, read_options=read, parse_options=parse) as reader:
-            names: list[str] = reader.schema.names
+        names = _names(content, read, parse)
     except pa.ArrowInvalid as error:
-        raise DataError(f"{path}: {error}. Nothing was written.") from error
+        raise DataError(f"{path}: {_placed(error, [])}. Nothing was written.") from error
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated or "" in names:
         what = f"names {', '.join(repeated)} twice" if repeated else "has a column without a name"
         raise DataError(f"{path}: the header {what}. Nothing was written.")
     return names
+
+
+def _names(content: bytes, read: csv.ReadOptions, parse: csv.ParseOptions) -> list[str]:
+    def names(how: csv.ReadOptions) -> list[str]:
+        source = pa.BufferReader(content)
+        with csv.open_csv(source, read_options=how, parse_options=parse) as reader:
+            found: list[str] = reader.schema.names
+            return found
+
+    return _with_row(names, read)
+
+
+def _with_row(run: Callable[[csv.ReadOptions], _T], read: csv.ReadOptions) -> _T:
+    """Read; if that fails, fail with the row, which Arrow knows where it reads in order."""
+    try:
+        return run(read)
+    except pa.ArrowInvalid:
+        return run(csv.ReadOptions(block_size=read.block_size, use_threads=False))
 
 
 def _check_delimiter(path: Path, delimiter: str, names: list[str]) -> None:
@@ -146,7 +168,20 @@ def _read(
         true_values=_TRUE,
         false_values=_FALSE,
     )
-    return csv.read_csv(pa.BufferReader(content), read, parse, convert)
+    return _with_row(lambda how: csv.read_csv(pa.BufferReader(content), how, parse, convert), read)
+
+
+def _placed(error: pa.ArrowInvalid, names: list[str]) -> str:
+    """Arrow's message with the place as people count: the header is row 1, and column 1 first."""
+    text = str(error).removeprefix("CSV parse error: ")
+    row, column = _ROW.search(text), _COLUMN.search(text)
+    place = [f"row {row[1]}"] if row else []
+    if column:
+        number = int(column[1])
+        name = f" (`{names[number]}`)" if number < len(names) else ""
+        place.append(f"column {number + 1}{name}")
+    said = _ROW.sub("", _COLUMN.sub("", text))
+    return f"{', '.join(place)}: {said}" if place else said
 
 
 def _typed(table: pa.Table, wanted: Mapping[str, pa.DataType]) -> pa.Table:
@@ -155,13 +190,31 @@ def _typed(table: pa.Table, wanted: Mapping[str, pa.DataType]) -> pa.Table:
     for name in table.column_names:
         column, type_ = table[name], wanted.get(name)
         if type_ is not None and _is_instant(type_):
-            column = _instants(column).cast(type_)
+            number = table.column_names.index(name) + 1
+            column = _instants_of(column, f"column {number} (`{name}`)").cast(type_)
         elif type_ is None and pa.types.is_timestamp(column.type):
             column = _as_instant(column.cast(pa.timestamp("us", column.type.tz)))
         elif type_ is None and pa.types.is_null(column.type):
             column = column.cast(pa.string())
         columns[name] = column
     return pa.table(columns)
+
+
+def _instants_of(texts: pa.ChunkedArray, column: str) -> pa.ChunkedArray:
+    """Texts as instants.
+
+    Raises:
+        DataError: a text is none; the message names its row.
+    """
+    try:
+        return _instants(texts)
+    except pa.ArrowInvalid:
+        for row, text in enumerate(texts, start=2):
+            try:
+                _instants(pa.chunked_array([[text]], pa.string()))
+            except pa.ArrowInvalid as error:
+                raise DataError(f"row {row}, {column}: {text.as_py()!r} is no instant") from error
+        raise
 
 
 def _instants(texts: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -110,6 +110,27 @@ def test_configured_types(tmp_path):
 @pytest.mark.parametrize(
     ("text", "types", "message"),
     [
+        ("a,b\n1,2\n\n3\n", {}, "row 3: Expected 2 columns, got 1: 3"),
+        ("a,b\n1,2\n3,4\n5,6,7\n", {}, "row 4: Expected 2 columns, got 3"),
+        ("a,b\n1,2\n3,300\n", {"b": pa.uint8()}, "row 3, column 2 (`b`): "),
+        (
+            "a,t\n1,2020-01-01\n2,\n3,soon\n",
+            {"t": pa.timestamp("us", "UTC")},
+            "row 4, column 2 (`t`): 'soon' is no",
+        ),
+    ],
+)
+def test_the_place_of_what_is_refused_is_named(tmp_path, text, types, message):
+    """Rows and columns count from 1, the header is row 1; empty lines are no rows."""
+    with pytest.raises(DataError) as error:
+        read(tmp_path, text, column_types=types)
+    assert f"seed.csv: {message}" in str(error.value)
+    assert "#" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "types", "message"),
+    [
         ("a,a\n1,2\n", {}, "twice"),
         ("a,\n1,2\n", {}, "without a name"),
         ("a,b\n1\n", {}, "Expected 2 columns"),

@@ -1,0 +1,62 @@
+"""What a model's configuration may say, and what is refused with a way out."""
+
+from __future__ import annotations
+
+import pytest
+from dbt_common.dataclass_schema import ValidationError
+from dbt_common.exceptions import DbtConfigError
+
+from dbt.adapters.ktk.config import parse_model_config
+from dbt.adapters.ktk.credentials import KtkCredentials
+from ktk_engine.spark.session import REQUIRED_SETTINGS
+
+SEED = {"materialized": "cube_seed", "cube": "c", "dimension_columns": ["L"]}
+
+
+def refused(**config) -> str:
+    with pytest.raises(DbtConfigError) as caught:
+        parse_model_config("m", "m", {**SEED, **config})
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("indices", "indexes"),
+        ("index", "indexes"),
+        ("secondary_indices", "indexes"),
+        ("index_columns", "indexes"),
+        ("partition_on", "partition_by"),
+        ("partition_columns", "partition_by"),
+        ("dimensions", "dimension_columns"),
+        ("autocompact", "auto_compact"),
+        ("number_of_buckets", "buckets"),
+        ("timeout", "query_timeout"),
+    ],
+)
+def test_a_key_near_one_of_ours_is_refused(written, meant):
+    assert f"`{written}` is unknown. Did you mean `{meant}`?" in refused(**{written: ["a"]})
+
+
+@pytest.mark.parametrize("key", ["owner", "team", "grain", "keys", "description", "tests"])
+def test_keys_of_others_are_left_alone(key):
+    parse_model_config("m", "m", {**SEED, key: "x"})
+
+
+def test_one_is_no_switch():
+    """In Python, 1 equals True."""
+    assert "above 1, but is 1" in refused(auto_compact=1)
+    assert "must be true or false, but is 1" in refused(cascade=1)
+    assert parse_model_config("m", "m", {**SEED, "auto_compact": True}).auto_compact == 10
+
+
+def test_an_empty_list_of_dimension_columns_is_not_missing():
+    assert "`dimension_columns` must not be empty" in refused(dimension_columns=[])
+    assert "needs `dimension_columns`" in refused(dimension_columns=None)
+
+
+def test_what_plans_rely_on_is_not_for_the_profile():
+    key, value = next(iter(REQUIRED_SETTINGS.items()))
+    KtkCredentials(schema="s", server_side_parameters={key: value})
+    with pytest.raises(ValidationError, match=f"`{key}` to true, but plans rely on false"):
+        KtkCredentials(schema="s", server_side_parameters={key: True})
