@@ -24,6 +24,7 @@ from ktk_engine.log.commit import DatasetChange, Transaction, commit
 from ktk_engine.log.scope import cube_scope, new_commit_id
 from ktk_engine.log.snapshot import Snapshot, concat_files, files_table
 from ktk_engine.log.state import resolve
+from ktk_engine.log.write import Write
 from ktk_engine.plan.plan_cube import load_cube
 from ktk_engine.store.local import LocalStore
 
@@ -76,7 +77,7 @@ def measure(count: int) -> dict[str, Any]:
             _change(name, synthetic_snapshot(store, name, count, commit_id)) for name in PAYLOAD
         )
         scope = cube_scope("w")
-        commit(resolve(store, scope), Transaction(commit_id, changes))
+        commit(resolve(store, scope), Transaction(Write(commit_id), changes))
         resolve_s, loaded = _timed(lambda: load_cube(resolve(store, scope)))
         where = f"k = {count // 8}"
         columns = ["v", "a", "b", "c"]
@@ -115,7 +116,7 @@ def _append(store: LocalStore, count: int) -> None:
         return base.with_files(concat_files([base.files, more]))
 
     change = DatasetChange("w++a", "append", rebase, frozenset(), "enrichment")
-    commit(resolve(store, cube_scope("w")), Transaction(commit_id, (change,)))
+    commit(resolve(store, cube_scope("w")), Transaction(Write(commit_id), (change,)))
 
 
 def _timed(work: Callable[[], Any]) -> tuple[float, Any]:

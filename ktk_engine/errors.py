@@ -64,7 +64,16 @@ class FormatError(KtkError):
 
 
 class StoreError(KtkError):
-    """A store could not do what it was asked; whether it did part of it is unknown."""
+    """A store could not do what it was asked; whether it did part of it is unknown.
+
+    Attributes:
+        nothing_written: whether it is known that the store did nothing of it. Only said by
+            stores, and only where it is certain.
+    """
+
+    def __init__(self, message: str, *, nothing_written: bool = False) -> None:
+        super().__init__(message)
+        self.nothing_written = nothing_written
 
 
 class InvalidKeyError(StoreError):
@@ -88,7 +97,7 @@ class CommitConflictError(KtkError):
 
 
 class CommitStateUnknownError(KtkError):
-    """The store gave no answer about the commit; nothing was deleted."""
+    """The store gave no answer about the commit; nothing was deleted, it may stand."""
 
 
 class ForeignWriterError(KtkError):

@@ -11,8 +11,7 @@ from ktk_engine.errors import (
     CommitConflictError,
     CommitStateUnknownError,
     ForeignWriterError,
-    ObjectExistsError,
-    ObjectNotFoundError,
+    KtkError,
     StoreError,
 )
 from ktk_engine.log.conflict import check_conflicts, check_given_up
@@ -22,7 +21,6 @@ from ktk_engine.log.entry import (
     LogEntry,
     Operation,
     Role,
-    digest,
     parse_entry,
     render_entry,
 )
@@ -30,6 +28,8 @@ from ktk_engine.log.publish import CUBE_KEYS, publish, verify_document
 from ktk_engine.log.scope import Scope
 from ktk_engine.log.snapshot import Snapshot, write_snapshot
 from ktk_engine.log.state import State, read_entries, resolve
+from ktk_engine.log.write import Fate, Write
+from ktk_engine.store.interface import ObjectStore
 
 MAXIMUM_ATTEMPTS = 50
 _LOGGER = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ class Transaction:
     """Everything that one commit brings.
 
     Attributes:
-        commit: its id, made once, before its first put.
+        write: the write that it ends; its id was made once, before the first put.
         changes: one a dataset.
         check: the cube's own checks over all snapshots as they would be; raises if violated.
             Of a transaction that only removes datasets it gets none.
@@ -72,11 +72,16 @@ class Transaction:
         deleted: keys that a clean-up is going to delete.
     """
 
-    commit: str
+    write: Write
     changes: tuple[DatasetChange, ...]
     check: Check = lambda snapshots: None
     history: Mapping[str, str] = field(default_factory=dict)
     deleted: tuple[str, ...] = ()
+
+    @property
+    def commit(self) -> str:
+        """The commit's id."""
+        return self.write.commit
 
 
 @dataclass(frozen=True)
@@ -114,16 +119,19 @@ def commit(base: State, transaction: Transaction) -> Committed:
     Raises:
         CommitConflictError: another commit contradicts; nothing was committed.
         ForeignWriterError: another program changed a dataset; nothing was committed.
-        CommitStateUnknownError: the store did not say what happened; nothing was deleted.
+        CommitStateUnknownError: the store did not say what happened.
+        StoreError: the store failed. Whether anything was committed, `transaction.write` tells
+            after this and every other exception: a refusal, an interrupt, a bug.
     """
     _refuse_foreign(base, transaction)
     head = base
     given_up: set[str] = set()
     for attempt in range(MAXIMUM_ATTEMPTS):
         entry, snapshots = _prepare(head, transaction, attempt, given_up)
-        if _put_entry(head, entry):
+        if _put_entry(head, entry, transaction.write):
             return Committed(entry, snapshots, publish(base.store, base.scope))
         _drop_snapshots(head, entry)
+        base.store.backoff.pause(attempt + 1)
         head = _advance(head, transaction, given_up)
     raise CommitConflictError(
         f"{base.scope} of {base.store.url}: {MAXIMUM_ATTEMPTS} other commits came first. Nothing "
@@ -314,49 +322,50 @@ def _entry(
     )
 
 
-def _put_entry(head: State, entry: LogEntry) -> bool:
-    """Put the entry into its slot: the commit. False if another has the slot."""
-    key = head.scope.entry_key(entry.version)
-    data = render_entry(entry)
-    try:
-        head.store.put_if_absent(key, data)
-        return True
-    except ObjectExistsError:
-        return _is_mine(head, key, entry)
-    except StoreError as error:
-        # The answer was lost, perhaps not the put: only reading back can tell.
+def _put_entry(head: State, entry: LogEntry, write: Write) -> bool:
+    """Put the entry into its slot: the commit. False if another has the slot.
+
+    From here on the write's fate is unknown, until the store has said what the slot holds. To
+    repeat the put is safe: it is the same entry for the same slot.
+    """
+    store, key, data = head.store, head.scope.entry_key(entry.version), render_entry(entry)
+    unanswered: Exception | None = None
+    write.fate = Fate.UNKNOWN
+    for failures in range(store.backoff.tries):
+        if failures:
+            store.backoff.pause(failures)
         try:
-            return _is_mine(head, key, entry)
-        except ObjectNotFoundError:
-            return _put_again(head, key, data, entry, error)
+            store.put_if_absent(key, data)
+            mine: bool | None = True
+        except Exception as error:
+            if isinstance(error, StoreError) and error.nothing_written:
+                if unanswered is None:  # no put before this one can land later on
+                    write.fate = Fate.NOT_COMMITTED
+                    raise
+                break
+            # The answer was lost, perhaps not the put: only reading back can tell.
+            unanswered = error
+            mine = _is_mine(store, key, data, entry.commit)
+        if mine is not None:
+            write.fate = Fate.COMMITTED if mine else Fate.NOT_COMMITTED
+            return mine
+    raise CommitStateUnknownError(
+        f"{head.scope} of {store.url}: the store did not say whether version {entry.version} "
+        f"(commit {entry.commit}) was written: {unanswered}. Nothing was deleted. "
+        f"Look with: ktk history {head.scope.name}"
+    ) from unanswered
 
 
-def _put_again(head: State, key: str, data: bytes, entry: LogEntry, cause: StoreError) -> bool:
-    """The first put left nothing: the same id into the same slot is safe to repeat."""
+def _is_mine(store: ObjectStore, key: str, data: bytes, commit_id: str) -> bool | None:
+    """Whether a slot holds my entry or another's; None if it is empty or cannot be read."""
     try:
-        head.store.put_if_absent(key, data)
+        found = store.get(key)
+    except StoreError:
+        return None
+    if found == data:
         return True
-    except ObjectExistsError:
-        return _is_mine(head, key, entry)
-    except StoreError as error:
-        raise CommitStateUnknownError(
-            f"{head.scope} of {head.store.url}: the store did not say whether version "
-            f"{entry.version} (commit {entry.commit}) was written: {error}. Nothing was deleted. "
-            f"Look with: ktk history {head.scope.name}"
-        ) from cause
-
-
-def _is_mine(head: State, key: str, entry: LogEntry) -> bool:
     try:
-        data = head.store.get(key)
-    except ObjectNotFoundError:
-        raise
-    except StoreError as error:
-        raise CommitStateUnknownError(
-            f"{head.scope} of {head.store.url}: version {entry.version} (commit {entry.commit}) "
-            f"cannot be read back: {error}. Nothing was deleted. "
-            f"Look with: ktk history {head.scope.name}"
-        ) from error
-    found = parse_entry(data, key)
-    # The digest check excludes an entry of the same id that was built on another head.
-    return found.commit == entry.commit and digest(data) == digest(render_entry(entry))
+        # An entry is written once and whole, so that this one is another's, or was damaged.
+        return None if parse_entry(found, key).commit == commit_id else False
+    except KtkError:
+        return None

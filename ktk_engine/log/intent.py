@@ -13,10 +13,13 @@ from datetime import datetime
 from ktk_engine.errors import (
     CommitStateUnknownError,
     FormatError,
+    KtkError,
     ObjectNotFoundError,
     StoreError,
 )
+from ktk_engine.log.remove_traces import remove_traces
 from ktk_engine.log.scope import Scope
+from ktk_engine.log.write import Fate, Write
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.key import join_key
 
@@ -40,19 +43,23 @@ class Intent:
 
 
 @contextmanager
-def announced(store: ObjectStore, scope: Scope, commit: str, operation: str) -> Iterator[None]:
-    """Keep an intent alive while a block runs.
+def announced(
+    store: ObjectStore, scope: Scope, write: Write, operation: str, folder: str = ""
+) -> Iterator[None]:
+    """Keep an intent alive while a block runs, and take back a write that did not commit.
 
-    It is removed when the block ends or raises; it stays, for the clean-up to judge, only when
-    the process dies or the block leaves with a `CommitStateUnknownError`.
+    When the block ends or raises, the write's fate decides, not the exception: not committed,
+    its files are deleted; committed, they stay; unknown, they stay and so does the intent, for
+    the clean-up to judge, as after the death of the process.
 
     Args:
         store: where the scope lives.
         scope: what is being written.
-        commit: id of the commit.
+        write: the write that the block prepares and commits.
         operation: the verb, for people.
+        folder: key of the folder with the write's data files; empty if it writes none.
     """
-    key = scope.intent_key(commit)
+    key = scope.intent_key(write.commit)
     finished = threading.Event()
 
     def beat() -> None:
@@ -66,28 +73,54 @@ def announced(store: ObjectStore, scope: Scope, commit: str, operation: str) -> 
             except StoreError:
                 continue  # the next beat may succeed; the age limit is a day
 
-    beat()
-    thread = threading.Thread(target=keep_beating, name=f"ktk-intent-{commit}", daemon=True)
-    thread.start()
-    known = True
+    thread = threading.Thread(target=keep_beating, name=f"ktk-intent-{write.commit}", daemon=True)
     try:
+        beat()
+        thread.start()
         yield
-    except CommitStateUnknownError:
-        known = False
+    except BaseException as error:
+        _tell(error, scope, write)
         raise
     finally:
         finished.set()
-        thread.join()
-        if known:
-            _withdraw(store, key)
+        if thread.ident is not None:
+            thread.join()
+        _end(store, scope, write, folder)
 
 
-def _withdraw(store: ObjectStore, key: str) -> None:
-    """Remove a note. A failure must not turn a commit into an error: the note grows old."""
+def _tell(error: BaseException, scope: Scope, write: Write) -> None:
+    """Say what became of a commit that was interrupted: the exception does not know it."""
+    if write.fate is Fate.NOT_COMMITTED or isinstance(error, CommitStateUnknownError):
+        return
+    stands = {
+        Fate.COMMITTED: "is committed and stays so",
+        Fate.UNKNOWN: f"may be committed; nothing was deleted. Look with: ktk history {scope.name}",
+    }
+    note = f"{scope}: commit {write.commit} {stands[write.fate]}"
+    error.add_note(note)
+    _LOGGER.warning(note)
+
+
+def _end(store: ObjectStore, scope: Scope, write: Write, folder: str) -> None:
+    """Remove the files of a write that did not commit, then the note of one whose fate is known.
+
+    What cannot be removed now is left to the clean-up, which needs the note for that. No failure
+    here may hide the block's own outcome.
+    """
+    if write.fate is Fate.UNKNOWN:
+        return
     try:
-        store.delete([key])
-    except StoreError as error:
-        _LOGGER.warning("The intent %s is left to the clean-up: %s", key, error)
+        if write.fate is Fate.NOT_COMMITTED:
+            remove_traces(store, scope, write, folder)
+        store.delete([scope.intent_key(write.commit)])
+    except Exception as error:
+        _LOGGER.warning(
+            "What is left of commit %s of %s is left to the clean-up: %s",
+            write.commit,
+            scope,
+            error,
+            exc_info=not isinstance(error, KtkError),
+        )
 
 
 def read_intents(store: ObjectStore, scope: Scope) -> list[Intent]:

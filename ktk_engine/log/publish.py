@@ -50,8 +50,8 @@ def publish(store: ObjectStore, scope: Scope) -> str:
         scope: what was committed to.
 
     Returns:
-        A warning, empty if all is published. A failure here is never an error: the commit
-        stands, and whoever comes next publishes it.
+        A warning, empty if all is published. A failure here is never an error, not even a bug:
+        the commit stands, and whoever comes next publishes it.
     """
     try:
         state = _publish_removals(resolve(store, scope))
@@ -65,6 +65,9 @@ def publish(store: ObjectStore, scope: Scope) -> str:
     except KtkError as error:
         _LOGGER.warning("%s is committed, but not published yet: %s", scope, error)
         return f"committed, but not published for Kartothek readers yet: {error}"
+    except Exception as error:
+        _LOGGER.exception("%s is committed, but could not be published", scope)
+        return f"committed, but not published for Kartothek readers yet: {error!r}"
     return ""
 
 

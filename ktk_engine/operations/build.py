@@ -16,9 +16,9 @@ from ktk_engine.format.dataset_key import index_key
 from ktk_engine.format.index_file import build_index, render_index
 from ktk_engine.format.stamp import BASE_KEY
 from ktk_engine.log.commit import Committed, DatasetChange, Transaction, commit
-from ktk_engine.log.scope import new_commit_id
 from ktk_engine.log.snapshot import Bucketing, Snapshot
 from ktk_engine.log.state import State, resolve
+from ktk_engine.log.write import Write
 from ktk_engine.operations.data_write import data_write
 from ktk_engine.operations.extension import Extension, check_layout
 from ktk_engine.operations.gate import CubeCheck, Passed, pass_gate
@@ -119,21 +119,21 @@ def build(
     _check_clustering(target, passed.committed.names)
     if target.constraints:
         check_constraints(target.constraints, frame)
-    commit_id = new_commit_id()
-    job = _job(store, target, passed, commit_id, buckets=not local)
+    write = Write()
+    job = _job(store, target, passed, write.commit, buckets=not local)
     buckets = _bucket_count(target, datasets)
     if not (job.buckets or local) and keeping is not None and keeping.mode == "files":
         # Each empty task starts a Python worker for nothing.
         parallel = frame.sparkSession.sparkContext.defaultParallelism
         buckets = min(buckets, max(len(keeping.replaced), parallel))
-    with data_write(store, target.uuid, commit_id, f"build {target.uuid}"):
+    with data_write(store, target.uuid, write, f"build {target.uuid}"):
         report = write_table(frame, job) if local else write_frame(frame, job, buckets)
         if report.findings:
             raise DataError(_refusal(target, report.findings), report.findings)
         snapshot = _describe(store, target, passed, job, report, bucketing_of(job, buckets))
         keeping = _verified(store, frame, target, snapshot, keeping, base)
         change = _change(store, target, snapshot, report, job, keeping, base)
-        done = _commit(state, target, change, passed.leaving, commit_id, history or {})
+        done = _commit(state, target, change, passed.leaving, write, history or {})
     return Written(
         target.uuid,
         done.entry.version,
@@ -318,14 +318,14 @@ def _commit(
     target: Target,
     change: DatasetChange,
     leaving: tuple[str, ...],
-    commit_id: str,
+    write: Write,
     history: Mapping[str, str],
 ) -> Committed:
     removals = [
         DatasetChange(f"{target.cube}++{name}", "remove", None, role="enrichment")
         for name in leaving
     ]
-    transaction = Transaction(commit_id, (change, *removals), CubeCheck(target.cube), history)
+    transaction = Transaction(write, (change, *removals), CubeCheck(target.cube), history)
     return commit(state, transaction)
 
 

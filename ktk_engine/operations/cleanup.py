@@ -10,8 +10,9 @@ from ktk_engine.log.commit import Transaction, commit
 from ktk_engine.log.garbage import UNFINISHED_LIFETIME, Garbage, Retention, find_garbage
 from ktk_engine.log.intent import announced
 from ktk_engine.log.publish import publish
-from ktk_engine.log.scope import Scope, new_commit_id
+from ktk_engine.log.scope import Scope
 from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.log.write import Write
 from ktk_engine.store.interface import ObjectInfo, ObjectStore
 
 
@@ -86,10 +87,10 @@ def run_cleanup(
     version, warning = 0, ""
     if garbage.objects:
         keys = tuple(info.key for info in garbage.objects)
-        commit_id = new_commit_id()
+        write = Write()
         check = _NothingNeeded(frozenset(keys))
-        transaction = Transaction(commit_id, (), check, history or {}, deleted=keys)
-        with announced(store, scope, commit_id, "cleanup"):
+        transaction = Transaction(write, (), check, history or {}, deleted=keys)
+        with announced(store, scope, write, "cleanup"):
             done = commit(garbage.state, transaction)
             version, warning = done.entry.version, done.warning
             if not warning:  # else a published document may still name what would go

@@ -8,9 +8,10 @@ from dataclasses import replace
 from ktk_engine.errors import CommitConflictError
 from ktk_engine.format.comments import Comments, with_comments
 from ktk_engine.log.commit import DatasetChange, Transaction, commit, role_of
-from ktk_engine.log.scope import new_commit_id, scope_of
+from ktk_engine.log.scope import scope_of
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import resolve
+from ktk_engine.log.write import Write
 from ktk_engine.operations.data_write import data_write
 from ktk_engine.store.interface import ObjectStore
 
@@ -47,8 +48,8 @@ def comment_on(
         wanted = comments.only(base.schema.names)
         return replace(base, metadata=with_comments(base.metadata, wanted))
 
-    commit_id = new_commit_id()
+    write = Write()
     change = DatasetChange(uuid, "comment", rebase, frozenset(), role_of(state.scope, present))
-    with data_write(store, uuid, commit_id, f"comment on {uuid}"):
-        commit(state, Transaction(commit_id, (change,), history=history or {}))
+    with data_write(store, uuid, write, f"comment on {uuid}"):
+        commit(state, Transaction(write, (change,), history=history or {}))
     return True

@@ -12,8 +12,8 @@ import pyarrow.types as pat
 
 from ktk_engine.errors import DataError
 from ktk_engine.log.commit import Committed, DatasetChange, Transaction, commit, role_of
-from ktk_engine.log.scope import new_commit_id
 from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.log.write import Write
 from ktk_engine.operations.affected import rows_of
 from ktk_engine.operations.compactable import Compaction
 from ktk_engine.operations.data_write import data_write
@@ -79,10 +79,10 @@ def compact(
         CommitConflictError: another run changed these partitions meanwhile.
     """
     store, state, base = scanner.store, compaction.state, compaction.snapshot
-    commit_id = new_commit_id()
-    job = _job(scanner, compaction, commit_id, compression)
+    write = Write()
+    job = _job(scanner, compaction, write.commit, compression)
     frame = rows_of(scanner, base, compaction.files, state.version)
-    with data_write(store, base.uuid, commit_id, f"compact {base.uuid}"):
+    with data_write(store, base.uuid, write, f"compact {base.uuid}"):
         count = base.bucketing.count if base.bucketing else DEFAULT_BUCKETS
         report = write_frame(frame, job, count)
         if report.findings:
@@ -93,7 +93,7 @@ def compact(
                 "Nothing was committed. Build it anew.",
                 report.findings,
             )
-        done = _commit(compaction, job, report, history or {})
+        done = _commit(compaction, write, job, report, history or {})
     return Compacted(
         base.uuid,
         done.entry.version,
@@ -142,7 +142,11 @@ def _stored_schema(scanner: Scanner, base: Snapshot, files: pa.Table) -> pa.Sche
 
 
 def _commit(
-    compaction: Compaction, job: WriteJob, report: WriteReport, history: Mapping[str, str]
+    compaction: Compaction,
+    write: Write,
+    job: WriteJob,
+    report: WriteReport,
+    history: Mapping[str, str],
 ) -> Committed:
     """Put the new files in the place of the old ones."""
     state, base = compaction.state, compaction.snapshot
@@ -161,4 +165,4 @@ def _commit(
     role = role_of(state.scope, base)
     change = DatasetChange(base.uuid, "compact", extend, frozenset(), role)
     cube = state.scope.name if state.scope.kind == "cube" else ""
-    return commit(state, Transaction(job.commit, (change,), CubeCheck(cube), history))
+    return commit(state, Transaction(write, (change,), CubeCheck(cube), history))

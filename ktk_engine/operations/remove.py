@@ -10,8 +10,8 @@ from ktk_engine.format.load_document import load_document
 from ktk_engine.log.commit import DatasetChange, Transaction, commit
 from ktk_engine.log.entry import Role
 from ktk_engine.log.intent import announced
-from ktk_engine.log.scope import new_commit_id
 from ktk_engine.log.state import State
+from ktk_engine.log.write import Write
 from ktk_engine.operations.find_scope import find_scope
 from ktk_engine.store.interface import ObjectStore
 
@@ -115,9 +115,9 @@ def run_removal(removal: Removal, history: Mapping[str, str] | None = None) -> R
     changes = tuple(
         DatasetChange(uuid, "remove", None, role=role) for uuid, role in removal.datasets.items()
     )
-    commit_id = new_commit_id()
-    transaction = Transaction(commit_id, changes, history=history or {})
-    with announced(state.store, state.scope, commit_id, f"remove {', '.join(removal.names)}"):
+    write = Write()
+    transaction = Transaction(write, changes, history=history or {})
+    with announced(state.store, state.scope, write, f"remove {', '.join(removal.names)}"):
         done = commit(state, transaction)
     return Removed(state.scope.name, removal.names, done.entry.version, done.warning)
 

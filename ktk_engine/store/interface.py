@@ -11,6 +11,8 @@ from datetime import datetime
 
 import pyarrow as pa
 
+from ktk_engine.store.backoff import Backoff
+
 
 @dataclass(frozen=True)
 class ObjectInfo:
@@ -35,7 +37,8 @@ class ObjectStore(ABC):
     - a reader sees an object completely or not at all;
     - of several `put_if_absent` for one key exactly one succeeds;
     - `ObjectNotFoundError` is raised only when the store said that there is no such object.
-      Whatever else goes wrong is a `StoreError`, after which the outcome is unknown.
+      Whatever else goes wrong is a `StoreError`, after which the outcome is unknown, unless its
+      `nothing_written` says that the object surely was not written.
 
     Every method validates its keys and raises `InvalidKeyError` for a bad one.
     """
@@ -44,6 +47,11 @@ class ObjectStore(ABC):
     @abstractmethod
     def url(self) -> str:
         """The store's address, for example `file:///data/warehouse`; never holds secrets."""
+
+    @property
+    def backoff(self) -> Backoff:
+        """How long to wait before a request to this store is made again."""
+        return Backoff()
 
     @abstractmethod
     def get(self, key: str) -> bytes:
@@ -114,7 +122,7 @@ class ObjectStore(ABC):
 
         Raises:
             ObjectExistsError: an object with this key exists, and stays as it is.
-            StoreError: the outcome is unknown.
+            StoreError: the outcome is unknown, or known: see `StoreError.nothing_written`.
         """
 
     @abstractmethod

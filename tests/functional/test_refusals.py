@@ -7,9 +7,10 @@ import pytest
 from dbt.tests.util import run_dbt, write_file
 
 from ktk_engine.log.commit import DatasetChange, Transaction, commit
-from ktk_engine.log.scope import cube_scope, new_commit_id
+from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.snapshot import Snapshot, files_table
 from ktk_engine.log.state import resolve
+from ktk_engine.log.write import Write
 from ktk_engine.store.local import LocalStore
 from tests.tree import tree
 
@@ -106,7 +107,7 @@ def commit_unsigned(store: LocalStore) -> None:
         },
     )
     change = DatasetChange("d++counts", "rebuild", lambda base, attempt: snapshot, role="seed")
-    commit(resolve(store, scope), Transaction(new_commit_id(), (change,)))
+    commit(resolve(store, scope), Transaction(Write(), (change,)))
 
 
 class TestConfiguration:

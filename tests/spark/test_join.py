@@ -11,6 +11,7 @@ from ktk_engine.log.commit import DatasetChange, Transaction, commit
 from ktk_engine.log.scope import cube_scope, new_commit_id
 from ktk_engine.log.snapshot import concat_files
 from ktk_engine.log.state import resolve
+from ktk_engine.log.write import Write
 from ktk_engine.operations.build import build
 from ktk_engine.operations.keeping import Keeping
 from ktk_engine.operations.target import Target
@@ -203,7 +204,7 @@ def append(spark, store, frame, dataset="seed"):
         ),
         role="seed",
     )
-    commit(state, Transaction(commit_id, (change,)))
+    commit(state, Transaction(Write(commit_id), (change,)))
 
 
 def test_of_several_files_with_a_cell_the_last_one_wins(spark, sql, store):

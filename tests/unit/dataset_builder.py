@@ -26,6 +26,7 @@ from ktk_engine.log.commit import DatasetChange, Transaction, commit
 from ktk_engine.log.scope import new_commit_id, scope_of
 from ktk_engine.log.snapshot import Snapshot, concat_files, files_table
 from ktk_engine.log.state import resolve
+from ktk_engine.log.write import Write
 from ktk_engine.operations.gate import CubeCheck
 from ktk_engine.types.schema import dataset_schema
 
@@ -157,7 +158,7 @@ def commit_change(store, make_change, base=None, commit_id=None, **history):
     change = make_change(commit_id)
     scope = scope_of(change.uuid)
     check = CubeCheck(scope.name if scope.kind == "cube" else "")
-    transaction = Transaction(commit_id, (change,), check, history)
+    transaction = Transaction(Write(commit_id), (change,), check, history)
     return commit(base or resolve(store, scope), transaction)
 
 

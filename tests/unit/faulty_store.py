@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ktk_engine.errors import StoreError
+from ktk_engine.store.backoff import Backoff
 from ktk_engine.store.local import LocalStore
 
 
@@ -13,6 +14,8 @@ class FaultyStore(LocalStore):
         faults: functions (method, key) -> "before" (fail without doing it), "after" (do it, then
             fail) or None; a matching fault is used up once.
         hooks: functions (method, key) called before a write.
+        calls: (method, key) of every write.
+        pauses: seconds that somebody waited for the store.
     """
 
     def __init__(self, root):
@@ -20,6 +23,12 @@ class FaultyStore(LocalStore):
         self.faults = []
         self.hooks = []
         self.calls = []
+        self.pauses = []
+
+    @property
+    def backoff(self):
+        """Pauses are noted, not made."""
+        return Backoff(sleep=self.pauses.append, jitter=lambda: 1.0)
 
     def put(self, key, data):
         self._do("put", key, lambda: LocalStore.put(self, key, data))

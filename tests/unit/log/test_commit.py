@@ -7,12 +7,17 @@ from ktk_engine.errors import (
     CommitConflictError,
     CommitStateUnknownError,
     ConsistencyError,
+    StoreError,
 )
 from ktk_engine.format.load_document import load_document
 from ktk_engine.log.commit import DatasetChange, Transaction, commit
 from ktk_engine.log.entry import digest
 from ktk_engine.log.scope import Scope, new_commit_id
 from ktk_engine.log.state import read_entries, resolve
+from ktk_engine.log.write import Write
+from ktk_engine.operations.build import build
+from ktk_engine.operations.target import Target
+from ktk_engine.store.backoff import Backoff
 from tests.unit.dataset_builder import (
     NYC,
     Builder,
@@ -81,11 +86,64 @@ def test_put_that_did_nothing_is_repeated(store):
 
 
 def test_unknown_outcome_deletes_nothing(store):
-    store.faults += [fail("before", "put_if_absent", "/log/")] * 2
+    store.faults += [fail("before", "put_if_absent", "/log/")] * store.backoff.tries
     with pytest.raises(CommitStateUnknownError, match="ktk history plain"):
         build_table(store)
     assert [key for key in keys(store) if key.endswith(".parquet")]
     assert not [call for call in store.calls if call[0] == "delete"]
+
+
+def test_pauses_between_puts_double(store):
+    store.faults += [fail("before", "put_if_absent", "/log/")] * 4
+    assert build_table(store).entry.version == 1
+    assert store.pauses == [0.1, 0.2, 0.4, 0.8]
+
+
+def test_pauses_are_bounded_and_random():
+    pauses = []
+    backoff = Backoff(first=1, longest=7, sleep=pauses.append, jitter=lambda: 0.5)
+    for failures in (1, 2, 3, 4, 5000):
+        backoff.pause(failures)
+    assert pauses == [0.5, 1, 2, 3.5, 3.5]
+
+
+def test_store_that_surely_wrote_nothing_is_no_unknown_outcome(store):
+    def refuse(method, key):
+        if method == "put_if_absent" and "/log/" in key:
+            raise StoreError("the disk is full", nothing_written=True)
+
+    store.hooks.append(refuse)
+    with pytest.raises(StoreError, match="disk is full"):
+        build(store, pa.table({"a": [1]}), Target("plain"))
+    assert keys(store) == set()
+    assert store.pauses == []
+
+
+def test_a_sure_failure_says_nothing_of_an_earlier_put(store):
+    """The first put may still land when a later one is known to have done nothing."""
+
+    def refuse(method, key):
+        if method == "put_if_absent" and "/log/" in key:
+            known = ("put_if_absent", key) in store.calls[:-1]
+            raise StoreError("no answer", nothing_written=known)
+
+    store.hooks.append(refuse)
+    with pytest.raises(CommitStateUnknownError, match="no answer"):
+        build(store, pa.table({"a": [1]}), Target("plain"))
+    assert [key for key in keys(store) if "/table/" in key]
+    assert [key for key in keys(store) if "/intent/" in key]
+
+
+def test_damaged_entry_in_the_slot_is_an_unknown_outcome(store):
+    def take(method, key):
+        if method == "put_if_absent" and "/log/" in key:
+            store.hooks.clear()
+            store.put_if_absent(key, b"damaged")
+
+    store.hooks.append(take)
+    with pytest.raises(CommitStateUnknownError):
+        build(store, pa.table({"a": [1]}), Target("plain"))
+    assert [key for key in keys(store) if "/table/" in key]
 
 
 def test_lost_slot_takes_the_next(store):
@@ -201,15 +259,15 @@ def test_files_that_a_cleanup_gave_up_are_not_committed(store):
     commit_id = new_commit_id()
     change = Builder(store, "plain").append(pa.table({"a": [9]}), commit_id)
     lost = next(key for key in keys(store, "plain/") if commit_id in key)
-    commit(base, Transaction(new_commit_id(), (), deleted=(lost,)))
+    commit(base, Transaction(Write(), (), deleted=(lost,)))
     with pytest.raises(CommitConflictError, match="clean-up gave up 1 files"):
-        commit(base, Transaction(commit_id, (change,)))
+        commit(base, Transaction(Write(commit_id), (change,)))
 
 
 def test_cleanup_in_between_is_no_conflict(store):
     build_table(store)
     base = resolve(store, PLAIN)
-    commit(base, Transaction(new_commit_id(), (), deleted=("plain/table/old.parquet",)))
+    commit(base, Transaction(Write(), (), deleted=("plain/table/old.parquet",)))
     done = commit_change(
         store, lambda c: Builder(store, "plain").append(pa.table({"a": [9]}), c), base
     )

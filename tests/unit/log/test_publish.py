@@ -6,6 +6,7 @@ from ktk_engine.log.intent import announced, read_intents
 from ktk_engine.log.publish import publish
 from ktk_engine.log.scope import Scope
 from ktk_engine.log.state import resolve
+from ktk_engine.log.write import Write
 from ktk_engine.operations.remove import remove
 from tests.unit.dataset_builder import (
     NYC,
@@ -86,6 +87,20 @@ def test_failed_publishing_is_a_warning_that_the_next_commit_mends(store, kind, 
     assert load_document(store, "plain").stamp.version == 2
 
 
+def test_bug_in_publishing_is_a_warning_with_a_traceback(store, monkeypatch, caplog):
+    from ktk_engine.log import publish as module
+
+    def break_down(*arguments):
+        raise ZeroDivisionError("a bug")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "render_common_metadata", break_down)
+        done = build_table(store)
+    assert "not published for Kartothek readers yet: ZeroDivisionError('a bug')" in done.warning
+    assert "break_down" in caplog.text
+    assert build_table(store).warning == ""
+
+
 def test_document_never_goes_backwards(store):
     scope = Scope("dataset", "plain")
     build_table(store)
@@ -121,10 +136,10 @@ def test_slow_publisher_of_a_removal_brings_a_new_dataset_back(store):
 
 
 def test_intent_lives_as_long_as_its_block(store):
-    with announced(store, CUBE, "c" * 32, "build"):
+    with announced(store, CUBE, Write("c" * 32), "build"):
         assert [intent.commit for intent in read_intents(store, CUBE)] == ["c" * 32]
     assert keys(store) == set()
     store.faults.append(fail("before", "delete", "/intent/"))
-    with announced(store, CUBE, "c" * 32, "build"):
+    with announced(store, CUBE, Write("c" * 32), "build"):
         pass  # what was committed stays committed
     assert len(read_intents(store, CUBE)) == 1

@@ -1,0 +1,32 @@
+"""Deletes the files of a write that did not commit."""
+
+from __future__ import annotations
+
+from ktk_engine.log.scope import Scope
+from ktk_engine.log.write import Fate, Write
+from ktk_engine.store.interface import ObjectStore
+from ktk_engine.store.key import join_key
+
+
+def remove_traces(store: ObjectStore, scope: Scope, write: Write, folder: str) -> None:
+    """Delete every object that carries the id of a write.
+
+    Args:
+        store: where the scope lives.
+        scope: what was written to.
+        write: what is known not to be committed.
+        folder: key of the folder with its data files; empty if it wrote none.
+
+    Raises:
+        StoreError: the store could not be listed, or not everything was deleted.
+    """
+    assert write.fate is Fate.NOT_COMMITTED, "only proof of the contrary deletes files"
+    folders = [join_key(scope.folder, "snapshots", write.commit), *([folder] if folder else [])]
+    store.delete(
+        [
+            info.key
+            for name in folders
+            for info in store.list(f"{name}/")
+            if write.commit in info.key
+        ]
+    )

@@ -1,0 +1,132 @@
+"""A store in memory at one of whose calls something happens: an interrupt, a bug, a failure."""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+
+from ktk_engine.errors import ObjectExistsError, ObjectNotFoundError, TokenMismatchError
+from ktk_engine.store.backoff import Backoff
+from ktk_engine.store.interface import ObjectInfo, ObjectStore
+
+
+class InterruptingStore(ObjectStore):
+    """A store that raises at its n-th call; copies of it are cheap.
+
+    Attributes:
+        objects: key -> content and time.
+        at: number of the call, from 0; -1 for none.
+        when: `before` the call is made, or `after` it was.
+        error: what is raised.
+        again: whether every later call raises as well: a second Ctrl-C, a store that is gone.
+        calls: (method, key) of every call.
+        days: how far its clock is ahead.
+    """
+
+    def __init__(self, objects=(), at=-1, when="before", error=KeyboardInterrupt, again=False):
+        self.objects = dict(objects)
+        self.at, self.when, self.error, self.again = at, when, error, again
+        self.calls = []
+        self.days = 0
+
+    @property
+    def url(self):
+        return "memory://"
+
+    @property
+    def backoff(self):
+        return Backoff(sleep=lambda seconds: None)
+
+    def now(self):
+        return datetime.now(UTC) + timedelta(days=self.days)
+
+    def uri(self, key):
+        return self.url + key
+
+    def get(self, key):
+        return self._step("get", key, lambda: self._content(key))
+
+    def get_range(self, key, start, length):
+        return self._step("get", key, lambda: self._content(key)[start : start + length])
+
+    def get_with_token(self, key):
+        data = self.get(key)
+        return data, _token(data)
+
+    def put(self, key, data):
+        self._step("put", key, lambda: self._store(key, data))
+
+    def put_if_absent(self, key, data):
+        self._step("put_if_absent", key, lambda: self._store_if_absent(key, data))
+
+    def replace(self, key, data, token):
+        def swap():
+            if key not in self.objects or _token(self.objects[key][0]) != token:
+                raise TokenMismatchError(key)
+            self._store(key, data)
+
+        self._step("replace", key, swap)
+
+    def exists(self, key):
+        return self._step("exists", key, lambda: key in self.objects)
+
+    def list(self, prefix=""):
+        return iter(self._step("list", prefix, lambda: self._infos(prefix)))
+
+    def list_names(self, folder="", prefix=""):
+        def names():
+            start = f"{folder}/" if folder else ""
+            rest = [k[len(start) :].partition("/") for k in self.objects if k.startswith(start)]
+            found = {name + slash for name, slash, _ in rest}
+            return sorted(name for name in found if name.startswith(prefix))
+
+        return self._step("list_names", folder, names)
+
+    def delete(self, keys):
+        keys = list(keys)
+        self._step("delete", ",".join(keys), lambda: [self.objects.pop(k, None) for k in keys])
+
+    def open_read(self, key):
+        return self._step("open_read", key, lambda: pa.BufferReader(self._content(key)))
+
+    @contextmanager
+    def open_write(self, key):
+        sink = self._step("open_write", key, pa.BufferOutputStream)
+        yield sink
+        data = sink.getvalue().to_pybytes()
+        self._step("close", key, lambda: self._store_if_absent(key, data))
+
+    def _content(self, key):
+        if key not in self.objects:
+            raise ObjectNotFoundError(key)
+        return self.objects[key][0]
+
+    def _store(self, key, data):
+        self.objects[key] = data, self.now()
+
+    def _store_if_absent(self, key, data):
+        if key in self.objects:
+            raise ObjectExistsError(key)
+        self._store(key, data)
+
+    def _infos(self, prefix):
+        found = sorted((k, v) for k, v in self.objects.items() if k.startswith(prefix))
+        return [ObjectInfo(key, len(data), time) for key, (data, time) in found]
+
+    def _step(self, method, key, action):
+        number = len(self.calls)
+        self.calls.append((method, key))
+        hit = number == self.at or (self.again and 0 <= self.at < number)
+        if hit and self.when == "before":
+            raise self.error(f"before call {number}: {method} {key}")
+        result = action()
+        if hit:
+            raise self.error(f"after call {number}: {method} {key}")
+        return result
+
+
+def _token(data):
+    return hashlib.sha256(data).hexdigest()
