@@ -78,6 +78,11 @@ def announced(
         beat()
         thread.start()
         yield
+    except StoreError as error:
+        _tell(error, scope, write)
+        if write.fate is not Fate.NOT_COMMITTED:
+            raise
+        raise type(error)(f"{str(error).rstrip('.')}. Nothing was committed.") from error
     except BaseException as error:
         _tell(error, scope, write)
         raise

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -17,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from ktk_engine.errors import StoreError
 from ktk_engine.format.label import partition_path
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.key import join_key
@@ -34,7 +36,7 @@ REPORT_SCHEMA = pa.schema(
         pa.field("payload", pa.binary()),
     ]
 )
-FILE, INDEX, FINDING = "file", "index", "finding"
+FILE, INDEX, FINDING, FAILURE = "file", "index", "finding", "failure"
 _LONGEST_STATISTIC = 64
 
 
@@ -100,7 +102,8 @@ def write_files(
 
     Yields:
         Rows of `REPORT_SCHEMA`: a `file` for each file, an `index` for each of its index columns,
-        a `finding` for each rule that rows break. After a finding nothing more is written.
+        a `finding` for each rule that rows break, a `failure` of the store. After a finding or
+        failure nothing more is written.
     """
     writer = _TaskWriter(job, task)
     try:
@@ -108,6 +111,9 @@ def write_files(
             if batch.num_rows:
                 writer.add(batch)
         writer.close_file()
+    except StoreError as error:
+        # A traceback of Spark's would be no message for a person.
+        writer.rows.append({"kind": FAILURE, "payload": str(error).encode()})
     finally:
         writer.abandon()
     yield from writer.report()
@@ -297,7 +303,12 @@ class _OpenFile:
         self.values: dict[str, list[pa.Array]] = {name: [] for name in job.index_columns}
         self._stream = job.store.open_write(self.key)
         self._sink = self._stream.__enter__()
-        self._writer = pq.ParquetWriter(
+        with self._failing():
+            self._writer = self._parquet_writer()
+
+    def _parquet_writer(self) -> pq.ParquetWriter:
+        job = self.job
+        return pq.ParquetWriter(
             self._sink,
             self.stored,
             version="2.6",
@@ -314,7 +325,8 @@ class _OpenFile:
     def write(self, table: pa.Table) -> None:
         """Write rows as row groups and take their statistics."""
         stored = table if self.stored == self.schema else table.cast(self.stored)
-        self._writer.write_table(stored, row_group_size=self.job.row_group_rows)
+        with self._failing():
+            self._writer.write_table(stored, row_group_size=self.job.row_group_rows)
         self.rows += table.num_rows
         self.statistics.append(_statistics(table))
         for name, parts in self.values.items():
@@ -322,8 +334,9 @@ class _OpenFile:
 
     def close(self) -> list[dict[str, Any]]:
         """Finish the file and report it."""
-        self._writer.close()
-        size = self._sink.tell()
+        with self._failing():
+            self._writer.close()
+            size = self._sink.tell()
         self._stream.__exit__(None, None, None)
         common = {"label": self.label, "key": self.key}
         statistics = _merge_statistics(self.statistics, self.schema)
@@ -347,6 +360,15 @@ class _OpenFile:
         """Leave nothing behind."""
         error = RuntimeError("abandoned")
         self._stream.__exit__(RuntimeError, error, None)
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Let the store say what went wrong with its file: it knows where that is."""
+        try:
+            yield
+        except BaseException as error:
+            self._stream.__exit__(type(error), error, error.__traceback__)
+            raise
 
 
 def _equal_neighbours(table: pa.Table) -> pa.Array:

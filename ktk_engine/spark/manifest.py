@@ -7,6 +7,8 @@ import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
+from ktk_engine.errors import SessionError
+
 
 def write_manifest(folder: Path, uris: Sequence[str], sizes: Sequence[int]) -> Path:
     """Write a manifest in the form of a streaming sink's log.
@@ -21,10 +23,11 @@ def write_manifest(folder: Path, uris: Sequence[str], sizes: Sequence[int]) -> P
 
     Returns:
         The folder to give to Spark's parquet source.
+
+    Raises:
+        SessionError: the folder cannot be written.
     """
     manifest = folder / uuid.uuid4().hex
-    log = manifest / "_spark_metadata"
-    log.mkdir(parents=True)
     lines = ["v1"]
     lines += [
         json.dumps(
@@ -40,5 +43,13 @@ def write_manifest(folder: Path, uris: Sequence[str], sizes: Sequence[int]) -> P
         )
         for uri, size in zip(uris, sizes, strict=True)
     ]
-    (log / "9.compact").write_text("\n".join(lines), encoding="utf-8")
+    try:
+        log = manifest / "_spark_metadata"
+        log.mkdir(parents=True)
+        (log / "9.compact").write_text("\n".join(lines), encoding="utf-8")
+    except OSError as error:
+        raise SessionError(
+            f"The temporary file {manifest} cannot be written: {error.strerror or error}. Free "
+            "some space there, or set TMPDIR to another folder. Nothing was read."
+        ) from error
     return manifest

@@ -141,8 +141,18 @@ def _explicit(session: SparkSession) -> set[str]:
 
 
 def make_scratch_folder() -> Path:
-    """Make a folder for this process (manifests, Spark's spill), removed at its end."""
-    folder = Path(tempfile.mkdtemp(prefix="ktk-"))
+    """Make a folder for this process (manifests, Spark's spill), removed at its end.
+
+    Raises:
+        SessionError: the system's folder for temporary files cannot be written.
+    """
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="ktk-"))
+    except OSError as error:
+        raise SessionError(
+            f"No temporary folder can be made: {error}. Free some space there, or set TMPDIR to "
+            "another folder."
+        ) from error
     owner = os.getpid()
 
     def remove() -> None:

@@ -9,10 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from ktk_engine.errors import StoreError
 from ktk_engine.format.label import partition_table
 from ktk_engine.log.snapshot import Bucketing, files_table
 from ktk_engine.spark.arrow_types import spark_type
-from ktk_engine.spark.file_writer import FILE, FINDING, INDEX, REPORT_SCHEMA, WriteJob, write_files
+from ktk_engine.spark.file_writer import (
+    FAILURE,
+    FILE,
+    FINDING,
+    INDEX,
+    REPORT_SCHEMA,
+    WriteJob,
+    write_files,
+)
 from ktk_engine.spark.scan import column
 from ktk_engine.types.quote import quote_identifier
 
@@ -96,7 +105,14 @@ def make_report(report: pa.Table, job: WriteJob) -> WriteReport:
     Args:
         report: rows of `REPORT_SCHEMA`.
         job: the job.
+
+    Raises:
+        StoreError: the store failed in a task.
     """
+    failures = report.filter(pa.compute.equal(report["kind"], FAILURE))["payload"].to_pylist()
+    if failures:
+        more = f" ({len(failures) - 1} other tasks failed as well)" if len(failures) > 1 else ""
+        raise StoreError(failures[0].decode() + more)
     return WriteReport(
         files=_files(report.filter(pa.compute.equal(report["kind"], FILE)), job),
         index_values=_index_values(report.filter(pa.compute.equal(report["kind"], INDEX)), job),

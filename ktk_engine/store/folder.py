@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-FOLDER_MODE = 0o750
+FOLDER_MODE = 0o777  # less the process's umask: group-mates may share a store
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Another program may remove an empty folder between our mkdir and our open; Kartothek does.
 _ATTEMPTS = 100

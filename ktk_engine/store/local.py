@@ -20,7 +20,6 @@ import pyarrow as pa
 
 from ktk_engine.errors import (
     InvalidKeyError,
-    ObjectExistsError,
     ObjectNotFoundError,
     StoreError,
     TokenMismatchError,
@@ -28,12 +27,13 @@ from ktk_engine.errors import (
 from ktk_engine.store.folder import open_folder, refuse_link, remove_empty_folders
 from ktk_engine.store.interface import ObjectInfo, ObjectStore
 from ktk_engine.store.key import validate_key
+from ktk_engine.store.lock_file import open_lock
+from ktk_engine.store.os_errors import os_errors
 from ktk_engine.store.temporary_file import TEMPORARY_PREFIX, TemporaryFile
 
 LOCK_KEY = ".ktk/lock"
 
 _READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-_LOCK_FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
 # What stays unescaped in a URI's path; `%`, `?`, `#`, blanks and non-ASCII are escaped.
 _URI_SAFE = "/=+,:;@!$&'()*~-._"
 # Another program may remove the folder, or a collector our file, between two calls.
@@ -83,7 +83,7 @@ class LocalStore(ObjectStore):
     @property
     def url(self) -> str:
         """See `ObjectStore.url`."""
-        return "file://" + urllib.parse.quote(self._root, safe=_URI_SAFE)
+        return "file://" + urllib.parse.quote(os.fsencode(self._root), safe=_URI_SAFE)
 
     def get(self, key: str) -> bytes:
         """See `ObjectStore.get`."""
@@ -111,12 +111,12 @@ class LocalStore(ObjectStore):
         """See `ObjectStore.put`."""
         _path_for_writing(key)
         # Under the lock, so that it cannot fall between the comparison and the swap of replace.
-        with _os_errors("write", key, self.url), self._lock():
+        with os_errors("write", key, self.url, writes=True), self._lock():
             self._write(key, data, replace=True)
 
     def put_if_absent(self, key: str, data: bytes) -> None:
         """See `ObjectStore.put_if_absent`."""
-        with _os_errors("write", key, self.url):
+        with os_errors("write", key, self.url, writes=True):
             self._write(key, data, replace=False)
 
     def replace(self, key: str, data: bytes, token: str) -> None:
@@ -126,7 +126,7 @@ class LocalStore(ObjectStore):
         the comparison and the rename is not seen; the log is what is safe against that.
         """
         _path_for_writing(key)
-        with _os_errors("replace", key, self.url), self._lock():
+        with os_errors("replace", key, self.url, writes=True), self._lock():
             try:
                 current = _token(self.get(key))
             except ObjectNotFoundError:
@@ -156,7 +156,7 @@ class LocalStore(ObjectStore):
     def list_names(self, folder: str = "", prefix: str = "") -> builtins.list[str]:
         """See `ObjectStore.list_names`."""
         segments = validate_key(folder).split("/") if folder else []
-        with _os_errors("list", folder, self.url):
+        with os_errors("list", folder, self.url):
             try:
                 with open_folder(self._root, segments) as descriptor:
                     names = [*_names(descriptor, folder + "/" if folder else "")]
@@ -171,13 +171,13 @@ class LocalStore(ObjectStore):
     def delete(self, keys: Iterable[str]) -> None:
         """See `ObjectStore.delete`. A symbolic link is refused, not deleted."""
         paths = sorted(tuple(validate_key(key).split("/")) for key in {*keys} - {LOCK_KEY})
-        with _os_errors("delete objects", "", self.url), self._lock(create=False):
+        with self._lock(create=False):
             for folder, group in itertools.groupby(paths, key=lambda path: path[:-1]):
                 self._delete_in_folder(folder, [path[-1] for path in group])
 
     def open_read(self, key: str) -> pa.NativeFile:
         """See `ObjectStore.open_read`."""
-        with self._opened(key) as descriptor, _os_errors("read", key, self.url):
+        with self._opened(key) as descriptor, os_errors("read", key, self.url):
             return _native_file(descriptor, "r")
 
     @contextmanager
@@ -185,14 +185,12 @@ class LocalStore(ObjectStore):
         """See `ObjectStore.open_write`. A folder made for it and left empty vanishes as well."""
         segments, name = _path_for_writing(key)
         try:
-            with ExitStack() as stack:
-                with _os_errors("write", key, self.url):
-                    file = _retry(lambda: self._temporary_file(segments, stack))
-                    sink = _native_file(file.descriptor, "w")
-                with sink:
+            # Around the block as well: what it writes fails there when the disk is full.
+            with os_errors("write", key, self.url, writes=True), ExitStack() as stack:
+                file = _retry(lambda: self._temporary_file(segments, stack))
+                with _native_file(file.descriptor, "w") as sink:
                     yield sink
-                with _os_errors("write", key, self.url):
-                    file.publish_if_absent(name)
+                file.publish_if_absent(name)
         except BaseException as error:
             try:
                 remove_empty_folders(self._root, segments)
@@ -214,14 +212,14 @@ class LocalStore(ObjectStore):
     def _opened(self, key: str) -> Iterator[int]:
         """Open an object for reading, and close it at the end of the block."""
         *segments, name = validate_key(key).split("/")
-        with _os_errors("read", key, self.url):
+        with os_errors("read", key, self.url):
             try:
                 with open_folder(self._root, segments) as folder:
                     descriptor = _open_object(name, folder)
             except FileNotFoundError as error:
                 raise ObjectNotFoundError(f"there is no {key!r} in {self.url}") from error
         try:
-            with _os_errors("read", key, self.url):
+            with os_errors("read", key, self.url):
                 yield descriptor
         finally:
             os.close(descriptor)
@@ -256,42 +254,43 @@ class LocalStore(ObjectStore):
         Without `create`, a store that nobody has locked yet is left without a lock file: a
         deletion should not create files in a store of Kartothek's.
         """
+        with ExitStack() as stack:
+            with os_errors("take the lock", LOCK_KEY, self.url, writes=True):
+                descriptor = _retry(lambda: self._open_lock(create))
+                if descriptor is not None:
+                    stack.callback(os.close, descriptor)
+                    fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+
+    def _open_lock(self, create: bool) -> int | None:
+        """Open the lock file; None if there is none, and none is to be made."""
+        *segments, name = LOCK_KEY.split("/")
         try:
-            descriptor = _retry(lambda: self._open_lock(create)) if create else self._open_lock()
+            with open_folder(self._root, segments, create=create) as folder:
+                return open_lock(name, folder, create=create)
         except FileNotFoundError:
             if create:
                 raise
-            descriptor = None
-        try:
-            if descriptor is not None:
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield
-        finally:
-            if descriptor is not None:
-                os.close(descriptor)
-
-    def _open_lock(self, create: bool = False) -> int:
-        *segments, name = LOCK_KEY.split("/")
-        with open_folder(self._root, segments, create=create) as folder:
-            flags = _LOCK_FLAGS | (os.O_CREAT if create else 0)
-            return os.open(name, flags, 0o660, dir_fd=folder)
+            return None
 
     def _delete_in_folder(self, segments: Sequence[str], names: Iterable[str]) -> None:
-        try:
-            with open_folder(self._root, segments) as folder:
-                for name in names:
-                    status = refuse_link(name, folder)
-                    if status is not None and not stat.S_ISDIR(status.st_mode):
-                        with suppress(FileNotFoundError):
-                            os.unlink(name, dir_fd=folder)
-        except FileNotFoundError:
-            return
-        remove_empty_folders(self._root, segments)
+        path = "".join(f"{segment}/" for segment in segments)
+        with ExitStack() as stack:
+            with os_errors("delete from", path, self.url):
+                try:
+                    folder = stack.enter_context(open_folder(self._root, segments))
+                except FileNotFoundError:
+                    return
+            for name in names:
+                with os_errors("delete", path + name, self.url):
+                    _delete_object(name, folder)
+        with os_errors("delete empty folder", path, self.url):
+            remove_empty_folders(self._root, segments)
 
     def _walk(self, segments: Sequence[str], start: str, unfinished: bool) -> Iterator[ObjectInfo]:
         """List below a folder, depth first; the names in it start with `start`."""
         folder = "".join(segment + "/" for segment in segments)
-        with _os_errors("list", folder, self.url):
+        with os_errors("list", folder, self.url):
             try:
                 with open_folder(self._root, segments) as descriptor:
                     names = [name for name in _names(descriptor, folder) if name.startswith(start)]
@@ -309,18 +308,6 @@ class LocalStore(ObjectStore):
                 yield from self._walk([*segments, name[:-1]], "", unfinished)
             elif name in objects:
                 yield objects[name]
-
-
-@contextmanager
-def _os_errors(action: str, key: str, url: str) -> Iterator[None]:
-    """Turn the system's errors into a StoreError that names the object."""
-    try:
-        yield
-    except FileExistsError as error:
-        raise ObjectExistsError(f"{key!r} exists in {url}, and was left as it is") from error
-    except OSError as error:
-        where = f"{key!r} in {url}" if key else url
-        raise StoreError(f"cannot {action} {where}: {error.strerror or error}") from error
 
 
 def _retry(action: Callable[[], _T]) -> _T:
@@ -366,8 +353,23 @@ def _object_info(name: str, descriptor: int, folder: str) -> ObjectInfo | None:
         status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
     except FileNotFoundError:
         return None  # deleted since the folder was read
-    modified = datetime.fromtimestamp(status.st_mtime, UTC)
-    return ObjectInfo(folder + name, status.st_size, modified)
+    return ObjectInfo(folder + name, status.st_size, _time(status.st_mtime))
+
+
+def _time(seconds: float) -> datetime:
+    """The time of a file; clocks jump, and a date may lie beyond what Python counts."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, ValueError):
+        return datetime.max.replace(tzinfo=UTC)
+
+
+def _delete_object(name: str, folder: int) -> None:
+    """Delete a file, if there is one; a link is an error."""
+    status = refuse_link(name, folder)
+    if status is not None and not stat.S_ISDIR(status.st_mode):
+        with suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=folder)
 
 
 def _open_object(name: str, folder: int) -> int:

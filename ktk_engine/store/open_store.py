@@ -32,7 +32,13 @@ def open_store(url: str | Path) -> ObjectStore:
     path = os.fspath(url) if isinstance(url, Path) else _path_of_url(url)
     if not path or "\0" in path:
         raise ConfigurationError(f"the store's path {path!r} is empty or contains a NUL character")
-    root = os.path.abspath(path)
+    try:
+        root = os.path.abspath(path)
+    except OSError as error:
+        raise ConfigurationError(
+            f"the store's path {path!r} starts at the current folder, which is gone: change to "
+            "another folder, or give the whole path"
+        ) from error
     for folder in root.split("/"):
         if "=" in folder:
             raise ConfigurationError(

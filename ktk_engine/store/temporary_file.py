@@ -6,15 +6,34 @@ import errno
 import os
 import stat
 import uuid
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import NoReturn
 
 from ktk_engine.store.folder import refuse_link
+from ktk_engine.store.os_errors import UnansweredError
 from ktk_engine.store.rename_noreplace import rename_noreplace
 
 TEMPORARY_PREFIX = ".tmp-"
-_FILE_MODE = 0o640
+_FILE_MODE = 0o666  # less the process's umask: group-mates may share a store
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+# After these the file surely did not get its name; others may come from a server that did it.
+_REFUSALS = (
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EACCES,
+    errno.EROFS,
+    errno.EMLINK,
+    errno.ENAMETOOLONG,
+    errno.ELOOP,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.ENOENT,
+    errno.EEXIST,
+    errno.ENOTEMPTY,
+    errno.EINVAL,
+    errno.ENOMEM,
+)
 _NO_HARD_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
@@ -47,10 +66,9 @@ class TemporaryFile:
 
     def __exit__(self, *exception: object) -> None:
         """Close the file, and remove it unless it was published."""
-        try:
+        with suppress(OSError):  # what was published is on the disk already
             os.close(self.descriptor)
-        finally:
-            self._remove()
+        self._remove()
 
     def write(self, data: bytes) -> None:
         """Append bytes.
@@ -72,26 +90,28 @@ class TemporaryFile:
             FileExistsError: the name is taken; nothing changed.
             OSError: the name is a folder or a symbolic link, or the file system can neither
                 link nor rename without replacing.
+            UnansweredError: the file may have its name, or has it.
         """
         os.fsync(self.descriptor)
-        try:
-            os.link(
-                self._name,
-                name,
-                src_dir_fd=self._dir_fd,
-                dst_dir_fd=self._dir_fd,
-                follow_symlinks=False,
-            )
-        except FileExistsError:
-            # Over NFS a repeated request may find the link that the first one made.
-            if os.fstat(self.descriptor).st_nlink != 2:
-                self._refuse_existing(name)
-        except OSError as error:
-            if error.errno not in _NO_HARD_LINKS:
-                raise
-            self._rename_if_absent(name)
+        with _answered():
+            try:
+                os.link(
+                    self._name,
+                    name,
+                    src_dir_fd=self._dir_fd,
+                    dst_dir_fd=self._dir_fd,
+                    follow_symlinks=False,
+                )
+            except FileExistsError:
+                # Over NFS a repeated request may find the link that the first one made.
+                if os.fstat(self.descriptor).st_nlink != 2:
+                    self._refuse_existing(name)
+            except OSError as error:
+                if error.errno not in _NO_HARD_LINKS:
+                    raise
+                self._rename_if_absent(name)
         self._remove()
-        os.fsync(self._dir_fd)
+        self._sync_folder()
 
     def publish(self, name: str) -> None:
         """Give the file its final name; a file of that name is replaced.
@@ -101,12 +121,21 @@ class TemporaryFile:
 
         Raises:
             OSError: the name is a symbolic link, or a folder.
+            UnansweredError: the file may have its name, or has it.
         """
         refuse_link(name, self._dir_fd)
         os.fsync(self.descriptor)
-        os.rename(self._name, name, src_dir_fd=self._dir_fd, dst_dir_fd=self._dir_fd)
+        with _answered():
+            os.rename(self._name, name, src_dir_fd=self._dir_fd, dst_dir_fd=self._dir_fd)
         self._present = False
-        os.fsync(self._dir_fd)
+        self._sync_folder()
+
+    def _sync_folder(self) -> None:
+        """Make the new name durable."""
+        try:
+            os.fsync(self._dir_fd)
+        except OSError as error:
+            raise UnansweredError(error.errno, error.strerror) from error
 
     def _rename_if_absent(self, name: str) -> None:
         try:
@@ -130,8 +159,20 @@ class TemporaryFile:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
 
     def _remove(self) -> None:
+        """Remove the temporary name; one that stays is found by the next clean-up."""
         if not self._present:
             return
         self._present = False
-        with suppress(FileNotFoundError):  # a garbage collector may have been faster
+        with suppress(OSError):  # a garbage collector may also have been faster
             os.unlink(self._name, dir_fd=self._dir_fd)
+
+
+@contextmanager
+def _answered() -> Iterator[None]:
+    """Tell the system's refusals to give a file its name from failures that say nothing."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (*_REFUSALS, *_NO_HARD_LINKS):
+            raise
+        raise UnansweredError(error.errno, error.strerror) from error

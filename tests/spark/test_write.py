@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from ktk_engine.errors import ConfigurationError, DataError, TypeClassError
+from ktk_engine.errors import ConfigurationError, DataError, StoreError, TypeClassError
 from ktk_engine.format.index_file import flatten_index, read_index
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import resolve
@@ -31,6 +31,16 @@ def rows(spark: SparkSession, where: str = "true"):
         .selectExpr("id % 7 as P", "id as L", "id * 2 as v", "cast(id % 50 as int) as k")
         .where(where)
     )
+
+
+def test_a_failure_of_the_store_in_a_worker_is_one_message(spark, store):
+    store.put_if_absent("c++seed/table", b"a file in the folder's place")
+    with pytest.raises(StoreError) as caught:
+        build(store, rows(spark), SEED)
+    message = str(caught.value)
+    assert message.startswith("cannot write 'c++seed/table/P=")
+    assert "'table' is a file" in message and message.endswith("Nothing was committed.")
+    assert [info.key for info in store.list()] == ["c++seed/table"]
 
 
 def test_files_statistics_and_index_describe_the_rows(spark, store):

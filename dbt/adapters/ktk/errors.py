@@ -9,9 +9,8 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import CompilationError, DbtDatabaseError, DbtRuntimeError
 
 from dbt.adapters.ktk.spark_message import java_stack, spark_message
-from ktk_engine.errors import KtkError, StoreError, TypeClassError
+from ktk_engine.errors import KtkError, TypeClassError
 
-_STORE = "`store` in the profile has to be a folder that this user may read and write."
 _LOGGER = AdapterLogger("ktk")
 
 
@@ -42,8 +41,7 @@ def translated(node: str = "") -> Iterator[None]:
     except TypeClassError as error:
         raise RefusedColumnsError(str(error)) from error
     except KtkError as error:
-        hint = f". {_STORE}" if type(error) is StoreError else ""
-        raise DbtRuntimeError(f"{error}{hint}") from error
+        raise DbtRuntimeError(str(error)) from error
     except Exception as error:
         message = spark_message(error, node)
         if message is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,17 +32,22 @@ def findings_file(target_folder: Path | None, unique_id: str) -> Iterator[None]:
     """
     path = target_folder / FOLDER / f"{unique_id}.json" if target_folder else None
     if path is not None:
-        path.unlink(missing_ok=True)  # of an earlier run
+        with suppress(OSError):  # what cannot be removed is replaced, or the message says so
+            path.unlink(missing_ok=True)  # of an earlier run
     try:
         yield
     except (TypeClassError, DataError) as error:
         if path is None or not error.findings:
             raise
         data: list[dict[str, Any]] = [_as_dict(item) for item in error.findings]
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(data, indent=2, default=str) + "\n", encoding="utf-8")
         shown = f"{path.parent.parent.name}/{FOLDER}/{path.name}"
-        raise type(error)(f"{error}\nThe same list as data: {shown}", error.findings) from error
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(data, indent=2, default=str) + "\n", encoding="utf-8")
+            where = f"The same list as data: {shown}"
+        except OSError as problem:
+            where = f"The same list could not be written to {shown}: {problem.strerror}"
+        raise type(error)(f"{error}\n{where}", error.findings) from error
 
 
 def _as_dict(finding: Any) -> dict[str, Any]:

@@ -251,6 +251,19 @@ def test_list_names_is_shallow(store):
     assert store.list_names("nothing") == []
 
 
+@pytest.mark.parametrize("seconds", [1e12, -1e12])
+def test_a_clock_beyond_all_dates(store, seconds):
+    store.put_if_absent("a", b"")
+    os.utime(store.root / "a", (seconds, seconds))
+    assert keys(store) == ["a"]
+
+
+def test_a_path_that_is_no_text(tmp_path):
+    store = LocalStore(str(tmp_path) + os.fsdecode(b"/\xff"))
+    store.put_if_absent("a", b"")
+    assert store.uri("a") == f"file://{tmp_path}/%FF/a"
+
+
 def test_names_that_are_no_keys_are_not_listed(store):
     store.put_if_absent("a", b"")
     (store.root / "new\nline").write_bytes(b"")
@@ -374,12 +387,6 @@ def test_everything_new_is_synced(store, monkeypatch):
     synced.clear()
     store.put_if_absent("a/b/d", b"")
     assert synced[1:] == ["store/a/b"]
-
-
-def test_new_files_are_not_for_everybody(store):
-    store.put_if_absent("a/b", b"")
-    assert (store.root / "a/b").stat().st_mode & 0o007 == 0
-    assert (store.root / "a").stat().st_mode & 0o007 == 0
 
 
 def test_pickling(store):

@@ -43,3 +43,11 @@ def test_folders_that_look_like_partitions(path):
         open_store(path)
     with pytest.raises(ConfigurationError, match="partition column"):
         open_store("file://" + path.replace("=", "%3D"))
+
+
+def test_a_current_folder_that_is_gone(tmp_path, monkeypatch):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(ConfigurationError, match="current folder, which is gone"):
+        open_store("warehouse")

@@ -1,0 +1,52 @@
+"""The lock file of a local store, which several users may share."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from ktk_engine.store.folder import refuse_link
+
+_FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+_MODE = 0o666  # less the process's umask, as for every other file
+_REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
+
+
+def open_lock(name: str, dir_fd: int, *, create: bool) -> int:
+    """Open the lock file, for flock(2).
+
+    Reading is enough to lock a file, except over NFS: so a file of another user's that may not
+    be written will do.
+
+    Args:
+        name: its name.
+        dir_fd: file descriptor of its folder.
+        create: whether to make it where it is missing.
+
+    Returns:
+        A file descriptor, which the caller closes.
+
+    Raises:
+        FileNotFoundError: there is none, and `create` is false.
+        OSError: it may not be opened, or is a symbolic link.
+    """
+    refuse_link(name, dir_fd)
+    try:
+        return os.open(name, os.O_RDWR | _FLAGS, dir_fd=dir_fd)
+    except FileNotFoundError:
+        if not create:
+            raise
+        return os.open(name, os.O_RDWR | os.O_CREAT | _FLAGS, _MODE, dir_fd=dir_fd)
+    except OSError as error:
+        if error.errno not in _REFUSED:
+            raise
+        return _open_for_reading(name, dir_fd)
+
+
+def _open_for_reading(name: str, dir_fd: int) -> int:
+    try:
+        return os.open(name, os.O_RDONLY | _FLAGS, dir_fd=dir_fd)
+    except PermissionError as error:
+        raise PermissionError(
+            error.errno, "its owner has to let this user read and write it (chmod g+rw)"
+        ) from error
