@@ -100,6 +100,10 @@ class CommitStateUnknownError(KtkError):
     """The store gave no answer about the commit; nothing was deleted, it may stand."""
 
 
+class VersionGoneError(KtkError):
+    """A clean-up removed files of a version while it was read."""
+
+
 class ForeignWriterError(KtkError):
     """Another program changed a dataset behind the log; refused for writing."""
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from ktk_engine.cube.specification import CubeSpecification
-from ktk_engine.errors import DatasetNotFoundError, QueryError
+from ktk_engine.errors import DatasetNotFoundError, QueryError, VersionGoneError
 from ktk_engine.log.catalog import list_scopes
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import resolve
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from ktk_engine.spark.collect import Values
     from ktk_engine.spark.scan import Scanner
+
+_ATTEMPTS = 10  # a clean-up may remove a version between two steps of opening it
 
 
 class Store:
@@ -81,10 +83,16 @@ class Store:
             DatasetNotFoundError: there is no such cube; the message says what exists.
             ConsistencyError: it has no seed dataset yet.
         """
-        state = find_scope(self._store, name)
-        if state.scope != cube_scope(name):
-            raise DatasetNotFoundError(f"{name} of {self.url} is a table, not a cube.")
-        return Cube(self, load_cube(state, (), specification, self._known))
+        for left in reversed(range(_ATTEMPTS)):
+            state = find_scope(self._store, name)
+            if state.scope != cube_scope(name):
+                raise DatasetNotFoundError(f"{name} of {self.url} is a table, not a cube.")
+            try:
+                return Cube(self, load_cube(state, (), specification, self._known))
+            except VersionGoneError:
+                if not left:
+                    raise
+        raise AssertionError("unreachable: the last attempt returns or raises")
 
     @cached_property
     def _scratch(self) -> Path:
@@ -198,7 +206,8 @@ class Query:
         self._store = store
         self._loaded = loaded
         self._question = question
-        self.plan = loaded.answer(question)
+        with loaded.state.reading():
+            self.plan = loaded.answer(question)
 
     def __repr__(self) -> str:
         """Show what is read."""
@@ -222,7 +231,9 @@ class Query:
         """
         from ktk_engine.spark.join import run_plan
 
-        return run_plan(self._store._scanner(session), self.plan)
+        scanner = self._store._scanner(session)
+        with self._loaded.state.reading():
+            return run_plan(scanner, self.plan)
 
     def groups(self, session: SparkSession | None = None) -> Iterator[tuple[Values, DataFrame]]:
         """Give a Spark DataFrame for each group of `partition_by`, sorted, null last.
@@ -246,7 +257,9 @@ class Query:
         scanner = self._store._scanner(session)
         frame = run_plan(scanner, self.plan, with_address=True)
         whole = self._loaded.intention(self._question)
-        for values in find_groups(frame, self.plan).to_pylist():
+        with self._loaded.state.reading():
+            groups = find_groups(frame, self.plan)
+        for values in groups.to_pylist():
             condition = conjunction([whole.condition, *group_condition(self.plan, values)])
             plan = self._loaded.plan_intention(replace(whole, condition=condition))
             yield values, run_plan(scanner, plan)
@@ -259,10 +272,15 @@ class Query:
 
         Returns:
             The columns in the types of their classes: int64, uint64, float64, ...
+
+        Raises:
+            VersionGoneError: a clean-up has removed the version that the cube was opened at.
         """
         from ktk_engine.spark.collect import collect
 
-        return collect(self._store._scanner(session), self.plan)
+        scanner = self._store._scanner(session)
+        with self._loaded.state.reading():
+            return collect(scanner, self.plan)
 
     def to_pandas(self, session: SparkSession | None = None) -> pd.DataFrame:
         """Collect the rows as `to_arrow` does; types are Arrow's, so integers stay integers.

@@ -13,6 +13,7 @@ from ktk_engine.errors import (
     ForeignWriterError,
     KtkError,
     StoreError,
+    VersionGoneError,
 )
 from ktk_engine.log.conflict import check_conflicts, check_given_up
 from ktk_engine.log.entry import (
@@ -127,7 +128,12 @@ def commit(base: State, transaction: Transaction) -> Committed:
     head = base
     given_up: set[str] = set()
     for attempt in range(MAXIMUM_ATTEMPTS):
-        entry, snapshots = _prepare(head, transaction, attempt, given_up)
+        try:
+            with head.reading():
+                entry, snapshots = _prepare(head, transaction, attempt, given_up)
+        except VersionGoneError:  # what I wrote is still there; only what it goes on top of is not
+            head = _advance(head, transaction, given_up)
+            continue
         if _put_entry(head, entry, transaction.write):
             return Committed(entry, snapshots, publish(base.store, base.scope))
         _drop_snapshots(head, entry)

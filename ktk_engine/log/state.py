@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from ktk_engine.errors import (
+    CommitConflictError,
+    CommitStateUnknownError,
     DatasetNotFoundError,
     ForeignWriterError,
     FormatError,
     InvalidKeyError,
+    KtkError,
     ObjectNotFoundError,
+    VersionGoneError,
 )
 from ktk_engine.format.dataset_key import document_key, msgpack_document_key
 from ktk_engine.format.load_document import list_documents, load_document
@@ -79,10 +84,12 @@ class State:
         Raises:
             DatasetNotFoundError: the scope has no such dataset.
             ForeignWriterError: nobody can tell what it holds.
+            VersionGoneError: a clean-up has removed it since the state was resolved.
         """
         state = self.dataset(uuid)
         if uuid not in self._snapshots:
-            self._snapshots[uuid] = self._load(state)
+            with self.reading():
+                self._snapshots[uuid] = self._load(state)
         return self._snapshots[uuid]
 
     def dataset(self, uuid: str) -> DatasetState:
@@ -106,6 +113,43 @@ class State:
     def snapshots_except(self, uuids: Collection[str]) -> dict[str, Snapshot]:
         """Load the snapshots of all datasets but some, by uuid."""
         return {uuid: self.snapshot(uuid) for uuid in self.datasets if uuid not in uuids}
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Run a block that reads files of this version, which a clean-up may remove meanwhile.
+
+        Whatever fails in the block for that reason fails as one error; other errors stay.
+
+        Raises:
+            VersionGoneError: the block failed, and a clean-up has removed files of this version.
+        """
+        try:
+            yield
+        except (CommitConflictError, CommitStateUnknownError, VersionGoneError):
+            raise
+        except Exception as error:
+            cleaned = self._cleaned_by()
+            if not cleaned:
+                raise
+            raise VersionGoneError(
+                f"{self.scope} of {self.store.url}: version {self.version} was cleaned up while it "
+                f"was read (by version {cleaned}). Run it again to read the newest version. A "
+                "clean-up spares readers as long as its --older-than says."
+            ) from error
+
+    def _cleaned_by(self) -> int:
+        """The version whose clean-up has given up files of this one; 0 if none has.
+
+        The data files of a version never go before its snapshots do.
+        """
+        needed = {item.entry.snapshot for item in self.datasets.values() if item.entry}
+        try:
+            for entry, _ in read_entries(self.store, self.scope, self.version):
+                if needed.intersection(entry.deleted):
+                    return entry.version
+        except KtkError:
+            pass  # what went wrong first says more
+        return 0
 
     def _load(self, state: DatasetState) -> Snapshot:
         if state.entry is None or state.foreign:

@@ -107,6 +107,7 @@ def build(
         ConfigurationError: the configuration does not fit the frame.
         ConsistencyError: the cube's datasets would not fit together.
         CommitConflictError: another run changed the same dataset meanwhile.
+        VersionGoneError: a clean-up removed what the rows were computed from.
     """
     state = state or resolve(store, target.scope)
     datasets = {target.scope.dataset_id(uuid): item for uuid, item in state.snapshots().items()}
@@ -126,7 +127,7 @@ def build(
         # Each empty task starts a Python worker for nothing.
         parallel = frame.sparkSession.sparkContext.defaultParallelism
         buckets = min(buckets, max(len(keeping.replaced), parallel))
-    with data_write(store, target.uuid, write, f"build {target.uuid}"):
+    with state.reading(), data_write(store, target.uuid, write, f"build {target.uuid}"):
         report = write_table(frame, job) if local else write_frame(frame, job, buckets)
         if report.findings:
             raise DataError(_refusal(target, report.findings), report.findings)

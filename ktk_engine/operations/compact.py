@@ -77,12 +77,13 @@ def compact(
     Raises:
         DataError: files of another program hold what no dataset of ours may hold.
         CommitConflictError: another run changed these partitions meanwhile.
+        VersionGoneError: a clean-up removed what was being compacted.
     """
     store, state, base = scanner.store, compaction.state, compaction.snapshot
     write = Write()
     job = _job(scanner, compaction, write.commit, compression)
     frame = rows_of(scanner, base, compaction.files, state.version)
-    with data_write(store, base.uuid, write, f"compact {base.uuid}"):
+    with state.reading(), data_write(store, base.uuid, write, f"compact {base.uuid}"):
         count = base.bucketing.count if base.bucketing else DEFAULT_BUCKETS
         report = write_frame(frame, job, count)
         if report.findings:

@@ -1,4 +1,4 @@
-"""Computes a write anew when another commit has changed what it was computed from."""
+"""Computes a write anew when another commit has changed or removed what it came from."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import TypeVar
 
-from ktk_engine.errors import CommitConflictError, DatasetNotFoundError
+from ktk_engine.errors import CommitConflictError, DatasetNotFoundError, VersionGoneError
 from ktk_engine.log.state import State, resolve
 from ktk_engine.operations.target import Target
 from ktk_engine.store.interface import ObjectStore
@@ -26,6 +26,7 @@ def recompute(store: ObjectStore, target: Target, write: Callable[[State], _T]) 
 
     Raises:
         CommitConflictError: other commits came first each time.
+        VersionGoneError: clean-ups removed what it read each time.
         DatasetNotFoundError: the dataset was there and has been removed meanwhile.
     """
     existed = False
@@ -38,8 +39,9 @@ def recompute(store: ObjectStore, target: Target, write: Callable[[State], _T]) 
             )
         existed = target.uuid in state.datasets
         try:
-            return write(state)
-        except CommitConflictError as error:
+            with state.reading():
+                return write(state)
+        except (CommitConflictError, VersionGoneError) as error:
             if not left:
                 raise
             _LOGGER.info("Computing anew: %s", error)

@@ -12,6 +12,10 @@ _PLACE = re.compile(r"; line (\d+) pos \d+(?:;\n.*)?\Z", re.DOTALL)
 _PLAN = re.compile(r";\n.*\Z", re.DOTALL)
 _PARSED = re.compile(r"\n\n== SQL ==\n(.*?\n-*\^\^\^)(?:\n.*)?\Z", re.DOTALL)
 _SHOWN_LINES = 3
+_CLEANED = (
+    "If a clean-up ran meanwhile, it removed a version that was still being read. Run it again,\n"
+    "and let clean-ups keep versions for longer than statements take (ktk cleanup --older-than)."
+)
 _PYSPARKS_FRAME = re.compile(
     r'^  File "[^"\n]*/(?:pyspark|py4j)[^"\n]*", line.*\n(?:    .*\n)*', re.MULTILINE
 )
@@ -41,6 +45,8 @@ def spark_message(error: Exception, node: str = "") -> str | None:
         return _missing(text, node)
     if text.startswith("[FAILED_READ_FILE"):
         text = "\n".join([text, *_causes(f"{java_stack(error)}\n{error}")])
+        if "FILE_NOT_EXIST" in text:
+            text += f"\n{_CLEANED}"
     return _shortened(text)
 
 
