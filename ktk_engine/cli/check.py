@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ktk_engine.cli.console import make_console, make_table
+from ktk_engine.cli.console import make_console, make_table, print_table
 from ktk_engine.cli.find_store import find_store, store_option
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def _show(found: Checked) -> None:
     for item in [item for item in found.problems if item.file][:_SHOWN]:
         table.add_row(*_cells(item))
     if table.row_count:
-        console.print(table)
+        print_table(console, table)
     if len(found.problems) - len(general) > _SHOWN:
         console.print(f"... {len(found.problems) - len(general) - _SHOWN} more; --json shows all.")
     for item in general:

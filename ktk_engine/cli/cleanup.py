@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ktk_engine.cli.console import make_console, make_table
+from ktk_engine.cli.console import make_console, make_table, print_table
 from ktk_engine.cli.find_store import find_store, store_option
 from ktk_engine.errors import KtkError
 from ktk_engine.operations.quantity import number, size
+from ktk_engine.types.counted import counted
 
 if TYPE_CHECKING:
     from ktk_engine.log.garbage import Garbage, Retention
@@ -34,12 +37,14 @@ def _age(ctx: click.Context, param: click.Parameter, value: str) -> timedelta:
 @click.option("--older-than", callback=_age, default="7d", metavar="AGE", show_default=True)
 @click.option("--keep-versions", type=click.IntRange(min=1), default=10, show_default=True)
 @click.option("--delete", is_flag=True, help="Delete; without it nothing is changed.")
+@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 @store_option
 def cleanup(
     cube: str | None,
     older_than: timedelta,
     keep_versions: int,
     delete: bool,
+    as_json: bool,
     store_url: str | None,
 ) -> None:
     """Delete files that no version younger than --older-than, nor the last ones, needs."""
@@ -47,61 +52,87 @@ def cleanup(
     from ktk_engine.log.garbage import Retention
     from ktk_engine.operations.find_scope import find_scope
 
-    store = find_store(store_url)
+    store = find_store(store_url, quiet=as_json)
     scopes = [find_scope(store, cube, removed=True).scope] if cube else list_scopes(store)
-    failures = _clean(store, scopes, Retention(older_than, keep_versions), delete)
-    if cube is None:
-        _clean_rest(store, delete)
-    if not delete:
-        click.echo("Nothing was deleted. To delete, add --delete.")
-    for failure in failures:
-        click.echo(f"Error: {failure}", err=True)
-    if failures:
-        click.get_current_context().exit(1)
+    retention = Retention(older_than, keep_versions)
+    cleaned = [_clean(store, scope, retention, delete) for scope in scopes]
+    rest = _clean_rest(store, delete) if cube is None else 0
+    if as_json:
+        listed = [item.as_dict() for item in cleaned]
+        click.echo(json.dumps({"deleted": delete, "scopes": listed, "unfinished": rest}, indent=2))
+    else:
+        _show(cleaned, rest, delete)
+    if any(item.problem for item in cleaned):
+        raise click.exceptions.Exit(1)
 
 
-def _clean(
-    store: ObjectStore, scopes: list[Scope], retention: Retention, delete: bool
-) -> list[str]:
-    """Clean scope by scope; what is wrong with one must not keep the others from it."""
+@dataclass(frozen=True)
+class _Cleaned:
+    """One scope, what went or would go of it, and why nothing did."""
+
+    name: str
+    garbage: Garbage | None
+    problem: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        found = self.garbage
+        return {
+            "name": self.name,
+            "versions": found.versions if found else None,
+            "kept_versions": found.kept_versions if found else None,
+            "files": len(found.objects) if found else None,
+            "unfinished": len(found.unfinished) if found else None,
+            "dead_writers": len(found.intents) if found else None,
+            "bytes": found.bytes if found else None,
+            "problem": self.problem,
+        }
+
+
+def _clean(store: ObjectStore, scope: Scope, retention: Retention, delete: bool) -> _Cleaned:
+    """Clean one scope; what is wrong with it must not keep the others from it."""
     from ktk_engine.operations.cleanup import plan_cleanup, run_cleanup
 
+    try:
+        if not delete:
+            return _Cleaned(scope.name, plan_cleanup(store, scope, retention))
+        done = run_cleanup(store, scope, retention, {"command": "ktk cleanup"})
+    except KtkError as error:
+        return _Cleaned(scope.name, None, str(error))
+    problem = f"nothing was deleted: {done.warning}" if done.warning else ""
+    return _Cleaned(scope.name, done.garbage, problem)
+
+
+def _show(cleaned: list[_Cleaned], rest: int, delete: bool) -> None:
     table = make_table(["name", "kept versions"], ["files", "unfinished", "dead writers", "size"])
-    failures = []
-    for scope in scopes:
-        try:
-            if delete:
-                done = run_cleanup(store, scope, retention, {"command": "ktk cleanup"})
-                garbage = done.garbage
-                if done.warning:
-                    failures.append(f"{scope.name}: nothing was deleted: {done.warning}")
-            else:
-                garbage = plan_cleanup(store, scope, retention)
-        except KtkError as error:
-            failures.append(f"{scope.name}: {error}")
-            continue
-        table.add_row(*_cells(scope, garbage))
+    for item in cleaned:
+        if item.garbage is not None:
+            table.add_row(*_cells(item.name, item.garbage))
     if table.row_count:
-        make_console().print(table)
-    return failures
+        print_table(make_console(), table)
+    if rest:
+        click.echo(f"{counted(rest, 'unfinished file')} in the whole store.")
+    if not delete:
+        click.echo("Nothing was deleted. To delete, add --delete.")
+    for item in cleaned:
+        if item.problem:
+            click.echo(f"Error: {item.name}: {item.problem}", err=True)
 
 
-def _cells(scope: Scope, garbage: Garbage) -> list[str]:
+def _cells(name: str, garbage: Garbage) -> list[str]:
     counts = (garbage.objects, garbage.unfinished, garbage.intents)
     return [
-        scope.name,
+        name,
         f"{garbage.kept_versions} of {garbage.versions}",
         *(number(len(items)) for items in counts),
         size(garbage.bytes),
     ]
 
 
-def _clean_rest(store: ObjectStore, delete: bool) -> None:
-    """Temporary files that lie in no cube's or table's folder."""
+def _clean_rest(store: ObjectStore, delete: bool) -> int:
+    """How many temporary files lie in no cube's or table's folder."""
     from ktk_engine.operations.cleanup import delete_unfinished, find_unfinished
 
     found = find_unfinished(store)
     if delete:
         delete_unfinished(store, found)
-    if found:
-        click.echo(f"{number(len(found))} unfinished files in the whole store.")
+    return len(found)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ktk_engine.cli.console import make_console, make_table
+from ktk_engine.cli.console import make_console, make_table, print_table
 from ktk_engine.cli.find_store import find_store, store_option
 from ktk_engine.operations.quantity import number, size
 
@@ -93,7 +93,7 @@ def _show(results: list[dict[str, Any]], dry_run: bool) -> None:
             number(item["files"]) if "files" in item else "",
             size(item["bytes"]) if "bytes" in item else "",
         )
-    make_console().print(table)
+    print_table(make_console(), table)
     if dry_run:
         click.echo("Nothing was written. To compact, leave out --dry-run.")
     elif not any("files" in item for item in results):

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 PIPE_COLUMNS = 100
+_BETWEEN = "   "  # what stands between two columns
 
 
 def make_console() -> Console:
@@ -19,6 +20,34 @@ def make_console() -> Console:
     if not console.is_terminal:
         console = Console(markup=False, highlight=False, emoji=False, width=PIPE_COLUMNS)
     return console
+
+
+def print_table(console: Console, table: Table) -> None:
+    """Print a table that fits; of one that would break words, a block of lines for each row."""
+    columns = [
+        (str(column.header), [str(cell) for cell in column.cells]) for column in table.columns
+    ]
+    widths = [
+        _width([header, *cells], bool(column.no_wrap))
+        for column, (header, cells) in zip(table.columns, columns, strict=True)
+    ]
+    if sum(widths) + len(_BETWEEN) * (len(widths) - 1) <= console.width:
+        console.print(table)
+        return
+    for row in range(table.row_count):
+        if row:
+            console.print()
+        for header, cells in columns:
+            if cells[row]:
+                console.print(f"{header}: {cells[row]}", soft_wrap=True)
+
+
+def _width(texts: list[str], no_wrap: bool) -> int:
+    """How narrow a column can be without breaking a word."""
+    from rich.cells import cell_len
+
+    parts = texts if no_wrap else [word for text in texts for word in text.split()]
+    return max(map(cell_len, parts), default=0)
 
 
 def make_table(left: list[str], right: list[str] | None = None) -> Table:

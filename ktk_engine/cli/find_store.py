@@ -44,7 +44,8 @@ def find_store(store_url: str | None, *, quiet: bool = False) -> ObjectStore:
         quiet: do not say which store it is.
 
     Raises:
-        ConfigurationError: none of the three names a store, or it is not clear which one.
+        ConfigurationError: none of the three names a store, it is not clear which one, or its
+            folder does not exist.
     """
     given = store_url or (click.get_current_context().find_root().obj or {}).get("store_url")
     if given:
@@ -54,6 +55,10 @@ def find_store(store_url: str | None, *, quiet: bool = False) -> ObjectStore:
     else:
         url, source = _from_profile(Path.cwd())
         store = _open(url)
+    from ktk_engine.store.missing_folder import missing_folder
+
+    if problem := missing_folder(store):
+        raise ConfigurationError(f"{problem} (It is from {source}.)")
     if not quiet:
         click.secho(f"store {store.url} (from {source})", err=True, dim=True)
     return store

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ktk_engine.cli.console import make_console, make_table
+from ktk_engine.cli.console import make_console, make_table, print_table
 from ktk_engine.cli.find_store import find_store, store_option
 from ktk_engine.operations.quantity import change, moment
 
@@ -35,7 +35,7 @@ def history(cube: str, limit: int, as_json: bool, store_url: str | None) -> None
     for entry in entries:
         for row in _rows(entry):
             table.add_row(*row)
-    make_console().print(table)
+    print_table(make_console(), table)
 
 
 def _rows(entry: HistoryEntry) -> list[list[str]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ktk_engine.cli.console import make_console, make_table
+from ktk_engine.cli.console import make_console, make_table, print_table
 from ktk_engine.cli.find_store import find_store, store_option
 from ktk_engine.operations.quantity import moment, number, size
 
@@ -55,7 +55,7 @@ def _show_all(store: ObjectStore, as_json: bool) -> None:
     )
     for item in contents:
         table.add_row(item.name, item.kind, _changed(item), *_numbers(item))
-    console.print(table)
+    print_table(console, table)
     for item in contents:
         if item.problem:
             console.print(f"\n{item.name}: {item.problem}", style="red", soft_wrap=True)
@@ -87,7 +87,7 @@ def _show(console: Console, cube: CubeDescription) -> None:
     )
     for item in cube.datasets:
         table.add_row(*_cells(item))
-    console.print(table)
+    print_table(console, table)
     console.print()
     for item in cube.datasets:
         columns = ", ".join(f"{name} {class_}" for name, class_ in (item.columns or {}).items())

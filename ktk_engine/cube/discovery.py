@@ -80,11 +80,12 @@ def discover_cube(prefix: str, datasets: Mapping[str, Described]) -> CubeSpecifi
 
 def visible_columns(dataset: Described) -> list[str]:
     """Columns of a dataset that belong to the cube; Kartothek hides some names."""
-    return [
-        name
-        for name in dataset.schema.names
-        if not name.startswith("__") and name != _OLD_TIMESTAMP_COLUMN
-    ]
+    return [name for name in dataset.schema.names if not is_hidden(name)]
+
+
+def is_hidden(column: str) -> bool:
+    """Whether a cube shows no column of this name, since Kartothek does not."""
+    return column.startswith("__") or column == _OLD_TIMESTAMP_COLUMN
 
 
 def _get(metadata: Mapping[str, Any], key: str) -> Any:

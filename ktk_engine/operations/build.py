@@ -142,7 +142,7 @@ def build(
         snapshot.files.num_rows,
         snapshot.bytes or 0,
         done.warning,
-        (*passed.notes, *_index_notes(passed.indexes, base)),
+        (*passed.notes, *_index_notes(job, base)),
         RowChanges(snapshot.rows or 0, deleted=_rows_gone(keeping, base, snapshot)),
     )
 
@@ -174,14 +174,15 @@ def _verified(
     return keeping and replace(keeping, reads=(*keeping.reads, *reads))
 
 
-def _index_notes(indexes: Sequence[str], base: Snapshot | None) -> list[str]:
+def _index_notes(job: WriteJob, base: Snapshot | None) -> list[str]:
     """What became of the indices of a dataset that keeps files."""
     if base is None:
         return []
-    built = [name for name in indexes if name not in base.indices]
-    dropped = [name for name in base.indices if name not in indexes]
-    return [f"index on {name} built" for name in built] + [
-        f"index on {name} dropped" for name in dropped
+    known, wanted = set(base.indices), set(job.index_columns)
+    dropped = (known - wanted) & set(job.schema.names)
+    return [
+        *(f"index on {name} built" for name in sorted(wanted - known)),
+        *(f"index on {name} dropped" for name in sorted(dropped)),
     ]
 
 
@@ -272,7 +273,10 @@ def _change(
 ) -> DatasetChange:
     """What the commit does to the dataset: all of it anew, or on top of what is there."""
     if keeping is not None and base is not None:
-        values, indexes = report.index_values, job.index_columns
+        # A column that the new rows lack cannot be configured: its index stays.
+        others = [name for name in base.indices if name not in job.schema.names]
+        indexes = (*job.index_columns, *others)
+        values = report.index_values
         extend = Extension(store, keeping, base, snapshot, values, job.commit, indexes)
         touched = keeping.touched(snapshot)
         return DatasetChange(target.uuid, keeping.operation, extend, touched, target.role)

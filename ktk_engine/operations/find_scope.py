@@ -8,6 +8,7 @@ from ktk_engine.log.catalog import list_scopes
 from ktk_engine.log.scope import Scope, cube_scope, scope_of
 from ktk_engine.log.state import State, resolve
 from ktk_engine.store.interface import ObjectStore
+from ktk_engine.store.missing_folder import missing_folder
 
 
 def find_scope(store: ObjectStore, name: str, *, removed: bool = False) -> State:
@@ -57,9 +58,16 @@ def _not_found(store: ObjectStore, name: str) -> str:
     cube, separator, dataset = name.partition("++")
     if separator:
         return f"{name} is a dataset of cube {cube}: give the two apart, as {cube} {dataset}."
-    names = sorted({scope.name for scope in present_scopes(store)})
+    states = [resolve(store, scope) for scope in present_scopes(store)]
+    if any(state.scope.name == name for state in states):
+        return (
+            f"{store.url} has no cube or table {name} any more: {name} was removed. Its files stay "
+            f"until ktk cleanup; ktk history {name} says when and by whom."
+        )
+    names = sorted({state.scope.name for state in states if state.datasets})
     if not names:
-        return f"{store.url} has no cube or table {name}; it is empty."
+        reason = missing_folder(store) or "It is empty."
+        return f"{store.url} has no cube or table {name}. {reason}"
     nearest = did_you_mean(name, names)
     hint = f" Did you mean {nearest}?" if nearest else ""
     return f"{store.url} has no cube or table {name}.{hint} It has: {', '.join(names)}."

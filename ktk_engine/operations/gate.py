@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
 from ktk_engine.cube.consistency import check_cube
-from ktk_engine.cube.discovery import discover_cube, find_seed
+from ktk_engine.cube.discovery import discover_cube, find_seed, is_hidden
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import ConfigurationError, ConsistencyError
 from ktk_engine.format.reserved_name import name_problem
@@ -171,18 +171,22 @@ def _check(
     findings += check_roles(model, target.dimension_columns, target.partition_by, ())
     findings += check_roles(model, (), (), target.indexes)
     findings += _unless_found(_reserved_names(target, model), findings)
+    findings += _unless_found(_hidden_columns(target, model), findings)
     notes: tuple[str, ...] = ()
     if committed is not None:
         configured = {*target.dimension_columns, *target.partition_by, *target.indexes}
         policy = target.on_schema_change
         change = change_schema(committed, model, policy, configured, keeps_rows)
         model, committed, notes = change.model, change.committed, change.notes
-        findings += _unless_found(change.findings, findings)
+        laid_out = _with_fix_of_layout(target, own, change.findings)
+        findings += _unless_found(laid_out, findings)
     broken = _broken(target, model, others, own)
     leaving = tuple(broken) if target.cascade and full_refresh else ()
     schemas = {name: item.schema for name, item in _remaining(target, datasets, leaving).items()}
     fix = owner_fix(target.cube, target.dataset, built_by)
     found = check_shared(target.dataset, model, schemas, shared, fix)
+    owned = {item.column for item in found if item.rule == "owner"}
+    findings = [i for i in findings if not (i.rule == "unknown" and i.column in owned)]
     findings += _unless_found(found, findings)
     if leaving:
         notes = (*notes, f"taken out of the cube: {', '.join(leaving)}")
@@ -313,6 +317,27 @@ def _reserved_names(target: Target, model: pa.Schema) -> Iterator[Finding]:
             yield Finding(name, None, model.field(name).type, problem, "rename it", "role")
 
 
+def _hidden_columns(target: Target, model: pa.Schema) -> Iterator[Finding]:
+    """Payload columns that no cube would show; in another role they have a finding already."""
+    for item in model if target.cube else ():
+        if is_hidden(item.name):
+            reason = "a cube does not show columns of this name, which Kartothek keeps for itself"
+            yield Finding(item.name, None, item.type, reason, "rename it", "role")
+
+
+def _with_fix_of_layout(
+    target: Target, own: Snapshot | None, findings: Iterable[Finding]
+) -> Iterator[Finding]:
+    """A column of the layout cannot be filled with nulls where the model lacks it."""
+    layout = {*own.partition_keys, *own.dimension_columns} if own is not None else set()
+    fix = "keep the column; --full-refresh lays the dataset out anew"
+    if target.keeps_versions:
+        fix = "keep the column: a snapshot is never built anew"
+    for item in findings:
+        in_layout = item.rule == "missing" and item.column in layout
+        yield replace(item, fix=fix) if in_layout else item
+
+
 def _shared_columns(target: Target, others: Mapping[str, Snapshot]) -> frozenset[str]:
     """Columns that several datasets may have: dimensions and partition columns."""
     shared = set(target.dimension_columns) | set(target.partition_by)
@@ -351,6 +376,14 @@ def _specification(
     if not target.cube:
         return None
     datasets = {**others, target.dataset: candidate}
+    known = find_seed(target.cube, others)
+    if target.role == "seed" and known is not None:
+        raise ConsistencyError(
+            f"Dataset {target.uuid} was refused (nothing was written): the seed dataset of cube "
+            f"{target.cube} is {known} already. Materialize this model as cube_enrichment, or give "
+            f"it another cube. If {known} is to go, with all that depends on it, run: ktk remove "
+            f"{target.cube} {known} --cascade"
+        )
     if find_seed(target.cube, datasets) is None:
         return None
     return discover_cube(target.cube, datasets)

@@ -64,6 +64,7 @@ def test_info_as_json(store, ktk):
 
 
 def test_info_of_everything(store, ktk):
+    store.root.mkdir()
     assert "empty" in ktk("info").stdout
     build_nyc(store)
     build_table(store)
@@ -178,3 +179,49 @@ def test_prepare_says_where_it_cannot_write(ktk, tmp_path, monkeypatch):
     )
     said = ktk("prepare", code=1).output
     assert f"No archive can be written to {tmp_path}/file/share: Not a directory." in said
+
+
+def test_a_folder_that_does_not_exist_is_not_empty(tmp_path):
+    for command in (["info"], ["info", "nyc"], ["cleanup"], ["history", "nyc"]):
+        result = CliRunner().invoke(main, ["--store", str(tmp_path / "nowhere"), *command])
+        assert result.exit_code == 1
+        assert f"The store's folder {tmp_path}/nowhere does not exist" in result.stderr
+        assert "empty" not in result.output
+    (tmp_path / "there").mkdir()
+    result = CliRunner().invoke(main, ["--store", str(tmp_path / "there"), "info"])
+    assert "The store is empty." in result.stdout
+
+
+def test_cleanup_as_json(store, ktk):
+    build_nyc(store)
+    build_table(store)
+    build_table(store)
+    result = ktk("cleanup", "--json")
+    assert result.stderr == ""
+    content = json.loads(result.stdout)
+    assert content["deleted"] is False
+    assert [item["name"] for item in content["scopes"]] == ["nyc", "plain"]
+    assert content["scopes"][1] == {
+        "name": "plain",
+        "versions": 2,
+        "kept_versions": 2,
+        "files": 0,
+        "unfinished": 0,
+        "dead_writers": 0,
+        "bytes": 0,
+        "problem": "",
+    }
+    assert content["unfinished"] == 0
+    content = json.loads(ktk("cleanup", "plain", "--delete", "--json").stdout)
+    assert (content["deleted"], len(content["scopes"])) == (True, 1)
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80])
+def test_tables_break_no_words_on_a_narrow_terminal(store, ktk, columns):
+    build_nyc(store)
+    for command in (["info"], ["info", "nyc"], ["history", "nyc"], ["explain", "nyc"], ["cleanup"]):
+        terminal = {"COLUMNS": str(columns), "TTY_COMPATIBLE": "1", "FORCE_COLOR": "1"}
+        found = re.sub(r"\x1b\[[0-9;]*m", "", ktk(*command, env=terminal).stdout)
+        wide = ktk(*command).stdout
+        words = {word.rstrip(":") for word in found.split()} - {"─" * n for n in range(200)}
+        assert words <= {word.rstrip(":") for word in wide.split()}, found

@@ -125,3 +125,43 @@ def test_unsigned_dimensions_are_adopted_from_the_seed():
     target = Target("extra", "enrichment", "c", ("L",), ("P",))
     passed = pass_gate(target, model, {"seed": committed(unsigned)})
     assert passed.physical.field("L").type == pa.uint64()
+
+
+def refused(target, model, datasets=CUBE, **options):
+    with pytest.raises(TypeClassError) as caught:
+        pass_gate(target, pa.schema(model), datasets, **options)
+    return {item.column: item for item in caught.value.findings}
+
+
+def test_a_payload_column_of_another_dataset_is_said_to_be_at_once():
+    """Not first that it is new, and then, with --full-refresh, whose it is."""
+    target = Target("extra", "enrichment", "c", ("L",), ("P",))
+    found = refused(target, [*MODEL, pa.field("w", pa.int64())])
+    assert found["v"].rule == "owner"
+    found = refused(target, [*MODEL])
+    assert (found["v"].rule, found["w"].rule) == ("owner", "missing")
+
+
+@pytest.mark.parametrize("name", ["P", "L"])
+def test_a_renamed_column_of_the_layout_is_not_filled_with_nulls(name):
+    model = [pa.field("Q", f.type) if f.name == name else f for f in MODEL]
+    partitions, dimensions = (("Q",), ("L",)) if name == "P" else (("P",), ("Q",))
+    target = Target("seed", "seed", "c", dimensions, partitions)
+    found = refused(target, model)
+    assert "null" not in found[name].fix
+    assert "--full-refresh" in found[name].fix
+
+
+@pytest.mark.parametrize("name", ["__HIVE_DEFAULT_PARTITION__", "__x", "KLEE_TS"])
+def test_a_column_that_a_cube_would_hide_is_refused(name):
+    found = refused(SEED, [*MODEL, pa.field(name, pa.int64())], {})
+    assert "a cube does not show" in found[name].reason
+    pass_gate(Target("t"), pa.schema([pa.field(name, pa.int64())]), {})
+
+
+def test_a_second_seed_dataset_names_the_first():
+    other = Target("s2", "seed", "c", ("L",), ("P",))
+    with pytest.raises(ConsistencyError) as caught:
+        pass_gate(other, pa.schema([*MODEL.remove(2), ("x", pa.int64())]), CUBE)
+    assert "seed dataset of cube c is seed" in str(caught.value)
+    assert "s2" not in str(caught.value).partition("run:")[2]

@@ -88,3 +88,22 @@ def test_unknown(store):
         remove(store, "nyk", "weather")
     with pytest.raises(DatasetNotFoundError, match="give the two apart"):
         remove(store, "nyc++weather")
+
+
+def test_what_is_gone_is_said_to_be_gone(store):
+    build_table(store, "gone")
+    build_table(store, "other")
+    remove(store, "gone")
+    with pytest.raises(DatasetNotFoundError) as caught:
+        remove(store, "gone")
+    assert "gone was removed" in str(caught.value)
+    assert "Did you mean" not in str(caught.value)
+    with pytest.raises(DatasetNotFoundError, match=r"Did you mean other\? It has: other\.$"):
+        remove(store, "othre")
+
+
+def test_a_dataset_that_is_gone_is_said_to_be_gone(store):
+    build_nyc(store)
+    remove(store, "nyc", "weather")
+    with pytest.raises(DatasetNotFoundError, match=r"no dataset weather\. It has: "):
+        remove(store, "nyc", "weather")
