@@ -9,6 +9,7 @@ import click
 
 from ktk_engine.cli.console import make_console, make_table, print_table
 from ktk_engine.cli.find_store import find_store, store_option
+from ktk_engine.types.counted import counted
 
 if TYPE_CHECKING:
     from ktk_engine.operations.check import Checked, Problem
@@ -39,13 +40,16 @@ def check(cube: str, as_json: bool, store_url: str | None) -> None:
 def _show(found: Checked) -> None:
     console = make_console()
     what = (
-        f"{found.name}, version {found.version}: {found.datasets} datasets, {found.files} data "
-        f"files and {found.indices} index files checked"
+        f"{found.name}, version {found.version}: {counted(found.datasets, 'dataset')}, "
+        f"{counted(found.files, 'data file')} and "
+        f"{counted(found.indices, 'index file')} checked"
     )
     if not found.problems:
         console.print(f"{what}; no problems.", soft_wrap=True)
         return
-    console.print(f"{what}; {len(found.problems)} problems.", style="bold", soft_wrap=True)
+    console.print(
+        f"{what}; {counted(len(found.problems), 'problem')}.", style="bold", soft_wrap=True
+    )
     table = make_table(["dataset", "column", "expected", "found", "reason", "file"])
     general = [item for item in found.problems if not item.file]
     for item in [item for item in found.problems if item.file][:_SHOWN]:

@@ -10,6 +10,7 @@ import click
 from ktk_engine.cli.console import make_console, make_table, print_table
 from ktk_engine.cli.find_store import find_store, store_option
 from ktk_engine.operations.quantity import change, moment
+from ktk_engine.types.counted import counted
 
 if TYPE_CHECKING:
     from ktk_engine.operations.history import HistoryEntry
@@ -45,7 +46,7 @@ def _rows(entry: HistoryEntry) -> list[list[str]]:
         for item in entry.changes
     ]
     if entry.deleted:
-        rows.append([f"cleanup: {entry.deleted:,} files", "", ""])
+        rows.append([f"cleanup: {counted(entry.deleted, 'file')}", "", ""])
     rows = rows or [[entry.operation, "", ""]]
     by = entry.history.get("node", "")  # the rest is for --json
     first = [str(entry.version), moment(entry.time)]

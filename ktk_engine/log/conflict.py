@@ -7,6 +7,7 @@ from collections.abc import Iterable, Set
 from ktk_engine.errors import CommitConflictError
 from ktk_engine.log.entry import ChangeRecord, LogEntry, Operation
 from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.types.counted import counted
 
 _WORDS = {
     "rebuild": "was rebuilt",
@@ -68,8 +69,8 @@ def check_given_up(snapshots: Iterable[Snapshot], given_up: Set[str]) -> None:
         lost = given_up & keys
         if lost:
             raise CommitConflictError(
-                f"A clean-up gave up {len(lost)} files that this run wrote for {snapshot.uuid}, "
-                f"for instance {min(lost)}. Nothing was committed. Run it again."
+                f"A clean-up gave up {counted(len(lost), 'file')} that this run wrote for "
+                f"{snapshot.uuid}, for instance {min(lost)}. Nothing was committed. Run it again."
             )
 
 

@@ -32,6 +32,7 @@ from ktk_engine.spark.file_writer import WriteJob
 from ktk_engine.spark.write import DataFinding, WriteReport, bucketing_of, write_frame
 from ktk_engine.spark.write_table import write_table
 from ktk_engine.store.interface import ObjectStore
+from ktk_engine.types.counted import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -64,9 +65,8 @@ class Written:
     changes: RowChanges = field(default_factory=RowChanges)
 
     def __str__(self) -> str:
-        noun = "file" if self.files == 1 else "files"
-        rows = str(self.changes) if self.changes.deleted else f"{self.rows:,} rows"
-        return self.remarked(f"{rows}, {self.files:,} {noun}, {size(self.bytes)}")
+        rows = str(self.changes) if self.changes.deleted else counted(self.rows, "row")
+        return self.remarked(f"{rows}, {counted(self.files, 'file')}, {size(self.bytes)}")
 
     def remarked(self, text: str) -> str:
         """A message with the notes and the warning behind it."""
@@ -335,10 +335,9 @@ def _commit(
 
 
 _REASONS = {
-    "duplicate": "{count:,} rows repeat a cell, which {columns} must address uniquely",
-    "null": "{count:,} rows have no value in {columns}, which is a dimension, partition or index "
-    "column",
-    "value": "{count:,} rows have a value in {columns} that its type, {type}, cannot hold exactly",
+    "duplicate": "{repeat} a cell, which {columns} must address uniquely",
+    "null": "{have} no value in {columns}, which is a dimension, partition or index column",
+    "value": "{have} a value in {columns} that its type, {type}, cannot hold exactly",
 }
 _FIXES = {
     "duplicate": "Aggregate or filter the model so that each cell stands once, or add a column "
@@ -353,7 +352,12 @@ def _refusal(target: Target, findings: tuple[DataFinding, ...]) -> str:
     lines = [f"Dataset {target.uuid} was refused while writing (nothing was committed):"]
     for item in findings:
         columns = ", ".join(f"`{name}`" for name in item.column.split(", "))
-        reason = _REASONS[item.rule].format(count=item.count, columns=columns, type=item.type)
+        reason = _REASONS[item.rule].format(
+            repeat=counted(item.count, "row repeats", "rows repeat"),
+            have=counted(item.count, "row has", "rows have"),
+            columns=columns,
+            type=item.type,
+        )
         lines.append(f"- {reason}.")
         if item.example:
             lines.append(f"  Example: {item.example}")

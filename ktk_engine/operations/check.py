@@ -17,6 +17,7 @@ from ktk_engine.log.state import State
 from ktk_engine.operations.find_scope import find_scope
 from ktk_engine.operations.gate import CubeCheck
 from ktk_engine.store.interface import ObjectStore
+from ktk_engine.types.counted import counted
 from ktk_engine.types.mismatch import mismatch
 from ktk_engine.types.type_class import class_name
 
@@ -160,10 +161,12 @@ def _file_problems(
         return
     if size is not None and size != actual:
         reason = "the size differs from the committed one"
-        yield Problem(dataset, key, "", f"{size} bytes", f"{actual} bytes", reason)
+        yield Problem(dataset, key, "", counted(size, "byte"), counted(actual, "byte"), reason)
     if rows is not None and rows != metadata.num_rows:
         reason = "the number of rows differs from the committed one"
-        yield Problem(dataset, key, "", f"{rows} rows", f"{metadata.num_rows} rows", reason)
+        yield Problem(
+            dataset, key, "", counted(rows, "row"), counted(metadata.num_rows, "row"), reason
+        )
     for name, expected, found, reason in _column_problems(snapshot, schema, metadata):
         yield Problem(dataset, key, name, expected, found, reason)
 
@@ -231,5 +234,6 @@ def _index_problems(
     labels = set(flatten_index(index)["label"].to_pylist())
     unknown = labels - set(snapshot.labels)
     if unknown:
-        reason = f"the index names {len(unknown)} files that are not committed: {min(unknown)}"
+        names = counted(len(unknown), "file that is", "files that are")
+        reason = f"the index names {names} not committed: {min(unknown)}"
         yield Problem(dataset, key, column, "committed labels", "others", reason)

@@ -26,6 +26,7 @@ from ktk_engine.spark.cohorts import physical_schemas
 from ktk_engine.spark.file_writer import WriteJob
 from ktk_engine.spark.scan import Scanner
 from ktk_engine.spark.write import WriteReport, write_frame
+from ktk_engine.types.counted import counted
 
 
 @dataclass(frozen=True)
@@ -51,10 +52,8 @@ class Compacted:
     warning: str = ""
 
     def __str__(self) -> str:
-        return (
-            f"{self.files_before:,} files ({size(self.bytes_before)}) became {self.files:,} "
-            f"({size(self.bytes)})"
-        )
+        before = f"{counted(self.files_before, 'file')} ({size(self.bytes_before)})"
+        return f"{before} became {self.files:,} ({size(self.bytes)})"
 
 
 def compact(
@@ -88,8 +87,9 @@ def compact(
         report = write_frame(frame, job, count)
         if report.findings:
             finding = report.findings[0]
+            broken = counted(finding.count, "row breaks", "rows break")
             raise DataError(
-                f"Dataset {base.uuid} cannot be compacted: {finding.count:,} rows break the "
+                f"Dataset {base.uuid} cannot be compacted: {broken} the "
                 f"rule `{finding.rule}` in {finding.column}, for instance {finding.example}. "
                 "Nothing was committed. Build it anew.",
                 report.findings,

@@ -12,6 +12,7 @@ from ktk_engine.errors import DataError
 from ktk_engine.format.index_file import build_index
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
+from ktk_engine.types.counted import counted
 from ktk_engine.types.to_container import to_container
 
 _THREADS = 8
@@ -41,7 +42,7 @@ def index_of_files(
         found = list(pool.map(lambda key: _values(store, key, column), keys))
     missing = sum(nulls for _, nulls in found)
     if missing and base.dimension_columns:
-        rows = "1 row has" if missing == 1 else f"{missing:,} rows have"
+        rows = counted(missing, "row has", "rows have")
         raise DataError(
             f"Dataset {base.uuid} was refused (nothing was committed): of the rows that are "
             f"stored, {rows} no value in `{column.name}`, which an index in a cube needs. "

@@ -42,6 +42,7 @@ from ktk_engine.spark.version_rows import (
 )
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.condition import Condition, IsNull, Or
+from ktk_engine.types.counted import counted
 from ktk_engine.types.literal import comparison
 
 if TYPE_CHECKING:
@@ -237,8 +238,8 @@ def _files_of(
     if found.row_count > ended.row_count:
         raise DataError(
             f"Dataset {rewrite.target.uuid} was refused (nothing was written):\n"
-            f"- {found.row_count:,} current versions have the {by.scd_id} of {ended.row_count:,} "
-            "changed rows, so that they cannot be told apart.\n"
+            f"- {found.row_count:,} current versions have the {by.scd_id} of "
+            f"{counted(ended.row_count, 'changed row')}, so that they cannot be told apart.\n"
             f"  Fix: Give each row a unique_key ({by.unique_key}) without nulls, or remove the "
             "repeated versions from the snapshot."
         )

@@ -14,6 +14,7 @@ from ktk_engine.log.state import State
 from ktk_engine.log.write import Write
 from ktk_engine.operations.find_scope import find_scope
 from ktk_engine.store.interface import ObjectStore
+from ktk_engine.types.counted import counted
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ def plan_removal(
     if dataset is None:
         if not cascade:
             raise ConsistencyError(
-                f"{name} is a cube of {len(roles)} datasets: "
+                f"{name} is a cube of {counted(len(roles), 'dataset')}: "
                 f"{', '.join(state.scope.dataset_id(uuid) for uuid in ordered)}. Name the one to "
                 f"remove, or remove them all: ktk remove {name} --cascade. Nothing was removed."
             )

@@ -20,6 +20,7 @@ from ktk_engine.spark.arrow_types import arrow_schema
 from ktk_engine.spark.merge_rows import split_rows, together
 from ktk_engine.spark.scan import Scanner
 from ktk_engine.types.condition import Condition, columns, conjuncts
+from ktk_engine.types.counted import counted
 from ktk_engine.types.render_condition import to_sql
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def _checked_condition(
         shown = ", ".join(f"{name}={value!r}" for name, value in example.asDict().items())
         raise DataError(
             f"Dataset {target.uuid} was refused (nothing was written):\n"
-            f"- {to_sql(condition)} is not true for {outside.count():,} new rows.\n"
+            f"- {to_sql(condition)} is not true for {counted(outside.count(), 'new row')}.\n"
             f"  Example: {shown}\n"
             f"  Fix: {where.fix}"
         )

@@ -8,6 +8,7 @@ from typing import Literal, get_args
 
 import pyarrow as pa
 
+from ktk_engine.types.counted import noun
 from ktk_engine.types.finding import Finding
 from ktk_engine.types.schema import compare_schemas
 
@@ -87,5 +88,4 @@ def _without(schema: pa.Schema, names: Collection[str]) -> pa.Schema:
 
 
 def _note(what: str, names: Sequence[str]) -> list[str]:
-    noun = "column" if len(names) == 1 else "columns"
-    return [f"{what} {noun}: {', '.join(names)}"] if names else []
+    return [f"{what} {noun(len(names), 'column')}: {', '.join(names)}"] if names else []

@@ -18,6 +18,7 @@ from ktk_engine.spark.merge_rows import repeated_key
 from ktk_engine.spark.rules import broken_row, check_rule, count_broken
 from ktk_engine.spark.scan import Scanner
 from ktk_engine.spark.session import make_scratch_folder, new_session
+from ktk_engine.types.counted import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -99,8 +100,8 @@ def _broken_rules(rows: DataFrame, constraints: Sequence[Constraint]) -> list[st
     lines = []
     for (constraint, rule), count in zip(rules, counts, strict=True):
         if count:
-            noun = "row breaks" if count == 1 else "rows break"
-            lines.append(f"- {count:,} {noun} the {constraint}.")
+            broken = counted(count, "row breaks", "rows break")
+            lines.append(f"- {broken} the {constraint}.")
             example = broken_row(rows, rule)
             assert example is not None
             lines.append(f"  Example: {_values(example)}")

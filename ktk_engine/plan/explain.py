@@ -8,6 +8,7 @@ from typing import Any
 from ktk_engine.plan.movement import Movement, movement
 from ktk_engine.plan.plan import DatasetPlan, Ignored, Plan
 from ktk_engine.types.condition import TrueCondition
+from ktk_engine.types.counted import counted
 from ktk_engine.types.render_condition import to_sql
 
 
@@ -17,7 +18,7 @@ def explain(plan: Plan) -> str:
     Args:
         plan: any plan.
     """
-    head = f"cube {plan.cube}, version {plan.version}: {len(plan.columns)} columns"
+    head = f"cube {plan.cube}, version {plan.version}: {counted(len(plan.columns), 'column')}"
     lines = [head, *(_line(plan, item) for item in plan.datasets)]
     if plan.unread:
         lines.append(f"  not read: {', '.join(plan.unread)}")

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 
-def counted(count: int, noun: str, plural: str | None = None) -> str:
+def counted(count: int, one: str, several: str | None = None) -> str:
     """Write how many there are, for instance `1 row` or `2,000 rows`.
 
     Args:
         count: how many.
-        noun: what one of them is called, maybe with a verb: `row repeats`.
-        plural: what several are called; None adds an `s` to the noun.
+        one: what one of them is called, maybe with a verb: `row repeats`.
+        several: what several are called; None adds an `s`.
     """
-    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
+    return f"{count:,} {noun(count, one, several)}"
+
+
+def noun(count: float, one: str, several: str | None = None) -> str:
+    """Give the form that stands behind a number; see `counted`."""
+    return one if count == 1 else several or f"{one}s"

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from ktk_engine.errors import TypeClassError
 from ktk_engine.types.arrow_name import arrow_name
+from ktk_engine.types.counted import noun
 from ktk_engine.types.type_class import class_name
 
 Rule = Literal[
@@ -122,8 +123,8 @@ def raise_findings(
     count = len({finding.column for finding in findings})
     lacking = len({finding.column for finding in findings if finding.model is None})
     total = f" of {columns + lacking}" if columns is not None else ""
-    verb = "column differs" if count == 1 and columns is None else "columns differ"
-    last = f"{count}{total} {verb}."
+    columns_of = "column" if columns is None else "columns"
+    last = f"{count}{total} {noun(count, f'{columns_of} differs', 'columns differ')}."
     raise TypeClassError(
         f"Cube type check failed for {where} (nothing was written)\n\n"
         f"{findings_table(findings)}\n\n{' '.join(filter(None, (last, note)))}",

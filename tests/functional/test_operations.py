@@ -32,7 +32,7 @@ class TestVerbs:
             (
                 "ktk_explain",
                 "{cube: c, columns: [v], where: v < 3}",
-                "cube c, version 2: 1 columns",
+                "cube c, version 2: 1 column",
             ),
             ("ktk_explain", "{cube: c, where: '-1 < v'}", "cube c, version 2"),
             ("ktk_cleanup", "{name: c}", "Nothing was deleted. To delete, add --delete."),

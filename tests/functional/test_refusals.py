@@ -55,7 +55,7 @@ class TestRefusals:
         text = ENRICHMENT.replace("id as L", "nullif(id, 7) as L")
         message = self.refused(built, "extra", text)
         assert "c++extra was refused while writing" in message
-        assert "1 rows have no value in `L`" in message
+        assert "1 row has no value in `L`" in message
         assert "coalesce(L, 'unknown')" in message
 
     def test_another_class(self, built):

@@ -20,6 +20,7 @@ from ktk_engine.log.state import resolve
 from ktk_engine.operations.check import check
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.arrow_name import parse_type
+from ktk_engine.types.counted import counted
 from ktk_engine.types.mismatch import mismatch
 from ktk_engine.types.quote import quote_identifier, quote_text
 from ktk_engine.types.suggestion import did_you_mean
@@ -108,7 +109,8 @@ class CubeTest:
             first = problems[0]
             place = ", ".join(part for part in (first.dataset, first.column, first.file) if part)
             message = (
-                f"{self._where}: {len(rows)} contradictions to the committed schema, for instance "
+                f"{self._where}: {counted(len(rows), 'contradiction')} to the committed schema, "
+                f"for instance "
                 f"{place}: {first.reason}. All of them: ktk check {scope.name}"
             )
         return _rows(names, rows), message

@@ -27,6 +27,7 @@ from dbt.adapters.ktk.response import KtkResponse, response_of
 from dbt.adapters.ktk.seed_file import preview, read_seed, seed_delimiter, seed_types
 from dbt.adapters.ktk.store_adapter import StoreAdapter
 from dbt.adapters.ktk.write_dataset import write_dataset
+from ktk_engine.types.counted import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -236,7 +237,7 @@ class Materializations(StoreAdapter):
             self.relations.create_view(
                 str(relation.schema), str(relation.identifier), sql, type_names(frame.schema)
             )
-        return {"message": f"view, {len(frame.columns)} columns", "rows": None}
+        return {"message": f"view, {counted(len(frame.columns), 'column')}", "rows": None}
 
     @available.parse(lambda *_, **__: {"message": "", "rows": None})
     def write_cube(self, relation: BaseRelation, sql: str) -> dict[str, Any]:
@@ -246,10 +247,8 @@ class Materializations(StoreAdapter):
             view = self.relations.create_cube(schema, name, sql)
             columns = self.relations.schema_of(schema, name)
         count = len(columns.names) if columns is not None else 0
-        return {
-            "message": f"cube of {len(view.datasets)} datasets, {count} columns",
-            "rows": None,
-        }
+        datasets = counted(len(view.datasets), "dataset")
+        return {"message": f"cube of {datasets}, {counted(count, 'column')}", "rows": None}
 
     @available.parse(lambda *_, **__: "")
     def write_clone(self, relation: KtkRelation, source: KtkRelation) -> str:
@@ -275,7 +274,7 @@ class Materializations(StoreAdapter):
         schema, name = str(relation.schema), str(relation.identifier)
         with translated():
             self.relations.create_view(schema, name, f"select * from {source}", columns)
-        return f"view on {source.schema}.{source.identifier}, {len(columns)} columns"
+        return f"view on {source.schema}.{source.identifier}, {counted(len(columns), 'column')}"
 
     @available.parse(lambda *_, **__: "")
     def store_query(self, relation: BaseRelation, sql: str) -> None:

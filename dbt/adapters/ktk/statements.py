@@ -12,6 +12,7 @@ from ktk_engine.log.scope import scope_of
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import resolve
 from ktk_engine.operations.target import Target
+from ktk_engine.types.counted import counted
 from ktk_engine.types.quote import quote_identifier
 
 if TYPE_CHECKING:
@@ -206,7 +207,7 @@ def _as_table(rows: DataFrame, snapshot: Snapshot, command: Command) -> DataFram
         problem = (
             f"has no column {', '.join(unknown)}"
             if unknown
-            else f"wants {len(names)} columns, the query gives {len(rows.columns)}"
+            else f"wants {counted(len(names), 'column')}, the query gives {len(rows.columns)}"
         )
         raise ConfigurationError(
             f"insert into {'.'.join(command.name)}: the table {problem}. Nothing was written."

@@ -7,6 +7,8 @@ from typing import Any
 
 from dbt_common.exceptions import DbtConfigError
 
+from ktk_engine.types.counted import noun
+
 
 @dataclass(frozen=True)
 class TimeLimit:
@@ -21,7 +23,7 @@ class TimeLimit:
     setting: str
 
     def __str__(self) -> str:
-        return f"{self.seconds:g} {'second' if self.seconds == 1 else 'seconds'}"
+        return f"{self.seconds:g} {noun(self.seconds, 'second')}"
 
 
 def time_limit(node: Any, profile: float | None) -> TimeLimit | None:

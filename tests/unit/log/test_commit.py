@@ -260,7 +260,7 @@ def test_files_that_a_cleanup_gave_up_are_not_committed(store):
     change = Builder(store, "plain").append(pa.table({"a": [9]}), commit_id)
     lost = next(key for key in keys(store, "plain/") if commit_id in key)
     commit(base, Transaction(Write(), (), deleted=(lost,)))
-    with pytest.raises(CommitConflictError, match="clean-up gave up 1 files"):
+    with pytest.raises(CommitConflictError, match="clean-up gave up 1 file"):
         commit(base, Transaction(Write(commit_id), (change,)))
 
 

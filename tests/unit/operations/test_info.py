@@ -79,7 +79,10 @@ def test_list(store):
 
 
 def test_unknown_name(store):
-    with pytest.raises(DatasetNotFoundError, match="it is empty"):
+    with pytest.raises(DatasetNotFoundError, match="does not exist"):
+        describe(store, "nyc")
+    store.root.mkdir()
+    with pytest.raises(DatasetNotFoundError, match="It is empty"):
         describe(store, "nyc")
     build_nyc(store)
     with pytest.raises(DatasetNotFoundError, match="Did you mean nyc"):

@@ -199,7 +199,7 @@ def test_buckets_only_where_they_are_alike(cube):
 def test_explanation(cube):
     plan = cube.plan(["delay"], "gust > 31 and origin = 'JFK'")
     text = explain(plan)
-    assert "cube nyc, version 3: 1 columns" in text
+    assert "cube nyc, version 3: 1 column" in text
     assert "inner weather: files 2 total -> 1 partitions" in text
     assert "not read: airlines" in text
     data = json.loads(json.dumps(explain_as_dict(plan)))

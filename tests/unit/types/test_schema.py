@@ -109,7 +109,7 @@ def test_the_message() -> None:
         "-------------------------------------------- | --------------------- |\n"
         "| price  | float           | double         | decimal(scale 2) | decimal128(10, 2) | "
         "float64 has no exact form of the decimal 0.1 | cast(price as double) |\n\n"
-        "1 of 4 columns differ."
+        "1 of 4 columns differs."
     )
 
 
