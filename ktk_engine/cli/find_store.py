@@ -58,7 +58,8 @@ def find_store(store_url: str | None, *, quiet: bool = False) -> ObjectStore:
     from ktk_engine.store.missing_folder import missing_folder
 
     if problem := missing_folder(store):
-        raise ConfigurationError(f"{problem} (It is from {source}.)")
+        named = f" (It is named by the {source}.)" if source.startswith("profile") else ""
+        raise ConfigurationError(f"{problem}{named}")
     if not quiet:
         click.secho(f"store {store.url} (from {source})", err=True, dim=True)
     return store

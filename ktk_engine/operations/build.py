@@ -19,6 +19,7 @@ from ktk_engine.log.commit import Committed, DatasetChange, Transaction, commit
 from ktk_engine.log.snapshot import Bucketing, Snapshot
 from ktk_engine.log.state import State, resolve
 from ktk_engine.log.write import Write
+from ktk_engine.operations.constraint import CONSTRAINTS
 from ktk_engine.operations.data_write import data_write
 from ktk_engine.operations.extension import Extension, check_layout
 from ktk_engine.operations.gate import CubeCheck, Passed, pass_gate
@@ -122,7 +123,7 @@ def build(
         check_constraints(target.constraints, frame)
     write = Write()
     job = _job(store, target, passed, write.commit, buckets=not local)
-    buckets = _bucket_count(target, datasets)
+    buckets = _bucket_count(target, datasets, base)
     if not (job.buckets or local) and keeping is not None and keeping.mode == "files":
         # Each empty task starts a Python worker for nothing.
         parallel = frame.sparkSession.sparkContext.defaultParallelism
@@ -165,8 +166,8 @@ def _verified(
     base: Snapshot | None,
 ) -> Keeping | None:
     """Verify the constraints on what was written; the commit depends on what that has read."""
-    if not target.constraints:
-        return keeping
+    if not target.constraints or isinstance(frame, pa.Table):
+        return keeping  # of a table there are no rows: `check_constraints`
     kept = None
     if keeping is not None and base is not None:
         kept = base.files.filter(pc.invert(keeping.removed(base, addition)))
@@ -225,8 +226,13 @@ def _physical(target: Target, passed: Passed) -> pa.Schema:
     )
 
 
-def _bucket_count(target: Target, datasets: Mapping[str, Snapshot]) -> int:
-    """The cube's number of buckets: joins without an exchange need the same everywhere."""
+def _bucket_count(target: Target, datasets: Mapping[str, Snapshot], base: Snapshot | None) -> int:
+    """The number of buckets that files which stay have, or else those of the cube.
+
+    Joins without an exchange need the same everywhere.
+    """
+    if base is not None and base.bucketing is not None:
+        return base.bucketing.count
     for item in datasets.values():
         if item.bucketing is not None and item.uuid != target.uuid:
             return item.bucketing.count
@@ -258,6 +264,7 @@ def _describe(
         properties={
             "dimension_columns": list(target.dimension_columns),
             "clustered_by": list(target.clustered_by),
+            CONSTRAINTS: [item.as_dict() for item in target.constraints],
         },
     )
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 from ktk_engine.types.quote import quote_identifier
+
+# Where a snapshot's properties keep what its rows have to keep, for whoever inserts by hand.
+CONSTRAINTS = "constraints"
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,15 @@ class Constraint:
     columns: tuple[str, ...] = ()
     expression: str = ""
     name: str = ""
+
+    @classmethod
+    def of(cls, item: Mapping[str, Any]) -> Constraint:
+        """Read what `as_dict` gives."""
+        return cls(item["kind"], tuple(item["columns"]), item["expression"], item["name"])
+
+    def as_dict(self) -> dict[str, Any]:
+        """Give the constraint as data for JSON."""
+        return {**asdict(self), "columns": list(self.columns)}
 
     @property
     def rules(self) -> list[str]:

@@ -18,6 +18,7 @@ from ktk_engine.format.index_file import (
     restrict_index,
 )
 from ktk_engine.log.snapshot import Snapshot, concat_files
+from ktk_engine.operations.constraint import CONSTRAINTS
 from ktk_engine.operations.keeping import Keeping
 from ktk_engine.operations.kept_index import index_of_files
 from ktk_engine.operations.target import Target
@@ -75,7 +76,16 @@ class Extension:
         metadata = base.metadata
         if self.indexes is not None and _SUPPRESSED in self.addition.metadata:
             metadata = {**metadata, _SUPPRESSED: self.addition.metadata[_SUPPRESSED]}
-        return replace(extended(base, kept, self.addition), indices=indices, metadata=metadata)
+        properties = base.properties
+        if CONSTRAINTS in self.addition.properties:
+            constraints = self.addition.properties[CONSTRAINTS]
+            properties = {**properties, CONSTRAINTS: constraints}
+        return replace(
+            extended(base, kept, self.addition),
+            indices=indices,
+            metadata=metadata,
+            properties=properties,
+        )
 
     def _index(self, base: Snapshot, name: str, kept: pa.Table, gone: pa.BooleanArray) -> pa.Table:
         """The index on a column: of the files that stay, and of the new ones."""

@@ -170,8 +170,7 @@ def _merge_into(rewrite: Rewrite, by: Versions, closed: DataFrame) -> Rewritten 
     added = find_keys(rewrite.new, (by.scd_id, by.valid_from))
     _check_unique(rewrite.target, closed, ended, by)
     _check_unique(rewrite.target, rewrite.new, added, by)
-    unknown_columns = set(rewrite.new.columns) - set(rewrite.base.schema.names)
-    if not (ended.row_count or added.row_count or unknown_columns):
+    if not (ended.row_count or added.row_count or rewrite.changes_layout):
         return None
     current = _current(rewrite, by)
     reads: list[Conditions] = [(current,)]

@@ -35,7 +35,7 @@ def replace_where(
     history: Mapping[str, str] | None = None,
     built_by: Mapping[str, str] | None = None,
     full_refresh: bool = False,
-) -> Rewritten:
+) -> Rewritten | None:
     """Replace the rows that a predicate covers by new ones, in one commit.
 
     Old rows for which the predicate is false or unknown stay. Only files that can hold a covered
@@ -52,6 +52,10 @@ def replace_where(
         built_by: dataset id -> the dbt model that builds it, for messages.
         full_refresh: build the dataset anew; column classes may change.
 
+    Returns:
+        What was written; None if there is neither a row to replace nor a new one, which commits
+        nothing.
+
     Raises:
         DataError: the predicate is not true for a new row, or a new row would repeat a cell of
             an old one that stays; nothing was written.
@@ -62,7 +66,7 @@ def replace_where(
     frame = frame.persist()
     try:
 
-        def write(state: State) -> Rewritten:
+        def write(state: State) -> Rewritten | None:
             if target.uuid in state.datasets and not full_refresh:
                 rewrite = start_rewrite(scanner, frame, target, state, history, built_by)
                 return _replace_in(rewrite, where)
@@ -77,7 +81,7 @@ def replace_where(
         frame.unpersist()
 
 
-def _replace_in(rewrite: Rewrite, where: RowFilter) -> Rewritten:
+def _replace_in(rewrite: Rewrite, where: RowFilter) -> Rewritten | None:
     """Rewrite the files that can hold a covered row, without these rows."""
     schema = rewrite.base.schema
     predicate = _checked_condition(where, rewrite.target, schema, rewrite.scanner, rewrite.new)
@@ -91,9 +95,17 @@ def _replace_in(rewrite: Rewrite, where: RowFilter) -> Rewritten:
     if cells and not columns(predicate) <= cells:  # else whoever has the cell is replaced
         reason = f"since {to_sql(predicate)} is not true for them"
         reads.append(rewrite.check_cells(stay, reason, sorted(columns(predicate))))
-    touched = rewrite.files(conditions)
-    rows = together(rewrite.stored(stay(rewrite.rows(touched))), rewrite.new)
-    return rewrite.commit(rows, touched, tuple(reads), rewrite.new.count(), updates=False)
+    touched, new_count = rewrite.files(conditions), rewrite.new.count()
+    old = rewrite.rows(touched)
+    if not (new_count or rewrite.changes_layout or _covers(old, predicate, touched)):
+        return None
+    rows = together(rewrite.stored(stay(old)), rewrite.new)
+    return rewrite.commit(rows, touched, tuple(reads), new_count, updates=False)
+
+
+def _covers(old: DataFrame, predicate: Condition, touched: pa.Table) -> bool:
+    """Whether a predicate is true for a row of some files."""
+    return bool(touched.num_rows) and split_rows(old, predicate)[0].first() is not None
 
 
 def _check_first(where: RowFilter, target: Target, scanner: Scanner, frame: DataFrame) -> None:

@@ -70,6 +70,7 @@ class Rewrite:
         base: the dataset.
         new: the new rows, with the columns that are stored.
         kept: the old columns that are stored on.
+        indexes: the columns that get an index.
         history: what the log says of the commit, for people.
         built_by: dataset id -> the dbt model that builds it, for messages.
     """
@@ -80,8 +81,17 @@ class Rewrite:
     base: Snapshot
     new: DataFrame
     kept: tuple[str, ...]
+    indexes: tuple[str, ...]
     history: Mapping[str, str] | None
     built_by: Mapping[str, str] | None
+
+    @property
+    def changes_layout(self) -> bool:
+        """Whether a commit without any row would still change columns or indices."""
+        own, new = self.base.schema.names, self.new.columns
+        indices = {name for name in self.base.indices if name in new}
+        same = set(new) <= set(own) == set(self.kept) and indices == set(self.indexes)
+        return not same
 
     def files(self, conditions: Conditions) -> pa.Table:
         """The files to rewrite so that rows which fulfil all conditions are replaced."""
@@ -184,7 +194,8 @@ def start_rewrite(
     stored = [name for name in passed.committed.names if name in frame.columns]
     kept = tuple(name for name in base.schema.names if name in passed.committed.names)
     new = frame.select(*map(quote_identifier, stored))
-    return Rewrite(scanner, target, state, base, new, kept, history, built_by)
+    indexes = passed.indexes
+    return Rewrite(scanner, target, state, base, new, kept, indexes, history, built_by)
 
 
 def condition_of(

@@ -36,6 +36,8 @@ def check_constraints(constraints: Sequence[Constraint], rows: DataFrame | pa.Ta
             rows are none of Spark's.
     """
     if isinstance(rows, pa.Table):
+        if not rows.num_rows:
+            return
         raise ConfigurationError(
             "Constraints are verified by Spark: give the rows as a DataFrame. Nothing was written."
         )

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -83,8 +84,8 @@ def start_session(
 
     Args:
         settings: Spark settings that override `DEFAULT_SETTINGS`.
-        tell: gets each line that the JVM prints; None leaves them on the console, and so does the
-            environment variable KTK_SPARK_LOG_LEVEL, which asks for them.
+        tell: gets each line that the JVM prints; None prints them, but for what Java says of its
+            own modules. The environment variable KTK_SPARK_LOG_LEVEL leaves all on the console.
         java_options: for the JVM; None lets it start from the archive of `class_archive`.
 
     Returns:
@@ -115,8 +116,8 @@ def start_session(
         _silence_query_context()
         logging.getLogger().addFilter(_is_not_py4js)
         try:
-            if tell is not None and _LOG_LEVEL not in os.environ:
-                start_gateway(chosen, tell)
+            if _LOG_LEVEL not in os.environ:
+                start_gateway(chosen, tell or _print_line)
             return builder.getOrCreate()
         except (OSError, RuntimeError) as error:
             raise SessionError(f"Spark did not start: {error}") from error
@@ -134,6 +135,13 @@ def new_session(session: SparkSession) -> SparkSession:
     for key, value in REQUIRED_SETTINGS.items():
         own.conf.set(key, value)
     return own
+
+
+def _print_line(line: str) -> None:
+    """Print what the JVM says, without what it says of every start of Spark."""
+    if not line.startswith("WARNING: Using incubator modules:"):
+        with suppress(ValueError):  # closed at the process's end
+            sys.stderr.write(f"{line}\n")
 
 
 def _explicit(session: SparkSession) -> set[str]:

@@ -14,11 +14,13 @@ from ktk_engine.errors import (
 )
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.key import is_uuid, validate_key
+from ktk_engine.store.local import LocalStore
 from ktk_engine.store.open_store import open_store
 from ktk_engine.store.probe import probe
 
 STORE_KEY = ".ktk/store.json"
 LAYOUT_VERSION = 1
+_IGNORED, _IGNORE_ALL = ".gitignore", b"# Data, not source.\n*\n"
 
 
 class Warehouse:
@@ -70,6 +72,7 @@ class Warehouse:
             ConfigurationError: the name holds characters that no schema may have.
         """
         check_schema_name(name)
+        self._hide_from_git()
         store = self._open(name)
         with suppress(ObjectExistsError):
             store.put_if_absent(STORE_KEY, json.dumps({"layout": LAYOUT_VERSION}).encode())
@@ -85,6 +88,12 @@ class Warehouse:
         store.delete([key for key in keys if key != STORE_KEY])
         store.delete([STORE_KEY])
         self._stores.pop(name, None)
+
+    def _hide_from_git(self) -> None:
+        """Let git ignore a folder that is made now: data is no part of a project."""
+        if isinstance(self._root, LocalStore) and not self._root.root.exists():
+            with suppress(ObjectExistsError):
+                self._root.put_if_absent(_IGNORED, _IGNORE_ALL)
 
     def _outside(self, url: str) -> ObjectStore:
         """Open a store that is no folder of this warehouse."""

@@ -44,6 +44,10 @@ class TestCompact:
 
         cells = (cube_scope("c"), "c++cells")
         assert self.files(project, *cells) == 9
+        arguments = ["run-operation", "ktk_compact", "--args", "{cube: c, dry_run: true}"]
+        _, log = run_dbt_and_capture(arguments)
+        assert "c++cells: 9 files (" in log and "would become" in log
+        assert self.files(project, *cells) == 9
         arguments = ["run-operation", "ktk_compact", "--args", "{cube: c, dataset: cells}"]
         _, log = run_dbt_and_capture(arguments)
         assert "c++cells: 9 files (" in log

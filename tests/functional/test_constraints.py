@@ -84,6 +84,28 @@ class TestConstraints:
         assert "Model orders: the constraint foreign_key (region) is not checked." in log
         assert len(rows(project, "select * from {s}.orders")) == 5
 
+    @pytest.mark.parametrize(
+        ("values", "message"),
+        [
+            ("9, 'x', -1D, null", "1 row breaks the constraint sensible check"),
+            ("9, 'x', 1D, 10", "2 rows have count=10"),
+            ("null, 'x', 1D, 1", "`id`"),
+        ],
+    )
+    def test_rows_that_are_inserted_by_hand_keep_them_too(self, project, run, values, message):
+        run(GOOD, full=True)
+        before = rows(project, "select * from {s}.orders")
+        with pytest.raises(Exception, match="nothing was committed") as error:
+            project.run_sql(f"insert into {{schema}}.orders select {values}")
+        assert message.replace("`id`", "id") in str(error.value).replace("`", "")
+        assert rows(project, "select * from {s}.orders") == before
+        project.run_sql("insert into {schema}.orders select 9, 'x', 1D, 99")
+        run("(10, 'x', 1D, 100)")
+        assert len(rows(project, "select * from {s}.orders")) == len(before) + 2
+        project.run_sql("truncate table {schema}.orders")
+        with pytest.raises(Exception, match="nothing was committed"):
+            project.run_sql("insert into {schema}.orders select 9, 'x', -1D, null")
+
     def test_an_expression_that_fits_nothing_is_refused_before_writing(self, project, run):
         run(GOOD, full=True)
         text = SCHEMA.replace("price > 0", "prize > 0")

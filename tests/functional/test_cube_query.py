@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
-from dbt.tests.util import run_dbt, run_dbt_and_capture
+from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 
 from tests.functional.test_materializations import rows
 
@@ -34,6 +36,18 @@ class TestCubeQuery:
             "grouped.sql": GROUPS,
             "everything.sql": "{{ cube_query(ref('c')) }}",
         }
+
+    def test_a_cube_is_made_of_models(self, project):
+        """Of names nothing would depend; found when the project is parsed."""
+        path = f"{project.project_root}/models/named.sql"
+        write_file("{{ config(materialized='cube') }}{{ cube_of('cells', 'extra') }}", path)
+        try:
+            with pytest.raises(
+                Exception, match=r"cube_of\(...\) takes models, but was given 'cells'"
+            ):
+                run_dbt(["parse"])
+        finally:
+            os.remove(path)
 
     def test_it_compiles_before_the_cube_exists(self, project):
         results = run_dbt(["compile", "-s", "fewer", "plain", "grouped"])

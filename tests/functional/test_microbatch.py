@@ -66,6 +66,17 @@ class TestBatches:
         for name in ("batches", "cells"):
             assert self.content(project, name) == changed
 
+    def test_an_empty_batch_commits_nothing(self, project):
+        """Neither where no file lies, nor where a file has rows of other days alone."""
+        with patch_microbatch_end_time("2020-01-08 13:00:00"):
+            run_dbt(["run", "--full-refresh"])
+        before = resolve(store_of(project), scope_of("batches")).version
+        with patch_microbatch_end_time("2020-01-20 13:00:00"):
+            results = run_dbt(["run", "--select", "batches", "cells"])
+        assert resolve(store_of(project), scope_of("batches")).version == before
+        assert {item.message for item in results} == {"SUCCESS"}
+        assert self.content(project, "batches") == {i: i for i in range(16)}
+
     def content(self, project, name):
         found = rows(project, f"select L, v from {{s}}.{name}")
         assert len(found) == len(dict(found))

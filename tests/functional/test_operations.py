@@ -35,12 +35,31 @@ class TestVerbs:
                 "cube c, version 2: 1 column",
             ),
             ("ktk_explain", "{cube: c, where: '-1 < v'}", "cube c, version 2"),
-            ("ktk_cleanup", "{name: c}", "Nothing was deleted. To delete, add --delete."),
+            ("ktk_cleanup", "{name: c}", "Nothing was deleted. To delete, add delete: true."),
+            ("ktk_compact", "{cube: c, dry_run: true}", "Nothing was written."),
             ("ktk_compact", "{cube: c}", "c++cells: nothing to do"),
         ],
     )
     def test_what_they_say(self, built, verb, arguments, said):
         assert said in self.say(verb, arguments)
+
+    def test_they_do_not_speak_of_flags_of_the_command_line(self, built):
+        said = self.say("ktk_remove", "{cube: c, dataset: cells}", succeeds=False)
+        way_out = "--args '{cube: c, dataset: cells, cascade: true}'"
+        assert f"dbt run-operation ktk_remove {way_out}" in said
+        assert "--cascade" not in said
+        said = self.say("ktk_info", "{name: c, schema: nowhere}", succeeds=False)
+        assert "nowhere does not exist" in said
+        assert "--store" not in said
+
+    def test_a_hint_names_only_what_dbt_can_select(self, built):
+        command = ["show", "--inline", f"select * from {built.test_schema}.nowhere"]
+        with pytest.raises(Exception, match="no table or view") as error:
+            run_dbt(command, expect_pass=False)
+        assert "inline_query" not in str(error.value)
+
+    def test_git_ignores_the_warehouse(self, built):
+        assert (store_of(built).root.parent / ".gitignore").read_text().endswith("\n*\n")
 
     def test_a_cleanup_deletes_only_if_it_is_told_to(self, built):
         run_dbt(["run", "--full-refresh"])
@@ -66,7 +85,7 @@ class TestVerbs:
         store.put(key, b"no parquet")
         try:
             said = self.say("ktk_check", "{name: c}", succeeds=False)
-            assert "; 1 problems." in said
+            assert "; 1 problem." in said
             assert "this is not a parquet" in said
         finally:
             store.put(key, content)

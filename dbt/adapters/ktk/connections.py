@@ -109,6 +109,10 @@ class KtkCursor:
         return self._rows
 
 
+# Kinds of nodes that `dbt build --select` finds by their name.
+_SELECTABLE = frozenset({"model", "snapshot", "seed", "test"})
+
+
 class KtkHandle:
     """What dbt keeps as the connection of a thread."""
 
@@ -189,7 +193,8 @@ class KtkConnectionManager(SparkConnectionManager):
         limit = time_limit(node, self.profile.credentials.query_timeout)  # type: ignore[attr-defined]
         comment = self.query_header.comment.query_comment if self.query_header else None
         description = f"{name} {comment.strip()}" if comment else name
-        of_node = str(getattr(node, "name", ""))
+        selectable = str(getattr(node, "resource_type", "")) in _SELECTABLE
+        of_node = str(getattr(node, "name", "")) if selectable else ""
         with self.sessions.working(Work(name, description, limit)), translated(of_node):
             yield
 

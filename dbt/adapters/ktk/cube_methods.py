@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.base import available
 from dbt.adapters.base.relation import BaseRelation
+from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.ktk.cube_query import cube_query_text
 from dbt.adapters.ktk.cube_tests import CubeTest, failing_query
 from dbt.adapters.ktk.errors import translated
+from dbt.adapters.ktk.operation_words import operation_words
 from dbt.adapters.ktk.relation import as_ktk
 from dbt.adapters.ktk.relations import cube_comment
 from dbt.adapters.ktk.store_adapter import StoreAdapter
-from ktk_engine.errors import DatasetNotFoundError
+from ktk_engine.errors import DatasetNotFoundError, KtkError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,7 +30,17 @@ class CubeMethods(StoreAdapter):
 
     @available
     def cube_comment(self, *relations: BaseRelation) -> str:
-        """Give the comment that `cube_of(...)` compiles to; checks nothing, needs no store."""
+        """Give the comment that `cube_of(...)` compiles to; needs no store.
+
+        Raises:
+            DbtRuntimeError: a name was given instead of a model, on which nothing would depend.
+        """
+        wrong = [item for item in relations if not isinstance(item, BaseRelation)]
+        if wrong:
+            raise DbtRuntimeError(
+                f"cube_of(...) takes models, but was given {wrong[0]!r}. Write for instance: "
+                "{{ cube_of(ref('flights'), ref('weather')) }}"
+            )
         return cube_comment([(str(r.schema), str(r.identifier)) for r in relations])
 
     @available.parse(lambda *_, **__: "")
@@ -66,11 +78,19 @@ class CubeMethods(StoreAdapter):
             What was done, for the log.
         """
         with translated():
-            return self.relations.remove(schema, cube, dataset, cascade)
+            try:
+                return self.relations.remove(schema, cube, dataset, cascade)
+            except KtkError as error:
+                raise DbtRuntimeError(f"ktk_remove: {operation_words(str(error))}") from error
 
     @available.parse(lambda *_, **__: "")
     def compact_datasets(
-        self, schema: str, cube: str, dataset: str | None = None, target_size: str | None = None
+        self,
+        schema: str,
+        cube: str,
+        dataset: str | None = None,
+        target_size: str | None = None,
+        dry_run: bool = False,
     ) -> str:
         """Compact a cube, one of its datasets, or a table (`run-operation ktk_compact`).
 
@@ -79,6 +99,7 @@ class CubeMethods(StoreAdapter):
             cube: its name, or that of a plain table.
             dataset: the dataset's id; None for all.
             target_size: size of the new files, such as `128MB`.
+            dry_run: only say what would be rewritten.
 
         Returns:
             What was done, for the log.
@@ -88,15 +109,19 @@ class CubeMethods(StoreAdapter):
         from ktk_engine.operations.quantity import parse_size
 
         with self.connections.running():
-            store = self.connections.warehouse.create_schema(schema)
+            store = self.relations.store_of(schema)
             target = parse_size(target_size) if target_size else TARGET_BYTES
             lines = []
             for found in find_compactions(store, cube, dataset, target):
                 done: object = "nothing to do"
-                if found.files.num_rows:
+                if found.files.num_rows and dry_run:
+                    done = f"{found} would become few large ones"
+                elif found.files.num_rows:
                     scanner = self.connections.sessions.current().scanner(store)
                     done = compact(scanner, found, {"command": "run-operation ktk_compact"})
                 lines.append(f"{found.uuid}: {done}")
+        if dry_run:
+            lines.append("Nothing was written.")
         return "\n".join(lines)
 
     @available.parse(lambda *_, **__: {"sql": "", "message": ""})

@@ -172,9 +172,7 @@ class Relations:
             DatasetNotFoundError: there is no such schema, cube or dataset.
             ConsistencyError: others depend on it, and `cascade` is not given.
         """
-        store = self.warehouse.find_schema(schema)
-        if store is None:
-            raise DatasetNotFoundError(f"There is no schema {schema}.")
+        store = self.store_of(schema)
         done = remove(store, name, dataset, {"command": "ktk_remove"}, cascade=cascade)
         what = ", ".join(done.datasets)
         return f"Removed {what} from {done.name}: version {done.version}. Files stay until cleanup."
@@ -238,11 +236,11 @@ class Relations:
         uuids = [state.scope.uuid_of(item) for item in view.datasets] or list(state.datasets)
         return max(changed_at(state, uuid) for uuid in uuids)
 
-    def _existing(self, schema: str, name: str) -> tuple[ObjectStore, Relation]:
-        """Look a relation up, with the store it lies in.
+    def store_of(self, schema: str) -> ObjectStore:
+        """Open a schema that has to exist.
 
         Raises:
-            DatasetNotFoundError: there is none; the message says what exists.
+            DatasetNotFoundError: it does not.
         """
         store = self.warehouse.find_schema(schema)
         if store is None:
@@ -251,6 +249,15 @@ class Relations:
             raise DatasetNotFoundError(
                 f"There is no schema {schema} in {self.warehouse.url}.{hint}"
             )
+        return store
+
+    def _existing(self, schema: str, name: str) -> tuple[ObjectStore, Relation]:
+        """Look a relation up, with the store it lies in.
+
+        Raises:
+            DatasetNotFoundError: there is none; the message says what exists.
+        """
+        store = self.store_of(schema)
         relation = self.find(schema, name)
         if relation is None:
             nearest = did_you_mean(name, [item.name for item in self.list(schema)])

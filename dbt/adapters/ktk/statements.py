@@ -11,6 +11,7 @@ from ktk_engine.errors import ConfigurationError, DatasetNotFoundError
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import resolve
+from ktk_engine.operations.constraint import CONSTRAINTS, Constraint
 from ktk_engine.operations.target import Target
 from ktk_engine.types.counted import counted
 from ktk_engine.types.quote import quote_identifier
@@ -237,4 +238,5 @@ def _target_of(snapshot: Snapshot, found: Relation) -> Target:
         suppress_index_on=tuple(
             name for name in dimensions if snapshot.is_seed and name not in snapshot.indices
         ),
+        constraints=tuple(map(Constraint.of, snapshot.properties.get(CONSTRAINTS, ()))),
     )

@@ -10,6 +10,7 @@ from typing import Any
 from dbt.adapters.base import available
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.ktk.operation_words import operation_words
 from dbt.adapters.ktk.store_adapter import StoreAdapter
 
 
@@ -50,10 +51,12 @@ class Verbs(StoreAdapter):
             with redirect_stdout(said):
                 code = main.main(command, prog_name="ktk", standalone_mode=False)
         except click.ClickException as error:
-            raise DbtRuntimeError(f"ktk_{verb}: {error.format_message()}") from error
+            message = operation_words(error.format_message())
+            raise DbtRuntimeError(f"ktk_{verb}: {message}") from error
+        text = operation_words(said.getvalue().strip())
         if code:
-            raise DbtRuntimeError(f"ktk_{verb}:\n{said.getvalue().strip()}")
-        return said.getvalue().strip()
+            raise DbtRuntimeError(f"ktk_{verb}:\n{text}")
+        return text
 
 
 def _options(options: Mapping[str, Any]) -> list[str]:

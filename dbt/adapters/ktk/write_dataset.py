@@ -14,6 +14,7 @@ from dbt.adapters.ktk.auto_compact import auto_compacted
 from dbt.adapters.ktk.config import ModelConfig
 from dbt.adapters.ktk.incremental import Incremental
 from dbt.adapters.ktk.outcome import Outcome
+from ktk_engine.operations.row_changes import RowChanges
 from ktk_engine.operations.target import Target
 from ktk_engine.store.interface import ObjectStore
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from ktk_engine.operations.predicates import RowFilter
+    from ktk_engine.operations.rewrite import Rewritten
     from ktk_engine.spark.scan import Scanner
 
 
@@ -111,7 +113,7 @@ def _write_incrementally(
     if how.strategy == "microbatch":
         window = _window(config.model, how, batch)
         done = replace_where(write.scanner(), frame, target, window, *about, full_refresh)
-        return Outcome(str(done), done.changes)
+        return _outcome(done)
     if full_refresh or how.strategy in ("append", "insert_overwrite"):
         keeping = None if full_refresh else Keeping(_MODES[how.strategy])
         history, built_by = about
@@ -126,6 +128,12 @@ def _write_incrementally(
             verb = "delete+insert"
         by = MergeBy(how.unique_key, verb, how.updated(frame.columns), predicates)
         done = merge(write.scanner(), frame, target, by, *about)
+    return _outcome(done)
+
+
+def _outcome(done: Rewritten | None) -> Outcome:
+    if done is None:
+        return Outcome("nothing changed", RowChanges())
     return Outcome(str(done), done.changes)
 
 
