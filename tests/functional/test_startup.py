@@ -28,6 +28,15 @@ MODELS = {
     "select * from {{ ref('asks') }} {% if is_incremental() %} where id > 0 {% endif %}",
     "python.py": "def model(dbt, session):\n    return dbt.ref('asks')\n",
     "seen.sql": "select * from {{ ref('whole') }}",
+    "star.sql": "select {% for column in adapter.get_columns_in_relation(ref('asks')) %}"
+    "{{ column.name }}, {% endfor %} 1 as one from {{ ref('asks') }}",
+    "far.sql": "{{ cube_query(source('far', 'cube'), dimensions=['id']) }}",
+    "far.yml": """
+sources:
+  - name: far
+    config: {meta: {ktk_store: ./nowhere, ktk_cube: c}}
+    tables: [{name: cube, data_tests: [cube_compatible]}]
+""",
     "schema.yml": """
 models:
   - name: cells

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +17,9 @@ from dbt.adapters.ktk.errors import translated
 from dbt.adapters.ktk.operation_words import operation_words
 from dbt.adapters.ktk.relation import as_ktk
 from dbt.adapters.ktk.relations import cube_comment
+from dbt.adapters.ktk.spark_message import spark_message
 from dbt.adapters.ktk.store_adapter import StoreAdapter
-from ktk_engine.errors import DatasetNotFoundError, KtkError
+from ktk_engine.errors import ConsistencyError, DatasetNotFoundError, KtkError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,7 +59,9 @@ class CubeMethods(StoreAdapter):
         with translated():
             partitions = self._cube_partitions.get((schema, name))
             if partitions is None and dimensions is not None:
-                partitions = self.relations.partition_columns_of(schema, name)
+                # Of a cube that is not there (yet), the query itself will say so when it runs.
+                with suppress(DatasetNotFoundError, ConsistencyError):
+                    partitions = self.relations.partition_columns_of(schema, name)
             return cube_query_text(
                 str(relation), columns, where, dimensions, partition_by, partitions or ()
             )
@@ -154,5 +158,11 @@ class CubeMethods(StoreAdapter):
     def _arrow_schema(self, relation: BaseRelation) -> pa.Schema:
         from ktk_engine.spark.arrow_types import arrow_schema
 
-        frame = self.connections.sessions.current().sql(f"select * from {relation}")
-        return arrow_schema(frame.schema)
+        session = self.connections.sessions.current()
+        try:
+            return arrow_schema(session.sql(f"select * from {relation}").schema)
+        except Exception as error:
+            message = spark_message(error)
+            if message is None:
+                raise
+            raise DatasetNotFoundError(f"{relation} cannot be read: {message}") from error

@@ -13,6 +13,7 @@ from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.contracts.connection import AdapterResponse
 from dbt.adapters.contracts.macros import MacroResolverProtocol
 from dbt.adapters.contracts.relation import RelationConfig
+from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.events.types import AdapterEventWarning
 from dbt_common.events.functions import warn_or_error
 
@@ -23,12 +24,14 @@ from dbt.adapters.ktk.history import history_of
 from dbt.adapters.ktk.persist_docs import comments_of_model, unknown_parts
 from dbt.adapters.ktk.relation import KtkRelation, as_ktk
 from dbt.adapters.ktk.store_adapter import StoreAdapter
-from ktk_engine.errors import ConfigurationError, KtkError
+from ktk_engine.errors import ConfigurationError, DatasetNotFoundError, KtkError
 from ktk_engine.log.catalog import find_relation
 
 if TYPE_CHECKING:
     import agate
     from dbt_common.contracts.metadata import CatalogTable
+
+_LOGGER = AdapterLogger("ktk")
 
 
 class Documentation(StoreAdapter):
@@ -102,11 +105,17 @@ class Documentation(StoreAdapter):
         return catalog_table(described), problems
 
     def _describe(self, relations: Iterable[BaseRelation]) -> Iterator[Described | KtkError]:
-        """Describe relations; one that is damaged does not hide the others."""
+        """Describe relations; one that is damaged does not hide the others.
+
+        What is not there has no description, be it a relation or the whole store of a source.
+        """
         catalogs: dict[str, SchemaCatalog | None] = {}
         for relation in map(as_ktk, relations):
             try:
                 described = self._described(relation, catalogs)
+            except DatasetNotFoundError as error:
+                _LOGGER.warning(f"{relation} is left out: {error}")
+                continue
             except KtkError as error:
                 yield error
                 continue

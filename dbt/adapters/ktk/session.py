@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -47,6 +48,14 @@ class Sessions:
     def has_metastore(self) -> bool:
         """Whether the profile configures one."""
         return has_metastore(self._settings)
+
+    @property
+    def started(self) -> bool:
+        """Whether Spark runs already, also for others in this process."""
+        if self._spark is not None:
+            return True
+        context = sys.modules.get("pyspark.core.context")
+        return context is not None and context.SparkContext._active_spark_context is not None
 
     def current(self) -> SqlSession:
         """The session of the calling thread, whose jobs belong to the thread's work.

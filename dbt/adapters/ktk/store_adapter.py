@@ -102,6 +102,8 @@ class StoreAdapter(MetastoreAdapter):
         source = self._source_named(relation)
         if source is not None:
             return self.get_columns_in_relation(source)
+        if not self.has_metastore and not self.connections.sessions.started:
+            return []  # a Spark that is still to be started has no relations of its own
         return super().get_columns_in_relation(relation)
 
     def _source_named(self, relation: BaseRelation) -> KtkRelation | None:
