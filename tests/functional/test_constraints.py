@@ -76,7 +76,7 @@ class TestConstraints:
         if kind is PLAIN:
             assert "1 row breaks the constraint not_null (id)" in message
         else:
-            assert "have no value in `id`" in message  # cells have none of them anyway
+            assert "has no value in `id`" in message  # cells have none of them anyway
 
     def test_what_is_fulfilled_passes_and_foreign_keys_are_said_to_be_unchecked(self, project, run):
         run(GOOD, full=True)

@@ -289,8 +289,8 @@ class TestCube:
         ("text", "expected"),
         [
             (seed(kind="double", values=[(1, "a", 1.0)]), "| v      | signed integer"),
-            (seed(values=[*VALUES, (0, "a/b", 9)]), "rows repeat a cell"),
-            (seed(values=[(0, None, 1)]), "have no value in `dest`"),
+            (seed(values=[*VALUES, (0, "a/b", 9)]), "1 row repeats a cell"),
+            (seed(values=[(0, None, 1)]), "1 row has no value in `dest`"),
             (seed(more="incremental_strategy='sideways',"), "sideways"),
         ],
         ids=["class", "cells", "null", "strategy"],
