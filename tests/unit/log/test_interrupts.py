@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -194,6 +195,60 @@ def test_nothing_committed_is_lost(prepared, name):
             store = InterruptingStore(prepared, at, when, kinds[at // 2 % len(kinds)], again)
             outcomes.append(case.interrupt(store))
     print(f"{name}: {len(outcomes)} interrupts, {sum(outcomes)} committed")
+
+
+class Lines:
+    """Interrupts at the n-th line that the code of commits runs, as a signal does."""
+
+    FILES = ("log/commit.py", "log/publish.py", "log/intent.py", "log/remove_traces.py")
+
+    def __init__(self, at=-1):
+        self.at, self.count = at, 0
+
+    def __call__(self, frame, event, argument):
+        return self.line if frame.f_code.co_filename.endswith(self.FILES) else None
+
+    def line(self, frame, event, argument):
+        if event == "line":
+            self.count += 1
+            if self.count == self.at:
+                raise KeyboardInterrupt(f"{frame.f_code.co_filename}:{frame.f_lineno}")
+        return self.line
+
+
+def traced(lines, verb):
+    def run(store):
+        before = sys.gettrace()
+        sys.settrace(lines)
+        try:
+            verb(store)
+        finally:
+            sys.settrace(before)
+
+    return run
+
+
+def test_interrupts_between_calls(prepared, monkeypatch):
+    """At the lines that the code of commits runs, one after the other."""
+    scope, verb = VERBS["append"]
+    lines = Lines()
+    case = make_case(prepared, "append")
+    monkeypatch.setitem(VERBS, "traced", (scope, traced(lines, verb)))
+    make_case(prepared, "traced")
+    landed = 0
+    step = 1 if "KTK_EXAMPLES" in os.environ else 13
+    for at in range(1, lines.count + 1, step):
+        store = InterruptingStore(prepared)
+        with pytest.raises(KeyboardInterrupt):
+            traced(Lines(at), verb)(store)
+        calm = InterruptingStore(store.objects)
+        version, found = content(calm, scope)
+        assert found == (case.after[1] if version > case.before[0] else case.before[1])
+        if version == case.before[0]:
+            assert left_over(store, prepared) == set()
+        heals(calm, scope, verb, case.after, version > case.before[0])
+        landed += version > case.before[0]
+    assert 0 < landed < lines.count / step
 
 
 def test_who_is_interrupted_learns_what_became_of_the_commit(prepared, caplog):
