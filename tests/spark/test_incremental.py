@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
-from ktk_engine.errors import CommitConflictError, ConfigurationError, DataError, TypeClassError
+from ktk_engine.errors import (
+    CommitConflictError,
+    ConfigurationError,
+    DataError,
+    TypeClassError,
+    VersionGoneError,
+)
+from ktk_engine.facade import Store
 from ktk_engine.format.index_file import flatten_index, read_index
+from ktk_engine.log.garbage import Retention
 from ktk_engine.log.state import resolve
 from ktk_engine.operations.build import build
+from ktk_engine.operations.cleanup import run_cleanup
 from ktk_engine.operations.keeping import Keeping
 from ktk_engine.operations.merge import MergeBy, merge
 from ktk_engine.operations.predicates import Predicates
 from ktk_engine.operations.replace_where import replace_where
 from ktk_engine.operations.row_changes import RowChanges
 from ktk_engine.operations.target import Target
+from ktk_engine.store.local import LocalStore
 from tests.tree import tree
 
 TABLE = Target("t", partition_by=("P",), indexes=("k",))
@@ -180,6 +191,33 @@ def test_a_commit_since_the_rows_were_read_is_a_conflict(spark, store):
     with pytest.raises(CommitConflictError, match="added rows that this one would replace"):
         build(store, rows(spark, 0, 100), TABLE, keeping=keeping, state=state)
     assert tree(store.root) == before
+
+
+@pytest.mark.parametrize("target", [TABLE, SEED], ids=["table", "cube"])
+def test_a_merge_that_a_cleanup_overtakes_is_computed_anew(spark, sql, store, target, monkeypatch):
+    build(store, rows(spark, 0, 20), target)
+    plain, seen = LocalStore.put, []
+
+    def put(self, key, data):
+        if "/intent/" in key and not seen:
+            seen.append(key)
+            build(store, rows(spark, 0, 30, offset=100), target)
+            assert run_cleanup(store, target.scope, Retention(timedelta(0), 1)).version
+        plain(self, key, data)
+
+    monkeypatch.setattr(LocalStore, "put", put)
+    new = rows(spark, 0, 5, offset=1000)
+    merge(sql.scanner(store), new, target, MergeBy(("L",)))
+    assert content(sql) == {i: i + (1000 if i < 5 else 100) for i in range(30)}
+
+
+def test_a_query_of_a_version_that_was_cleaned_up_says_so(spark, store):
+    build(store, rows(spark, 0, 20), SEED)
+    query = Store(store.root).cube("c").query()
+    build(store, rows(spark, 0, 30), SEED)
+    run_cleanup(store, SEED.scope, Retention(timedelta(0), 1))
+    with pytest.raises(VersionGoneError, match="version 1 was cleaned up while it was read"):
+        query.to_arrow(spark)
 
 
 def test_columns_go_with_their_index(spark, sql, store):
