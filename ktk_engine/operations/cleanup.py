@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ktk_engine.errors import CommitConflictError
+from ktk_engine.errors import CommitConflictError, KtkError, StoreError
 from ktk_engine.log.commit import Transaction, commit
 from ktk_engine.log.garbage import UNFINISHED_LIFETIME, Garbage, Retention, find_garbage
 from ktk_engine.log.intent import announced
 from ktk_engine.log.publish import publish
 from ktk_engine.log.scope import Scope
 from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.log.state import resolve
 from ktk_engine.log.write import Write
 from ktk_engine.store.interface import ObjectInfo, ObjectStore
+
+_ATTEMPTS = 10
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,15 @@ def plan_cleanup(store: ObjectStore, scope: Scope, retention: Retention) -> Garb
     Raises:
         ForeignWriterError: another program changed a dataset; nothing can be called garbage.
     """
-    return find_garbage(store, scope, retention)
+    for left in reversed(range(_ATTEMPTS)):
+        before = resolve(store, scope).version
+        try:
+            return find_garbage(store, scope, retention)
+        except KtkError:
+            # Another clean-up, if the log went on: what it took is no longer to be judged.
+            if not left or resolve(store, scope).version == before:
+                raise
+    raise AssertionError("unreachable: the last attempt returns or raises")
 
 
 def run_cleanup(
@@ -82,8 +93,9 @@ def run_cleanup(
     Raises:
         ForeignWriterError: another program changed a dataset; nothing was deleted.
         CommitConflictError: another run needs a listed file; nothing was deleted.
+        StoreError: not everything could be deleted; what is left, the next clean-up deletes.
     """
-    garbage = find_garbage(store, scope, retention)
+    garbage = plan_cleanup(store, scope, retention)
     version, warning = 0, ""
     if garbage.objects:
         keys = tuple(info.key for info in garbage.objects)
@@ -94,7 +106,7 @@ def run_cleanup(
             done = commit(garbage.state, transaction)
             version, warning = done.entry.version, done.warning
             if not warning:  # else a published document may still name what would go
-                store.delete(keys)
+                _delete_listed(store, keys, version)
     elif garbage.intents:
         # Who died may have left its commit unpublished.
         warning = publish(store, scope)
@@ -102,6 +114,16 @@ def run_cleanup(
         store.delete([info.key for info in garbage.unfinished])
         store.delete([scope.intent_key(commit_id) for commit_id in garbage.intents])
     return Cleaned(garbage, version, warning)
+
+
+def _delete_listed(store: ObjectStore, keys: tuple[str, ...], version: int) -> None:
+    try:
+        store.delete(keys)
+    except StoreError as error:
+        raise type(error)(
+            f"{str(error).rstrip('.')}. Version {version} of the log lists what goes: run the "
+            "clean-up again to delete the rest."
+        ) from error
 
 
 def find_unfinished(store: ObjectStore) -> tuple[ObjectInfo, ...]:

@@ -8,20 +8,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ktk_engine.errors import CommitConflictError, ObjectNotFoundError, VersionGoneError
+from ktk_engine.errors import CommitConflictError, ObjectNotFoundError, StoreError, VersionGoneError
 from ktk_engine.facade import Store
 from ktk_engine.format.index_file import flatten_index, read_index
 from ktk_engine.log.garbage import Retention
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import resolve
 from ktk_engine.operations.build import build
-from ktk_engine.operations.cleanup import run_cleanup
+from ktk_engine.operations.cleanup import plan_cleanup, run_cleanup
 from ktk_engine.operations.comment import Comments, comment_on
 from ktk_engine.operations.keeping import Keeping
 from ktk_engine.operations.recompute import recompute
 from ktk_engine.operations.remove import remove
 from ktk_engine.operations.target import Target
 from ktk_engine.store.local import LocalStore
+from tests.unit.faulty_store import fail
 
 CUBE = cube_scope("c")
 SEED = Target("s", "seed", "c", ("x",), ("p",), indexes=("v", "w"), buckets=2)
@@ -166,3 +167,34 @@ def test_opening_a_cube_takes_the_next_version(store, monkeypatch):
 
     monkeypatch.setattr(LocalStore, "get", get)
     assert Store(store.root).cube("c").version == 3
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_a_cleanup_that_another_one_overtakes_judges_anew(store, monkeypatch, number):
+    build(store, cells(1), SEED)
+    build(store, cells(2), SEED)
+    plain, seen = LocalStore.get, []
+
+    def get(self, key):
+        if "/snapshots/" in key:
+            seen.append(key)
+            if len(seen) == number:
+                build(store, cells(7), SEED)
+                run_cleanup(store, CUBE, NOTHING)
+        return plain(self, key)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalStore, "get", get)
+        run_cleanup(store, CUBE, Retention(timedelta(0), 2))
+    assert len(seen) >= number
+    assert rows(store) == [7]
+
+
+def test_a_deletion_that_fails_is_finished_by_the_next_cleanup(store):
+    build(store, cells(1), SEED)
+    build(store, cells(2), SEED)
+    store.faults.append(fail("before", "delete", "/table/"))
+    with pytest.raises(StoreError, match="Version 3 of the log lists what goes: run the clean-up"):
+        run_cleanup(store, CUBE, NOTHING)
+    assert run_cleanup(store, CUBE, NOTHING).version == 4
+    assert plan_cleanup(store, CUBE, NOTHING).is_empty
