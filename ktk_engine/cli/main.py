@@ -14,6 +14,7 @@ from ktk_engine.cli.history import history
 from ktk_engine.cli.info import info
 from ktk_engine.cli.prepare import prepare
 from ktk_engine.cli.remove import remove
+from ktk_engine.cli.undrop import undrop
 from ktk_engine.errors import KtkError
 
 
@@ -42,5 +43,5 @@ def main(ctx: click.Context, store_url: str | None) -> None:
     ctx.obj = {"store_url": store_url}
 
 
-for _command in (info, history, explain, check, compact, remove, cleanup, prepare):
+for _command in (info, history, explain, check, compact, remove, undrop, cleanup, prepare):
     main.add_command(_command)

@@ -23,6 +23,9 @@ def remove(cube: str, dataset: str | None, cascade: bool, yes: bool, store_url: 
     if not yes:
         click.confirm(f"Remove {what}?", abort=True)
     done = run_removal(removal, {"command": "ktk remove"})
-    click.echo(f"Removed {what}: version {done.version}. Files stay until ktk cleanup.")
+    click.echo(
+        f"Removed {what}: version {done.version}. Files stay until ktk cleanup; until then ktk "
+        "undrop brings it back."
+    )
     if done.warning:
         click.echo(f"Warning: {done.warning}", err=True)

@@ -30,6 +30,8 @@ class ViewDocument:
             empty for a cube, and where nobody asked.
         comments: what people say of it.
         owner: who stored it; empty if unknown.
+        node: dbt's unique id of what stored it; empty if no node of dbt did.
+        project: the dbt project that `node` was run in.
     """
 
     name: str
@@ -40,6 +42,8 @@ class ViewDocument:
     columns: Mapping[str, str] = field(default_factory=dict)
     comments: Comments = field(default_factory=Comments)
     owner: str = ""
+    node: str = ""
+    project: str = ""
 
 
 def view_key(name: str) -> str:
@@ -85,6 +89,8 @@ def parse_view(data: bytes, key: str) -> ViewDocument:
             columns=dict(document.get("columns", {})),
             comments=comments_of(document.get("comments", {})),
             owner=str(document.get("owner", "")),
+            node=str(document.get("node", "")),
+            project=str(document.get("project", "")),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise FormatError(f"View {key} is damaged: {error!r}") from error

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from ktk_engine.errors import ConsistencyError, ObjectNotFoundError
 from ktk_engine.format.load_document import list_documents
 from ktk_engine.format.view import FOLDER as VIEW_FOLDER
 from ktk_engine.format.view import ViewDocument, parse_view, view_key, view_name
+from ktk_engine.log.entry import DatasetEntry
 from ktk_engine.log.scope import FOLDER, SEPARATOR, Scope
 from ktk_engine.log.state import resolve
 from ktk_engine.store.interface import ObjectStore
@@ -27,11 +28,13 @@ class Relation:
         name: its name in the schema.
         kind: `dataset` holds rows, `view` is a stored query or a cube.
         uuid: the dataset's uuid; empty for a view.
+        entry: where the log of its cube has it; None without such a log, and for other datasets.
     """
 
     name: str
     kind: Kind
     uuid: str = ""
+    entry: DatasetEntry | None = field(default=None, compare=False, repr=False)
 
 
 def list_relations(store: ObjectStore) -> list[Relation]:
@@ -45,7 +48,8 @@ def list_relations(store: ObjectStore) -> list[Relation]:
     """
     names = [view_name(name) for name in store.list_names(VIEW_FOLDER)]
     relations = [Relation(name, "view") for name in names]
-    relations += [Relation(relation_name(uuid), "dataset", uuid) for uuid in _uuids(store)]
+    for uuid, entry in _datasets(store).items():
+        relations.append(Relation(relation_name(uuid, entry), "dataset", uuid, entry))
     return sorted(relations, key=lambda relation: (relation.name, relation.uuid))
 
 
@@ -55,7 +59,8 @@ def find_relation(relations: Mapping[str, list[Relation]], name: str) -> Relatio
     Args:
         relations: those of a store, by name.
         name: a relation's name. In a store without documents of ours, a cube is found as
-            `cube:<its prefix>`, and any dataset as `dataset:<its uuid>`.
+            `cube:<its prefix>`, and any dataset as `dataset:<its uuid>`; a dataset of a cube also
+            by its uuid alone.
 
     Raises:
         ConsistencyError: several relations have this name.
@@ -65,12 +70,23 @@ def find_relation(relations: Mapping[str, list[Relation]], name: str) -> Relatio
         return _by_uuid(relations, kind, wanted)
     found = relations.get(name, [])
     if len(found) > 1:
-        owners = ", ".join(relation.uuid or "a view" for relation in found)
-        raise ConsistencyError(
-            f"The name {name} stands for several relations: {owners}. Rename one of the models, "
-            "or give it an alias."
-        )
+        raise ConsistencyError(_ambiguous(name, found))
+    if not found and SEPARATOR in name:
+        return _by_uuid(relations, "dataset", name)
     return found[0] if found else None
+
+
+def _ambiguous(name: str, found: list[Relation]) -> str:
+    """Say how each of several relations of one name is addressed."""
+    uuids = [relation.uuid for relation in found if relation.uuid]
+    others = "" if len(uuids) == len(found) else " and a view"
+    quoted = " or ".join(f"`{uuid}`" for uuid in uuids[:2])
+    return (
+        f"The name {name} stands for several relations: {', '.join(uuids)}{others}. Say which one: "
+        f"{quoted} in SQL, `ktk_dataset: {uuids[0]}` in the config of a dbt source. A model that "
+        "builds one of them can have a name of its own: an `alias`, and the config `dataset` for "
+        "the name within the cube."
+    )
 
 
 def _by_uuid(relations: Mapping[str, list[Relation]], kind: str, wanted: str) -> Relation | None:
@@ -102,9 +118,17 @@ def read_view(store: ObjectStore, name: str) -> ViewDocument | None:
         return None
 
 
-def relation_name(uuid: str) -> str:
-    """The name by which SQL knows a dataset: its id within the cube, or its uuid."""
-    return uuid.partition(SEPARATOR)[2] or uuid
+def relation_name(uuid: str, entry: DatasetEntry | None = None) -> str:
+    """The name by which SQL knows a dataset.
+
+    Args:
+        uuid: the dataset's uuid.
+        entry: where the log has it, if it does.
+
+    Returns:
+        The name that its model gave it; else its id within the cube, or its uuid.
+    """
+    return (entry.relation if entry else "") or uuid.partition(SEPARATOR)[2] or uuid
 
 
 def list_scopes(store: ObjectStore) -> list[Scope]:
@@ -112,18 +136,19 @@ def list_scopes(store: ObjectStore) -> list[Scope]:
     return [Scope(kind, name) for kind in ("cube", "dataset") for name in _logged(store, kind)]
 
 
-def _uuids(store: ObjectStore) -> list[str]:
-    """Uuids of all datasets, published or only logged."""
-    published = set(list_documents(store))
-    found = set(published)
+def _datasets(store: ObjectStore) -> dict[str, DatasetEntry | None]:
+    """Uuids of all datasets, published or only logged; in cubes with what their logs say."""
+    published = list_documents(store)
+    found: dict[str, DatasetEntry | None] = dict.fromkeys(published)
     for name in _logged(store, "cube"):
         state = resolve(store, Scope("cube", name))
-        found.update(state.datasets)
-        found.difference_update(state.unpublished_removals)
+        found |= {uuid: item.entry for uuid, item in state.datasets.items()}
+        for uuid in state.unpublished_removals:
+            found.pop(uuid, None)
     for name in _logged(store, "dataset"):
         if name not in published:
-            found.update(resolve(store, Scope("dataset", name)).datasets)
-    return sorted(found)
+            found |= dict.fromkeys(resolve(store, Scope("dataset", name)).datasets)
+    return found
 
 
 def _logged(store: ObjectStore, kind: str) -> list[str]:

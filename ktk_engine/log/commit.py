@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from ktk_engine.errors import (
@@ -15,6 +15,7 @@ from ktk_engine.errors import (
     StoreError,
     VersionGoneError,
 )
+from ktk_engine.log.builder import Builder
 from ktk_engine.log.conflict import check_conflicts, check_given_up
 from ktk_engine.log.entry import (
     ChangeRecord,
@@ -48,6 +49,8 @@ class DatasetChange:
             the dataset.
         partitions: folders of the partitions that are replaced; None means all of them.
         role: what the dataset is in its cube.
+        relation: name by which SQL knows it; None leaves it as it is.
+        builder: the dbt node that builds it; None leaves it as it is.
     """
 
     uuid: str
@@ -55,6 +58,8 @@ class DatasetChange:
     rebase: Callable[[Snapshot | None, int], Snapshot] | None
     partitions: frozenset[str] | None = None
     role: Role = "table"
+    relation: str | None = None
+    builder: Builder | None = None
 
 
 Check = Callable[[Mapping[str, Snapshot]], None]
@@ -216,9 +221,10 @@ def _prepare(
     for change in transaction.changes:
         records[change.uuid] = _record(change, before.get(change.uuid), after.get(change.uuid))
         if change.rebase:
-            datasets[change.uuid] = _store_snapshot(
+            stored = _store_snapshot(
                 head, transaction.commit, attempt, after[change.uuid], change.role
             )
+            datasets[change.uuid] = _named(stored, change)
     return _entry(head, transaction, datasets, records), changed
 
 
@@ -261,6 +267,8 @@ def _store_snapshot(
 ) -> DatasetEntry:
     key = head.scope.snapshot_key(commit_id, snapshot.uuid, attempt)
     write_snapshot(head.store, key, snapshot)
+    known = head.datasets.get(snapshot.uuid)
+    before = known.entry if known else None
     return DatasetEntry(
         snapshot=key,
         version=head.version + 1,
@@ -271,7 +279,19 @@ def _store_snapshot(
         bytes=snapshot.bytes,
         specified=_specified(head, snapshot) if role == "seed" else 0,
         adopted=_adopted(head, snapshot.uuid),
+        relation=before.relation if before else "",
+        node=before.node if before else "",
+        project=before.project if before else "",
     )
+
+
+def _named(stored: DatasetEntry, change: DatasetChange) -> DatasetEntry:
+    """Under which name SQL knows a dataset from now on, and who builds it."""
+    if change.relation is not None:
+        stored = replace(stored, relation=change.relation)
+    if change.builder is not None:
+        stored = replace(stored, node=change.builder.node, project=change.builder.project)
+    return stored
 
 
 def _adopted(head: State, uuid: str) -> str:
@@ -304,7 +324,7 @@ def _specified(head: State, snapshot: Snapshot) -> int:
 
 
 def _record(change: DatasetChange, before: Snapshot | None, after: Snapshot | None) -> ChangeRecord:
-    if change.operation in ("rebuild", "remove", "cleanup") or after is None:
+    if change.operation in ("rebuild", "remove", "cleanup", "undrop") or after is None:
         return ChangeRecord(change.operation, schema_changed=True)
     old = set(before.labels) if before else set()
     new = after.labels

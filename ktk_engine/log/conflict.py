@@ -18,6 +18,7 @@ _WORDS = {
     "cleanup": "was cleaned up",
     "compact": "was compacted",
     "comment": "got other comments",
+    "undrop": "was brought back",
 }
 
 
@@ -79,7 +80,7 @@ def _reason(operation: Operation, partitions: frozenset[str] | None, change: Cha
         return ""
     if "comment" in (operation, change.operation) and change.operation != "remove":
         return ""  # it says nothing of files, and goes on top of whatever is there
-    if change.operation in ("rebuild", "remove", "adopt"):
+    if change.operation in ("rebuild", "remove", "adopt", "undrop"):
         return "what it started from is gone."
     if operation == "append":
         return "its columns changed." if change.schema_changed else ""

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from ktk_engine.errors import FormatError
 
 Operation = Literal[
-    "rebuild", "append", "replace", "remove", "adopt", "cleanup", "compact", "comment"
+    "rebuild", "append", "replace", "remove", "adopt", "cleanup", "compact", "comment", "undrop"
 ]
 Role = Literal["seed", "enrichment", "table"]
 
@@ -34,6 +34,10 @@ class DatasetEntry:
         specified: for a seed dataset: version that last changed the cube's specification, which
             every published document repeats.
         adopted: SHA-256 of another program's document that this commit took over, else empty.
+        relation: name by which SQL knows it; empty if that is its id.
+        node: dbt's unique id of what builds it; empty if no node of dbt does, None in entries of
+            older versions, which do not say (see `builder_of`).
+        project: the dbt project that `node` was run in.
     """
 
     snapshot: str
@@ -45,6 +49,9 @@ class DatasetEntry:
     bytes: int | None
     specified: int = 0
     adopted: str = ""
+    relation: str = ""
+    node: str | None = None
+    project: str = ""
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,10 @@ from ktk_engine.log.commit import Committed, DatasetChange, Transaction, commit
 from ktk_engine.log.snapshot import Bucketing, Snapshot
 from ktk_engine.log.state import State, resolve
 from ktk_engine.log.write import Write
+from ktk_engine.operations.claim import check_claim
 from ktk_engine.operations.constraint import CONSTRAINTS
 from ktk_engine.operations.data_write import data_write
-from ktk_engine.operations.extension import Extension, check_layout
+from ktk_engine.operations.extension import Extension
 from ktk_engine.operations.gate import CubeCheck, Passed, pass_gate
 from ktk_engine.operations.keeping import Keeping
 from ktk_engine.operations.quantity import size
@@ -115,8 +116,7 @@ def build(
     local = isinstance(frame, pa.Table)
     schema = frame.schema if local else arrow_schema(frame.schema)
     base = datasets.get(target.dataset) if keeping else None
-    if base is not None:
-        check_layout(target, base)
+    claimed = check_claim(target, state, base is not None, full_refresh)
     passed = pass_gate(target, schema, datasets, full_refresh, built_by, base is not None)
     _check_clustering(target, passed.committed.names)
     if target.constraints:
@@ -143,7 +143,7 @@ def build(
         snapshot.files.num_rows,
         snapshot.bytes or 0,
         done.warning,
-        (*passed.notes, *_index_notes(job, base)),
+        tuple(filter(None, (*passed.notes, *_index_notes(job, base), claimed))),
         RowChanges(snapshot.rows or 0, deleted=_rows_gone(keeping, base, snapshot)),
     )
 
@@ -286,7 +286,8 @@ def _change(
         values = report.index_values
         extend = Extension(store, keeping, base, snapshot, values, job.commit, indexes)
         touched = keeping.touched(snapshot)
-        return DatasetChange(target.uuid, keeping.operation, extend, touched, target.role)
+        change = DatasetChange(target.uuid, keeping.operation, extend, touched, target.role)
+        return _claimed(change, target)
     now = store.now()
     indices = {}
     for name, (values, labels) in report.index_values.items():
@@ -305,7 +306,13 @@ def _change(
         kept = {key: base.properties[key] for key in ("table",) if key in base.properties}
         return replace(built, metadata=metadata, properties={**built.properties, **kept})
 
-    return DatasetChange(target.uuid, "rebuild", rebuilt, None, target.role)
+    return _claimed(DatasetChange(target.uuid, "rebuild", rebuilt, None, target.role), target)
+
+
+def _claimed(change: DatasetChange, target: Target) -> DatasetChange:
+    """Let the log say who builds the dataset, and by which name SQL knows it."""
+    builder = target.claimant.builder if target.claimant else None
+    return replace(change, relation=target.name, builder=builder)
 
 
 def _is_of_a_build(key: str) -> bool:

@@ -124,27 +124,42 @@ def extended(base: Snapshot, kept: pa.Table, addition: Snapshot) -> Snapshot:
 
 
 def check_layout(target: Target, base: Snapshot) -> None:
-    """Refuse to add rows to a dataset that is laid out in another way.
+    """Refuse to write to a dataset that is laid out in another way, or is something else.
 
     Raises:
         ConfigurationError: naming what differs; a full refresh lays it out anew.
     """
-    own = tuple(base.properties.get("dimension_columns") or target.dimension_columns)
-    differences = [
-        f"{what} is {', '.join(now) or 'empty'}, the dataset has {', '.join(then) or 'none'}"
-        for what, now, then in (
-            ("partition_by", target.partition_by, base.partition_keys),
-            ("dimension_columns", target.dimension_columns, own),
-        )
-        if tuple(now) != tuple(then)
-    ]
-    if differences:
-        fix = "Run it with --full-refresh to lay it out anew."
-        if target.keeps_versions:
-            fix = "A snapshot is never built anew: change it back, or give it another name."
-        raise ConfigurationError(
-            f"Dataset {target.uuid}: {'; '.join(differences)}. Nothing was written. {fix}"
-        )
+    differences = []
+    if target.cube and base.is_seed != (target.role == "seed"):
+        was = "the seed dataset" if base.is_seed else "an enrichment"
+        role = "the seed dataset" if target.role == "seed" else "an enrichment"
+        differences.append(f"it is {was} of cube {target.cube} and would become {role}")
+    for what, now, then in (
+        ("partition_by", target.partition_by, base.partition_keys),
+        ("dimension_columns", target.dimension_columns, _dimensions(target, base)),
+    ):
+        if tuple(now) != tuple(then):
+            now_, then_ = ", ".join(now) or "empty", ", ".join(then) or "none"
+            differences.append(f"{what} is {now_}, the dataset has {then_}")
+    if not differences:
+        return
+    fix = (
+        "Change it back, or run it with --full-refresh to lay it out anew: dbt build "
+        f"--full-refresh -s {target.select}"
+    )
+    if target.keeps_versions:
+        fix = "A snapshot is never built anew: change it back, or give it another name."
+    raise ConfigurationError(
+        f"Dataset {target.uuid}: {'; '.join(differences)}. Nothing was written. {fix}"
+    )
+
+
+def _dimensions(target: Target, base: Snapshot) -> tuple[str, ...]:
+    """The dataset's dimension columns; one that Kartothek wrote knows no order of its own."""
+    known = base.dimension_columns
+    if not base.properties.get("dimension_columns") and set(known) == set(target.dimension_columns):
+        return target.dimension_columns
+    return known
 
 
 def _joined(

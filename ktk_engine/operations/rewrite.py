@@ -19,7 +19,7 @@ from ktk_engine.operations.affected import (
     stored_rows,
 )
 from ktk_engine.operations.build import Written, build
-from ktk_engine.operations.extension import check_layout
+from ktk_engine.operations.claim import check_claim
 from ktk_engine.operations.gate import pass_gate
 from ktk_engine.operations.keeping import Conditions, Keeping
 from ktk_engine.operations.predicates import RowFilter
@@ -187,7 +187,7 @@ def start_rewrite(
         TypeClassError: columns break the rules of type classes.
     """
     base = state.snapshot(target.uuid)
-    check_layout(target, base)
+    check_claim(target, state, keeps_rows=True, full_refresh=False)
     datasets = {target.scope.dataset_id(uuid): item for uuid, item in state.snapshots().items()}
     model = arrow_schema(frame.schema)
     passed = pass_gate(target, model, datasets, False, built_by, keeps_rows=True)

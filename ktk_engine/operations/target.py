@@ -11,6 +11,7 @@ from ktk_engine.cube.specification import CubeSpecification, check_cube_name
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.log.entry import Role
 from ktk_engine.log.scope import Scope, cube_scope, scope_of
+from ktk_engine.operations.claimant import Claimant
 from ktk_engine.operations.constraint import Constraint
 from ktk_engine.operations.schema_change import OnSchemaChange
 
@@ -40,6 +41,8 @@ class Target:
         constraints: what its rows have to keep.
         keeps_versions: whether it is a snapshot, which nothing builds anew.
         cascade: whether enrichments that a full refresh of the seed dataset breaks leave the cube.
+        relation: name by which SQL knows it; empty leaves it as it is, at first the dataset's id.
+        claimant: the dbt node that builds it; None for what a person does by hand.
     """
 
     dataset: str
@@ -59,6 +62,8 @@ class Target:
     constraints: tuple[Constraint, ...] = ()
     keeps_versions: bool = False
     cascade: bool = False
+    relation: str = ""
+    claimant: Claimant | None = None
 
     def __post_init__(self) -> None:
         check_cube_name("dataset", self.dataset)
@@ -97,3 +102,13 @@ class Target:
 
     def __str__(self) -> str:
         return self.uuid
+
+    @property
+    def select(self) -> str:
+        """What `dbt build -s` takes for it."""
+        return self.claimant.builder.name if self.claimant else self.relation or self.dataset
+
+    @property
+    def name(self) -> str | None:
+        """The name that SQL shall know it by, as the log keeps it; None leaves it as it is."""
+        return None if not self.relation else "" if self.relation == self.dataset else self.relation

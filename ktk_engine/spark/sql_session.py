@@ -340,7 +340,7 @@ class _Binding:
 
         Other statements register it with the rows that they need, which are too few for the view.
         """
-        parts = (schema, relation.name, *reader)
+        parts = (schema, relation.uuid or relation.name, *reader)
         name = ".".join(part if part.isidentifier() else quote_identifier(part) for part in parts)
         if relation.kind == "dataset":
             return self._register_dataset(schema, relation, name)

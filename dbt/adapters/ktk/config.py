@@ -28,7 +28,7 @@ _WITH_ROLE = frozenset({"seed", "incremental", "snapshot"})
 _STORED = frozenset({*ROLES, *_WITH_ROLE, "table"})
 
 # Keys of ours that a dataset may have, and those that only make sense in a cube.
-_CUBE_KEYS = ("cube", "dimension_columns", "suppress_index_on")
+_CUBE_KEYS = ("cube", "dataset", "dimension_columns", "suppress_index_on")
 _KEYS = (
     *_CUBE_KEYS,
     *("cube_role", "cascade", "partition_by", "indexes", "buckets", "options", "auto_compact"),
@@ -292,7 +292,7 @@ def parse_model_config(
 
     Args:
         model: the model's name, for messages.
-        alias: name of its relation; the dataset's id.
+        alias: name of its relation; the dataset's id, unless `dataset` says otherwise.
         config: all of its configuration.
         columns: its columns in YAML, by name.
         own_keys: the keys to check for typing errors; None means all of `config`.
@@ -322,7 +322,8 @@ def parse_model_config(
     found = parse_constraints(model, columns or {}, constraints) if contract else ModelConstraints()
     try:
         target = Target(
-            dataset=alias,
+            dataset=reader.text("dataset") if config.get("dataset") is not None else alias,
+            relation=alias,
             role=role or "table",  # type: ignore[arg-type]
             cube=reader.text("cube") if role else "",
             dimension_columns=reader.names("dimension_columns"),

@@ -171,6 +171,10 @@ class KtkConnectionManager(SparkConnectionManager):
             else:
                 self._nodes[thread] = before
 
+    def working_on(self) -> str:
+        """What the calling thread works on: a node's unique id, or dbt's name for other work."""
+        return self._nodes.get(threading.current_thread(), ("dbt", None))[0]
+
     def cancel_open(self) -> list[str]:
         """Cancel what the other threads compute.
 

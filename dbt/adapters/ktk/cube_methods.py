@@ -14,6 +14,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.ktk.cube_query import cube_query_text
 from dbt.adapters.ktk.cube_tests import CubeTest, failing_query
 from dbt.adapters.ktk.errors import translated
+from dbt.adapters.ktk.history import statement_history
 from dbt.adapters.ktk.operation_words import operation_words
 from dbt.adapters.ktk.relation import as_ktk
 from dbt.adapters.ktk.relations import cube_comment
@@ -43,7 +44,7 @@ class CubeMethods(StoreAdapter):
                 f"cube_of(...) takes models, but was given {wrong[0]!r}. Write for instance: "
                 "{{ cube_of(ref('flights'), ref('weather')) }}"
             )
-        return cube_comment([(str(r.schema), str(r.identifier)) for r in relations])
+        return cube_comment([as_ktk(relation).place for relation in relations])
 
     @available.parse(lambda *_, **__: "")
     def cube_query(
@@ -82,8 +83,9 @@ class CubeMethods(StoreAdapter):
             What was done, for the log.
         """
         with translated():
+            history = {**statement_history(), "node": "run-operation ktk_remove"}
             try:
-                return self.relations.remove(schema, cube, dataset, cascade)
+                return self.relations.remove(schema, cube, dataset, cascade, history)
             except KtkError as error:
                 raise DbtRuntimeError(f"ktk_remove: {operation_words(str(error))}") from error
 

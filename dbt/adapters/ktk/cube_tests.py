@@ -216,6 +216,11 @@ class CubeTest:
         if self._scope()[1].kind != "cube":
             raise ConfigurationError(f"{self._where} is a table: this test is for cubes.")
 
+    def _is_here(self, schema: str) -> bool:
+        """Whether a schema is that of the tested relation, also by the address of its store."""
+        stores = [self.relations.warehouse.find_schema(name) for name in (schema, self.schema)]
+        return len({store and store.url for store in stores}) == 1
+
     def _join_keys(self) -> tuple[list[str], str]:
         """By what an enrichment is joined, and the seed dataset's relation."""
         self._check_of_cube()
@@ -227,7 +232,7 @@ class CubeTest:
             raise ConfigurationError(
                 f"{self._where} is the seed dataset: this test is for enrichments."
             )
-        if seed.uuid != specification.seed_uuid or given.place[0] != self.schema:
+        if seed.uuid != specification.seed_uuid or not self._is_here(given.place[0]):
             raise ConfigurationError(
                 f"{self._where}: {'.'.join(given.place)} is not the seed dataset of cube "
                 f"{specification.prefix}: that is {self.schema}.{specification.seed_dataset}. "

@@ -35,6 +35,7 @@ class KtkConfig(SparkConfig):
     """Keys of ours; dbt only learns from it how they merge. `config.py` checks them."""
 
     cube: str | None = None
+    dataset: str | None = None
     dimension_columns: list[str] | str | None = None
     indexes: list[Any] | str | None = None
     suppress_index_on: list[str] | str | None = None
@@ -76,9 +77,10 @@ class KtkAdapter(PythonModels, Snapshots, CubeMethods, Documentation, Verbs):
         """Check every model's configuration, then list the store: before the first model runs."""
         configs = list(relation_configs)
         problems = [problem for item in configs for problem in self._problems(item) if problem]
-        if problems:
+        found = builders(configs)
+        if problems := [*problems, *found.problems()]:
             raise DbtConfigError("\n".join(problems))
-        self._builders = builders(configs)
+        self._builders = found
         self._cube_partitions = cube_partitions(configs)
         super().set_relations_cache(configs, clear, required_schemas)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,24 +15,28 @@ from dbt.adapters.events.types import AdapterEventWarning
 from dbt_common.events.functions import warn_or_error
 from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
-from dbt.adapters.ktk.builders import Builders
 from dbt.adapters.ktk.column import type_names
 from dbt.adapters.ktk.config import ModelConfig, parse_model_config
 from dbt.adapters.ktk.cube_query import plan_line
 from dbt.adapters.ktk.errors import translated
 from dbt.adapters.ktk.findings_file import findings_file
-from dbt.adapters.ktk.history import history_of
 from dbt.adapters.ktk.incremental import STRATEGIES
 from dbt.adapters.ktk.relation import KtkRelation
 from dbt.adapters.ktk.response import KtkResponse, response_of
 from dbt.adapters.ktk.seed_file import preview, read_seed, seed_delimiter, seed_types
 from dbt.adapters.ktk.store_adapter import StoreAdapter
 from dbt.adapters.ktk.write_dataset import write_dataset
+from ktk_engine.log.state import resolve
+from ktk_engine.operations.claim import check_claim
+from ktk_engine.operations.name_claim import NameClaim, displace, displaced_by
+from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.counted import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
+
+    from ktk_engine.log.catalog import Relation
 
 _LOGGER = AdapterLogger("ktk")
 
@@ -39,7 +44,6 @@ _LOGGER = AdapterLogger("ktk")
 class Materializations(StoreAdapter):
     """Writes what models, seeds and stored test failures give."""
 
-    _builders: Builders | None = None  # unknown until dbt has shown its nodes
     _warned_of_grants = False
 
     @available.parse_none
@@ -160,9 +164,11 @@ class Materializations(StoreAdapter):
         assert config.target is not None
         self._warn_of(config)
         schema = str(relation.schema)
+        author = self._author(model, full_refresh)
         with self.connections.running():
             store = self.connections.warehouse.create_schema(schema)
-            displaced = self.relations.displaced(schema, config.target)
+            claim = author.dataset(config.target)
+            displaced = self._displaced(store, claim, config)
             frame = rows()
             self.connections.sessions.check()
             with findings_file(self._target_folder, str(model["unique_id"])):
@@ -171,13 +177,24 @@ class Materializations(StoreAdapter):
                     frame,
                     config,
                     lambda: self.connections.sessions.current().scanner(store),
-                    history_of(model),
+                    {**author.history, **_views_among(displaced)},
                     full_refresh,
                     self._built_by(schema, config),
                     model.get("batch"),
                 )
-            self.relations.displace(schema, displaced)
-        return response_of(outcome)
+            notes = displace(store, claim, displaced, author.history)
+        return response_of(outcome.remarked(notes))
+
+    def _displaced(
+        self, store: ObjectStore, claim: NameClaim, config: ModelConfig
+    ) -> tuple[Relation, ...]:
+        """Find what a write takes the place of; refuses it before anything is computed."""
+        assert config.target is not None
+        displaced = displaced_by(store, claim)
+        keeps_rows = bool(config.incremental or config.versions) and not claim.full_refresh
+        state = resolve(store, config.target.scope)
+        check_claim(config.target, state, keeps_rows, claim.full_refresh)
+        return displaced
 
     @available.parse(lambda *_, **__: False)
     def is_incremental_model(self, model: Mapping[str, Any]) -> bool:
@@ -220,7 +237,7 @@ class Materializations(StoreAdapter):
 
     @available.parse(lambda *_, **__: {"message": "", "rows": None})
     def write_view(
-        self, model: Mapping[str, Any], relation: BaseRelation, sql: str
+        self, model: Mapping[str, Any], relation: BaseRelation, sql: str, full_refresh: bool = False
     ) -> dict[str, Any]:
         """Store a query under a name, once Spark has found nothing wrong with it."""
         from ktk_engine.operations.gate import pass_view_gate
@@ -234,27 +251,40 @@ class Materializations(StoreAdapter):
             frame = self.connections.sessions.current().sql(sql)
             if config.contract:
                 pass_view_gate(str(relation), arrow_schema(frame.schema), config.declared, True)
-            self.relations.create_view(
-                str(relation.schema), str(relation.identifier), sql, type_names(frame.schema)
+            notes = self.relations.create_view(
+                str(relation.schema),
+                str(relation.identifier),
+                sql,
+                type_names(frame.schema),
+                self._author(model, full_refresh),
             )
-        return {"message": f"view, {counted(len(frame.columns), 'column')}", "rows": None}
+        said = f"view, {counted(len(frame.columns), 'column')}"
+        return {"message": "; ".join([said, *notes]), "rows": None}
 
     @available.parse(lambda *_, **__: {"message": "", "rows": None})
-    def write_cube(self, relation: BaseRelation, sql: str) -> dict[str, Any]:
+    def write_cube(
+        self, model: Mapping[str, Any], relation: BaseRelation, sql: str, full_refresh: bool = False
+    ) -> dict[str, Any]:
         """Store a cube's virtual table."""
         schema, name = str(relation.schema), str(relation.identifier)
         with self.connections.running():
-            view = self.relations.create_cube(schema, name, sql)
+            author = self._author(model, full_refresh)
+            view = self.relations.create_cube(schema, name, sql, author)
             columns = self.relations.schema_of(schema, name)
         count = len(columns.names) if columns is not None else 0
         datasets = counted(len(view.datasets), "dataset")
         return {"message": f"cube of {datasets}, {counted(count, 'column')}", "rows": None}
 
     @available.parse(lambda *_, **__: "")
-    def write_clone(self, relation: KtkRelation, source: KtkRelation) -> str:
+    def write_clone(
+        self, model: Mapping[str, Any], relation: KtkRelation, source: KtkRelation
+    ) -> str:
         """Store a view on a relation of another environment (`dbt clone`).
 
+        Where the relation exists, dbt only comes here in a full refresh.
+
         Args:
+            model: the node as Jinja's `model`.
             relation: what is made.
             source: what it shows; `--state` names it.
 
@@ -273,7 +303,8 @@ class Materializations(StoreAdapter):
             )
         schema, name = str(relation.schema), str(relation.identifier)
         with translated():
-            self.relations.create_view(schema, name, f"select * from {source}", columns)
+            author = self._author(model, full_refresh=True)
+            self.relations.create_view(schema, name, f"select * from {source}", columns, author)
         return f"view on {source.schema}.{source.identifier}, {counted(len(columns), 'column')}"
 
     @available.parse(lambda *_, **__: "")
@@ -289,18 +320,21 @@ class Materializations(StoreAdapter):
 
         schema, name = str(relation.schema), str(relation.identifier)
         with self.connections.running():
+            author = self._running_author()
             if relation.is_view:
                 frame = self.connections.sessions.current().sql(sql)
-                self.relations.create_view(schema, name, sql, type_names(frame.schema))
+                columns = type_names(frame.schema)
+                self.relations.create_view(schema, name, sql, columns, author)
                 return
-            store = self.connections.warehouse.create_schema(schema)
-            target = Target(name)
-            displaced = self.relations.displaced(schema, target)
-            build(store, self.connections.sessions.current().sql(sql), target)
-            self.relations.displace(schema, displaced)
+            store, target = self.connections.warehouse.create_schema(schema), Target(name)
+            claim = author.dataset(target)
+            displaced = displaced_by(store, claim)
+            frame = self.connections.sessions.current().sql(sql)
+            build(store, frame, target, author.history)
+            displace(store, claim, displaced, author.history)
 
     def _config_of(self, model: Mapping[str, Any]) -> ModelConfig:
-        return parse_model_config(
+        found = parse_model_config(
             str(model["name"]),
             str(model["alias"]),
             model["config"],
@@ -308,9 +342,19 @@ class Materializations(StoreAdapter):
             unrendered=model.get("unrendered_config"),
             constraints=model.get("constraints") or (),
         )
+        if found.target is None:
+            return found
+        claimant = self._claimant(str(model["unique_id"]))
+        return replace(found, target=replace(found.target, claimant=claimant))
 
     @property
     def _target_folder(self) -> Path | None:
         """The folder of dbt's artifacts."""
         folder = getattr(self.config, "project_target_path", None)
         return Path(folder) if folder else None
+
+
+def _views_among(displaced: Iterable[Relation]) -> dict[str, str]:
+    """What the log of a dataset says of the views whose names it takes: they have no log."""
+    names = [relation.name for relation in displaced if not relation.uuid]
+    return {"reason": f"takes the place of the view {names[0]}"} if names else {}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from ktk_engine.operations.row_changes import RowChanges
 
@@ -18,3 +19,7 @@ class Outcome:
 
     message: str
     changes: RowChanges
+
+    def remarked(self, notes: Iterable[str]) -> Outcome:
+        """The outcome with more clauses in its message."""
+        return replace(self, message="; ".join([self.message, *notes]))

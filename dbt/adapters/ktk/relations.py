@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
 
+from dbt.adapters.ktk.author import Author
 from dbt.adapters.ktk.history import user_name
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError
 from ktk_engine.format.comments import Comments
@@ -20,8 +21,8 @@ from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.log.state import resolve
 from ktk_engine.operations.comment import comment_on
 from ktk_engine.operations.last_change import changed_at
-from ktk_engine.operations.remove import plan_removal, remove
-from ktk_engine.operations.target import Target
+from ktk_engine.operations.name_claim import cube_and_dataset, displace, displaced_by
+from ktk_engine.operations.remove import remove
 from ktk_engine.plan.plan_cube import load_cube
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.warehouse import Warehouse
@@ -85,58 +86,56 @@ class Relations:
         loaded = load_cube(resolve(store, cube_scope(view.cube)), view.datasets)
         return loaded.specification.partition_columns
 
-    def create_view(self, schema: str, name: str, sql: str, columns: Mapping[str, str]) -> None:
-        """Store a query under a name; takes the place of whatever had it.
+    def create_view(
+        self, schema: str, name: str, sql: str, columns: Mapping[str, str], author: Author
+    ) -> Sequence[str]:
+        """Store a query under a name.
 
         Args:
             schema: the view's schema.
             name: its name.
             sql: the query.
             columns: column -> SQL name of its type, for whoever asks without Spark.
+            author: who stores it.
+
+        Returns:
+            What it took the place of, a clause each.
+
+        Raises:
+            ConsistencyError: the name is taken by what must not go; nothing was changed.
         """
         store = self.warehouse.create_schema(schema)
-        view = ViewDocument(name, "view", sql=sql, columns=columns, **_kept(store, name))
-        self._replace(store, schema, view)
+        view = ViewDocument(name, "view", sql=sql, columns=columns, **_kept(store, name, author))
+        return _replace(store, view, author)
 
-    def create_cube(self, schema: str, name: str, sql: str) -> ViewDocument:
+    def create_cube(self, schema: str, name: str, sql: str, author: Author) -> ViewDocument:
         """Store a cube's virtual table, from the comment that `cube_of` compiles to.
 
         Raises:
             ConfigurationError: the comment is missing, or the models are no datasets of one cube
                 in this schema.
+            ConsistencyError: the name is taken by what must not go.
         """
         store = self.warehouse.create_schema(schema)
-        names = _cube_comment(name, sql)
-        uuids = {}
-        for item_schema, item_name in names:
-            relation = self.find(item_schema, item_name) if item_schema == schema else None
-            if relation is None and item_schema == schema:
-                raise ConfigurationError(
-                    f"Cube {schema}.{name}: there is no {item_schema}.{item_name} yet. Build it "
-                    f"first: dbt build --select +{name} builds all models of the cube."
-                )
-            if relation is None or "++" not in relation.uuid:
-                raise ConfigurationError(
-                    f"Cube {schema}.{name}: {item_schema}.{item_name} is no cube dataset of schema "
-                    f"{schema}. Models in cube_of(...) must be materialized cube_seed or "
-                    "cube_enrichment."
-                )
-            uuids[item_name] = relation.uuid
-        prefixes = {uuid.partition("++")[0] for uuid in uuids.values()}
+        found = [
+            _in_cube(self, f"{schema}.{name}", schema, place) for place in _cube_comment(name, sql)
+        ]
+        uuids = sorted({relation.uuid for relation in found})
+        prefixes = {uuid.partition("++")[0] for uuid in uuids}
         if len(prefixes) != 1:
             raise ConfigurationError(
                 f"Cube {schema}.{name}: its datasets belong to several cubes: "
-                f"{', '.join(sorted(uuids.values()))}. Give all models the same `cube`."
+                f"{', '.join(uuids)}. Give all models the same `cube`."
             )
         (prefix,) = prefixes
-        datasets = tuple(sorted(uuid.partition("++")[2] for uuid in uuids.values()))
+        datasets = tuple(uuid.partition("++")[2] for uuid in uuids)
         load_cube(resolve(store, cube_scope(prefix)), datasets)  # a seed dataset must be among them
-        kept = _kept(store, name)
+        kept = _kept(store, name, author)
         view = ViewDocument(name, "cube", cube=prefix, datasets=datasets, **kept)
-        self._replace(store, schema, view)
+        _replace(store, view, author)
         return view
 
-    def rename(self, schema: str, old: str, new: str) -> None:
+    def rename(self, schema: str, old: str, new: str, author: Author) -> None:
         """Give a view another name.
 
         Raises:
@@ -152,20 +151,34 @@ class Relations:
                 f"{schema}.{old} holds rows: its name is part of its files' keys and cannot be "
                 "changed. Build it anew under the new name and drop the old one."
             )
-        self._replace(store, schema, replace(view, name=new))
+        _replace(store, replace(view, name=new), author)
         store.delete([view_key(old)])
 
-    def drop(self, schema: str, name: str) -> None:
+    def drop(self, schema: str, name: str, history: Mapping[str, str]) -> None:
         """Drop a relation. One that does not exist is fine.
 
         A dataset leaves its log in one commit; its files stay until the clean-up.
+
+        Raises:
+            ConsistencyError: several relations have this name, or others depend on it.
         """
         store = self.warehouse.find_schema(schema)
-        for relation in self.list(schema):
-            if relation.name == name and store is not None:
-                _drop(store, relation)
+        relation = self.find(schema, name)
+        if store is None or relation is None:
+            return
+        if relation.kind == "view":
+            store.delete([view_key(relation.name)])
+        else:
+            remove(store, *cube_and_dataset(relation.uuid), history)
 
-    def remove(self, schema: str, name: str, dataset: str | None, cascade: bool) -> str:
+    def remove(
+        self,
+        schema: str,
+        name: str,
+        dataset: str | None,
+        cascade: bool,
+        history: Mapping[str, str],
+    ) -> str:
         """Take a dataset out of a cube, or drop a table, and say what was done.
 
         Raises:
@@ -173,32 +186,9 @@ class Relations:
             ConsistencyError: others depend on it, and `cascade` is not given.
         """
         store = self.store_of(schema)
-        done = remove(store, name, dataset, {"command": "ktk_remove"}, cascade=cascade)
+        done = remove(store, name, dataset, history, cascade=cascade)
         what = ", ".join(done.datasets)
         return f"Removed {what} from {done.name}: version {done.version}. Files stay until cleanup."
-
-    def displaced(self, schema: str, target: Target) -> Sequence[Relation]:
-        """Find what else has the name that a dataset is about to take.
-
-        Raises:
-            ConsistencyError: it is a seed dataset that enrichments depend on.
-        """
-        store = self.warehouse.create_schema(schema)
-        others = [
-            relation
-            for relation in self.list(schema)
-            if relation.name == target.dataset and relation.uuid != target.uuid
-        ]
-        for relation in others:
-            if relation.uuid:
-                plan_removal(store, *_cube_and_dataset(relation.uuid))  # says so if it must not go
-        return others
-
-    def displace(self, schema: str, relations: Iterable[Relation]) -> None:
-        """Drop what `displaced` found, once the new dataset is committed."""
-        store = self.warehouse.create_schema(schema)
-        for relation in relations:
-            _drop(store, relation)
 
     def comment_on(
         self, schema: str, name: str, comments: Comments, history: Mapping[str, str]
@@ -265,34 +255,47 @@ class Relations:
             raise DatasetNotFoundError(f"There is no relation {schema}.{name}.{hint}")
         return store, relation
 
-    def _replace(self, store: ObjectStore, schema: str, view: ViewDocument) -> None:
-        others = [
-            item for item in self.list(schema) if item.name == view.name and item.kind == "dataset"
-        ]
-        for relation in others:
-            plan_removal(store, *_cube_and_dataset(relation.uuid))  # says so if it must not go
-        store.put(view_key(view.name), render_view(view))
-        for relation in others:
-            _drop(store, relation)
+
+def _in_cube(relations: Relations, cube: str, schema: str, place: tuple[str, str]) -> Relation:
+    """Find a dataset that `cube_of` names: a model, or a source of the same store."""
+    where, name = place
+    shown = f"{place[0]}.{place[1]}"
+    store = relations.warehouse.find_schema(schema)
+    found = relations.warehouse.find_schema(where)
+    same = store is not None and found is not None and found.url == store.url
+    relation = relations.find(where, name) if same else None
+    if relation is None and (same or where == schema):
+        raise ConfigurationError(
+            f"Cube {cube}: there is no {shown} yet. Build it first: dbt build "
+            f"--select +{cube.partition('.')[2]} builds all models of the cube."
+        )
+    if relation is None or "++" not in relation.uuid:
+        raise ConfigurationError(
+            f"Cube {cube}: {shown} is no cube dataset of schema {schema}. Models in "
+            "cube_of(...) must be materialized cube_seed or cube_enrichment, and sources must "
+            "be datasets of the same schema (`ktk_dataset`)."
+        )
+    return relation
 
 
-def _kept(store: ObjectStore, name: str) -> dict[str, Any]:
-    """What a view has that takes the place of another: who stored it, and the old comments."""
+def _replace(store: ObjectStore, view: ViewDocument, author: Author) -> list[str]:
+    """Store a view's document, and drop what it takes the place of."""
+    claim = author.view(view.name)
+    displaced = displaced_by(store, claim)  # says so if it must not go
+    store.put(view_key(view.name), render_view(view))
+    return displace(store, claim, displaced, author.history)
+
+
+def _kept(store: ObjectStore, name: str, author: Author) -> dict[str, Any]:
+    """What a view has beside its query: who stored it, and the comments of the one before."""
     before = read_view(store, name)
-    return {"owner": user_name(), "comments": before.comments if before else Comments()}
-
-
-def _drop(store: ObjectStore, relation: Relation) -> None:
-    """Delete a view's document, or take a dataset out of its log."""
-    if relation.kind == "view":
-        store.delete([view_key(relation.name)])
-    else:
-        remove(store, *_cube_and_dataset(relation.uuid))
-
-
-def _cube_and_dataset(uuid: str) -> tuple[str, str | None]:
-    scope = scope_of(uuid)
-    return scope.name, scope.dataset_id(uuid) if scope.kind == "cube" else None
+    builder = author.claimant.builder if author.claimant else None
+    return {
+        "owner": user_name(),
+        "comments": before.comments if before else Comments(),
+        "node": builder.node if builder else "",
+        "project": builder.project if builder else "",
+    }
 
 
 def cube_comment(names: list[tuple[str, str]]) -> str:

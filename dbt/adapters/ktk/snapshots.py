@@ -52,6 +52,8 @@ class Snapshots(Materializations):
         """
         config = self._config_of(model)
         self._warn_of(config)
+        with self.connections.running():
+            self._check_place(model, relation, config)
         with (
             self._after_header(model, versions_sql) as query,
             findings_file(self._target_folder, str(model["unique_id"])),
@@ -63,6 +65,21 @@ class Snapshots(Materializations):
                 outcome = self._build_versions(model, relation, query, config)
             self._warn_of_times(relation, config)
         return response_of(outcome)
+
+    def _check_place(
+        self, model: Mapping[str, Any], relation: BaseRelation, config: ModelConfig
+    ) -> None:
+        """Refuse to take the place of anything: a snapshot is never built anew."""
+        assert config.target is not None
+        store = self.connections.warehouse.create_schema(str(relation.schema))
+        claim = self._author(model).dataset(config.target)
+        for other in self._displaced(store, claim, config):
+            raise ConfigurationError(
+                f"Snapshot {relation} is stored as {other.uuid or other.kind}, but its "
+                f"configuration asks for {config.target}. A snapshot cannot be built anew: it "
+                "would lose its history. Nothing was written. Change `cube` back, or give the "
+                "snapshot another name."
+            )
 
     def _check_stored(self, relation: BaseRelation, sql: str, config: ModelConfig) -> None:
         """Check the query against what is stored.
@@ -76,13 +93,6 @@ class Snapshots(Materializations):
         assert config.target is not None
         assert config.versions is not None
         schema = str(relation.schema)
-        for other in self.relations.displaced(schema, config.target):
-            raise ConfigurationError(
-                f"Snapshot {relation} is stored as {other.uuid or other.kind}, but its "
-                f"configuration asks for {config.target}. A snapshot cannot be built anew: it "
-                "would lose its history. Nothing was written. Change `cube` back, or give the "
-                "snapshot another name."
-            )
         store = self.connections.warehouse.create_schema(schema)
         source = arrow_schema(self.connections.sessions.current().sql(sql).schema)
         check_source(store, source, config.target, config.versions, self._built_by(schema, config))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dbt.adapters.ktk.author import by_hand
 from dbt.adapters.ktk.column import type_names
 from dbt.adapters.ktk.history import statement_history
 from dbt.adapters.ktk.relations import Relations
@@ -12,6 +13,7 @@ from ktk_engine.log.scope import scope_of
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import resolve
 from ktk_engine.operations.constraint import CONSTRAINTS, Constraint
+from ktk_engine.operations.name_claim import displace, displaced_by
 from ktk_engine.operations.target import Target
 from ktk_engine.types.counted import counted
 from ktk_engine.types.quote import quote_identifier
@@ -130,7 +132,7 @@ def _drop(relations: Relations, command: Command, found: Relation | None) -> Non
     schema, name = command.name
     if found is None and not command.lenient:
         raise DatasetNotFoundError(f"There is no relation {schema}.{name} to be dropped.")
-    relations.drop(schema, name)
+    relations.drop(schema, name, {**statement_history(), "reason": "drop statement"})
 
 
 def _create_view(
@@ -145,7 +147,8 @@ def _create_view(
     if command.columns:
         names = ", ".join(map(quote_identifier, command.columns))
         sql = f"select * from (\n{sql}\n) as {quote_identifier(name)} ({names})"
-    relations.create_view(schema, name, sql, type_names(session.sql(sql).schema))
+    columns = type_names(session.sql(sql).schema)
+    relations.create_view(schema, name, sql, columns, by_hand())
 
 
 def _create(
@@ -165,11 +168,12 @@ def _create(
             "are parquet files of this store, partitioned by columns. Nothing was done."
         )
     target = Target(name, partition_by=command.partition_by)
-    displaced = relations.displaced(schema, target)
-    store = relations.warehouse.create_schema(schema)
+    store, author = relations.warehouse.create_schema(schema), by_hand()
+    claim = author.dataset(target)
+    displaced = displaced_by(store, claim)
     rows = session.query_of(sql) if command.schema is None else command.schema.empty_table()
-    build(store, rows, target, statement_history(), full_refresh=True)
-    relations.displace(schema, displaced)
+    build(store, rows, target, author.history, full_refresh=True)
+    displace(store, claim, displaced, author.history)
 
 
 def _insert(
@@ -226,7 +230,7 @@ def _as_table(rows: DataFrame, snapshot: Snapshot, command: Command) -> DataFram
 def _target_of(snapshot: Snapshot, found: Relation) -> Target:
     """The dataset as it is laid out."""
     cube, separator, dataset = found.uuid.partition("++")
-    dimensions = tuple(snapshot.properties.get("dimension_columns") or ())
+    dimensions = snapshot.dimension_columns if separator else ()
     return Target(
         dataset=dataset or found.uuid,
         role="table" if not separator else ("seed" if snapshot.is_seed else "enrichment"),

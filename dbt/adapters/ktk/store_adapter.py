@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from multiprocessing.context import SpawnContext
 from typing import TYPE_CHECKING, Any
@@ -13,13 +14,19 @@ from dbt.adapters.contracts.connection import AdapterRequiredConfig
 from dbt.adapters.contracts.relation import RelationType
 from dbt.adapters.spark import SparkColumn
 
+from dbt.adapters.ktk.author import Author
+from dbt.adapters.ktk.builders import Builders
 from dbt.adapters.ktk.column import KtkColumn, columns_of
 from dbt.adapters.ktk.connections import KtkConnectionManager
 from dbt.adapters.ktk.errors import translated
+from dbt.adapters.ktk.history import history_of
 from dbt.adapters.ktk.metastore import MetastoreAdapter
 from dbt.adapters.ktk.relation import KtkRelation, as_ktk
 from dbt.adapters.ktk.relations import Relations
 from dbt.adapters.ktk.statements import truncate
+from ktk_engine.log.builder import Builder
+from ktk_engine.operations.claimant import Claimant
+from ktk_engine.operations.name_claim import displaced_by
 
 if TYPE_CHECKING:
     from ktk_engine.log import catalog
@@ -33,6 +40,7 @@ class StoreAdapter(MetastoreAdapter):
     ConnectionManager = KtkConnectionManager  # type: ignore[assignment]
 
     connections: KtkConnectionManager
+    _builders: Builders | None = None  # unknown until dbt has shown its nodes
 
     def __init__(self, config: AdapterRequiredConfig, mp_context: SpawnContext) -> None:
         super().__init__(config, mp_context)
@@ -78,7 +86,9 @@ class StoreAdapter(MetastoreAdapter):
         """Relations of a schema, from the store. An error stays an error: it is no empty list."""
         schema = str(schema_relation.schema)
         with translated():
-            found = [self._as_dbt(schema, item) for item in self.relations.list(schema)]
+            listed = self.relations.list(schema)
+        names = Counter(item.name for item in listed)
+        found = [self._as_dbt(schema, item, names[item.name] == 1) for item in listed]
         return [*found, *super().list_relations_without_caching(schema_relation)]
 
     def get_columns_in_relation(self, relation: BaseRelation) -> list[SparkColumn]:
@@ -130,7 +140,16 @@ class StoreAdapter(MetastoreAdapter):
             super().drop_relation(relation)  # type: ignore[no-untyped-call]
         elif relation.schema and relation.identifier:
             with translated():
-                self.relations.drop(str(relation.schema), str(relation.identifier))
+                self._drop(str(relation.schema), str(relation.identifier))
+
+    def _drop(self, schema: str, name: str) -> None:
+        """Drop a relation; a test, which drops its own old failures, drops nothing else's."""
+        author = self._running_author()
+        store = self.connections.warehouse.find_schema(schema)
+        if store is not None and author.claimant and author.claimant.builder.is_test:
+            displaced_by(store, author.view(name))
+        history = {**author.history, "reason": "adapter.drop_relation"}
+        self.relations.drop(schema, name, history)
 
     def rename_relation(self, from_relation: BaseRelation, to_relation: BaseRelation) -> None:
         """Give a view another name."""
@@ -142,6 +161,7 @@ class StoreAdapter(MetastoreAdapter):
                 str(from_relation.schema),
                 str(from_relation.identifier),
                 str(to_relation.identifier),
+                self._running_author(),
             )
         self.cache.rename(from_relation, to_relation)
 
@@ -162,6 +182,23 @@ class StoreAdapter(MetastoreAdapter):
         with translated():
             return not known.address and self.relations.find(*known.place) is None
 
-    def _as_dbt(self, schema: str, relation: catalog.Relation) -> KtkRelation:
+    def _author(self, model: Mapping[str, Any], full_refresh: bool = False) -> Author:
+        """Who changes relations when a node is run."""
+        return Author(history_of(model), self._claimant(str(model["unique_id"])), full_refresh)
+
+    def _running_author(self) -> Author:
+        """Who changes relations in the calling thread: the node that dbt runs there, if any."""
+        node = self.connections.working_on()
+        is_node = node.partition(".")[0] in ("model", "seed", "snapshot", "test")
+        return Author(history_of({"unique_id": node}), self._claimant(node) if is_node else None)
+
+    def _claimant(self, node: str) -> Claimant:
+        """A node, with what else there is in its project."""
+        living = None if self._builders is None else frozenset(self._builders.nodes)
+        return Claimant(Builder(node, str(self.config.project_name)), living)
+
+    def _as_dbt(self, schema: str, relation: catalog.Relation, is_only: bool) -> KtkRelation:
+        """A relation of dbt; one that shares its name is known by its uuid alone."""
         kind = RelationType.Table if relation.kind == "dataset" else RelationType.View
-        return self.Relation.create(schema=schema, identifier=relation.name, type=kind)
+        name = relation.name if is_only else relation.uuid or relation.name
+        return self.Relation.create(schema=schema, identifier=name, type=kind)

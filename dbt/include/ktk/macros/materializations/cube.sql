@@ -3,7 +3,7 @@
   {%- do adapter.check_config(model) -%}
   {%- set target_relation = this.incorporate(type='view') -%}
   {{ ktk_run_pre_hooks() }}
-  {%- set result = adapter.write_cube(target_relation, compiled_code) -%}
+  {%- set result = adapter.write_cube(model, target_relation, compiled_code, should_full_refresh()) -%}
   {%- call noop_statement('main', result.message, 'OK', result.rows) -%}
     {{ compiled_code }}
   {%- endcall -%}

@@ -1,0 +1,40 @@
+"""Who changes relations: a node of dbt, or a person with a statement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dbt.adapters.ktk.history import statement_history
+from ktk_engine.operations.claimant import Claimant
+from ktk_engine.operations.name_claim import NameClaim
+from ktk_engine.operations.target import Target
+
+
+@dataclass(frozen=True)
+class Author:
+    """Who changes relations.
+
+    Attributes:
+        history: what the log says of its commits.
+        claimant: the node; None for a statement by hand.
+        full_refresh: whether what it built before may go.
+    """
+
+    history: Mapping[str, str]
+    claimant: Claimant | None = None
+    full_refresh: bool = False
+
+    def view(self, name: str) -> NameClaim:
+        """Claim a name for a view."""
+        return NameClaim(name, "", self.claimant, self.full_refresh)
+
+    def dataset(self, target: Target) -> NameClaim:
+        """Claim a name for a dataset."""
+        name = target.relation or target.dataset
+        return NameClaim(name, target.uuid, self.claimant, self.full_refresh, target.keeps_versions)
+
+
+def by_hand() -> Author:
+    """Somebody who wrote a statement."""
+    return Author(statement_history())

@@ -1,0 +1,30 @@
+"""`ktk undrop`: brings back a dataset or table that was removed."""
+
+from __future__ import annotations
+
+import click
+
+from ktk_engine.cli.find_store import find_store, store_option
+from ktk_engine.operations.quantity import number
+
+
+@click.command()
+@click.argument("cube")
+@click.argument("dataset", required=False)
+@click.option("--dry-run", is_flag=True, help="Only say what would be brought back.")
+@store_option
+def undrop(cube: str, dataset: str | None, dry_run: bool, store_url: str | None) -> None:
+    """Bring back DATASET of CUBE, or the table CUBE, as it was when it was removed."""
+    from ktk_engine.operations.undrop import plan_undrop, run_undrop
+
+    plan = plan_undrop(find_store(store_url), cube, dataset)
+    what = f"{plan.dataset} of cube {plan.name}" if dataset else f"table {plan.name}"
+    rows, files = number(plan.snapshot.rows), number(plan.snapshot.files.num_rows)
+    what = f"{what} as version {plan.version} had it: rows {rows}, files {files}"
+    if dry_run:
+        click.echo(f"Would bring back {what}. Nothing was changed.")
+        return
+    done = run_undrop(plan, {"command": "ktk undrop"})
+    click.echo(f"Brought back {what}. Now version {done.version}.")
+    if done.warning:
+        click.echo(f"Warning: {done.warning}", err=True)

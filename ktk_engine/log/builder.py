@@ -1,0 +1,92 @@
+"""Which dbt node builds a dataset, as its log says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ktk_engine.log.entry import DatasetEntry, LogEntry
+from ktk_engine.log.scope import Scope
+from ktk_engine.log.state import State, read_entries
+from ktk_engine.store.interface import ObjectStore
+
+_BUILDS = frozenset({"rebuild", "append", "replace"})
+_NODES = ("model.", "seed.", "snapshot.")
+
+
+@dataclass(frozen=True)
+class Builder:
+    """A node of a dbt project that builds a dataset.
+
+    Attributes:
+        node: dbt's unique id, for instance `model.flights.weather`.
+        project: the project that it was run in, which need not be the package it comes from.
+    """
+
+    node: str
+    project: str
+
+    def __str__(self) -> str:
+        package = self.node.split(".")[1] if self.node.count(".") > 1 else self.project
+        return self.node if package == self.project else f"{self.node} of project {self.project}"
+
+    @property
+    def is_test(self) -> bool:
+        """Whether it is a test, which may keep its failures."""
+        return self.node.startswith("test.")
+
+    @property
+    def name(self) -> str:
+        """Its name within the package, by which dbt selects it."""
+        return self.node.split(".", 2)[-1]
+
+
+def builder_of(state: State, uuid: str) -> Builder | None:
+    """Tell which dbt node builds a dataset.
+
+    Entries of older versions do not say so; there the newest commit of a node that wrote rows
+    tells it.
+
+    Args:
+        state: the dataset's scope.
+        uuid: a dataset of it.
+
+    Returns:
+        The node; None if no node of dbt built it: another program, Python or a statement did.
+    """
+    item = state.datasets[uuid].entry
+    return None if item is None else builder_at(state.store, state.scope, uuid, item)
+
+
+def builder_at(store: ObjectStore, scope: Scope, uuid: str, where: DatasetEntry) -> Builder | None:
+    """Tell which dbt node had built a dataset at a version; see `builder_of`.
+
+    Args:
+        store: where it lives.
+        scope: whose log.
+        uuid: the dataset.
+        where: where that version has it.
+    """
+    if where.node is not None:
+        return Builder(where.node, where.project) if where.node else None
+    for entry in _changes_backwards(store, scope, uuid, where):
+        node = entry.history.get("node", "")
+        if entry.changes[uuid].operation in _BUILDS and node.startswith(_NODES):
+            return Builder(node, node.split(".")[1])
+    return None
+
+
+def _changes_backwards(
+    store: ObjectStore, scope: Scope, uuid: str, where: DatasetEntry
+) -> Iterator[LogEntry]:
+    """The entries that changed a dataset, newest first, as far as the log reaches."""
+    known: DatasetEntry | None = where
+    while known is not None and known.version:
+        version = known.version
+        entries = read_entries(store, scope, max(version - 2, 0), version)
+        read = {entry.version: entry for entry, _ in entries}
+        if version not in read or uuid not in read[version].changes:
+            return
+        yield read[version]
+        before = read.get(version - 1)
+        known = before.datasets.get(uuid) if before else None
