@@ -48,9 +48,15 @@ def _rows(entry: HistoryEntry) -> list[list[str]]:
     if entry.deleted:
         rows.append([f"cleanup: {counted(entry.deleted, 'file')}", "", ""])
     rows = rows or [[entry.operation, "", ""]]
-    by = entry.history.get("node", "")  # the rest is for --json
+    by = _by(entry)
     first = [str(entry.version), moment(entry.time)]
     return [
         [*(first if index == 0 else ["", ""]), text, by if index == 0 else "", *numbers]
         for index, (text, *numbers) in enumerate(rows)
     ]
+
+
+def _by(entry: HistoryEntry) -> str:
+    """Who committed it and why; the rest is for --json."""
+    who = entry.history.get("node") or entry.history.get("command", "")
+    return ": ".join(filter(None, (who, entry.history.get("reason", ""))))

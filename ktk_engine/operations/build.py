@@ -344,6 +344,8 @@ def _commit(
         DatasetChange(f"{target.cube}++{name}", "remove", None, role="enrichment")
         for name in leaving
     ]
+    if leaving:
+        history = {"reason": f"cascade: {', '.join(leaving)} no longer fit", **history}
     transaction = Transaction(write, (change, *removals), CubeCheck(target.cube), history)
     return commit(state, transaction)
 

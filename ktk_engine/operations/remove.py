@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -10,11 +11,13 @@ from ktk_engine.format.load_document import load_document
 from ktk_engine.log.commit import DatasetChange, Transaction, commit
 from ktk_engine.log.entry import Role
 from ktk_engine.log.intent import announced
-from ktk_engine.log.state import State
+from ktk_engine.log.state import State, resolve
 from ktk_engine.log.write import Write
 from ktk_engine.operations.find_scope import find_scope
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.counted import counted
+
+_LOGGER = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -112,7 +115,7 @@ def plan_removal(
 
 def run_removal(removal: Removal, history: Mapping[str, str] | None = None) -> Removed:
     """Commit a planned removal; see `remove`."""
-    state = removal.state
+    state = _noted(removal)
     changes = tuple(
         DatasetChange(uuid, "remove", None, role=role) for uuid, role in removal.datasets.items()
     )
@@ -121,6 +124,26 @@ def run_removal(removal: Removal, history: Mapping[str, str] | None = None) -> R
     with announced(state.store, state.scope, write, f"remove {', '.join(removal.names)}"):
         done = commit(state, transaction)
     return Removed(state.scope.name, removal.names, done.entry.version, done.warning)
+
+
+def _noted(removal: Removal) -> State:
+    """Let the log know what is about to go, so that it can be brought back.
+
+    Of what only another program's document knows, nothing would be left. Where that cannot be
+    read, it goes all the same: a removal is the way out of such a state.
+    """
+    state = removal.state
+    found = [state.datasets[uuid] for uuid in removal.datasets]
+    if not any(item.foreign for item in found):
+        return state
+    write, names = Write(), ", ".join(removal.names)
+    try:
+        with announced(state.store, state.scope, write, f"adopt {names}"):
+            commit(state, Transaction(write, (), history={"reason": f"to remove {names}"}))
+        return resolve(state.store, state.scope)
+    except KtkError as error:
+        _LOGGER.warning("%s: what is removed cannot be brought back: %s", state.scope, error)
+        return state
 
 
 def _uuid(state: State, dataset: str) -> str:

@@ -16,9 +16,9 @@ from ktk_engine.log.catalog import list_relations, relation_name
 from ktk_engine.log.commit import DatasetChange, Transaction, commit
 from ktk_engine.log.entry import DatasetEntry
 from ktk_engine.log.intent import announced
-from ktk_engine.log.scope import new_commit_id
 from ktk_engine.log.snapshot import Snapshot, read_snapshot
 from ktk_engine.log.state import State, read_entries
+from ktk_engine.log.write import Write
 from ktk_engine.operations.find_scope import find_scope
 from ktk_engine.operations.gate import CubeCheck
 from ktk_engine.store.interface import ObjectStore
@@ -119,7 +119,7 @@ def run_undrop(plan: Undrop, history: Mapping[str, str] | None = None) -> Undrop
             )
         return plan.snapshot
 
-    state, commit_id = plan.state, new_commit_id()
+    state, write = plan.state, Write()
     change = DatasetChange(
         plan.uuid,
         "undrop",
@@ -131,8 +131,8 @@ def run_undrop(plan: Undrop, history: Mapping[str, str] | None = None) -> Undrop
     )
     check = CubeCheck(state.scope.name if state.scope.kind == "cube" else "")
     said = {"reason": f"as version {plan.version} had it", **(history or {})}
-    with announced(state.store, state.scope, commit_id, f"undrop {plan.uuid}"):
-        done = commit(state, Transaction(commit_id, (change,), check, said))
+    with announced(state.store, state.scope, write, f"undrop {plan.uuid}"):
+        done = commit(state, Transaction(write, (change,), check, said))
     return Undropped(done.entry.version, done.warning)
 
 
