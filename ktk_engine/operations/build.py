@@ -23,7 +23,7 @@ from ktk_engine.operations.claim import check_claim
 from ktk_engine.operations.constraint import CONSTRAINTS
 from ktk_engine.operations.data_write import data_write
 from ktk_engine.operations.extension import Extension
-from ktk_engine.operations.gate import CubeCheck, Passed, pass_gate
+from ktk_engine.operations.gate import CubeCheck, Passed, check_configured, pass_gate
 from ktk_engine.operations.keeping import Keeping
 from ktk_engine.operations.quantity import size
 from ktk_engine.operations.row_changes import RowChanges
@@ -116,6 +116,7 @@ def build(
     local = isinstance(frame, pa.Table)
     schema = frame.schema if local else arrow_schema(frame.schema)
     base = datasets.get(target.dataset) if keeping else None
+    check_configured(target, schema)
     claimed = check_claim(target, state, base is not None, full_refresh)
     passed = pass_gate(target, schema, datasets, full_refresh, built_by, base is not None)
     _check_clustering(target, passed.committed.names)

@@ -30,28 +30,27 @@ def check_claim(target: Target, state: State, keeps_rows: bool, full_refresh: bo
         ConsistencyError: another node builds the dataset, or nobody knows who; it names both.
         ConfigurationError: the dataset is laid out in another way.
     """
-    if target.uuid not in state.datasets or state.datasets[target.uuid].problem:
-        return ""
-    said = ""
-    if target.cube and target.claimant is not None:
-        said = _check_builder(target, target.claimant, state, keeps_rows, full_refresh)
-    if not full_refresh and (keeps_rows or target.cube):
+    said = check_builder(target, state, keeps_rows, full_refresh)
+    exists = target.uuid in state.datasets and not state.datasets[target.uuid].problem
+    if exists and not full_refresh and (keeps_rows or target.cube):
         check_layout(target, state.snapshot(target.uuid))
     return said
 
 
-def _check_builder(
-    target: Target, claimant: Claimant, state: State, keeps_rows: bool, full_refresh: bool
-) -> str:
-    """Refuse to replace rows that another one wrote."""
+def check_builder(target: Target, state: State, keeps_rows: bool, full_refresh: bool) -> str:
+    """Check that a dbt node may replace the rows of a dataset; see `check_claim`."""
+    item, claimant = state.datasets.get(target.uuid), target.claimant
+    if item is None or item.problem or claimant is None or not target.cube:
+        return ""
     found = builder_of(state, target.uuid)
     if found is None:
-        if not (keeps_rows or full_refresh):
+        is_empty = item.entry is not None and not item.foreign and item.entry.rows == 0
+        if not (keeps_rows or full_refresh or is_empty):
             raise ConsistencyError(_of_nobody(target, claimant))
         return ""
     if not claimant.is_successor_of(found):
         raise ConsistencyError(_of_another(target, claimant, found))
-    name = relation_name(target.uuid, state.datasets[target.uuid].entry)
+    name = relation_name(target.uuid, item.entry)
     if keeps_rows and target.relation not in ("", name) and not full_refresh:
         raise ConsistencyError(_of_another_name(target, name))
     if found == claimant.builder:

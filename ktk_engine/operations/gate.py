@@ -80,7 +80,7 @@ def pass_gate(
         ConfigurationError: a configured column is not in the model.
         ConsistencyError: the cube's datasets would not fit together.
     """
-    _check_configured(target, model)
+    check_configured(target, model)
     checked = _check(target, model, datasets, full_refresh, built_by, keeps_rows)
     if checked.findings:
         raise_findings(
@@ -267,8 +267,17 @@ class CubeCheck:
         check_cube(self.cube, datasets, specification)
 
 
-def _check_configured(target: Target, model: pa.Schema) -> None:
-    """Every column that the configuration names must be in the model."""
+def check_configured(target: Target, model: pa.Schema) -> None:
+    """Check that every column that the configuration names is in the model.
+
+    Args:
+        target: what is to be written.
+        model: the schema as Spark hands rows over.
+
+    Raises:
+        ConfigurationError: one is not; the message has the nearest that is.
+        TypeClassError: the YAML's declarations explain it.
+    """
     for key in ("dimension_columns", "partition_by", "indexes"):
         for name in getattr(target, key):
             if name not in model.names:

@@ -188,23 +188,21 @@ def _taken(claim: NameClaim, relation: Relation, builder: Builder | None) -> str
 
 
 def _leaving(claim: NameClaim, relation: Relation) -> str:
+    if claim.keeps_versions:
+        return (
+            f"{claim.who} is stored as {relation.uuid}, but its configuration asks for "
+            f"{claim.uuid}. A snapshot cannot be built anew: it would lose its history. Nothing "
+            "was written. Change the configuration back, or give the snapshot another name."
+        )
     cube, dataset = cube_and_dataset(relation.uuid)
     leaves = f"{dataset} would leave cube {cube}" if dataset else f"the table {cube} would go"
-    if claim.keeps_versions:
-        fix = (
-            "A snapshot cannot be built anew: it would lose its history. Change the configuration "
-            "back, or give the snapshot another name."
-        )
-    else:
-        select = claim.claimant.builder.name if claim.claimant else claim.name
-        fix = (
-            "If that is a slip, change `cube`, `dataset` or `materialized` back. If it is meant: "
-            f"dbt build --full-refresh -s {select} takes it out, and ktk undrop "
-            f"{_words(relation.uuid)} would bring it back."
-        )
+    select = claim.claimant.builder.name if claim.claimant else claim.name
     return (
         f"{claim.who} has built {_what(relation.uuid, relation.name)} and would now build "
-        f"{claim.what}: {leaves}, with its rows. Nothing was written. {fix}"
+        f"{claim.what}: {leaves}, with its rows. Nothing was written. If that is a slip, change "
+        "`cube`, `dataset`, `alias` or `materialized` back. If it is meant: dbt build "
+        f"--full-refresh -s {select} takes it out, and ktk undrop {_words(relation.uuid)} would "
+        "bring it back."
     )
 
 

@@ -27,7 +27,7 @@ from dbt.adapters.ktk.seed_file import preview, read_seed, seed_delimiter, seed_
 from dbt.adapters.ktk.store_adapter import StoreAdapter
 from dbt.adapters.ktk.write_dataset import write_dataset
 from ktk_engine.log.state import resolve
-from ktk_engine.operations.claim import check_claim
+from ktk_engine.operations.claim import check_builder
 from ktk_engine.operations.name_claim import NameClaim, displace, displaced_by
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.counted import counted
@@ -193,7 +193,7 @@ class Materializations(StoreAdapter):
         displaced = displaced_by(store, claim)
         keeps_rows = bool(config.incremental or config.versions) and not claim.full_refresh
         state = resolve(store, config.target.scope)
-        check_claim(config.target, state, keeps_rows, claim.full_refresh)
+        check_builder(config.target, state, keeps_rows, claim.full_refresh)
         return displaced
 
     @available.parse(lambda *_, **__: False)
