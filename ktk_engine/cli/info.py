@@ -37,6 +37,7 @@ def info(cube: str | None, as_json: bool, rows: bool, store_url: str | None) -> 
         click.echo(json.dumps(description.as_dict(), indent=2))
     else:
         _show(make_console(), description)
+        _show_orphans(store, cube)
 
 
 def _show_all(store: ObjectStore, as_json: bool) -> None:
@@ -59,6 +60,27 @@ def _show_all(store: ObjectStore, as_json: bool) -> None:
     for item in contents:
         if item.problem:
             console.print(f"\n{item.name}: {item.problem}", style="red", soft_wrap=True)
+    _show_orphans(store)
+
+
+def _show_orphans(store: ObjectStore, name: str = "") -> None:
+    """Say what the dbt project in this folder has built and builds no more, as dbt last saw it."""
+    from pathlib import Path
+
+    from ktk_engine.operations.orphans import find_orphans, read_manifest
+
+    schema, manifest = store.url.rpartition("/")[2], read_manifest(Path.cwd())
+    if manifest is None or schema not in manifest.schemas:
+        return
+    for orphan in find_orphans(store, manifest.schemas[schema]):
+        if name in ("", orphan.scope):
+            when = moment(manifest.generated)
+            make_console().print(
+                f"\nNo model of {manifest.project} builds {orphan}. (target/manifest.json of "
+                f"{when})",
+                style="yellow",
+                soft_wrap=True,
+            )
 
 
 def _changed(item: Summary) -> str:
@@ -139,6 +161,8 @@ def _show_remarks(console: Console, cube: CubeDescription) -> None:
     if cube.problem:
         console.print(f"\n{cube.problem}", style="yellow", soft_wrap=True)
     for item in cube.datasets:
+        if item.relation != item.id:
+            console.print(f"\n{item.id}: SQL knows it as {item.relation}", soft_wrap=True)
         if item.problem:
             console.print(f"\n{item.id}: {item.problem}", style="red", soft_wrap=True)
         elif item.note:

@@ -11,7 +11,8 @@ from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import ConsistencyError, KtkError, ObjectNotFoundError
 from ktk_engine.format.view import FOLDER as VIEW_FOLDER
 from ktk_engine.format.view import view_name
-from ktk_engine.log.catalog import read_view
+from ktk_engine.log.builder import builder_of
+from ktk_engine.log.catalog import read_view, relation_name
 from ktk_engine.log.snapshot import Snapshot, read_snapshot
 from ktk_engine.log.state import DatasetState, State, read_entries, resolve
 from ktk_engine.operations.find_scope import find_scope, present_scopes
@@ -41,6 +42,8 @@ class DatasetDescription:
         published: whether Kartothek readers see this version.
         note: that another program wrote it; empty if it did not.
         problem: why nobody can tell what it holds; empty if all is well.
+        relation: name by which SQL knows it.
+        built_by: the dbt node that builds it; empty if none does.
     """
 
     id: str
@@ -59,6 +62,8 @@ class DatasetDescription:
     published: bool = False
     note: str = ""
     problem: str = ""
+    relation: str = ""
+    built_by: str = ""
 
 
 @dataclass(frozen=True)
@@ -273,6 +278,8 @@ def _with_snapshot(
         published=_is_published(item),
         note=_note(item),
         problem=item.problem,
+        relation=relation_name(uuid, item.entry),
+        built_by=str(builder_of(state, uuid) or ""),
     )
     if snapshot is None:
         return described

@@ -8,6 +8,8 @@ from typing import Any
 
 from dbt.adapters.contracts.relation import RelationConfig
 
+from ktk_engine.operations.orphans import dataset_uuid
+
 
 @dataclass(frozen=True)
 class Built:
@@ -39,11 +41,13 @@ class Builders:
 
     Attributes:
         in_cubes: datasets of cubes.
-        nodes: unique ids of all nodes -> (schema, name of the relation).
+        nodes: unique ids of all nodes.
+        stored: schema -> uuid -> unique id of the node that builds this dataset.
     """
 
     in_cubes: tuple[Built, ...] = ()
-    nodes: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    nodes: frozenset[str] = frozenset()
+    stored: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def of(self, schema: str, cube: str) -> Mapping[str, str]:
         """Dataset id -> model, of one cube."""
@@ -68,17 +72,20 @@ class Builders:
 
 def builders(nodes: Iterable[RelationConfig]) -> Builders:
     """Collect them from the nodes of the manifest."""
-    known: dict[str, tuple[str, str]] = {}
+    known: set[str] = set()
+    stored: dict[str, dict[str, str]] = {}
     in_cubes = []
     for node in nodes:
-        unique_id = str(getattr(node, "unique_id", node.name))
-        known[unique_id] = (str(node.schema), str(node.identifier))
+        unique_id, schema = str(getattr(node, "unique_id", node.name)), str(node.schema)
+        known.add(unique_id)
         config: Any = node.config
-        get = getattr(config, "get", None)
-        if get is None or not get("cube") or get("materialized") in (None, "cube"):
+        if not hasattr(config, "get"):
             continue
-        dataset = str(get("dataset") or node.identifier)
-        in_cubes.append(
-            Built(unique_id, str(node.name), str(node.schema), str(get("cube")), dataset)
-        )
-    return Builders(tuple(in_cubes), known)
+        uuid = dataset_uuid(str(node.identifier), config)
+        stored.setdefault(schema, {})
+        if uuid:
+            stored[schema][uuid] = unique_id
+        cube, separator, dataset = uuid.partition("++")
+        if separator:
+            in_cubes.append(Built(unique_id, str(node.name), schema, cube, dataset))
+    return Builders(tuple(in_cubes), frozenset(known), stored)

@@ -22,6 +22,7 @@ from dbt.adapters.ktk.cube_query import cube_partitions
 from dbt.adapters.ktk.debug import debug_lines
 from dbt.adapters.ktk.documentation import Documentation
 from dbt.adapters.ktk.errors import translated
+from dbt.adapters.ktk.leftovers import Leftovers
 from dbt.adapters.ktk.metastore import python_problem
 from dbt.adapters.ktk.python_models import PythonModels, language_problem
 from dbt.adapters.ktk.snapshots import Snapshots
@@ -44,7 +45,7 @@ class KtkConfig(SparkConfig):
     query_timeout: float | None = None
 
 
-class KtkAdapter(PythonModels, Snapshots, CubeMethods, Documentation, Verbs):
+class KtkAdapter(PythonModels, Snapshots, CubeMethods, Documentation, Verbs, Leftovers):
     """dbt on cubes. Relations are the store's; SQL is Spark's."""
 
     AdapterSpecificConfigs = KtkConfig

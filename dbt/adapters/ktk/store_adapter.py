@@ -194,7 +194,7 @@ class StoreAdapter(MetastoreAdapter):
 
     def _claimant(self, node: str) -> Claimant:
         """A node, with what else there is in its project."""
-        living = None if self._builders is None else frozenset(self._builders.nodes)
+        living = None if self._builders is None else self._builders.nodes
         return Claimant(Builder(node, str(self.config.project_name)), living)
 
     def _as_dbt(self, schema: str, relation: catalog.Relation, is_only: bool) -> KtkRelation:

@@ -1,0 +1,52 @@
+"""Says at the end of a whole run which datasets no node of the project builds any more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dbt.adapters.events.logging import AdapterLogger
+
+from dbt.adapters.ktk.store_adapter import StoreAdapter
+from ktk_engine.errors import KtkError
+from ktk_engine.operations.orphans import ProjectNodes, find_orphans
+
+_LOGGER = AdapterLogger("ktk")
+_CHOICES = ("select", "models", "exclude", "selector", "resource_types", "exclude_resource_types")
+
+
+class Leftovers(StoreAdapter):
+    """Names what models that were deleted or renamed left behind; deletes nothing."""
+
+    def cleanup_connections(self) -> None:
+        """End a run: dbt calls this behind its last node."""
+        if self._builders is not None and _is_whole_run(self.config):
+            for schema in self._builders.stored:
+                self._say_orphans(schema)
+        super().cleanup_connections()
+
+    def _say_orphans(self, schema: str) -> None:
+        assert self._builders is not None
+        nodes = ProjectNodes(str(self.config.project_name), self._builders.stored[schema])
+        try:
+            store = self.connections.warehouse.find_schema(schema)
+            found = [] if store is None else find_orphans(store, nodes)
+        except KtkError as error:  # the run itself is over
+            _LOGGER.debug(f"Datasets that no model builds: {error}")
+            return
+        if found:
+            listed = "; ".join(map(str, found))
+            _LOGGER.info(
+                f"No model of {nodes.project} builds these datasets of schema {schema} any more: "
+                f"{listed}. Nothing was deleted."
+            )
+
+
+def _is_whole_run(config: Any) -> bool:
+    """Whether dbt builds all of the project, or runs all of its models."""
+    args = getattr(config, "args", None)
+    if getattr(args, "which", "") not in ("build", "run"):
+        return False
+    if any(getattr(args, name, None) for name in _CHOICES):
+        return False
+    default_selector = getattr(config, "get_default_selector_name", lambda: None)
+    return not default_selector()

@@ -1,0 +1,135 @@
+"""Datasets that a dbt project has built and builds no more."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from ktk_engine.errors import KtkError
+from ktk_engine.log.builder import Builder, builder_of
+from ktk_engine.log.scope import SEPARATOR, Scope
+from ktk_engine.log.state import resolve
+from ktk_engine.operations.find_scope import present_scopes
+from ktk_engine.store.interface import ObjectStore
+
+
+@dataclass(frozen=True)
+class Orphan:
+    """A dataset that no node of the project builds any more.
+
+    Attributes:
+        scope: the cube or table that it belongs to.
+        uuid: the dataset.
+        builder: the node that built it.
+    """
+
+    scope: str
+    uuid: str
+    builder: Builder
+
+    def __str__(self) -> str:
+        removal = f"ktk remove {self.uuid.replace(SEPARATOR, ' ')}"
+        return f"{self.uuid} (was built by {self.builder}; to take it out: {removal})"
+
+
+@dataclass(frozen=True)
+class ProjectNodes:
+    """What a dbt project builds in one schema.
+
+    Attributes:
+        project: the project's name.
+        datasets: uuid -> unique id of the node that builds it.
+    """
+
+    project: str
+    datasets: Mapping[str, str] = field(default_factory=dict)
+
+
+def find_orphans(store: ObjectStore, nodes: ProjectNodes) -> list[Orphan]:
+    """Find what a project left behind in a schema; of others' datasets nothing is said.
+
+    Args:
+        store: the schema.
+        nodes: what the project builds there.
+
+    Returns:
+        Sorted by uuid. A cube or table that cannot be read is left out: other commands say so.
+    """
+    found: list[Orphan] = []
+    for scope in present_scopes(store):
+        try:
+            found += _of_scope(store, scope, nodes)
+        except KtkError:
+            continue
+    return sorted(found, key=lambda orphan: orphan.uuid)
+
+
+def _of_scope(store: ObjectStore, scope: Scope, nodes: ProjectNodes) -> list[Orphan]:
+    state = resolve(store, scope)
+    found = []
+    for uuid in state.datasets:
+        builder = builder_of(state, uuid)
+        if builder is None or builder.project != nodes.project or uuid in nodes.datasets:
+            continue
+        found.append(Orphan(scope.name, uuid, builder))
+    return found
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What the last run of dbt knew of a project.
+
+    Attributes:
+        project: the project's name.
+        generated: when it was written.
+        schemas: schema -> what the project builds there.
+    """
+
+    project: str
+    generated: datetime
+    schemas: Mapping[str, ProjectNodes]
+
+
+_STORED = ("table", "incremental", "seed", "snapshot", "cube_seed", "cube_enrichment")
+
+
+def dataset_uuid(alias: str, config: Mapping[str, Any]) -> str:
+    """Uuid of the dataset that a node builds; empty for one that stores no rows.
+
+    Args:
+        alias: name of the node's relation.
+        config: its configuration.
+    """
+    if config.get("materialized") not in _STORED:
+        return ""
+    cube = config.get("cube")
+    return f"{cube}++{config.get('dataset') or alias}" if cube else alias
+
+
+def read_manifest(project_folder: Path) -> Manifest | None:
+    """Read the manifest that dbt keeps of a project.
+
+    Args:
+        project_folder: the folder with dbt_project.yml.
+
+    Returns:
+        None if there is none, or none that can be read: it is dbt's, and may be of any version.
+    """
+    try:
+        document = json.loads((project_folder / "target" / "manifest.json").read_bytes())
+        metadata = document["metadata"]
+        project = str(metadata["project_name"])
+        schemas: dict[str, dict[str, str]] = {}
+        for unique_id, node in document["nodes"].items():
+            uuid = dataset_uuid(str(node.get("alias")), node.get("config") or {})
+            if uuid:
+                schemas.setdefault(str(node["schema"]), {})[uuid] = unique_id
+        generated = datetime.fromisoformat(metadata["generated_at"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    known = {schema: ProjectNodes(project, found) for schema, found in schemas.items()}
+    return Manifest(project, generated, known)
