@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pyarrow as pa
 import pytest
 import yaml
-from dbt.tests.util import run_dbt, write_file
+from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.log.scope import cube_scope
@@ -236,9 +237,9 @@ class TestMoving:
         message = self.refused(built, "extra", "'cube_enrichment'", "'cube_seed'")
         assert "--full-refresh" in message
 
-    def test_a_full_refresh_moves_it_and_says_so(self, built):
+    def test_a_full_refresh_moves_it_and_undrop_brings_it_back(self, built):
         path = f"{built.project_root}/models/extra.sql"
-        write_file(MOVING.replace("cube='c'", "cube='cx'"), path)
+        write_file(MOVING.replace("cube='c'", "cube='cx'").replace("1)", "2)"), path)
         (result,) = run_dbt(["run", "--full-refresh", "-s", "extra"])
         write_file(MOVING, path)
         assert "took extra out of cube c" in result.message
@@ -247,3 +248,25 @@ class TestMoving:
         assert [change.operation for change in newest.changes] == ["remove"]
         assert newest.history["node"] == "model.test.extra"
         assert "now builds dataset cx++extra" in newest.history["reason"]
+        back = ["run-operation", "ktk_undrop", "--args", "{cube: c, dataset: extra}"]
+        _, log = run_dbt_and_capture(back, expect_pass=False)
+        assert "Take that out first: ktk remove cx extra" in log
+        run_dbt(["run-operation", "ktk_remove", "--args", "{cube: cx, dataset: extra}"])
+        _, log = run_dbt_and_capture(back)
+        assert "Brought back extra of cube c" in log
+        assert rows(built, "select count(*), max(w) from {s}.extra") == [(4, 1)]
+        run_dbt(["run", "-s", "extra"])
+        assert rows(built, "select count(*), max(w) from {s}.extra") == [(4, 1)]
+
+    def test_a_whole_run_names_what_no_model_builds_any_more(self, built):
+        path = f"{built.project_root}/models/leftover.sql"
+        write_file("{{ config(materialized='table') }} select 1 as x", path)
+        _, log = run_dbt_and_capture(["run"])
+        assert "leftover (was built by" not in log
+        os.remove(path)
+        _, log = run_dbt_and_capture(["run", "-s", "cells"])
+        assert "leftover" not in log
+        _, log = run_dbt_and_capture(["run"])
+        assert "leftover (was built by model.test.leftover; to take it out: ktk remove" in log
+        assert "Nothing was deleted" in log
+        assert rows(built, "select * from {s}.leftover") == [(1,)]
