@@ -12,23 +12,28 @@ from ktk_engine.cli.find_store import find_store, store_option
 from ktk_engine.types.counted import counted
 
 if TYPE_CHECKING:
-    from ktk_engine.operations.check import Checked, Problem
+    from ktk_engine.operations.check import Checked
+    from ktk_engine.operations.problem import Problem
 
 _SHOWN = 50
 
 
 @click.command()
 @click.argument("cube")
+@click.option("--deep", is_flag=True, help="Read every page of every file, not footers alone.")
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 @store_option
-def check(cube: str, as_json: bool, store_url: str | None) -> None:
-    """Compare every file of CUBE (or of a table) with the committed schema, by its footer.
+def check(cube: str, deep: bool, as_json: bool, store_url: str | None) -> None:
+    """Compare every file of CUBE (or of a table) with what was committed, by its footer.
+
+    The log and what is published for Kartothek readers are looked at too. With --deep all data
+    are read, so that any damage is found.
 
     Ends with 1 if anything was found. Nothing is changed.
     """
     from ktk_engine.operations.check import check as run_check
 
-    found = run_check(find_store(store_url, quiet=as_json), cube)
+    found = run_check(find_store(store_url, quiet=as_json), cube, deep=deep)
     if as_json:
         click.echo(json.dumps(found.as_dict(), indent=2))
     else:
@@ -43,6 +48,7 @@ def _show(found: Checked) -> None:
         f"{found.name}, version {found.version}: {counted(found.datasets, 'dataset')}, "
         f"{counted(found.files, 'data file')} and "
         f"{counted(found.indices, 'index file')} checked"
+        f"{', every page of them' if found.deep else ''}"
     )
     if not found.problems:
         console.print(f"{what}; no problems.", soft_wrap=True)

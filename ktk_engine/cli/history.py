@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 @store_option
 def history(cube: str, limit: int, as_json: bool, store_url: str | None) -> None:
-    """List the commits of CUBE (or a table), newest first."""
+    """List the commits of CUBE (or a table), newest first.
+
+    Ends with 1 if a log entry is missing or damaged.
+    """
     from ktk_engine.operations.history import read_history
 
     entries = read_history(find_store(store_url, quiet=as_json), cube, limit)
@@ -36,7 +39,13 @@ def history(cube: str, limit: int, as_json: bool, store_url: str | None) -> None
     for entry in entries:
         for row in _rows(entry):
             table.add_row(*row)
-    print_table(make_console(), table)
+    console = make_console()
+    print_table(console, table)
+    for entry in entries:
+        if entry.problem:
+            console.print(f"version {entry.version}: {entry.problem}", soft_wrap=True)
+    if any(entry.problem for entry in entries):
+        raise click.exceptions.Exit(1)
 
 
 def _rows(entry: HistoryEntry) -> list[list[str]]:
@@ -47,9 +56,11 @@ def _rows(entry: HistoryEntry) -> list[list[str]]:
     ]
     if entry.deleted:
         rows.append([f"cleanup: {counted(entry.deleted, 'file')}", "", ""])
+    if entry.problem:
+        rows.append(["unknown: its log entry is missing or damaged", "", ""])
     rows = rows or [[entry.operation, "", ""]]
     by = _by(entry)
-    first = [str(entry.version), moment(entry.time)]
+    first = [str(entry.version), moment(entry.time) if entry.time else ""]
     return [
         [*(first if index == 0 else ["", ""]), text, by if index == 0 else "", *numbers]
         for index, (text, *numbers) in enumerate(rows)

@@ -139,7 +139,7 @@ def _line(console: Console, title: str, names: list[str] | tuple[str, ...]) -> N
 def _last_commit(entry: HistoryEntry) -> str:
     datasets = ", ".join(change.dataset for change in entry.changes)
     node = entry.history.get("node", "")
-    text = f"{moment(entry.time)}, {entry.operation} {datasets}".rstrip()
+    text = f"{moment(entry.time) if entry.time else ''}, {entry.operation} {datasets}".rstrip()
     return f"{text} ({node})" if node else text
 
 

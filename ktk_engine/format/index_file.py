@@ -79,20 +79,56 @@ def read_index(source: bytes | pa.NativeFile, groups: Sequence[int] | None = Non
     """
     with _opened(source) as file:
         position = _label_position(file.schema_arrow)
-        table = file.read() if groups is None else file.read_row_groups(list(groups))
+        numbers = range(file.num_row_groups) if groups is None else list(groups)
+        table = file.read_row_groups(numbers)
+        _check_counts(table, file.metadata, numbers)
         value = table.column(1 - position)
         columns = [value.cast(normalize(value.type)), table.column(position).cast(_LABELS)]
     index = pa.table(columns, [VALUE, PARTITION])
     return index.filter(pc.is_valid(index[VALUE])) if value.null_count else index
 
 
+def _check_counts(table: pa.Table, metadata: pq.FileMetaData, groups: Sequence[int]) -> None:
+    """Refuse what has fewer or more values and labels than the footer says.
+
+    A page's header says how many it holds, and has no checksum.
+    """
+    found = [metadata.row_group(number) for number in groups]
+    position = _label_position(table.schema)
+    lists = table.column(position)
+    labels = pc.list_flatten(lists)
+    # A list without labels, or no list, is one entry of its column too.
+    entries = len(labels) + len(lists) - pc.sum(pc.greater(_lengths(lists), 0), min_count=0).as_py()
+    if table.num_rows != sum(group.num_rows for group in found):
+        raise FormatError(f"it has {table.num_rows} values, its footer says otherwise")
+    if entries != sum(group.column(position).num_values for group in found):
+        raise FormatError(f"it has {len(labels)} labels, its footer says otherwise")
+    if lists.null_count or labels.null_count:
+        raise FormatError("a value has no label")
+
+
+def _lengths(lists: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.fill_null(pc.list_value_length(lists), 0)
+
+
 @contextmanager
 def _opened(source: bytes | pa.NativeFile) -> Iterator[pq.ParquetFile]:
     reader = pa.BufferReader(source) if isinstance(source, bytes) else source
     try:
-        with pq.ParquetFile(reader, arrow_extensions_enabled=False) as file:
+        with pq.ParquetFile(
+            reader, arrow_extensions_enabled=False, page_checksum_verification=True
+        ) as file:
             yield file
-    except (pa.ArrowException, OSError, TypeClassError) as error:
+    except (
+        pa.ArrowException,
+        KeyError,
+        MemoryError,
+        OSError,
+        OverflowError,
+        TypeError,
+        ValueError,
+        TypeClassError,
+    ) as error:
         raise FormatError(f"the index file is damaged: {error}") from error
 
 
@@ -139,6 +175,7 @@ def render_index(column: str, table: pa.Table) -> bytes:
         compression="snappy",
         coerce_timestamps="us" if pat.is_timestamp(index.schema.field(VALUE).type) else None,
         use_compliant_nested_type=False,
+        write_page_checksum=True,
     )
     rendered: bytes = sink.getvalue().to_pybytes()
     return rendered

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from ktk_engine.errors import FormatError
 from ktk_engine.format.comments import Comments, comments_of
+from ktk_engine.format.sealed import seal, unseal
 from ktk_engine.store.key import join_key, validate_uuid
 
 FOLDER = ".ktk/view"
-_FORMAT = 1
+# Since format 2 the document carries its own digest.
+_FORMAT = 2
+_FORMATS = (1, 2)
 _SUFFIX = ".json"
 
 
@@ -63,7 +65,7 @@ def view_name(file_name: str) -> str:
 def render_view(view: ViewDocument) -> bytes:
     """Give a view's document."""
     document = {"format": _FORMAT, **view.__dict__, "comments": view.comments.as_metadata()}
-    return json.dumps(document, indent=1).encode()
+    return seal(document)
 
 
 def parse_view(data: bytes, key: str) -> ViewDocument:
@@ -77,8 +79,8 @@ def parse_view(data: bytes, key: str) -> ViewDocument:
         FormatError: it is damaged or of a newer format.
     """
     try:
-        document = json.loads(data)
-        if document["format"] != _FORMAT or document["kind"] not in ("view", "cube"):
+        document = unseal(data, sealed_since=2)
+        if document["format"] not in _FORMATS or document["kind"] not in ("view", "cube"):
             raise FormatError(f"View {key} has an unknown format. Upgrade dbt-ktk.")
         return ViewDocument(
             name=str(document["name"]),
@@ -93,4 +95,6 @@ def parse_view(data: bytes, key: str) -> ViewDocument:
             project=str(document.get("project", "")),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise FormatError(f"View {key} is damaged: {error!r}") from error
+        raise FormatError(
+            f"View {key} is damaged: {error}. Restore the file, or build the model again."
+        ) from error

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ktk_engine.log.chain import read_chain
 from ktk_engine.log.entry import DatasetEntry, LogEntry
 from ktk_engine.log.scope import Scope
-from ktk_engine.log.state import State, read_entries
+from ktk_engine.log.state import State
 from ktk_engine.store.interface import ObjectStore
 
 _BUILDS = frozenset({"rebuild", "append", "replace"})
@@ -83,8 +84,8 @@ def _changes_backwards(
     known: DatasetEntry | None = where
     while known is not None and known.version:
         version = known.version
-        entries = read_entries(store, scope, max(version - 2, 0), version)
-        read = {entry.version: entry for entry, _ in entries}
+        links = read_chain(store, scope, version - 1, version)
+        read = {link.version: link.entry for link in links if link.entry is not None}
         if version not in read or uuid not in read[version].changes:
             return
         yield read[version]

@@ -11,11 +11,13 @@ from ktk_engine.errors import (
     CommitConflictError,
     CommitStateUnknownError,
     ForeignWriterError,
+    FormatError,
     KtkError,
     StoreError,
     VersionGoneError,
 )
 from ktk_engine.log.builder import Builder
+from ktk_engine.log.chain import logged_versions, missing_entry, read_entries
 from ktk_engine.log.conflict import check_conflicts, check_given_up
 from ktk_engine.log.entry import (
     ChangeRecord,
@@ -29,7 +31,7 @@ from ktk_engine.log.entry import (
 from ktk_engine.log.publish import CUBE_KEYS, publish, verify_document
 from ktk_engine.log.scope import Scope
 from ktk_engine.log.snapshot import Snapshot, write_snapshot
-from ktk_engine.log.state import State, read_entries, resolve
+from ktk_engine.log.state import State, resolve
 from ktk_engine.log.write import Fate, Write
 from ktk_engine.store.interface import ObjectStore
 
@@ -125,6 +127,7 @@ def commit(base: State, transaction: Transaction) -> Committed:
     Raises:
         CommitConflictError: another commit contradicts; nothing was committed.
         ForeignWriterError: another program changed a dataset; nothing was committed.
+        FormatError: the log is damaged; nothing was committed.
         CommitStateUnknownError: the store did not say what happened.
         StoreError: the store failed. Whether anything was committed, `transaction.write` tells
             after this and every other exception: a refusal, an interrupt, a bug.
@@ -133,6 +136,7 @@ def commit(base: State, transaction: Transaction) -> Committed:
     head = base
     given_up: set[str] = set()
     for attempt in range(MAXIMUM_ATTEMPTS):
+        _refuse_gap(head)
         try:
             with head.reading():
                 entry, snapshots = _prepare(head, transaction, attempt, given_up)
@@ -148,6 +152,19 @@ def commit(base: State, transaction: Transaction) -> Committed:
         f"{base.scope} of {base.store.url}: {MAXIMUM_ATTEMPTS} other commits came first. Nothing "
         "was committed. Run it again."
     )
+
+
+def _refuse_gap(head: State) -> None:
+    """The next slot is free for ever only if nobody was beyond it: its entry may be lost.
+
+    Raises:
+        FormatError: it is.
+    """
+    version = head.version + 1
+    later = logged_versions(head.store, head.scope, version)
+    if later and later[0] != version:
+        reason = missing_entry(head.store, head.scope, version)
+        raise FormatError(f"{reason}. Nothing was committed.")
 
 
 def _refuse_foreign(base: State, transaction: Transaction) -> None:
@@ -184,7 +201,9 @@ def _advance(head: State, transaction: Transaction, given_up: set[str]) -> State
     """Move to the newest entry and judge what came in between."""
     newest = resolve(head.store, head.scope)
     _refuse_foreign(newest, transaction)
-    for entry, _ in read_entries(head.store, head.scope, head.version, newest.version):
+    for entry, _ in read_entries(
+        head.store, head.scope, head.version, newest.version, head.head_sha256
+    ):
         given_up.update(entry.deleted)
         for change in transaction.changes:
             if not _took_over_the_same(head, entry, change.uuid):
@@ -216,7 +235,6 @@ def _prepare(
     transaction.check(after)
     changed = {change.uuid: after[change.uuid] for change in transaction.changes if change.rebase}
     check_given_up(changed.values(), given_up)
-    _forget_earlier_lives(head, transaction)
     datasets, records = _adopt(head, transaction, after, attempt)
     for change in transaction.changes:
         records[change.uuid] = _record(change, before.get(change.uuid), after.get(change.uuid))
@@ -226,18 +244,6 @@ def _prepare(
             )
             datasets[change.uuid] = _named(stored, change)
     return _entry(head, transaction, datasets, records), changed
-
-
-def _forget_earlier_lives(head: State, transaction: Transaction) -> None:
-    """Delete what says that a dataset was published which the head does not have.
-
-    Another program deleted its document before it was removed here. Left alone, the mark would
-    say of the new dataset that its document was deleted.
-    """
-    new = [change.uuid for change in transaction.changes if change.uuid not in head.datasets]
-    marks = [head.scope.published_key(uuid) for uuid in new]
-    if any(head.store.exists(mark) for mark in marks):
-        head.store.delete(marks)
 
 
 def _adopt(
@@ -266,7 +272,7 @@ def _store_snapshot(
     head: State, commit_id: str, attempt: int, snapshot: Snapshot, role: Role
 ) -> DatasetEntry:
     key = head.scope.snapshot_key(commit_id, snapshot.uuid, attempt)
-    write_snapshot(head.store, key, snapshot)
+    sha256 = write_snapshot(head.store, key, snapshot)
     known = head.datasets.get(snapshot.uuid)
     before = known.entry if known else None
     return DatasetEntry(
@@ -282,6 +288,7 @@ def _store_snapshot(
         relation=before.relation if before else "",
         node=before.node if before else "",
         project=before.project if before else "",
+        snapshot_sha256=sha256,
     )
 
 

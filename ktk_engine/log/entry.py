@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
 from ktk_engine.errors import FormatError
+from ktk_engine.format.sealed import seal, unseal
 
 Operation = Literal[
     "rebuild", "append", "replace", "remove", "adopt", "cleanup", "compact", "comment", "undrop"
 ]
 Role = Literal["seed", "enrichment", "table"]
 
-_FORMAT = 1
+# Since format 2 an entry carries its own digest and those of the snapshots.
+_FORMAT = 2
+_FORMATS = (1, 2)
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ class DatasetEntry:
         node: dbt's unique id of what builds it; empty if no node of dbt does, None in entries of
             older versions, which do not say (see `builder_of`).
         project: the dbt project that `node` was run in.
+        snapshot_sha256: digest of the snapshot; empty if an older version wrote it.
     """
 
     snapshot: str
@@ -52,6 +55,7 @@ class DatasetEntry:
     relation: str = ""
     node: str | None = None
     project: str = ""
+    snapshot_sha256: str = ""
 
 
 @dataclass(frozen=True)
@@ -118,7 +122,7 @@ class LogEntry:
 
 
 def render_entry(entry: LogEntry) -> bytes:
-    """Give an entry's document."""
+    """Give an entry's document, with its own digest."""
     document = {
         "format": _FORMAT,
         "scope": entry.scope,
@@ -132,7 +136,7 @@ def render_entry(entry: LogEntry) -> bytes:
         "removed": dict(entry.removed),
         "history": dict(entry.history),
     }
-    return json.dumps(document, indent=1).encode()
+    return seal(document)
 
 
 def parse_entry(data: bytes, key: str) -> LogEntry:
@@ -146,11 +150,11 @@ def parse_entry(data: bytes, key: str) -> LogEntry:
         FormatError: it is damaged or of a newer format.
     """
     try:
-        document: dict[str, Any] = json.loads(data)
-        if document["format"] != _FORMAT:
+        document = unseal(data, sealed_since=2)
+        if document["format"] not in _FORMATS:
             raise FormatError(
-                f"Log entry {key} has format {document['format']}; this version reads format "
-                f"{_FORMAT}. Upgrade dbt-ktk."
+                f"Log entry {key} has format {document['format']}; this version reads formats up "
+                f"to {_FORMAT}. Upgrade dbt-ktk."
             )
         return LogEntry(
             scope=document["scope"],
@@ -165,8 +169,10 @@ def parse_entry(data: bytes, key: str) -> LogEntry:
             removed=document.get("removed", {}),
             history=document["history"],
         )
-    except (KeyError, TypeError, ValueError) as error:
-        raise FormatError(f"Log entry {key} is damaged: {error!r}") from error
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise FormatError(
+            f"Log entry {key} is damaged: {error}. Restore it from a backup of the store."
+        ) from error
 
 
 def _parse_change(item: Mapping[str, Any]) -> ChangeRecord:

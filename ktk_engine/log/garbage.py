@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from ktk_engine.errors import ForeignWriterError
+from ktk_engine.errors import ForeignWriterError, FormatError
 from ktk_engine.format.dataset_key import COMMON_METADATA, DATA_SUFFIX, common_metadata_key
+from ktk_engine.log.chain import Link, read_chain
 from ktk_engine.log.entry import LogEntry
 from ktk_engine.log.intent import read_intents
 from ktk_engine.log.scope import Scope
 from ktk_engine.log.snapshot import Snapshot, read_snapshot
-from ktk_engine.log.state import State, first_version, read_entries, resolve
+from ktk_engine.log.state import State, resolve
 from ktk_engine.store.interface import ObjectInfo, ObjectStore
 from ktk_engine.store.key import join_key
 
@@ -82,11 +83,13 @@ def find_garbage(store: ObjectStore, scope: Scope, retention: Retention) -> Garb
     Raises:
         ForeignWriterError: another program changed a dataset; nothing can be called garbage.
         ObjectNotFoundError: a snapshot that history needs is missing.
+        FormatError: a log entry or snapshot that history needs is missing or damaged.
     """
-    before = _entries(store, scope)
-    if not before:
-        return Garbage(resolve(store, scope), (), (), (), 0, 0)
-    listed = list(_objects(store, scope, _uuids(before, resolve(store, scope))))
+    started = resolve(store, scope)
+    if started.head is None:
+        return Garbage(started, (), (), (), 0, 0)
+    before = _entries(_links(started))
+    listed = list(_objects(store, scope, _uuids(before, started)))
     now = store.now()
     unfinished = _unfinished(store, scope, _uuids(before), now)
     intents = read_intents(store, scope)
@@ -94,8 +97,9 @@ def find_garbage(store: ObjectStore, scope: Scope, retention: Retention) -> Garb
     for dataset in state.datasets.values():
         if dataset.problem:
             raise ForeignWriterError(dataset.problem)
-    entries = _entries(store, scope)
-    kept = _kept(entries, retention, now)
+    links = _links(state)
+    entries = _entries(links)
+    kept = _kept(links, retention, now)
     roots = _roots(store, state, kept, _given_up(entries))
     living = {i.commit for i in intents if now - i.heartbeat < INTENT_LIFETIME}
     dead = {i.commit for i in intents} - living
@@ -113,9 +117,13 @@ def find_garbage(store: ObjectStore, scope: Scope, retention: Retention) -> Garb
     )
 
 
-def _entries(store: ObjectStore, scope: Scope) -> list[LogEntry]:
-    first = max(first_version(store, scope), 1)
-    return [entry for entry, _ in read_entries(store, scope, first - 1)]
+def _links(state: State) -> list[Link]:
+    return read_chain(state.store, state.scope, 1, state.version, state.head_sha256)
+
+
+def _entries(links: Sequence[Link]) -> list[LogEntry]:
+    """The entries that can be read. What a lost one gave up or ended is kept for its sake."""
+    return [link.entry for link in links if link.entry is not None]
 
 
 def _uuids(entries: Sequence[LogEntry], state: State | None = None) -> list[str]:
@@ -165,19 +173,26 @@ def _unfinished(
     return tuple(sorted(found, key=lambda info: info.key))
 
 
-def _kept(entries: list[LogEntry], retention: Retention, now: datetime) -> list[LogEntry]:
+def _kept(links: Sequence[Link], retention: Retention, now: datetime) -> list[LogEntry]:
     """The newest entries, and those that were still the head within the retention's age.
 
     The head is among them whatever the clocks say: those of two writers may differ.
+
+    Raises:
+        FormatError: one of them is missing or damaged, so nobody can tell what it needs.
     """
-    superseded = [entry.time for entry in entries[1:]] + [now]
-    least = max(retention.versions, 1) if entries[-1].datasets else 1
-    newest = len(entries) - least
-    return [
-        entry
-        for number, (entry, end) in enumerate(zip(entries, superseded, strict=True))
-        if number >= newest or now - end < retention.age
-    ]
+    head = links[-1].entry
+    least = max(retention.versions, 1) if head is not None and head.datasets else 1
+    newest = len(links) - least
+    kept: list[LogEntry] = []
+    end = now  # when the version was no longer the newest one
+    for number, link in reversed([*enumerate(links)]):
+        if number >= newest or now - end < retention.age:
+            if link.entry is None:
+                raise FormatError(f"{link.problem} Nothing was deleted.")
+            kept.append(link.entry)
+        end = link.entry.time if link.entry is not None else end
+    return kept[::-1]
 
 
 def _roots(
@@ -190,10 +205,11 @@ def _roots(
         roots.add(common_metadata_key(uuid, str(table)) if table else common_metadata_key(uuid))
         roots |= _keys(snapshot)
     # An earlier clean-up may have kept less: what it took is gone, and history shows only counts.
-    wanted = {item.snapshot for entry in kept for item in entry.datasets.values()} - given_up
-    for key in sorted(wanted):
+    items = [item for entry in kept for item in entry.datasets.values()]
+    wanted = {item.snapshot: item.snapshot_sha256 for item in items}
+    for key in sorted(wanted.keys() - given_up):
         roots.add(key)
-        roots |= _keys(read_snapshot(store, key))
+        roots |= _keys(read_snapshot(store, key, wanted[key]))
     return roots
 
 

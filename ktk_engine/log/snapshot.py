@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,8 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ktk_engine.errors import FormatError
+from ktk_engine.errors import FormatError, ObjectNotFoundError
 from ktk_engine.format.comments import Comments, comments_of
+from ktk_engine.format.file_digest import FileDigest, digest_of_json
 from ktk_engine.store.interface import ObjectStore
 
 FILE_FIELDS = (
@@ -25,10 +27,25 @@ FILE_FIELDS = (
     pa.field("bucket", pa.int32()),
     pa.field("physical", pa.int32()),
     pa.field("commit", pa.string()),
+    # As `FileDigest` has them; files of other writers and of older versions have none.
+    pa.field("tail", pa.int64()),
+    pa.field("tail_digest", pa.binary()),
+    pa.field("digest", pa.binary()),
 )
 PARTITION, MINIMUM, MAXIMUM, NULLS = "partition.", "min.", "max.", "nulls."
 _FORMAT = 1
 _METADATA_KEY = b"ktk"
+# What unpacking a damaged file may raise: Arrow's own errors are among the built-in ones too.
+_DAMAGE = (
+    pa.ArrowException,
+    AttributeError,
+    KeyError,
+    MemoryError,
+    OSError,
+    OverflowError,
+    TypeError,
+    ValueError,
+)
 
 
 @dataclass(frozen=True)
@@ -61,6 +78,8 @@ class Snapshot:
         physical_schemas: schemas of data files, referred to by the column `physical`.
         bucketing: how files were dealt, or None if any file was written otherwise.
         properties: what only this library knows of the dataset (roles, configuration).
+        index_digests: key of an index file -> what was recorded of it; those of other writers
+            and of older versions have none.
     """
 
     uuid: str
@@ -72,6 +91,7 @@ class Snapshot:
     physical_schemas: tuple[pa.Schema, ...] = ()
     bucketing: Bucketing | None = None
     properties: Mapping[str, Any] = field(default_factory=dict)
+    index_digests: Mapping[str, FileDigest] = field(default_factory=dict)
 
     @property
     def rows(self) -> int | None:
@@ -182,8 +202,24 @@ def concat_files(tables: Sequence[pa.Table]) -> pa.Table:
     return pa.concat_tables(tables, promote_options="permissive").combine_chunks()
 
 
-def write_snapshot(store: ObjectStore, key: str, snapshot: Snapshot) -> None:
+def digests_of(files: pa.Table) -> list[FileDigest | None]:
+    """Give what was recorded of data files; None for a file of which nothing was.
+
+    Args:
+        files: rows of `Snapshot.files`.
+    """
+    columns = (files[name].to_pylist() for name in ("bytes", "tail", "tail_digest", "digest"))
+    return [
+        None if tail is None else FileDigest(size, tail, tail_digest, digest)
+        for size, tail, tail_digest, digest in zip(*columns, strict=True)
+    ]
+
+
+def write_snapshot(store: ObjectStore, key: str, snapshot: Snapshot) -> str:
     """Store a snapshot under a key that no other has.
+
+    Returns:
+        SHA-256 of the file, in hexadecimal, to verify it by.
 
     Raises:
         ObjectExistsError: the key is taken.
@@ -198,46 +234,97 @@ def write_snapshot(store: ObjectStore, key: str, snapshot: Snapshot) -> None:
         "physical_schemas": [_encode_schema(schema) for schema in snapshot.physical_schemas],
         "bucketing": snapshot.bucketing.__dict__ if snapshot.bucketing else None,
         "properties": dict(snapshot.properties),
+        "index_digests": {
+            index: snapshot.index_digests[index].as_json()
+            for index in snapshot.indices.values()
+            if index in snapshot.index_digests
+        },
     }
     table = snapshot.files.replace_schema_metadata({_METADATA_KEY: json.dumps(document)})
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd")
-    store.put_if_absent(key, sink.getvalue().to_pybytes())
+    data = sink.getvalue().to_pybytes()
+    store.put_if_absent(key, data)
+    return hashlib.sha256(data).hexdigest()
 
 
-def read_snapshot(store: ObjectStore, key: str) -> Snapshot:
-    """Load a snapshot.
+def read_snapshot(store: ObjectStore, key: str, sha256: str = "") -> Snapshot:
+    """Load a snapshot and verify it.
+
+    Args:
+        store: where it lies.
+        key: its key.
+        sha256: what the log entry says of it; empty if an older version wrote that.
 
     Raises:
         ObjectNotFoundError: there is none under this key.
         FormatError: the file is damaged or of a newer format.
     """
     try:
-        # Not read_table: that imports Arrow's datasets and with them pandas, half a second.
-        with pq.ParquetFile(pa.BufferReader(store.get(key))) as file:
-            table = file.read()
-        metadata: dict[bytes, bytes] = table.schema.metadata or {}
-        document: dict[str, Any] = json.loads(metadata[_METADATA_KEY])
-    except (pa.ArrowException, KeyError, ValueError) as error:
-        raise FormatError(f"Snapshot {key} of {store.url} is damaged: {error}") from error
-    if document["format"] != _FORMAT:
+        data = store.get(key)
+    except ObjectNotFoundError as error:
+        raise ObjectNotFoundError(
+            f"Snapshot {key} of {store.url} is missing, but its log entry names it. {_RESTORE}"
+        ) from error
+    if sha256 and hashlib.sha256(data).hexdigest() != sha256:
+        reason = "its content does not fit the digest in its log entry"
+        raise FormatError(_damaged(store, key, reason))
+    try:
+        return _parse_snapshot(data)
+    except _NewerFormatError as error:
         raise FormatError(
-            f"Snapshot {key} of {store.url} has format {document['format']}; this version reads "
-            f"format {_FORMAT}. Upgrade dbt-ktk."
-        )
+            f"Snapshot {key} of {store.url} has format {error}; this version reads format "
+            f"{_FORMAT}. Upgrade dbt-ktk."
+        ) from error
+    except _DAMAGE as error:
+        raise FormatError(_damaged(store, key, error)) from error
+
+
+class _NewerFormatError(Exception):
+    """A snapshot of a version of this library that does not exist yet."""
+
+
+_RESTORE = "Restore the file from a backup of the store, or build the dataset anew."
+
+
+def _damaged(store: ObjectStore, key: str, reason: object) -> str:
+    return f"Snapshot {key} of {store.url} is damaged: {reason}. {_RESTORE}"
+
+
+def _parse_snapshot(data: bytes) -> Snapshot:
+    # Not read_table: that imports Arrow's datasets and with them pandas, half a second.
+    with pq.ParquetFile(pa.BufferReader(data)) as file:
+        table = file.read()
+    document: dict[str, Any] = json.loads((table.schema.metadata or {})[_METADATA_KEY])
+    if document["format"] != _FORMAT:
+        raise _NewerFormatError(document["format"])
     bucketing = document["bucketing"]
     return Snapshot(
         uuid=document["uuid"],
         schema=_decode_schema(document["schema"]),
         partition_keys=tuple(document["partition_keys"]),
-        files=table.replace_schema_metadata(None),
+        files=_completed(table.replace_schema_metadata(None)),
         indices=document["indices"],
         metadata=document["metadata"],
         physical_schemas=tuple(_decode_schema(text) for text in document["physical_schemas"]),
         bucketing=bucketing
         and Bucketing(bucketing["count"], tuple(bucketing["columns"]), tuple(bucketing["types"])),
         properties=document["properties"],
+        index_digests={
+            index: digest_of_json(content)
+            for index, content in document.get("index_digests", {}).items()
+        },
     )
+
+
+def _completed(files: pa.Table) -> pa.Table:
+    """Give a table of files all of `FILE_FIELDS`; what an older version lacked is unknown."""
+    for position, item in enumerate(FILE_FIELDS):
+        if item.name not in files.column_names:
+            files = files.add_column(position, item, pa.nulls(files.num_rows, item.type))
+        elif files.schema.field(item.name).type != item.type:
+            raise ValueError(f"its column {item.name} has type {files.schema.field(item.name)}")
+    return files
 
 
 def _encode_schema(schema: pa.Schema) -> str:

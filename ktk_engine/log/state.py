@@ -20,12 +20,12 @@ from ktk_engine.errors import (
 from ktk_engine.format.dataset_key import document_key, msgpack_document_key
 from ktk_engine.format.load_document import list_documents, load_document
 from ktk_engine.format.stamp import Stamp, read_stamp
-from ktk_engine.log.entry import DatasetEntry, LogEntry, digest, parse_entry
+from ktk_engine.log.chain import logged_versions, read_entries, read_entry
+from ktk_engine.log.entry import DatasetEntry, LogEntry, digest
 from ktk_engine.log.foreign import snapshot_of_document
 from ktk_engine.log.scope import Scope
 from ktk_engine.log.snapshot import Snapshot, read_snapshot
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.store.key import join_key
 
 _STAMP_BYTES = 1024
 
@@ -156,22 +156,22 @@ class State:
             return snapshot_of_document(self.store, load_document(self.store, state.uuid))
         key = state.entry.snapshot
         if key not in self.known:
-            self.known[key] = read_snapshot(self.store, key)
+            self.known[key] = read_snapshot(self.store, key, state.entry.snapshot_sha256)
         return self.known[key]
 
 
 def resolve(store: ObjectStore, scope: Scope) -> State:
     """Find a scope's head and compare it with the published documents (commit.md, 1).
 
-    Costs one shallow listing, the first kilobyte of each document, one missing log entry and the
-    head entry. Nothing is written.
+    Costs two shallow listings, the first kilobyte of each document and the head entry. Nothing
+    is written.
 
     Raises:
         StoreError: the store could not tell.
+        FormatError: the newest log entry is damaged, or missing although a document names it.
     """
     documents = {uuid: _stamp(store, uuid) for uuid in _document_uuids(store, scope)}
-    hint = max((stamp.version for stamp in documents.values() if stamp), default=0)
-    version, head, sha256 = _find_head(store, scope, hint)
+    version, head, sha256 = _find_head(store, scope, documents)
     entries: Mapping[str, DatasetEntry] = head.datasets if head else {}
     datasets: dict[str, DatasetState] = {}
     removals: list[str] = []
@@ -196,34 +196,6 @@ def resolve(store: ObjectStore, scope: Scope) -> State:
     return State(store, scope, version, head, sha256, datasets, tuple(removals))
 
 
-def read_entries(
-    store: ObjectStore, scope: Scope, after: int, until: int | None = None
-) -> Iterator[tuple[LogEntry, str]]:
-    """Read the entries behind a version, in order, each with its digest.
-
-    Args:
-        store: where the log lives.
-        scope: whose log.
-        after: the first entry read is `after + 1`.
-        until: the last version to read; None goes on until one is missing.
-    """
-    version = after + 1
-    while until is None or version <= until:
-        key = scope.entry_key(version)
-        try:
-            data = store.get(key)
-        except ObjectNotFoundError:
-            return
-        yield parse_entry(data, key), digest(data)
-        version += 1
-
-
-def first_version(store: ObjectStore, scope: Scope) -> int:
-    """Version of the oldest entry that is kept, 0 if there is no log."""
-    names = store.list_names(join_key(scope.folder, "log"))
-    return int(names[0].partition(".")[0]) if names else 0
-
-
 def _document_uuids(store: ObjectStore, scope: Scope) -> list[str]:
     prefix = f"{scope.name}++" if scope.kind == "cube" else scope.name
     return [uuid for uuid in list_documents(store, prefix) if scope.owns(uuid)]
@@ -245,23 +217,24 @@ def _stamp(store: ObjectStore, uuid: str) -> Stamp | None:
         return None  # damaged; the whole document is judged below
 
 
-def _find_head(store: ObjectStore, scope: Scope, hint: int) -> tuple[int, LogEntry | None, str]:
-    """Walk from the hinted version to the newest entry; without a hint, ask the listing."""
-    if hint == 0:
-        names = store.list_names(join_key(scope.folder, "log"))
-        if not names:
-            return 0, None, ""
-        hint = int(names[-1].partition(".")[0])
-    found: tuple[int, LogEntry | None, str] = (0, None, "")
-    for entry, sha256 in read_entries(store, scope, hint - 1):
-        found = (entry.version, entry, sha256)
-    if found[0] == 0:
-        raise ForeignWriterError(
-            f"{scope} of {store.url}: a published document names version {hint}, but log entry "
-            f"{scope.entry_key(hint)} is missing. Restore the folder {scope.folder} from a backup; "
-            "nothing was written."
-        )
-    return found
+def _find_head(
+    store: ObjectStore, scope: Scope, documents: Mapping[str, Stamp | None]
+) -> tuple[int, LogEntry | None, str]:
+    """Find the newest entry. A listing shows it also where one before it is missing."""
+    stamps = {uuid: stamp.version for uuid, stamp in documents.items() if stamp is not None}
+    published = max(stamps.values(), default=0)
+    versions = logged_versions(store, scope, published)
+    if versions:
+        entry, sha256 = read_entry(store, scope, versions[-1])
+        return entry.version, entry, sha256
+    if published == 0:
+        return 0, None, ""
+    uuid = max(stamps, key=lambda uuid: stamps[uuid])
+    raise ForeignWriterError(
+        f"The document {document_key(uuid)} of {store.url} names version {published}, but log "
+        f"entry {scope.entry_key(published)} is missing. One of the two is damaged: restore it "
+        "from a backup. Nothing was written."
+    )
 
 
 def _is_removed(found: DatasetState, head: LogEntry | None) -> bool:

@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 from ktk_engine.errors import ConfigurationError, DataError
 from ktk_engine.format.comments import with_comments
 from ktk_engine.format.dataset_key import index_key
-from ktk_engine.format.index_file import build_index, render_index
+from ktk_engine.format.index_file import build_index
 from ktk_engine.format.stamp import BASE_KEY
+from ktk_engine.format.stored_index import put_index
 from ktk_engine.log.commit import Committed, DatasetChange, Transaction, commit
 from ktk_engine.log.snapshot import Bucketing, Snapshot
 from ktk_engine.log.state import State, resolve
@@ -290,12 +291,12 @@ def _change(
         change = DatasetChange(target.uuid, keeping.operation, extend, touched, target.role)
         return _claimed(change, target)
     now = store.now()
-    indices = {}
+    indices, digests = {}, {}
     for name, (values, labels) in report.index_values.items():
         key = index_key(target.uuid, name, now, job.commit)
-        store.put_if_absent(key, render_index(name, build_index(values, labels)))
+        digests[key] = put_index(store, key, name, build_index(values, labels))
         indices[name] = key
-    built = replace(snapshot, indices=indices)
+    built = replace(snapshot, indices=indices, index_digests=digests)
 
     def rebuilt(base: Snapshot | None, attempt: int) -> Snapshot:
         """What people and other programs noted belongs to the dataset, not to its rows."""

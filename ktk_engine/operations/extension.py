@@ -13,10 +13,9 @@ from ktk_engine.format.dataset_key import index_key
 from ktk_engine.format.index_file import (
     build_index,
     merge_indices,
-    read_index,
-    render_index,
     restrict_index,
 )
+from ktk_engine.format.stored_index import get_index, put_index
 from ktk_engine.log.snapshot import Snapshot, concat_files
 from ktk_engine.operations.constraint import CONSTRAINTS
 from ktk_engine.operations.keeping import Keeping
@@ -68,11 +67,13 @@ class Extension:
         self.keeping.check_unchanged(self.store, self.started, base, self.addition)
         gone = self.keeping.removed(base, self.addition)
         kept = base.files.filter(pc.invert(gone))
-        indices = {
-            name: self._put(base, name, self._index(base, name, kept, gone))
-            for name in (base.indices if self.indexes is None else self.indexes)
-            if name in self.addition.schema.names  # else its column has left the dataset
-        }
+        indices, digests = {}, {}
+        for name in base.indices if self.indexes is None else self.indexes:
+            if name in self.addition.schema.names:  # else its column has left the dataset
+                key = index_key(base.uuid, name, self.store.now(), self.commit)
+                index = self._index(base, name, kept, gone)
+                digests[key] = put_index(self.store, key, name, index)
+                indices[name] = key
         metadata = base.metadata
         if self.indexes is not None and _SUPPRESSED in self.addition.metadata:
             metadata = {**metadata, _SUPPRESSED: self.addition.metadata[_SUPPRESSED]}
@@ -83,6 +84,7 @@ class Extension:
         return replace(
             extended(base, kept, self.addition),
             indices=indices,
+            index_digests=digests,
             metadata=metadata,
             properties=properties,
         )
@@ -90,7 +92,8 @@ class Extension:
     def _index(self, base: Snapshot, name: str, kept: pa.Table, gone: pa.BooleanArray) -> pa.Table:
         """The index on a column: of the files that stay, and of the new ones."""
         if name in base.indices:
-            index = read_index(self.store.get(base.indices[name]))
+            key = base.indices[name]
+            index = get_index(self.store, key, base.index_digests.get(key))
             labels = base.files["label"].filter(gone)
             index = restrict_index(index, labels) if len(labels) else index
         else:
@@ -98,11 +101,6 @@ class Extension:
         if name not in self.values:  # the new rows lack the column
             return index
         return merge_indices(index, build_index(*self.values[name]))
-
-    def _put(self, base: Snapshot, name: str, index: pa.Table) -> str:
-        key = index_key(base.uuid, name, self.store.now(), self.commit)
-        self.store.put_if_absent(key, render_index(name, index))
-        return key
 
 
 def extended(base: Snapshot, kept: pa.Table, addition: Snapshot) -> Snapshot:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from ktk_engine.log.chain import Link, read_chain
 from ktk_engine.log.entry import LogEntry
 from ktk_engine.log.scope import Scope
-from ktk_engine.log.state import first_version, read_entries
 from ktk_engine.operations.find_scope import find_scope
 from ktk_engine.store.interface import ObjectStore
 
@@ -25,7 +25,7 @@ class DatasetChanged:
         files: data files afterwards; 0 if it was removed.
         bytes: their size in bytes; None if unknown.
         rows_delta: change in rows; None if unknown.
-        files_delta: change in files.
+        files_delta: change in files; None if unknown.
     """
 
     dataset: str
@@ -34,7 +34,7 @@ class DatasetChanged:
     files: int
     bytes: int | None
     rows_delta: int | None
-    files_delta: int
+    files_delta: int | None
 
 
 @dataclass(frozen=True)
@@ -43,27 +43,30 @@ class HistoryEntry:
 
     Attributes:
         version: its number in the log.
-        time: when it was committed; aware, UTC.
+        time: when it was committed; aware, UTC. None if nobody can tell.
         commit: its id.
         operation: its verbs.
         changes: one a dataset, by name.
         deleted: how many files a clean-up gave up.
         history: what the writer noted: dbt node, invocation and the like.
+        problem: what is wrong with its log entry, of which nothing else is known then; empty if
+            nothing is.
     """
 
     version: int
-    time: datetime
+    time: datetime | None
     commit: str
     operation: str
     changes: tuple[DatasetChanged, ...]
     deleted: int
     history: Mapping[str, str]
+    problem: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """Give the entry as data that JSON can hold."""
         return {
             **self.__dict__,
-            "time": self.time.isoformat(),
+            "time": self.time.isoformat() if self.time else None,
             "changes": [dict(change.__dict__) for change in self.changes],
             "history": dict(self.history),
         }
@@ -78,27 +81,29 @@ def read_history(store: ObjectStore, name: str, limit: int | None = None) -> lis
         limit: at most so many; None means all.
 
     Returns:
-        Empty for what Kartothek wrote and this library never changed.
+        One entry a version; a version whose log entry is missing, damaged or not what it was has
+        a problem instead of changes. Empty for what Kartothek wrote and this library never
+        changed.
 
     Raises:
         DatasetNotFoundError: nothing has this name.
+        FormatError: the newest log entry is damaged.
     """
     state = find_scope(store, name, removed=True)
     if state.head is None or limit == 0:
         return []
-    oldest = max(first_version(store, state.scope), 1)
-    start = oldest if limit is None else max(state.version - limit + 1, oldest)
+    first = 1 if limit is None else max(state.version - limit + 1, 1)
     # One more than shown: the first one's changes are told from it.
-    entries = [e for e, _ in read_entries(store, state.scope, max(start - 2, 0), state.version)]
+    links = read_chain(store, state.scope, first - 1, state.version, state.head_sha256)
     shown = [
-        history_entry(state.scope, entry, entries[i - 1] if i else None)
-        for i, entry in enumerate(entries)
-        if entry.version >= start
+        _entry_of(state.scope, link, links[i - 1] if i else None)
+        for i, link in enumerate(links)
+        if link.version >= first
     ]
     return shown[::-1]
 
 
-def history_entry(scope: Scope, entry: LogEntry, before: LogEntry | None) -> HistoryEntry:
+def history_entry(scope: Scope, entry: LogEntry, before: Link | None) -> HistoryEntry:
     """Describe one log entry.
 
     Args:
@@ -117,12 +122,17 @@ def history_entry(scope: Scope, entry: LogEntry, before: LogEntry | None) -> His
     )
 
 
-def _changed(scope: Scope, uuid: str, entry: LogEntry, before: LogEntry | None) -> DatasetChanged:
+def _entry_of(scope: Scope, link: Link, before: Link | None) -> HistoryEntry:
+    if link.entry is None:
+        return HistoryEntry(link.version, None, "", "", (), 0, {}, link.problem)
+    return history_entry(scope, link.entry, before)
+
+
+def _changed(scope: Scope, uuid: str, entry: LogEntry, before: Link | None) -> DatasetChanged:
     new = entry.datasets.get(uuid)
-    old = before.datasets.get(uuid) if before else None
     rows = new.rows if new else 0
-    old_rows = old.rows if old else 0
     files = new.files if new else 0
+    old_rows, old_files = _counts(uuid, before)
     return DatasetChanged(
         dataset=scope.dataset_id(uuid),
         operation=entry.changes[uuid].operation,
@@ -130,5 +140,15 @@ def _changed(scope: Scope, uuid: str, entry: LogEntry, before: LogEntry | None) 
         files=files,
         bytes=new.bytes if new else 0,
         rows_delta=None if rows is None or old_rows is None else rows - old_rows,
-        files_delta=files - (old.files if old else 0),
+        files_delta=None if old_files is None else files - old_files,
     )
+
+
+def _counts(uuid: str, link: Link | None) -> tuple[int | None, int | None]:
+    """Rows and files of a dataset at a version; None if unknown."""
+    if link is None:
+        return 0, 0
+    if link.entry is None:
+        return None, None
+    item = link.entry.datasets.get(uuid)
+    return (item.rows, item.files) if item else (0, 0)

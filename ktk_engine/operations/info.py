@@ -13,8 +13,9 @@ from ktk_engine.format.view import FOLDER as VIEW_FOLDER
 from ktk_engine.format.view import view_name
 from ktk_engine.log.builder import builder_of
 from ktk_engine.log.catalog import read_view, relation_name
+from ktk_engine.log.chain import read_chain
 from ktk_engine.log.snapshot import Snapshot, read_snapshot
-from ktk_engine.log.state import DatasetState, State, read_entries, resolve
+from ktk_engine.log.state import DatasetState, State, resolve
 from ktk_engine.operations.find_scope import find_scope, present_scopes
 from ktk_engine.operations.history import HistoryEntry, history_entry
 from ktk_engine.store.interface import ObjectStore
@@ -221,7 +222,7 @@ def _snapshot(state: State, uuid: str) -> Snapshot | None:
     if item.entry is None:
         return None
     try:
-        return read_snapshot(state.store, item.entry.snapshot)
+        return read_snapshot(state.store, item.entry.snapshot, item.entry.snapshot_sha256)
     except ObjectNotFoundError:
         return None
 
@@ -254,8 +255,7 @@ def _comments(state: State) -> dict[str, str]:
 def _last_commit(state: State) -> HistoryEntry | None:
     if state.head is None:
         return None
-    earlier = read_entries(state.store, state.scope, state.version - 2, state.version - 1)
-    before = [entry for entry, _ in earlier] if state.version > 1 else []
+    before = read_chain(state.store, state.scope, state.version - 1, state.version - 1)
     return history_entry(state.scope, state.head, before[0] if before else None)
 
 
@@ -340,10 +340,7 @@ def _listed_bytes(store: ObjectStore, snapshot: Snapshot) -> int | None:
 
 
 def _footer_rows(store: ObjectStore, snapshot: Snapshot) -> int:
-    import pyarrow.parquet as pq
+    from ktk_engine.plan.footers import FooterCache
 
-    rows = 0
-    for key in snapshot.files["key"].to_pylist():
-        with store.open_read(key) as file:
-            rows += pq.read_metadata(file).num_rows
-    return rows
+    keys = snapshot.files["key"].to_pylist()
+    return sum(footer.rows for footer in FooterCache().read(store, keys))

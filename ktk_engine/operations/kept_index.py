@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from ktk_engine.errors import DataError
+from ktk_engine.format.data_file import read_data_file
+from ktk_engine.format.file_digest import FileDigest
 from ktk_engine.format.index_file import build_index
-from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.log.snapshot import Snapshot, digests_of
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.counted import counted
 from ktk_engine.types.to_container import to_container
 
 _THREADS = 8
+
+
+@dataclass(frozen=True)
+class DistinctValues:
+    """The distinct values of a column in each of some files.
+
+    Attributes:
+        values: one a value and file.
+        labels: the file's label, likewise.
+        nulls: number of rows without a value.
+    """
+
+    values: pa.ChunkedArray
+    labels: pa.ChunkedArray
+    nulls: int
 
 
 def index_of_files(
@@ -36,28 +53,48 @@ def index_of_files(
     Raises:
         DataError: the dataset belongs to a cube, and a row has no value in the column.
     """
-    keys: list[str] = files["key"].to_pylist()
-    labels: list[str] = files["label"].to_pylist()
-    with ThreadPoolExecutor(_THREADS) as pool:
-        found = list(pool.map(lambda key: _values(store, key, column), keys))
-    missing = sum(nulls for _, nulls in found)
-    if missing and base.dimension_columns:
-        rows = counted(missing, "row has", "rows have")
+    found = distinct_values(store, files, column)
+    if found.nulls and base.dimension_columns:
+        rows = counted(found.nulls, "row has", "rows have")
         raise DataError(
             f"Dataset {base.uuid} was refused (nothing was committed): of the rows that are "
             f"stored, {rows} no value in `{column.name}`, which an index in a cube needs. "
             "Take the column out of `indexes`, or give these rows a value in the model, for "
             f"instance coalesce({column.name}, 'unknown'), and run it with --full-refresh."
         )
-    values = pa.chunked_array([part for part, _ in found], column.type)
+    return build_index(found.values, found.labels)
+
+
+def distinct_values(store: ObjectStore, files: pa.Table, column: pa.Field) -> DistinctValues:
+    """Read the distinct values of a column in each file, and nothing else of it.
+
+    Args:
+        store: where the files lie.
+        files: rows of a snapshot's table of files.
+        column: its name and its committed type.
+
+    Raises:
+        FormatError: a file is damaged.
+        ObjectNotFoundError: a file is missing.
+    """
+    keys: list[str] = files["key"].to_pylist()
+    labels: list[str] = files["label"].to_pylist()
+    with ThreadPoolExecutor(_THREADS) as pool:
+        found = list(pool.map(lambda *item: _values(store, column, *item), keys, digests_of(files)))
     repeated = [pa.repeat(name, len(part)) for name, (part, _) in zip(labels, found, strict=True)]
-    return build_index(values, pa.chunked_array(repeated, pa.string()))
+    return DistinctValues(
+        pa.chunked_array([part for part, _ in found], column.type),
+        pa.chunked_array(repeated, pa.string()),
+        sum(nulls for _, nulls in found),
+    )
 
 
-def _values(store: ObjectStore, key: str, column: pa.Field) -> tuple[pa.Array, int]:
+def _values(
+    store: ObjectStore, column: pa.Field, key: str, digest: FileDigest | None
+) -> tuple[pa.Array, int]:
     """The distinct values of a file's column, and how many rows have none."""
-    with store.open_read(key) as source, pq.ParquetFile(source) as file:
-        if column.name not in file.schema_arrow.names:
-            return pa.nulls(0, column.type), file.metadata.num_rows
-        read = to_container(file.read(columns=[column.name])[column.name], column.type)
+    table = read_data_file(store, key, digest, [column.name])
+    if column.name not in table.column_names:
+        return pa.nulls(0, column.type), table.num_rows
+    read = to_container(table[column.name], column.type)
     return pc.unique(read).drop_null(), read.null_count

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from ktk_engine.errors import DatasetNotFoundError
+from ktk_engine.errors import DatasetNotFoundError, ObjectNotFoundError
 from ktk_engine.format.dataset_key import document_key, msgpack_document_key
+from ktk_engine.log.chain import read_entry
 from ktk_engine.log.entry import LogEntry
-from ktk_engine.log.state import State, read_entries
+from ktk_engine.log.state import State
 from ktk_engine.store.interface import ObjectStore
 
 _SAME_ROWS = frozenset({"compact", "comment"})
@@ -46,6 +47,7 @@ def last_change(state: State, uuid: str) -> LogEntry | None:
     Raises:
         DatasetNotFoundError: there is no such dataset.
         ForeignWriterError: nobody can tell what it holds.
+        FormatError: a log entry that could tell is damaged.
     """
     item = state.dataset(uuid)
     if item.entry is None or item.foreign:
@@ -67,8 +69,10 @@ def last_change(state: State, uuid: str) -> LogEntry | None:
 def _entry(state: State, version: int) -> LogEntry | None:
     if version == state.version:
         return state.head
-    entries = read_entries(state.store, state.scope, version - 1, version)
-    return next((entry for entry, _ in entries), None)
+    try:
+        return read_entry(state.store, state.scope, version)[0]
+    except ObjectNotFoundError:
+        return None
 
 
 def _written_at(store: ObjectStore, uuid: str) -> datetime:

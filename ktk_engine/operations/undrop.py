@@ -13,11 +13,12 @@ from ktk_engine.errors import (
 )
 from ktk_engine.log.builder import Builder, builder_at
 from ktk_engine.log.catalog import list_relations, relation_name
+from ktk_engine.log.chain import read_entries
 from ktk_engine.log.commit import DatasetChange, Transaction, commit
 from ktk_engine.log.entry import DatasetEntry
 from ktk_engine.log.intent import announced
 from ktk_engine.log.snapshot import Snapshot, read_snapshot
-from ktk_engine.log.state import State, read_entries
+from ktk_engine.log.state import State
 from ktk_engine.log.write import Write
 from ktk_engine.operations.find_scope import find_scope
 from ktk_engine.operations.gate import CubeCheck
@@ -182,7 +183,7 @@ def _snapshot(
 ) -> Snapshot:
     """What the dataset held, once all its files are found."""
     try:
-        snapshot = read_snapshot(state.store, entry.snapshot)
+        snapshot = read_snapshot(state.store, entry.snapshot, entry.snapshot_sha256)
     except ObjectNotFoundError as error:
         raise DatasetNotFoundError(_gone(state, uuid, version, [entry.snapshot])) from error
     listed = {info.key: info.size for info in state.store.list(f"{uuid}/")}

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pyarrow.types as pat
 
-from ktk_engine.errors import FormatError
+from ktk_engine.format.data_file import read_footer
 from ktk_engine.format.parquet_bounds import bounds_of, typed_bounds
 from ktk_engine.log.snapshot import MAXIMUM, MINIMUM, NULLS
+from ktk_engine.plan.verified_tails import VerifiedTails
 from ktk_engine.store.interface import ObjectStore
 
 _THREADS = 16
@@ -44,8 +44,13 @@ class Footer:
 
 @dataclass
 class FooterCache:
-    """Footers by key of the data file; shared by all queries of a store object."""
+    """Footers by key of the data file; shared by all queries of a store object.
 
+    Attributes:
+        verified: files whose footer was verified, for readers that do not do it themselves.
+    """
+
+    verified: VerifiedTails = field(default_factory=VerifiedTails)
     _known: dict[str, Footer] = field(default_factory=dict)
 
     def read(self, store: ObjectStore, keys: Sequence[str]) -> list[Footer]:
@@ -90,11 +95,7 @@ def statistics_of(footers: Sequence[Footer], columns: Iterable[str], schema: pa.
 
 
 def _read_footer(store: ObjectStore, key: str) -> Footer:
-    try:
-        with store.open_read(key) as source, pq.ParquetFile(source) as file:
-            metadata, schema, size = file.metadata, file.schema_arrow, source.size()
-    except (pa.ArrowException, OSError) as error:
-        raise FormatError(f"Data file {key} of {store.url} is damaged: {error}") from error
+    metadata, schema, size = read_footer(store, key)
     flat = {f.name: f.type for f in schema if not pat.is_nested(f.type)}
     bounds = {}
     for position in range(metadata.num_columns):

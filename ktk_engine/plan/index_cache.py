@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ktk_engine.format.index_file import IndexGroups, read_index, read_index_groups
+from ktk_engine.format.file_digest import FileDigest
+from ktk_engine.format.index_file import IndexGroups
+from ktk_engine.format.stored_index import get_index, get_index_groups
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.condition import Condition
 from ktk_engine.types.may_match import may_match
@@ -26,7 +28,14 @@ class IndexCache:
     _footers: dict[str, IndexGroups] = field(default_factory=dict)
     _parts: OrderedDict[tuple[str, tuple[int, ...]], pa.Table] = field(default_factory=OrderedDict)
 
-    def read(self, store: ObjectStore, key: str, column: str, condition: Condition) -> pa.Table:
+    def read(
+        self,
+        store: ObjectStore,
+        key: str,
+        column: str,
+        condition: Condition,
+        digest: FileDigest | None = None,
+    ) -> pa.Table:
         """Give the part of an index that can hold values which fulfil a condition.
 
         Args:
@@ -34,6 +43,7 @@ class IndexCache:
             key: its key.
             column: name of the indexed column.
             condition: a condition on that column alone.
+            digest: what was recorded of the file; None if nothing was.
 
         Returns:
             As `read_index` does.
@@ -43,23 +53,29 @@ class IndexCache:
             ObjectNotFoundError: it is missing.
         """
         if key not in self._footers:
-            with store.open_read(key) as source:
-                self._footers[key] = read_index_groups(source)
+            self._footers[key] = get_index_groups(store, key, digest)
         footer = self._footers[key]
         everything = tuple(range(len(footer.rows)))
         if (key, everything) in self._parts:
-            return self._part(store, key, everything)
+            return self._part(store, key, digest, everything, whole=True)
         low, high = pa.table({column: footer.lows}), pa.table({column: footer.highs})
         unknown = pa.table({column: pa.nulls(len(footer.rows), pa.int64())})
         may = may_match(condition, low, high, unknown, footer.rows)
         groups = tuple(pc.indices_nonzero(may).to_pylist())
-        return self._part(store, key, everything if 2 * len(groups) > len(everything) else groups)
+        whole = 2 * len(groups) > len(everything)
+        return self._part(store, key, digest, everything if whole else groups, whole)
 
-    def _part(self, store: ObjectStore, key: str, groups: tuple[int, ...]) -> pa.Table:
+    def _part(
+        self,
+        store: ObjectStore,
+        key: str,
+        digest: FileDigest | None,
+        groups: tuple[int, ...],
+        whole: bool,
+    ) -> pa.Table:
         table = self._parts.pop((key, groups), None)
         if table is None:
-            with store.open_read(key) as source:
-                table = read_index(source, groups)
+            table = get_index(store, key, digest, None if whole else groups)
         self._parts[key, groups] = table
         while len(self._parts) > 1 and sum(t.nbytes for t in self._parts.values()) > _LARGEST:
             self._parts.popitem(last=False)

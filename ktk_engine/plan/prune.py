@@ -111,7 +111,8 @@ def _by_index(
         if name not in snapshot.indices or not null_rejecting(condition, names):
             missing.add(name)
             continue
-        index = known.indices.read(store, snapshot.indices[name], name, condition)
+        key = snapshot.indices[name]
+        index = known.indices.read(store, key, name, condition, snapshot.index_digests.get(key))
         table = pa.table({name: index[VALUE]})
         lists = index[PARTITION].filter(pc.fill_null(evaluate(condition, table), False))
         labels = pc.list_flatten(lists).combine_chunks()

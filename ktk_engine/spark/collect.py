@@ -12,6 +12,7 @@ import pyarrow.types as pat
 
 from ktk_engine.plan.plan import Plan
 from ktk_engine.spark.join import run_plan
+from ktk_engine.spark.read_failure import named_files
 from ktk_engine.spark.scan import Scanner
 from ktk_engine.types.condition import Comparison, Condition, IsNull
 from ktk_engine.types.literal import literal_for
@@ -72,7 +73,8 @@ def find_groups(frame: DataFrame, plan: Plan) -> pa.Table:
     Returns:
         One row a group, sorted, null last.
     """
-    found = frame.select(*map(quote_identifier, plan.partition_by)).distinct().toArrow()
+    with named_files():
+        found = frame.select(*map(quote_identifier, plan.partition_by)).distinct().toArrow()
     table = in_containers(found, plan)
     return table.take(_sorted_indices(table, plan.partition_by))
 
@@ -123,7 +125,9 @@ def in_containers(table: pa.Table, plan: Plan) -> pa.Table:
 
 
 def _collect_with_address(scanner: Scanner, plan: Plan) -> pa.Table:
-    found = run_plan(scanner, plan, with_address=True).toArrow()
+    frame = run_plan(scanner, plan, with_address=True)
+    with named_files():
+        found = frame.toArrow()
     table = in_containers(found, plan)
     return table.take(_sorted_indices(table, plan.order_by)) if plan.order_by else table
 

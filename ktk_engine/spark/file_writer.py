@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from ktk_engine.errors import StoreError
 from ktk_engine.format.label import partition_path
+from ktk_engine.spark.digesting_sink import DigestingSink
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.key import join_key
 from ktk_engine.types.exact_cast import cast_exactly, plain_type
@@ -34,6 +35,9 @@ REPORT_SCHEMA = pa.schema(
         pa.field("bucket", pa.int32()),
         pa.field("column", pa.string()),
         pa.field("payload", pa.binary()),
+        pa.field("tail", pa.int64()),
+        pa.field("tail_digest", pa.binary()),
+        pa.field("digest", pa.binary()),
     ]
 )
 FILE, INDEX, FINDING, FAILURE = "file", "index", "finding", "failure"
@@ -302,14 +306,14 @@ class _OpenFile:
         self.statistics: list[dict[str, Any]] = []
         self.values: dict[str, list[pa.Array]] = {name: [] for name in job.index_columns}
         self._stream = job.store.open_write(self.key)
-        self._sink = self._stream.__enter__()
+        self._sink = DigestingSink(self._stream.__enter__())
         with self._failing():
             self._writer = self._parquet_writer()
 
     def _parquet_writer(self) -> pq.ParquetWriter:
         job = self.job
         return pq.ParquetWriter(
-            self._sink,
+            pa.PythonFile(self._sink, mode="w"),
             self.stored,
             version="2.6",
             compression=job.compression,
@@ -334,9 +338,10 @@ class _OpenFile:
 
     def close(self) -> list[dict[str, Any]]:
         """Finish the file and report it."""
+        self._sink.begin_tail()
         with self._failing():
             self._writer.close()
-            size = self._sink.tell()
+        digest = self._sink.digest()
         self._stream.__exit__(None, None, None)
         common = {"label": self.label, "key": self.key}
         statistics = _merge_statistics(self.statistics, self.schema)
@@ -344,7 +349,10 @@ class _OpenFile:
             {
                 "kind": FILE,
                 "rows": self.rows,
-                "bytes": size,
+                "bytes": digest.size,
+                "tail": digest.tail,
+                "tail_digest": digest.tail_digest,
+                "digest": digest.digest,
                 "bucket": self.task if self.job.buckets else None,
                 "payload": _to_ipc(statistics),
                 **common,

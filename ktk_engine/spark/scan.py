@@ -17,7 +17,7 @@ from pyspark.sql import types as st
 
 from ktk_engine.format.label import label_texts
 from ktk_engine.format.restored_by_spark import restored_by_spark
-from ktk_engine.log.snapshot import PARTITION, Bucketing, Snapshot
+from ktk_engine.log.snapshot import PARTITION, Bucketing, Snapshot, digests_of
 from ktk_engine.plan.footers import FooterCache
 from ktk_engine.spark.arrow_types import spark_schema, spark_type
 from ktk_engine.spark.capabilities import Capabilities
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _PATH = "__ktk_path"
+# An option of the relation holds in every session, also one that a host program has made.
+_VERIFY = {"parquet.page.verify-checksum.enabled": "true"}
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,9 @@ class Scanner:
         if cohort.by_arrow:
             return scan_by_arrow(self.session, self.store, snapshot, cohort, columns, with_position)
         files = cohort.files
+        # Spark verifies pages as it reads them, but what a footer says it takes as it is.
+        keys = files["key"].to_pylist()
+        self.footers.verified.verify(self.store, keys, digests_of(files))
         if snapshot.partition_keys and restorable(snapshot, files):
             frame = self._relation(snapshot, cohort, columns, bucketing)
             facts = None
@@ -136,7 +141,7 @@ class Scanner:
         )
         partitions = spark_schema(snapshot.schema.field(name) for name in keys)
         # Without partition columns Spark keeps only files lying directly in the folder.
-        options = {} if keys else {"recursiveFileLookup": "true"}
+        options = dict(_VERIFY) if keys else {**_VERIFY, "recursiveFileLookup": "true"}
         if not self.capabilities.bucketed_relations:
             schema = st.StructType([*data.fields, *partitions.fields])
             return self.session.read.options(**options).schema(schema).parquet(str(manifest))

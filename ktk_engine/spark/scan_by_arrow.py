@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pyarrow.types as pat
 from pyspark.sql.types import LongType
 
-from ktk_engine.log.snapshot import PARTITION, Snapshot
+from ktk_engine.format.data_file import read_data_file
+from ktk_engine.format.file_digest import FileDigest
+from ktk_engine.log.snapshot import PARTITION, Snapshot, digests_of
 from ktk_engine.spark.arrow_types import arrow_schema, spark_schema
 from ktk_engine.spark.cohorts import Cohort
 from ktk_engine.store.interface import ObjectStore
@@ -56,11 +57,12 @@ def scan_by_arrow(
         return session.createDataFrame([], schema)
     target = arrow_schema(schema)
     known = {row[_KEY]: row for row in facts.to_pylist()}
+    digests = _digests(cohort.files)
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for key in batch.column(0).to_pylist():
-                yield from _read(store, known[key], target, fields).to_batches()
+                yield from _read(store, known[key], target, fields, digests[key]).to_batches()
 
     keys = session.createDataFrame(facts.select([_KEY])).repartition(min(facts.num_rows, 64))
     return keys.mapInArrow(read, schema)
@@ -83,8 +85,11 @@ def read_rows(
     fields = [snapshot.schema.field(name) for name in columns]
     target = arrow_schema(spark_schema(fields))
     known = _facts(snapshot, files, columns).to_pylist()
+    digests = _digests(files)
     with ThreadPoolExecutor(min(_THREADS, len(known))) as pool:
-        tables = pool.map(lambda values: _read(store, values, target, fields), known)
+        tables = pool.map(
+            lambda values: _read(store, values, target, fields, digests[values[_KEY]]), known
+        )
         return pa.concat_tables(tables)
 
 
@@ -95,13 +100,20 @@ def _facts(snapshot: Snapshot, files: pa.Table, columns: Sequence[str]) -> pa.Ta
     return facts.rename_columns([_KEY, POSITION, *names])
 
 
+def _digests(files: pa.Table) -> dict[str, FileDigest | None]:
+    return dict(zip(files["key"].to_pylist(), digests_of(files), strict=True))
+
+
 def _read(
-    store: ObjectStore, values: dict[str, object], target: pa.Schema, fields: list[pa.Field]
+    store: ObjectStore,
+    values: dict[str, Any],
+    target: pa.Schema,
+    fields: list[pa.Field],
+    digest: FileDigest | None,
 ) -> pa.Table:
     """Give a file's rows in the schema that Spark expects."""
-    with store.open_read(str(values[_KEY])) as source, pq.ParquetFile(source) as file:
-        data = [field.name for field in fields if field.name not in values]
-        table = file.read(columns=[name for name in data if name in file.schema_arrow.names])
+    data = [field.name for field in fields if field.name not in values]
+    table = read_data_file(store, values[_KEY], digest, data)
     classes = {field.name: field.type for field in fields}
     columns = []
     for field in target:

@@ -33,6 +33,8 @@ DEFAULT_SETTINGS: Mapping[str, str] = {
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
     "spark.driver.memory": "2g",
+    # Sources of plain files too: a damaged page is an error, not other rows.
+    "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
 }
 
 # What plans rely on: without these, joins on partition columns shuffle or read wrong values.

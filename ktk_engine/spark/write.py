@@ -22,6 +22,7 @@ from ktk_engine.spark.file_writer import (
     WriteJob,
     write_files,
 )
+from ktk_engine.spark.read_failure import named_files
 from ktk_engine.spark.scan import column
 from ktk_engine.types.quote import quote_identifier
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 _REPORT_DDL = (
     "kind string, label string, key string, rows bigint, bytes bigint, bucket int, "
-    "`column` string, payload binary"
+    "`column` string, payload binary, tail bigint, tail_digest binary, digest binary"
 )
 
 
@@ -96,7 +97,9 @@ def write_frame(frame: DataFrame, job: WriteJob, bucket_count: int) -> WriteRepo
         return write_files(batches, job, context.partitionId())
 
     arranged = _arrange(frame, job, bucket_count)
-    return make_report(arranged.mapInArrow(run, _REPORT_DDL).toArrow().cast(REPORT_SCHEMA), job)
+    with named_files():
+        report = arranged.mapInArrow(run, _REPORT_DDL).toArrow()
+    return make_report(report.cast(REPORT_SCHEMA), job)
 
 
 def make_report(report: pa.Table, job: WriteJob) -> WriteReport:
@@ -169,7 +172,8 @@ def _files(report: pa.Table, job: WriteJob) -> pa.Table:
         else pa.table({})
     )
     columns: dict[str, Any] = {
-        name: report[name].to_pylist() for name in ("rows", "bytes", "bucket")
+        name: report[name].to_pylist()
+        for name in ("rows", "bytes", "bucket", "tail", "tail_digest", "digest")
     }
     columns["physical"] = [0] * len(labels)
     columns["commit"] = [job.commit] * len(labels)

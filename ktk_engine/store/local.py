@@ -153,20 +153,16 @@ class LocalStore(ObjectStore):
         """See `ObjectStore.list_unfinished`: the files named `.tmp-<uuid>`."""
         return self._walk(*_split_prefix(prefix), unfinished=True)
 
-    def list_names(self, folder: str = "", prefix: str = "") -> builtins.list[str]:
+    def list_names(self, folder: str = "", prefix: str = "", since: str = "") -> builtins.list[str]:
         """See `ObjectStore.list_names`."""
         segments = validate_key(folder).split("/") if folder else []
         with os_errors("list", folder, self.url):
             try:
                 with open_folder(self._root, segments) as descriptor:
-                    names = [*_names(descriptor, folder + "/" if folder else "")]
+                    names = [*_names(descriptor, folder + "/" if folder else "", prefix, since)]
             except FileNotFoundError:
                 return []
-        return sorted(
-            name
-            for name in names
-            if name.startswith(prefix) and not name.startswith(TEMPORARY_PREFIX)
-        )
+        return sorted(name for name in names if not name.startswith(TEMPORARY_PREFIX))
 
     def delete(self, keys: Iterable[str]) -> None:
         """See `ObjectStore.delete`. A symbolic link is refused, not deleted."""
@@ -293,7 +289,7 @@ class LocalStore(ObjectStore):
         with os_errors("list", folder, self.url):
             try:
                 with open_folder(self._root, segments) as descriptor:
-                    names = [name for name in _names(descriptor, folder) if name.startswith(start)]
+                    names = [*_names(descriptor, folder, start)]
                     objects = {
                         name: info
                         for name in names
@@ -334,10 +330,12 @@ def _split_prefix(prefix: str) -> tuple[builtins.list[str], str]:
     return (validate_key(folder).split("/") if slash else []), start
 
 
-def _names(descriptor: int, folder: str) -> Iterator[str]:
+def _names(descriptor: int, folder: str, start: str, since: str = "") -> Iterator[str]:
     """The names in a folder that are objects or, with a trailing `/`, folders."""
     with os.scandir(descriptor) as entries:
         for entry in entries:
+            if entry.name < since or not entry.name.startswith(start):
+                continue
             is_folder = entry.is_dir(follow_symlinks=False)
             if not is_folder and not entry.is_file(follow_symlinks=False):
                 continue

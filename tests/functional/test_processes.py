@@ -14,9 +14,10 @@ import pyarrow.compute as pc
 import pytest
 
 from ktk_engine.errors import CommitConflictError, KtkError
+from ktk_engine.log.chain import read_entries
 from ktk_engine.log.garbage import Retention
 from ktk_engine.log.scope import cube_scope, scope_of
-from ktk_engine.log.state import read_entries, resolve
+from ktk_engine.log.state import resolve
 from ktk_engine.operations.build import build
 from ktk_engine.operations.cleanup import plan_cleanup
 from ktk_engine.operations.keeping import Keeping

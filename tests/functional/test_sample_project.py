@@ -16,9 +16,10 @@ import pandas as pd
 import pytest
 from dbt.cli.main import dbtRunner, dbtRunnerResult
 
+from ktk_engine.log.chain import read_entries
 from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.log.snapshot import read_snapshot
-from ktk_engine.log.state import read_entries, resolve
+from ktk_engine.log.state import resolve
 from ktk_engine.spark.session import new_session, start_session
 from ktk_engine.spark.sql_session import SqlSession
 from ktk_engine.store.local import LocalStore

@@ -76,12 +76,12 @@ class InterruptingStore(ObjectStore):
     def list(self, prefix=""):
         return iter(self._step("list", prefix, lambda: self._infos(prefix)))
 
-    def list_names(self, folder="", prefix=""):
+    def list_names(self, folder="", prefix="", since=""):
         def names():
             start = f"{folder}/" if folder else ""
             rest = [k[len(start) :].partition("/") for k in self.objects if k.startswith(start)]
             found = {name + slash for name, slash, _ in rest}
-            return sorted(name for name in found if name.startswith(prefix))
+            return sorted(name for name in found if name.startswith(prefix) and name >= since)
 
         return self._step("list_names", folder, names)
 

@@ -11,6 +11,10 @@ _MISSING = "TABLE_OR_VIEW_NOT_FOUND"
 _PLACE = re.compile(r"; line (\d+) pos \d+(?:;\n.*)?\Z", re.DOTALL)
 _PLAN = re.compile(r";\n.*\Z", re.DOTALL)
 _PARSED = re.compile(r"\n\n== SQL ==\n(.*?\n-*\^\^\^)(?:\n.*)?\Z", re.DOTALL)
+_DAMAGED = (
+    "If the file is damaged, restore it from a backup, or build its model anew with "
+    "--full-refresh. `ktk check --deep` lists every damaged file."
+)
 _SHOWN_LINES = 3
 _CLEANED = (
     "If a clean-up ran meanwhile, it removed a version that was still being read. Run it again,\n"
@@ -47,6 +51,8 @@ def spark_message(error: Exception, node: str = "") -> str | None:
         text = "\n".join([text, *_causes(f"{java_stack(error)}\n{error}")])
         if "FILE_NOT_EXIST" in text:
             text += f"\n{_CLEANED}"
+        elif ".parquet" in text.split("\n", 1)[0]:
+            text += f"\n{_DAMAGED}"
     return _shortened(text)
 
 

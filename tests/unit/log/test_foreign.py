@@ -8,10 +8,10 @@ from ktk_engine.errors import CommitConflictError, ForeignWriterError
 from ktk_engine.format.dataset_key import document_key
 from ktk_engine.format.document import render_document
 from ktk_engine.format.load_document import load_document
-from ktk_engine.log import commit as commit_module
 from ktk_engine.log.catalog import list_relations
+from ktk_engine.log.chain import read_entries
 from ktk_engine.log.scope import Scope
-from ktk_engine.log.state import read_entries, resolve
+from ktk_engine.log.state import resolve
 from ktk_engine.operations.remove import remove
 from tests.unit.dataset_builder import (
     Builder,
@@ -124,19 +124,6 @@ def test_document_deleted_by_another_program(store):
     remove(store, "nyc", "weather")
     done = commit_change(store, lambda c: flights_builder(store).rebuild(flights(), c))
     assert (done.entry.version, done.warning) == (5, "")
-
-
-@pytest.mark.parametrize("crash", [False, True])
-def test_what_was_removed_for_that_can_be_built_again(store, monkeypatch, crash):
-    build_table(store)
-    store.delete([document_key("plain")])
-    with monkeypatch.context() as patched:
-        if crash:  # nothing is published after the removal
-            patched.setattr(commit_module, "publish", lambda *_: "")
-        remove(store, "plain")
-    assert build_table(store).warning == ""
-    assert resolve(store, PLAIN).snapshot("plain").rows == 3
-    assert load_document(store, "plain").stamp.version == 3
 
 
 def test_a_writer_at_work_does_not_hide_that(store):

@@ -6,9 +6,10 @@ import pytest
 
 from ktk_engine.errors import CommitConflictError, ForeignWriterError, StoreError
 from ktk_engine.format.dataset_key import document_key
+from ktk_engine.log.chain import read_entries
 from ktk_engine.log.garbage import Retention
 from ktk_engine.log.scope import Scope
-from ktk_engine.log.state import read_entries, resolve
+from ktk_engine.log.state import resolve
 from ktk_engine.operations.cleanup import plan_cleanup, run_cleanup
 from ktk_engine.operations.history import read_history
 from ktk_engine.operations.remove import remove

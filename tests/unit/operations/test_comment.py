@@ -9,8 +9,9 @@ from ktk_engine.errors import CommitConflictError, DatasetNotFoundError, Foreign
 from ktk_engine.format.comments import COLUMNS_KEY, RELATION_KEY, Comments, comments_of
 from ktk_engine.format.dataset_key import document_key
 from ktk_engine.format.load_document import load_document
+from ktk_engine.log.chain import read_entries
 from ktk_engine.log.scope import Scope, scope_of
-from ktk_engine.log.state import read_entries, resolve
+from ktk_engine.log.state import resolve
 from ktk_engine.operations.build import build
 from ktk_engine.operations.comment import comment_on
 from ktk_engine.operations.keeping import Keeping

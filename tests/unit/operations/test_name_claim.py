@@ -13,6 +13,7 @@ from ktk_engine.format.comments import Comments
 from ktk_engine.format.view import ViewDocument, render_view, view_key
 from ktk_engine.log.builder import Builder, builder_of
 from ktk_engine.log.catalog import by_name, find_relation, list_relations
+from ktk_engine.log.entry import digest
 from ktk_engine.log.scope import Scope
 from ktk_engine.log.state import resolve
 from ktk_engine.operations.build import build
@@ -66,14 +67,18 @@ def test_entries_of_older_versions_are_read(store):
     )
     comment_on(store, "c++d", Comments("text"), {"node": "model.q.another"})
     scope = Scope("cube", "c")
+    parent = ""
     for version in range(1, 5):
         path = store.root / scope.entry_key(version)
         entry = json.loads(path.read_text())
         for item in entry["datasets"].values():
-            for name in ("relation", "node", "project"):
+            for name in ("relation", "node", "project", "snapshot_sha256"):
                 del item[name]
+        del entry["sha256"]
+        entry["format"], entry["parent"]["sha256"] = 1, parent
         path.chmod(0o640)
         path.write_text(json.dumps(entry))
+        parent = digest(path.read_bytes())
     assert builder_of(resolve(store, scope), "c++d") == Builder("model.q.mine", "q")
     build(store, ROWS, cube_target(claimant=None), keeping=Keeping("append"))
     assert builder_of(resolve(store, scope), "c++d") == Builder("model.q.mine", "q")

@@ -1,5 +1,6 @@
-{#- dbt run-operation ktk_check --args '{name: nyc}'
-    Compares every file with the committed schema; fails if anything was found. -#}
-{% macro ktk_check(name, schema=target.schema) %}
-  {%- do log(adapter.run_verb('check', schema, [name]), info=true) -%}
+{#- dbt run-operation ktk_check --args '{name: nyc, deep: true}'
+    Compares every file with what was committed; fails if anything was found. `deep` reads all of
+    every file, not footers alone. -#}
+{% macro ktk_check(name, deep=false, schema=target.schema) %}
+  {%- do log(adapter.run_verb('check', schema, [name], {'deep': deep}), info=true) -%}
 {% endmacro %}

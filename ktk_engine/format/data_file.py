@@ -1,0 +1,103 @@
+"""Reads data files by pyarrow and verifies what it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyarrow.types as pat
+
+from ktk_engine.errors import FormatError, ObjectNotFoundError
+from ktk_engine.format.file_digest import FileDigest, damaged, missing, read_tail, read_whole
+from ktk_engine.store.interface import ObjectStore
+
+# What reading a damaged file may raise: Arrow's own errors are among the built-in ones too.
+DAMAGE = (
+    pa.ArrowException,
+    AttributeError,
+    KeyError,
+    MemoryError,
+    OSError,
+    OverflowError,
+    TypeError,
+    ValueError,
+)
+
+
+def read_footer(
+    store: ObjectStore, key: str, digest: FileDigest | None = None
+) -> tuple[pq.FileMetaData, pa.Schema, int]:
+    """Read what a file says of itself.
+
+    Args:
+        store: where it lies.
+        key: its key.
+        digest: what was recorded of it; None if nothing was.
+
+    Returns:
+        Its footer, the physical types of its columns, and its size in bytes.
+
+    Raises:
+        FormatError: the file is damaged.
+        ObjectNotFoundError: it is missing.
+    """
+    with _named(store, key):
+        # A damaged footer can end the process within Arrow, so it is verified before it is parsed.
+        if digest is not None:
+            size = digest.size
+            metadata = pq.read_metadata(pa.BufferReader(read_tail(store, key, digest)))
+        else:
+            with store.open_read(key) as source:
+                size = source.size()
+                metadata = pq.read_metadata(source)
+        return metadata, metadata.schema.to_arrow_schema(), size
+
+
+def read_data_file(
+    store: ObjectStore,
+    key: str,
+    digest: FileDigest | None = None,
+    columns: Sequence[str] | None = None,
+) -> pa.Table:
+    """Read columns of a file: its footer is verified by the digest, pages by their checksums.
+
+    Args:
+        store: where it lies.
+        key: its key.
+        digest: what was recorded of it; None if nothing was.
+        columns: which columns; those that the file lacks are left out. None means all.
+
+    Raises:
+        FormatError: the file is damaged.
+        ObjectNotFoundError: it is missing.
+    """
+    metadata, schema, _ = read_footer(store, key, digest)
+    names = [name for name in schema.names if columns is None or name in columns]
+    # How many values a page of nested values holds is in its header, which has no checksum.
+    nested = any(pat.is_nested(schema.field(name).type) for name in names)
+    with _named(store, key):
+        if digest is not None and nested:
+            source = pa.BufferReader(read_whole(store, key, digest))
+        else:
+            source = store.open_read(key)
+        with (
+            source,
+            pq.ParquetFile(source, metadata=metadata, page_checksum_verification=True) as file,
+        ):
+            table = file.read(columns=names)
+        if table.num_rows != metadata.num_rows:
+            raise ValueError(f"{table.num_rows} rows of {metadata.num_rows} are left")
+    return table
+
+
+@contextmanager
+def _named(store: ObjectStore, key: str) -> Iterator[None]:
+    """Let an error name the file and say what to do."""
+    try:
+        yield
+    except ObjectNotFoundError as error:
+        raise missing(store, key) from error
+    except DAMAGE as error:
+        raise FormatError(damaged(store, key, error)) from error

@@ -1,0 +1,53 @@
+"""JSON documents of ours that carry their own digest: a flipped bit makes no other document.
+
+The digest is the first key, so that the bytes behind it are what it was made of.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+KEY = "sha256"
+_START = b'{\n "sha256": "'
+_BEHIND = b'",'
+_DIGITS = 64
+
+
+def seal(document: Mapping[str, Any]) -> bytes:
+    """Render a document with its digest.
+
+    Args:
+        document: what JSON can hold; not empty, and without the key `sha256`.
+    """
+    body = json.dumps(document, indent=1).encode()
+    return _START + hashlib.sha256(body).hexdigest().encode() + _BEHIND + body[1:]
+
+
+def unseal(data: bytes, sealed_since: int) -> dict[str, Any]:
+    """Read a document and verify its digest.
+
+    Args:
+        data: the document.
+        sealed_since: the first value of its key `format` that goes with a digest; documents of
+            older formats have none, and are read as they are.
+
+    Returns:
+        The document without the digest.
+
+    Raises:
+        ValueError: it is damaged.
+    """
+    document = json.loads(data)
+    if not isinstance(document, dict):
+        raise ValueError("it is no JSON object")
+    if data.startswith(_START):
+        start = len(_START) + _DIGITS
+        body = b"{" + data[start + len(_BEHIND) :]
+        if document.pop(KEY, "") != hashlib.sha256(body).hexdigest():
+            raise ValueError("its content does not fit its digest")
+    elif KEY in document or int(document["format"]) >= sealed_since:
+        raise ValueError("its digest is missing")
+    return document

@@ -1,0 +1,102 @@
+"""Index files in a store: what is read of them is verified, and an error names the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import pyarrow as pa
+
+from ktk_engine.errors import FormatError, ObjectNotFoundError
+from ktk_engine.format.file_digest import (
+    FileDigest,
+    damaged,
+    digest_of_file,
+    missing,
+    read_tail,
+    read_whole,
+)
+from ktk_engine.format.index_file import IndexGroups, read_index, read_index_groups, render_index
+from ktk_engine.store.interface import ObjectStore
+
+
+def put_index(store: ObjectStore, key: str, column: str, index: pa.Table) -> FileDigest:
+    """Store an index under a key that no other has.
+
+    Args:
+        store: where.
+        key: the key.
+        column: name of the column.
+        index: as `render_index` takes it.
+
+    Returns:
+        What to record of the file.
+
+    Raises:
+        FormatError: the column cannot be indexed.
+        ObjectExistsError: the key is taken.
+    """
+    data = render_index(column, index)
+    store.put_if_absent(key, data)
+    return digest_of_file(data)
+
+
+def get_index_groups(store: ObjectStore, key: str, digest: FileDigest | None) -> IndexGroups:
+    """Read the footer of an index file.
+
+    Args:
+        store: where it lies.
+        key: its key.
+        digest: what was recorded of it; None if nothing was.
+
+    Raises:
+        FormatError: the file is damaged or no index.
+        ObjectNotFoundError: it is missing.
+    """
+    with _named(store, key):
+        if digest is not None:
+            return read_index_groups(pa.BufferReader(read_tail(store, key, digest)))
+        with store.open_read(key) as source:
+            return read_index_groups(source)
+
+
+def get_index(
+    store: ObjectStore,
+    key: str,
+    digest: FileDigest | None,
+    groups: Sequence[int] | None = None,
+) -> pa.Table:
+    """Read an index file, or some of its row groups.
+
+    Args:
+        store: where it lies.
+        key: its key.
+        digest: what was recorded of it; None if nothing was: then its structure and counts are
+            verified, and the checksums of its pages as far as there are any.
+        groups: numbers of the row groups, whose footer was verified; None means all.
+
+    Returns:
+        As `read_index` does.
+
+    Raises:
+        FormatError: the file is damaged or no index.
+        ObjectNotFoundError: it is missing.
+    """
+    with _named(store, key):
+        if groups is None and digest is not None:
+            return read_index(read_whole(store, key, digest))
+        with store.open_read(key) as source:
+            return read_index(source, groups)
+
+
+@contextmanager
+def _named(store: ObjectStore, key: str) -> Iterator[None]:
+    """Let an error name the file and say what to do."""
+    try:
+        yield
+    except ObjectNotFoundError as error:
+        raise missing(store, key) from error
+    except FormatError as error:
+        if key in str(error):
+            raise
+        raise FormatError(damaged(store, key, error)) from error

@@ -1,0 +1,165 @@
+"""Reads the entries of a log; each names the digest of the one before, and that is verified."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from ktk_engine.errors import FormatError, ObjectNotFoundError
+from ktk_engine.log.entry import LogEntry, digest, parse_entry
+from ktk_engine.log.scope import Scope
+from ktk_engine.store.interface import ObjectStore
+
+_THREADS = 16
+_NAME = re.compile(r"[0-9]{20}\.json")
+
+
+@dataclass(frozen=True)
+class Link:
+    """One version of a log.
+
+    Attributes:
+        version: its number.
+        key: key of its entry.
+        entry: what it says; None if nobody can tell.
+        problem: what is wrong with its file; empty if nothing is.
+    """
+
+    version: int
+    key: str
+    entry: LogEntry | None
+    problem: str = ""
+
+
+def logged_versions(store: ObjectStore, scope: Scope, since: int = 0) -> list[int]:
+    """List the versions that a log has entries of, in order; one shallow listing.
+
+    Args:
+        store: where the log lives.
+        scope: whose log.
+        since: the first version to list.
+    """
+    folder, _, first = scope.entry_key(since).rpartition("/")
+    names = store.list_names(folder, since=first if since > 0 else "")
+    return [int(name[:-5]) for name in names if _NAME.fullmatch(name)]
+
+
+def read_entry(store: ObjectStore, scope: Scope, version: int) -> tuple[LogEntry, str]:
+    """Read one entry, with its digest.
+
+    Raises:
+        ObjectNotFoundError: there is none of this version.
+        FormatError: it is damaged, or the entry of another version or log.
+    """
+    key = scope.entry_key(version)
+    data = store.get(key)
+    entry = parse_entry(data, key)
+    if entry.version != version or entry.scope != str(scope):
+        raise FormatError(
+            f"Log entry {key} of {store.url} is version {entry.version} of {entry.scope}: another "
+            "entry has taken its place. Restore it from a backup of the store."
+        )
+    return entry, digest(data)
+
+
+def read_entries(
+    store: ObjectStore,
+    scope: Scope,
+    after: int,
+    until: int | None = None,
+    parent_sha256: str | None = None,
+) -> Iterator[tuple[LogEntry, str]]:
+    """Read the entries behind a version, in order, each with its digest.
+
+    Args:
+        store: where the log lives.
+        scope: whose log.
+        after: the first entry read is `after + 1`.
+        until: the last version to read; None goes on until one is missing.
+        parent_sha256: digest of the entry `after`, if it is known.
+
+    Raises:
+        FormatError: an entry is damaged, missing before `until`, or was not built on the one
+            before it.
+    """
+    version = after + 1
+    while until is None or version <= until:
+        try:
+            entry, sha256 = read_entry(store, scope, version)
+        except ObjectNotFoundError as error:
+            if until is None:
+                return
+            raise FormatError(missing_entry(store, scope, version)) from error
+        if parent_sha256 is not None and entry.parent_sha256 != parent_sha256:
+            raise FormatError(_exchanged(store, scope, version - 1))
+        yield entry, sha256
+        parent_sha256 = sha256
+        version += 1
+
+
+def read_chain(
+    store: ObjectStore, scope: Scope, first: int, last: int, head_sha256: str = ""
+) -> list[Link]:
+    """Read some versions of a log and judge each; entries are read in parallel.
+
+    Args:
+        store: where the log lives.
+        scope: whose log.
+        first: the first version.
+        last: the last version.
+        head_sha256: digest that the entry `last` must have, if it is known.
+
+    Returns:
+        One link a version, in order.
+
+    Raises:
+        StoreError: the store could not tell.
+    """
+    versions = range(max(first, 1), last + 1)
+    if not versions:
+        return []
+    with ThreadPoolExecutor(min(_THREADS, len(versions))) as pool:
+        read = list(pool.map(lambda version: _read_link(store, scope, version), versions))
+    expected = head_sha256
+    links: list[Link] = []
+    for link, sha256 in reversed(read):
+        if link.entry is not None and expected and sha256 != expected:
+            problem = _exchanged(store, scope, link.version)
+            link = Link(link.version, link.key, None, problem)
+        links.append(link)
+        expected = link.entry.parent_sha256 if link.entry is not None else ""
+    return links[::-1]
+
+
+def break_of(links: Sequence[Link]) -> str:
+    """Say what is wrong with the newest broken link; empty if none is."""
+    return next((link.problem for link in reversed(links) if link.problem), "")
+
+
+def missing_entry(store: ObjectStore, scope: Scope, version: int) -> str:
+    """Say that an entry is missing, and what to do."""
+    return (
+        f"Log entry {scope.entry_key(version)} of {store.url} is missing, but version {version} "
+        f"was committed. Restore it from a backup of the store. What else is damaged tells: "
+        f"ktk check {scope.name}"
+    )
+
+
+def _read_link(store: ObjectStore, scope: Scope, version: int) -> tuple[Link, str]:
+    key = scope.entry_key(version)
+    try:
+        entry, sha256 = read_entry(store, scope, version)
+    except ObjectNotFoundError:
+        return Link(version, key, None, missing_entry(store, scope, version)), ""
+    except FormatError as error:
+        return Link(version, key, None, str(error)), ""
+    return Link(version, key, entry), sha256
+
+
+def _exchanged(store: ObjectStore, scope: Scope, version: int) -> str:
+    return (
+        f"Log entry {scope.entry_key(version)} of {store.url} is not what it was: version "
+        f"{version + 1} was built on another. Restore it from a backup of the store."
+    )

@@ -1,0 +1,58 @@
+"""A file that is digested while it is written, so that nothing is read again."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pyarrow as pa
+
+from ktk_engine.format.file_digest import FileDigest, shorten
+
+
+class DigestingSink:
+    """Passes bytes on to a file and digests them; Python's part of a `pyarrow.PythonFile`."""
+
+    def __init__(self, file: pa.NativeFile) -> None:
+        """Wrap a file that nothing was written to yet.
+
+        Args:
+            file: where the bytes go; whoever opened it closes it.
+        """
+        self._file = file
+        self._whole = hashlib.sha256()
+        self._tail = hashlib.sha256()
+        self._size = 0
+        self._tail_start: int | None = None
+
+    @property
+    def closed(self) -> bool:
+        """Whether the file is closed."""
+        return bool(self._file.closed)
+
+    def write(self, data: bytes) -> int:
+        """Write some bytes."""
+        self._file.write(data)
+        self._whole.update(data)
+        if self._tail_start is not None:
+            self._tail.update(data)
+        self._size += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        """Number of bytes written."""
+        return self._size
+
+    def flush(self) -> None:
+        """Do nothing: the file's owner makes it durable."""
+
+    def close(self) -> None:
+        """Do nothing: the file's owner closes it."""
+
+    def begin_tail(self) -> None:
+        """Say that the last page is written: what follows is the tail."""
+        self._tail_start = self._size
+
+    def digest(self) -> FileDigest:
+        """What is to be recorded of the file."""
+        tail = self._size - (self._tail_start or 0)
+        return FileDigest(self._size, tail, shorten(self._tail), shorten(self._whole))

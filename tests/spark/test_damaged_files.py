@@ -1,0 +1,66 @@
+"""What Spark reads is verified: a flipped bit in a data file never gives other rows."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from ktk_engine.errors import FormatError
+from ktk_engine.facade import Store
+from ktk_engine.operations.build import build
+from ktk_engine.operations.target import Target
+
+COUNT = 400
+ROWS = pa.table(
+    {
+        "k": pa.array(range(COUNT), pa.int64()),
+        "P": [n % 2 for n in range(COUNT)],
+        "text": [f"value {n % 13}" for n in range(COUNT)],
+        "number": [n / 7 for n in range(COUNT)],
+    }
+)
+
+
+@pytest.fixture
+def damage(store):
+    """The key of a data file, and a function that flips one of its bits."""
+    build(store, ROWS, Target("cells", "seed", "c", ("k",), partition_by=("P",)))
+    cube = Store(store.root).cube("c")
+    files = cube._loaded.snapshots["cells"].files.to_pylist()
+    key, tail = files[0]["key"], files[0]["tail"]
+    data = (store.root / key).read_bytes()
+
+    def flip(byte, bit=3):
+        damaged = bytearray(data)
+        damaged[byte] ^= 1 << bit
+        (store.root / key).write_bytes(damaged)
+
+    flip.key, flip.pages, flip.size = key, len(data) - tail, len(data)
+    return flip
+
+
+def test_every_flip_is_an_error_that_names_the_file(spark, store, damage):
+    """Spread over pages, their headers, the page index and the footer."""
+    good = Store(store.root).cube("c").query().to_arrow(spark)
+    name = damage.key.rpartition("/")[2]
+    for number in range(30):
+        byte = damage.size * number // 30
+        damage(byte, number % 8)
+        try:
+            found = Store(store.root).cube("c").query().to_arrow(spark)
+        except FormatError as error:
+            assert name in str(error)
+            assert "ktk check --deep" in str(error)
+        else:
+            assert found.equals(good), f"byte {byte} of {damage.size}"
+
+
+@pytest.mark.parametrize("where", ["pages", "footer"])
+def test_a_host_session_without_the_setting_verifies_too(spark, store, damage, where):
+    host = spark.newSession()
+    host.conf.set("parquet.page.verify-checksum.enabled", "false")
+    damage(damage.pages - 40 if where == "pages" else damage.size - 60)
+    with pytest.raises((FormatError, Py4JError, PySparkException), match=r"\.parquet"):
+        Store(store.root).cube("c").query(["number", "text"]).spark(host).collect()
