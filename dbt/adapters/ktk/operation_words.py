@@ -5,7 +5,12 @@ from __future__ import annotations
 import re
 
 # What stands without a name behind a command; elsewhere that is one name.
-_ARGUMENTS = {"remove": ("cube", "dataset"), "compact": ("cube",), "explain": ("cube", "where")}
+_ARGUMENTS = {
+    "remove": ("cube", "dataset"),
+    "undrop": ("cube", "dataset"),
+    "compact": ("cube",),
+    "explain": ("cube", "where"),
+}
 _COMMAND = re.compile(r"\bktk (\w+)((?: [\w+][\w+-]*)*)((?: --[a-z][\w-]*)+)")
 _FLAG = re.compile(r"(?<!\S)--([a-z][a-z-]*)(?=[\s.,;:]|$)")
 
