@@ -96,7 +96,12 @@ def rebuilt(statement: str, columns: Callable[[str], list[str]]) -> Iterator[str
         rows = f"{chosen} from {table}"
     else:
         rows = f"*, {', '.join(map(_added, tree.args['actions']))} from {table}"
-    yield f"create or replace table {table} as select {rows}"
+        yield f"create table {table}__new as select {rows}"
+        yield f"drop table {table}"  # `create or replace` does not replace a cube's dataset
+        yield f"create table {table} as select * from {table}__new"
+        yield f"drop table {table}__new"
+        return
+    yield f"insert overwrite table {table} select {rows}"
 
 
 def _added(column: exp.ColumnDef) -> str:

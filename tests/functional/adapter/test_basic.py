@@ -83,7 +83,10 @@ class TestAdapterMethod(BaseAdapterMethod):
 
 
 class TestSimpleMaterializations(BaseSimpleMaterializations):
-    pass
+    @pytest.fixture(scope="class")
+    def test_config(self, request):
+        """A dataset leaves its cube in a full refresh only."""
+        return {"require_full_refresh": request.config.getoption("storage") == "cube"}
 
 
 @pytest.mark.cells(ephemeral_summary=["first_name"])
