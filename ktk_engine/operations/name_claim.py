@@ -169,7 +169,9 @@ def _what(uuid: str, name: str) -> str:
 
 def _taken(claim: NameClaim, relation: Relation, builder: Builder | None) -> str:
     by = f"built by {builder}" if builder else "which no dbt node built"
-    removal = "drop view" if not relation.uuid else f"ktk remove {_words(relation.uuid)}"
+    removal = (
+        f"drop view {relation.name}" if not relation.uuid else f"ktk remove {_words(relation.uuid)}"
+    )
     own = ""
     if SEPARATOR in claim.uuid:
         dataset = claim.uuid.partition(SEPARATOR)[2]

@@ -277,16 +277,19 @@ class Materializations(StoreAdapter):
 
     @available.parse(lambda *_, **__: "")
     def write_clone(
-        self, model: Mapping[str, Any], relation: KtkRelation, source: KtkRelation
+        self,
+        model: Mapping[str, Any],
+        relation: KtkRelation,
+        source: KtkRelation,
+        full_refresh: bool = False,
     ) -> str:
         """Store a view on a relation of another environment (`dbt clone`).
-
-        Where the relation exists, dbt only comes here in a full refresh.
 
         Args:
             model: the node as Jinja's `model`.
             relation: what is made.
             source: what it shows; `--state` names it.
+            full_refresh: whether this run is one.
 
         Returns:
             What was done, for the log.
@@ -303,7 +306,7 @@ class Materializations(StoreAdapter):
             )
         schema, name = str(relation.schema), str(relation.identifier)
         with translated():
-            author = self._author(model, full_refresh=True)
+            author = self._author(model, full_refresh)
             self.relations.create_view(schema, name, f"select * from {source}", columns, author)
         return f"view on {source.schema}.{source.identifier}, {counted(len(columns), 'column')}"
 

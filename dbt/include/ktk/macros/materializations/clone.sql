@@ -15,7 +15,7 @@
     {%- do log('Target relation and defer relation are the same, skipping clone for relation: ' ~ target_relation) -%}
     {{ return({'relations': []}) }}
   {%- endif -%}
-  {%- set message = adapter.write_clone(model, target_relation, defer_relation) -%}
+  {%- set message = adapter.write_clone(model, target_relation, defer_relation, flags.FULL_REFRESH) -%}
   {%- call noop_statement('main', message, 'OK') -%}
     select * from {{ defer_relation }}
   {%- endcall -%}
