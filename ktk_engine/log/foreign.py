@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from ktk_engine.errors import FormatError
 from ktk_engine.format.common_metadata import read_common_metadata
 from ktk_engine.format.dataset_key import TABLE, common_metadata_key
 from ktk_engine.format.document import DatasetDocument
@@ -26,8 +27,7 @@ def snapshot_of_document(store: ObjectStore, document: DatasetDocument) -> Snaps
         ObjectNotFoundError: the dataset has no `_common_metadata`.
         FormatError: a document or label breaks the format's rules.
     """
-    data = store.get(common_metadata_key(document.uuid, document.table))
-    schema = dataset_schema(read_common_metadata(data), document.partition_keys)
+    schema = dataset_schema(_published_schema(store, document), document.partition_keys)
     labels = list(document.partitions)
     partitions = (
         partition_table(labels, document.partition_keys, schema)
@@ -43,3 +43,15 @@ def snapshot_of_document(store: ObjectStore, document: DatasetDocument) -> Snaps
         metadata=dict(document.metadata),
         properties={} if document.table == TABLE else {"table": document.table},
     )
+
+
+def _published_schema(store: ObjectStore, document: DatasetDocument) -> pa.Schema:
+    """Read `_common_metadata`; an error names the file and the dataset."""
+    key = common_metadata_key(document.uuid, document.table)
+    try:
+        return read_common_metadata(store.get(key))
+    except FormatError as error:
+        raise FormatError(
+            f"The schema {key} of dataset {document.uuid} in {store.url} cannot be used: {error}. "
+            "Restore the file from a backup, or build the dataset anew."
+        ) from error

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from ktk_engine.errors import CommitConflictError, ForeignWriterError
+from ktk_engine.errors import CommitConflictError, ForeignWriterError, FormatError
 from ktk_engine.format.dataset_key import document_key
 from ktk_engine.format.document import render_document
 from ktk_engine.format.load_document import load_document
@@ -241,3 +241,12 @@ def test_stamp_is_not_part_of_what_kartothek_keeps(store):
     content = json.loads(store.get(document_key("plain")))
     assert next(iter(content)) == "ktk_commit"
     assert [entry.operation for entry, _ in read_entries(store, PLAIN, 0)] == ["rebuild"]
+
+
+def test_a_damaged_schema_names_file_and_dataset(store):
+    write_plain(store, "plain", pa.table({"a": [1]}))
+    store.put("plain/table/_common_metadata", b"PAR1 no more")
+    with pytest.raises(
+        FormatError, match=r"_common_metadata of dataset plain .*damaged"
+    ):
+        resolve(store, PLAIN).snapshot("plain")
