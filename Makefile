@@ -2,6 +2,8 @@
 # make test     the whole test suite, dbt's own with both storages; `make unit` is its quick part,
 #               without Java
 # make test-dbt dbt's own suites (dbt-tests-adapter), with plain tables and with cube datasets
+# make test-faults  kills, interrupts, flipped bits, full disks and more, in long: about an hour;
+#               `make test` has a small part of it
 # make lint     ruff and mypy; `make format` rewrites
 # make bench    measures queries beside plain Spark, merges beside rebuilds, what the adapter
 #               itself costs, and start-up beside dbt-spark; writes benchmarks/results/
@@ -22,7 +24,7 @@ export KTK_ORACLE_PYTHON := $(CURDIR)/.oracle/bin/python
 endif
 endif
 
-.PHONY: demo test test-dbt unit lint format bench oracle python3.8 clean
+.PHONY: demo test test-dbt test-faults unit lint format bench oracle python3.8 clean
 
 demo: .venv/.installed sample_project/data/flights.parquet
 	cd sample_project && ../.venv/bin/dbt build
@@ -39,6 +41,9 @@ test: .venv/.installed
 test-dbt: .venv/.installed
 	.venv/bin/python -m pytest tests/functional/adapter --storage table
 	.venv/bin/python -m pytest tests/functional/adapter --storage cube
+
+test-faults: .venv/.installed
+	KTK_FAULTS=large .venv/bin/python -m pytest tests/faults
 
 unit: .venv/.installed
 	.venv/bin/python -m pytest tests/unit

@@ -1,10 +1,18 @@
-"""Names that the format cannot keep for columns in some roles (Kartothek 5.3)."""
+"""Names that no column may have, or none in some role (Kartothek 5.3)."""
 
 from __future__ import annotations
 
 from typing import Literal
 
 INDEX_LABELS = "partition"
+OWN_PREFIX = "__ktk_"  # of columns that the engine adds while it reads and joins
+
+
+def own_name_problem(name: str) -> str | None:
+    """Say why no column may have a name, whatever its role; None if it may."""
+    if name.casefold().startswith(OWN_PREFIX):  # Spark ignores letter case
+        return f"names that begin with {OWN_PREFIX} are the engine's own, for what it adds to rows"
+    return None
 
 
 def name_problem(name: str, role: Literal["dimension", "partition", "index"]) -> str | None:

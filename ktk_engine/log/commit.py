@@ -235,6 +235,7 @@ def _prepare(
     transaction.check(after)
     changed = {change.uuid: after[change.uuid] for change in transaction.changes if change.rebase}
     check_given_up(changed.values(), given_up)
+    _forget_earlier_lives(head, transaction)
     datasets, records = _adopt(head, transaction, after, attempt)
     for change in transaction.changes:
         records[change.uuid] = _record(change, before.get(change.uuid), after.get(change.uuid))
@@ -244,6 +245,18 @@ def _prepare(
             )
             datasets[change.uuid] = _named(stored, change)
     return _entry(head, transaction, datasets, records), changed
+
+
+def _forget_earlier_lives(head: State, transaction: Transaction) -> None:
+    """Delete what says that a dataset was published which the head does not have.
+
+    Another program deleted its document before it was removed here. Left alone, the mark would
+    say of the new dataset that its document was deleted.
+    """
+    new = [change.uuid for change in transaction.changes if change.uuid not in head.datasets]
+    marks = [head.scope.published_key(uuid) for uuid in new]
+    if any(head.store.exists(mark) for mark in marks):
+        head.store.delete(marks)
 
 
 def _adopt(

@@ -11,7 +11,7 @@ from ktk_engine.cube.consistency import check_cube
 from ktk_engine.cube.discovery import discover_cube, find_seed, is_hidden
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import ConfigurationError, ConsistencyError
-from ktk_engine.format.reserved_name import name_problem
+from ktk_engine.format.reserved_name import name_problem, own_name_problem
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.operations.breakage import breakage_text, broken_enrichments
 from ktk_engine.operations.owner import owner_fix
@@ -316,7 +316,11 @@ def _alike_names(model: pa.Schema) -> list[Finding]:
 
 
 def _reserved_names(target: Target, model: pa.Schema) -> Iterator[Finding]:
-    """Columns whose name does not allow their role."""
+    """Columns whose name no column may have, or does not allow their role."""
+    for item in model:
+        problem = own_name_problem(item.name)
+        if problem is not None:
+            yield Finding(item.name, None, item.type, problem, "rename it", "role")
     roles: dict[str, Role] = dict.fromkeys(target.indexes, "index")
     roles |= dict.fromkeys(target.dimension_columns, "dimension")
     roles |= dict.fromkeys(target.partition_by, "partition")

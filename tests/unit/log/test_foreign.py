@@ -8,6 +8,7 @@ from ktk_engine.errors import CommitConflictError, ForeignWriterError, FormatErr
 from ktk_engine.format.dataset_key import document_key
 from ktk_engine.format.document import render_document
 from ktk_engine.format.load_document import load_document
+from ktk_engine.log import commit as commit_module
 from ktk_engine.log.catalog import list_relations
 from ktk_engine.log.chain import read_entries
 from ktk_engine.log.scope import Scope
@@ -124,6 +125,19 @@ def test_document_deleted_by_another_program(store):
     remove(store, "nyc", "weather")
     done = commit_change(store, lambda c: flights_builder(store).rebuild(flights(), c))
     assert (done.entry.version, done.warning) == (5, "")
+
+
+@pytest.mark.parametrize("crash", [False, True])
+def test_what_was_removed_for_that_can_be_built_again(store, monkeypatch, crash):
+    build_table(store)
+    store.delete([document_key("plain")])
+    with monkeypatch.context() as patched:
+        if crash:  # nothing is published after the removal
+            patched.setattr(commit_module, "publish", lambda *_: "")
+        remove(store, "plain")
+    assert build_table(store).warning == ""
+    assert resolve(store, PLAIN).snapshot("plain").rows == 3
+    assert load_document(store, "plain").stamp.version == 3
 
 
 def test_a_writer_at_work_does_not_hide_that(store):
@@ -246,7 +260,5 @@ def test_stamp_is_not_part_of_what_kartothek_keeps(store):
 def test_a_damaged_schema_names_file_and_dataset(store):
     write_plain(store, "plain", pa.table({"a": [1]}))
     store.put("plain/table/_common_metadata", b"PAR1 no more")
-    with pytest.raises(
-        FormatError, match=r"_common_metadata of dataset plain .*damaged"
-    ):
+    with pytest.raises(FormatError, match=r"_common_metadata of dataset plain .*damaged"):
         resolve(store, PLAIN).snapshot("plain")

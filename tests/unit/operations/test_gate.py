@@ -113,6 +113,14 @@ def test_names_that_index_files_need(name):
         pass_gate(target, model, {})
 
 
+@pytest.mark.parametrize("name", ["__ktk_position", "__KTK_key"])
+def test_names_of_the_engine_s_own(name):
+    """A payload column of such a name came back with other values."""
+    model = MODEL.append(pa.field(name, pa.int64()))
+    with pytest.raises(TypeClassError, match="the engine's own"):
+        pass_gate(SEED, model, {})
+
+
 def test_a_view_is_checked_only_with_a_contract():
     pass_view_gate("v", MODEL, {"v": pa.string()}, contract=False)
     with pytest.raises(TypeClassError, match="missing in contract"):

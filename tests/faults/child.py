@@ -1,0 +1,100 @@
+"""Runs one operation in a process of its own, which is killed, interrupted or made to fail."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+import signal
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from ktk_engine.errors import KtkError
+from ktk_engine.store.local import LocalStore
+from tests.faults.content import Verb
+from tests.faults.system_calls import Fault, Trap
+from tests.faults.verbs import run
+
+_CONTEXT = multiprocessing.get_context("forkserver")
+_PATIENCE = 60  # seconds
+
+
+@dataclass(frozen=True)
+class Moment:
+    """When and how an operation is disturbed.
+
+    Attributes:
+        fault: what happens.
+        call: at which call of the system; 0 means at a time.
+        after: whether that call is done first.
+        seconds: at which time after the start, where `call` is 0.
+    """
+
+    fault: Fault
+    call: int = 0
+    after: bool = False
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How it ended.
+
+    Attributes:
+        end: `done`, `dead`, `interrupted`, `refused` (one of our errors) or `raw` (another one).
+        message: of the error.
+        calls: how many calls of the system there were.
+        seconds: how long the operation took.
+    """
+
+    end: str
+    message: str = ""
+    calls: int = 0
+    seconds: float = 0.0
+
+
+def disturbed(root: Path, verb: Verb, moment: Moment) -> Outcome:
+    """Run an operation in a process of its own, and disturb it."""
+    ours, theirs = _CONTEXT.Pipe()
+    child = _CONTEXT.Process(target=_run, args=(theirs, str(root), verb, moment))
+    child.start()
+    theirs.close()
+    try:
+        assert ours.recv() == "started"
+        if not moment.call and moment.seconds:
+            time.sleep(moment.seconds)
+            with suppress(ProcessLookupError):  # it was faster
+                os.kill(child.pid, signal.SIGKILL if moment.fault == "kill" else signal.SIGINT)
+        outcome: Outcome = ours.recv() if ours.poll(_PATIENCE) else Outcome("stuck")
+    except (EOFError, ConnectionResetError):
+        outcome = Outcome("dead")
+    child.join(_PATIENCE)
+    if child.is_alive():
+        child.kill()
+        return Outcome("stuck", "the process did not end")
+    return outcome
+
+
+def _run(connection: Connection, root: str, verb: Verb, moment: Moment) -> None:
+    logging.disable()
+    store = LocalStore(root)
+    start = time.perf_counter()
+    calls = 0
+    try:
+        connection.send("started")
+        trap = Trap(moment.fault, moment.call, moment.after)
+        try:
+            run(store, verb)
+        finally:
+            calls = trap.calls
+        outcome = Outcome("done")
+    except (KeyboardInterrupt, SystemExit):
+        outcome = Outcome("interrupted")
+    except KtkError as error:
+        outcome = Outcome("refused", str(error))
+    except BaseException as error:  # noqa: BLE001 - what else comes is the outcome
+        outcome = Outcome("raw", f"{type(error).__name__}: {error}")
+    connection.send(Outcome(outcome.end, outcome.message, calls, time.perf_counter() - start))

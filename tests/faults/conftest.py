@@ -1,0 +1,38 @@
+"""Collects the lines of all fault tests behind the last one."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from ktk_engine.spark.session import start_session
+from tests.conftest import SPARK_SETTINGS
+from tests.faults.report import LINES
+
+
+@pytest.fixture(scope="session", autouse=True)
+def warm_server() -> None:
+    """Children are forked from a process that has imported everything, without JVM or threads."""
+    multiprocessing.set_forkserver_preload(["tests.faults.verbs"])
+
+
+@pytest.fixture(autouse=True)
+def no_syncs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only a power loss tells what was synced; the unit tests of the store look at that."""
+    monkeypatch.setattr("os.fsync", lambda descriptor: None)
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    yield start_session(SPARK_SETTINGS)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    lines = terminalreporter.config.stash.get(LINES, [])
+    if lines:
+        terminalreporter.section("faults: what, how many, outcome")
+        for line in lines:
+            terminalreporter.write_line(line)

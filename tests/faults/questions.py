@@ -1,0 +1,122 @@
+"""Everything that one may ask a store, and what it answers: rows, or an error."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from ktk_engine.facade import Store
+from ktk_engine.log.scope import scope_of
+from ktk_engine.log.state import resolve
+from ktk_engine.operations.check import check
+from ktk_engine.operations.history import read_history
+from ktk_engine.operations.info import list_contents
+from ktk_engine.plan.known_files import KnownFiles
+from ktk_engine.plan.prune import prune
+from ktk_engine.spark.session import make_scratch_folder, new_session
+from ktk_engine.spark.sql_session import SqlSession
+from ktk_engine.store.local import LocalStore
+from ktk_engine.types.literal import comparison
+from tests.faults.answer import Answer, answered
+from tests.faults.read import rows_of
+from tests.faults.victim import CUBE, KEYS, PLAIN_CUBE, VIEW
+
+_DEEP = {"deep": True} if "deep" in inspect.signature(check).parameters else {}
+
+
+class Questions:
+    """Asks a store through one warm session."""
+
+    def __init__(self, store: LocalStore, spark: SparkSession) -> None:
+        self._store = store
+        self._spark = new_session(spark)
+        self._sql = SqlSession(
+            self._spark, lambda name: store if name == "an" else None, make_scratch_folder()
+        )
+
+    def ask(self, key: str, number: int) -> dict[str, Answer]:
+        """Ask everything that may read a file.
+
+        Args:
+            key: the file.
+            number: which index value to ask Spark for.
+        """
+        return {name: answered(ask) for name, ask in self._about(key, number).items()}
+
+    def checked(self, key: str) -> Answer:
+        """What `ktk check --deep` finds where a file lies; views belong to no cube or table."""
+        if subject(key) == VIEW:
+            return Answer([])
+        return answered(lambda: [str(item) for item in self._problems(key)])
+
+    def _problems(self, key: str) -> tuple[Any, ...]:
+        return check(self._store, subject(key), **_DEEP).problems
+
+    def _about(self, key: str, number: int) -> Mapping[str, Callable[[], Any]]:
+        name = subject(key)
+        if name == VIEW:
+            return {"view": lambda: self._rows("select * from an.w")}
+        common = {
+            "history": lambda: [entry.as_dict() for entry in read_history(self._store, name)],
+            "info": lambda: list_contents(self._store),
+        }
+        if name in (CUBE, PLAIN_CUBE):
+            return {**common, **self._about_cube(name, number)}
+        column = f"k = {number % KEYS}"
+        return {
+            **common,
+            "all rows by Spark": lambda: self._rows(f"select P, k, v from an.{name}"),
+            "one key by Spark": lambda: self._rows(f"select P, k, v from an.{name} where {column}"),
+            "all rows by Arrow": lambda: self._by_arrow(name),
+            "files of each key": lambda: self._files(name, "k", range(KEYS)),
+        }
+
+    def _about_cube(self, name: str, number: int) -> Mapping[str, Callable[[], Any]]:
+        column, values = ("v", self._payloads()) if name == CUBE else ("hour", [1, 2])
+        seed = f"{name}++{'s' if name == CUBE else 'flights'}"
+        where = f"{column} = {values[number % len(values)]}"
+        cube = Store(self._store.root).cube
+        return {
+            "all rows by Spark": lambda: cube(name).query().to_arrow(self._spark).to_pylist(),
+            "one key by Spark": lambda: (
+                cube(name).query(where=where).to_arrow(self._spark).to_pylist()
+            ),
+            "files of each key": lambda: self._files(seed, column, values),
+        }
+
+    def _payloads(self) -> list[int]:
+        if not hasattr(self, "_known_payloads"):
+            snapshot = resolve(self._store, scope_of("c++s")).snapshot("c++s")
+            self._known_payloads = sorted({row[2] for row in rows_of(self._store, snapshot)})
+        return self._known_payloads
+
+    def _rows(self, sql: str) -> list[tuple[Any, ...]]:
+        return sorted(tuple(row) for row in self._sql.sql(sql).collect())
+
+    def _by_arrow(self, uuid: str) -> Any:
+        return rows_of(self._store, resolve(self._store, scope_of(uuid)).snapshot(uuid))
+
+    def _files(self, uuid: str, column: str, values: Any) -> list[list[str]]:
+        """The files that pruning leaves for each value of an index."""
+        snapshot = resolve(self._store, scope_of(uuid)).snapshot(uuid)
+        t = snapshot.schema.field(column).type
+        known = KnownFiles()
+        return [
+            prune(self._store, snapshot, [comparison(column, t, "=", value)], None, known)
+            .files["key"]
+            .to_pylist()
+            for value in values
+        ]
+
+
+def subject(key: str) -> str:
+    """The cube, table or view that a file belongs to."""
+    if key.startswith(".ktk/view/"):
+        return VIEW
+    if key.startswith(".ktk/"):
+        return key.split("/")[2]
+    uuid = key.split("/")[0].removesuffix(".by-dataset-metadata.json")
+    return scope_of(uuid).name

@@ -1,0 +1,62 @@
+"""What may be asked of a store without a JVM, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ktk_engine.errors import KtkError
+from ktk_engine.facade import Store
+from ktk_engine.log.garbage import Retention, find_garbage
+from ktk_engine.log.scope import scope_of
+from ktk_engine.log.state import resolve
+from ktk_engine.operations.check import check
+from ktk_engine.operations.history import read_history
+from ktk_engine.operations.info import describe, list_contents
+from ktk_engine.store.interface import ObjectStore
+from ktk_engine.store.local import LocalStore
+from tests.faults.answer import Answer, answered
+from tests.faults.content import ENRICHMENT, SEED, TABLE
+from tests.faults.read import rows_of
+
+OURS = (TABLE, SEED, ENRICHMENT)
+
+
+def ask_without_spark(store: LocalStore, uuids: tuple[str, ...] = OURS) -> dict[str, Answer]:
+    """Ask everything about some datasets, and the cubes and tables that they belong to."""
+    return {name: answered(ask) for name, ask in _questions(store, uuids).items()}
+
+
+def _questions(store: LocalStore, uuids: tuple[str, ...]) -> Mapping[str, Callable[[], Any]]:
+    questions: dict[str, Callable[[], Any]] = {
+        "contents": lambda: list_contents(store),
+        "cubes": lambda: Store(store.root).cubes(),
+        "plan": lambda: (
+            Store(store.root).cube("c").query(where="v = 5").plan.datasets[0].files.to_pylist()
+        ),
+    }
+    for uuid in uuids:
+        questions[f"rows of {uuid}"] = lambda uuid=uuid: _rows(store, uuid)
+    for scope in dict.fromkeys(scope_of(uuid) for uuid in uuids):
+        name = scope.name
+        questions[f"history of {name}"] = lambda name=name: [
+            entry.as_dict() for entry in read_history(store, name)
+        ]
+        questions[f"description of {name}"] = lambda name=name: describe(store, name)
+        questions[f"check of {name}"] = lambda name=name: _problems(store, name)
+        questions[f"garbage of {name}"] = lambda scope=scope: [
+            info.key for info in find_garbage(store, scope, Retention(versions=1)).objects
+        ]
+    return questions
+
+
+def _rows(store: ObjectStore, uuid: str) -> Any:
+    return rows_of(store, resolve(store, scope_of(uuid)).snapshot(uuid))
+
+
+def _problems(store: ObjectStore, name: str) -> Any:
+    """A problem that was found is as good as an error."""
+    problems = check(store, name).problems
+    if problems:
+        raise KtkError(f"check found: {[str(problem) for problem in problems]}")
+    return ()

@@ -1,0 +1,49 @@
+"""One line for each thing that is tried: what, how many, outcome."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import pytest
+
+LINES = pytest.StashKey[list[str]]()
+
+
+@dataclass
+class Tally:
+    """Counts outcomes, and remembers each case that went wrong.
+
+    Attributes:
+        what: what is tried.
+        outcomes: how often each good outcome came.
+        broken: the cases that must not be, each with its name.
+    """
+
+    what: str
+    outcomes: Counter[str] = field(default_factory=Counter)
+    broken: list[str] = field(default_factory=list)
+
+    def good(self, outcome: str) -> None:
+        self.outcomes[outcome] += 1
+
+    def bad(self, case: str, why: str) -> None:
+        self.broken.append(f"{case}: {why}")
+
+    def line(self) -> str:
+        count = sum(self.outcomes.values()) + len(self.broken)
+        parts = [f"{outcome} {number:,}" for outcome, number in sorted(self.outcomes.items())]
+        return f"{self.what}: {count:,}; {', '.join(parts) or 'none'}; broken {len(self.broken)}"
+
+    def finish(self, config: pytest.Config) -> None:
+        """Report, and fail if anything is broken."""
+        self.report(config)
+        self.require_whole()
+
+    def report(self, config: pytest.Config) -> None:
+        """Put the line where it is shown after all tests."""
+        config.stash.setdefault(LINES, []).append(self.line())
+
+    def require_whole(self) -> None:
+        """Fail if anything is broken; the cases stand in the message."""
+        assert not self.broken, "\n\n".join([self.line(), *self.broken[:20]])

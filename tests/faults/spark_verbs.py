@@ -1,0 +1,44 @@
+"""Runs the model's operations on a real store through Spark."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from ktk_engine.log.state import resolve
+from ktk_engine.operations.build import build
+from ktk_engine.operations.compact import compact
+from ktk_engine.operations.compactable import find_compaction
+from ktk_engine.operations.keeping import Keeping
+from ktk_engine.operations.merge import MergeBy, merge
+from ktk_engine.operations.predicates import Predicates
+from ktk_engine.operations.replace_where import replace_where
+from ktk_engine.spark.capabilities import find_capabilities
+from ktk_engine.spark.scan import Scanner
+from ktk_engine.spark.session import make_scratch_folder
+from ktk_engine.store.local import LocalStore
+from tests.faults.content import Verb
+from tests.faults.verbs import COLUMNS, TARGETS, table
+
+
+def make_scanner(session: SparkSession, store: LocalStore) -> Scanner:
+    return Scanner(session, store, make_scratch_folder(), find_capabilities(session))
+
+
+def run_by_spark(session: SparkSession, store: LocalStore, verb: Verb) -> None:
+    """Do it."""
+    scanner, target = make_scanner(session, store), TARGETS[verb.uuid]
+    if verb.name == "compact":
+        found = find_compaction(resolve(store, target.scope), verb.uuid)
+        if found.files.num_rows:
+            compact(scanner, found)
+        return
+    frame = session.createDataFrame(table(verb.uuid, verb.rows))
+    if verb.name == "build":
+        build(store, frame, target, full_refresh=True)
+    elif verb.name in ("append", "overwrite"):
+        mode = "append" if verb.name == "append" else "partitions"
+        build(store, frame, target, keeping=Keeping(mode))
+    elif verb.name == "replace_where":
+        replace_where(scanner, frame, target, Predicates([f"{COLUMNS[verb.uuid][2]} < 0"]))
+    else:
+        merge(scanner, frame, target, MergeBy((COLUMNS[verb.uuid][1],), verb.name))

@@ -1,0 +1,115 @@
+"""One flipped bit in any file: an error that names the file, or the right answer; none is wrong.
+
+What Kartothek wrote has neither checksums nor digests: of its files it is only counted how many
+flips are seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from ktk_engine.format.dataset_key import DOCUMENT_SUFFIX
+from tests.faults.answer import Answer
+from tests.faults.questions import Questions, subject
+from tests.faults.report import Tally
+from tests.faults.scale import cases
+from tests.faults.victim import build_victim, kinds
+
+NUMBERS = 5  # index values that Spark is asked for
+
+
+def test_bit_flips(request, tmp_path, spark):
+    store = build_victim(tmp_path / "an")
+    questions, files = Questions(store, spark), kinds(store)
+    tallies = {kind: Tally(f"a flipped bit: {kind}") for kind in files}
+    known: dict[tuple[str, int], Mapping[str, Answer]] = {}
+    for case, random in cases("flip", 40, 1000):
+        kind = random.choice(sorted(files))
+        key, number = random.choice(files[kind]), random.randrange(NUMBERS)
+        about = (subject(key), number)
+        if about not in known:
+            known[about] = questions.ask(key, number)
+            assert not [answer for answer in known[about].values() if answer.error]
+        path = store.root / key
+        with flipped(path, random.randrange(path.stat().st_size * 8)) as place:
+            given, checked = questions.ask(key, number), questions.checked(key)
+        name = f"{case}: {key}, {place}"
+        _Flip(key, known[about], given, checked).judge(tallies[kind], name)
+    for tally in tallies.values():
+        tally.report(request.config)
+    broken = [f"{tally.what}, {case}" for tally in tallies.values() for case in tally.broken]
+    assert not broken, "\n".join(broken)
+
+
+@contextmanager
+def flipped(path: Path, bit: int) -> Iterator[str]:
+    """Change one bit of a file while a block runs."""
+    whole = path.read_bytes()
+    damaged = bytearray(whole)
+    damaged[bit // 8] ^= 1 << bit % 8
+    path.write_bytes(damaged)
+    try:
+        yield f"byte {bit // 8} of {len(whole)}, bit {bit % 8}"
+    finally:
+        path.write_bytes(whole)
+
+
+@dataclass(frozen=True)
+class _Flip:
+    """What came of one flip.
+
+    Attributes:
+        key: the damaged file.
+        right: the answers without it.
+        given: those with it.
+        checked: what `ktk check --deep` said.
+    """
+
+    key: str
+    right: Mapping[str, Answer]
+    given: Mapping[str, Answer]
+    checked: Answer
+
+    def judge(self, tally: Tally, case: str) -> None:
+        """Count the outcome."""
+        wrong = [
+            name
+            for name, answer in self.given.items()
+            if not answer.error and not self._is_right(name, answer)
+        ]
+        problems = [] if self.checked.error else self.checked.value
+        if wrong and "Kartothek's" in tally.what:
+            tally.good("wrong, as nothing tells" if not problems else "wrong, but check sees it")
+        elif wrong:
+            tally.bad(case, f"silently wrong: {', '.join(wrong)}; check finds {problems}")
+        elif complaint := self._complaint():
+            tally.bad(case, complaint)
+        elif any(answer.error for answer in self.given.values()):
+            tally.good("an error that names the file")
+        else:
+            tally.good("right, and check names the file" if problems else "right")
+
+    def _is_right(self, name: str, answer: Answer) -> bool:
+        """Whether an answer is as before; a list of cubes says of each why it cannot be read."""
+        return answer == self.right[name] or self._names_file(str(answer.value))
+
+    def _complaint(self) -> str:
+        """What is wrong with an error."""
+        for name, answer in {**self.given, "check": self.checked}.items():
+            if answer.error and not answer.ours:
+                return f"{name}: a raw error: {answer.error[:600]}"
+            if answer.error and not self._names_file(answer.error):
+                return f"{name}: the error does not name the file: {answer.error[:600]}"
+        problems = [] if self.checked.error else self.checked.value
+        if problems and not any(self._names_file(problem) for problem in problems):
+            return f"check does not name the file: {problems}"
+        return ""
+
+    def _names_file(self, text: str) -> bool:
+        """Also where a message speaks of the document of a dataset."""
+        name = PurePosixPath(self.key).name
+        uuid = name.removesuffix(DOCUMENT_SUFFIX)
+        return name in text or (uuid != name and uuid in text and "document" in text)

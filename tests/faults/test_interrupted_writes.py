@@ -1,0 +1,48 @@
+"""Writers that are killed, interrupted, or refused by the system: nothing is lost or mixed."""
+
+from __future__ import annotations
+
+from tests.faults.report import Tally
+from tests.faults.scale import LARGE
+from tests.faults.walk import ArrowWriters, SparkWriters, walk
+
+
+def test_kills(request, tmp_path):
+    tally = Tally("SIGKILL in a write through Arrow")
+    walk(tally, tmp_path, ArrowWriters(), ["kill"], stores=(6, 120))
+    tally.finish(request.config)
+
+
+def test_interrupts(request, tmp_path):
+    tally = Tally("Ctrl-C or SystemExit in a write through Arrow")
+    walk(tally, tmp_path, ArrowWriters(), ["KeyboardInterrupt", "SystemExit"], stores=(3, 120))
+    tally.finish(request.config)
+
+
+def test_errors_of_the_system(request, tmp_path):
+    tally = Tally("ENOSPC, EIO or EACCES in a write through Arrow")
+    walk(tally, tmp_path, ArrowWriters(), ["ENOSPC", "EIO", "EACCES"], stores=(3, 120))
+    tally.finish(request.config)
+
+
+def test_kills_of_spark(request, tmp_path):
+    """Driver, JVM and Python workers die together."""
+    tally = Tally("SIGKILL in a write through Spark")
+    stores, steps = (1, 25), 4
+    writers = SparkWriters(stores[LARGE] * steps)
+    try:
+        walk(tally, tmp_path, writers, ["kill"], stores, steps)
+    finally:
+        writers.end()
+    tally.finish(request.config)
+
+
+def test_interrupts_of_spark(request, tmp_path):
+    tally = Tally("Ctrl-C in a write through Spark")
+    stores, steps = (0, 5), 4
+    writers = SparkWriters(stores[LARGE] * steps)
+    try:
+        walk(tally, tmp_path, writers, ["KeyboardInterrupt"], stores, steps)
+    finally:
+        writers.end()
+    tally.finish(request.config)

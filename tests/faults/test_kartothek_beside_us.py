@@ -1,0 +1,96 @@
+"""Kartothek 5.3 itself writes, collects garbage and deletes beside us; nothing of ours is lost."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ktk_engine.errors import ForeignWriterError
+from ktk_engine.format.dataset_key import document_key
+from ktk_engine.log.scope import scope_of
+from ktk_engine.log.state import resolve
+from ktk_engine.store.local import LocalStore
+from tests.faults.content import TABLE, Verb
+from tests.faults.invariants import verify
+from tests.faults.read import rows_of
+from tests.faults.verbs import run
+
+pytestmark = pytest.mark.skipif(
+    not os.environ.get("KTK_ORACLE_PYTHON"),
+    reason="KTK_ORACLE_PYTHON names no Python 3.8 with kartothek: see `make oracle`",
+)
+FIRST, SECOND, OTHER = (("a", 1, 10), ("b/%", 2, 20)), (("a", 3, 30),), (("b/%", 4, 40),)
+_START = """
+import sys
+from functools import partial
+import pandas as pd
+from kartothek.io.eager import (
+    delete_dataset, garbage_collect_dataset, update_dataset_from_dataframes,
+)
+from storefact import get_store_from_url
+store = partial(get_store_from_url, "hfs://" + sys.argv[1])
+"""
+UPDATE = _START + (
+    'rows = pd.DataFrame({"P": ["b/%"], "k": [4], "v": [40]})\n'
+    'update_dataset_from_dataframes([rows], store=store, dataset_uuid="t")'
+)
+COLLECT = _START + 'garbage_collect_dataset(dataset_uuid="t", store=store)'
+DELETE = _START + 'delete_dataset(dataset_uuid="t", store=store)'
+
+
+def by_kartothek(root: Path, script: str) -> None:
+    command = [os.environ["KTK_ORACLE_PYTHON"], "-W", "ignore", "-c", script, str(root)]
+    subprocess.run(command, check=True, capture_output=True, text=True)
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = LocalStore(tmp_path / "s")
+    run(store, Verb("build", TABLE, FIRST))
+    run(store, Verb("append", TABLE, SECOND))
+    return store
+
+
+def rows(store: LocalStore) -> list:
+    return sorted(rows_of(store, resolve(store, scope_of(TABLE)).snapshot(TABLE)))
+
+
+def test_an_update_is_taken_over(store):
+    by_kartothek(store.root, UPDATE)
+    assert rows(store) == sorted([*FIRST, *SECOND, *OTHER])
+    run(store, Verb("append", TABLE, (("a", 5, 50),)))
+    assert rows(store) == sorted([*FIRST, *SECOND, *OTHER, ("a", 5, 50)])
+    assert resolve(store, scope_of(TABLE)).version == 3
+
+
+def test_an_update_from_a_stale_document_overwrites_nothing(store):
+    """Kartothek read version 2, we committed version 3, and it wrote on top of version 2."""
+    stale = store.get(document_key(TABLE))
+    run(store, Verb("append", TABLE, (("a", 5, 50),)))
+    store.put(document_key(TABLE), stale)
+    by_kartothek(store.root, UPDATE)
+    with pytest.raises(ForeignWriterError, match="version 2"):
+        run(store, Verb("append", TABLE, (("a", 6, 60),)))
+    assert resolve(store, scope_of(TABLE)).version == 3
+
+
+def test_its_garbage_collection_leaves_the_newest_version(store):
+    run(store, Verb("build", TABLE, FIRST))
+    superseded = len(list((store.root / "t" / "table").rglob("*.parquet")))
+    by_kartothek(store.root, COLLECT)
+    assert len(list((store.root / "t" / "table").rglob("*.parquet"))) < superseded
+    verify(store, ({TABLE: tuple(sorted(FIRST))},))
+    run(store, Verb("append", TABLE, SECOND))
+    verify(store, ({TABLE: tuple(sorted([*FIRST, *SECOND]))},))
+
+
+def test_a_deletion_is_said_and_does_not_come_back(store):
+    by_kartothek(store.root, DELETE)
+    with pytest.raises(ForeignWriterError, match="removed by another program"):
+        run(store, Verb("append", TABLE, SECOND))
+    run(store, Verb("remove", TABLE))
+    run(store, Verb("build", TABLE, OTHER))
+    assert rows(store) == sorted(OTHER)

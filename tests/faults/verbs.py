@@ -1,0 +1,154 @@
+"""Runs the model's operations on a real store, through Arrow: no JVM is started."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pyarrow as pa
+
+from ktk_engine.errors import StoreError
+from ktk_engine.format.comments import Comments
+from ktk_engine.log.garbage import Retention
+from ktk_engine.log.publish import publish
+from ktk_engine.log.scope import scope_of
+from ktk_engine.log.state import State, resolve
+from ktk_engine.operations.affected import affected_files
+from ktk_engine.operations.build import build
+from ktk_engine.operations.cleanup import run_cleanup
+from ktk_engine.operations.comment import comment_on
+from ktk_engine.operations.compactable import find_compaction
+from ktk_engine.operations.keeping import Keeping
+from ktk_engine.operations.merge_in_memory import _merged
+from ktk_engine.operations.recompute import recompute
+from ktk_engine.operations.remove import remove
+from ktk_engine.operations.target import Target
+from ktk_engine.spark.scan_by_arrow import read_rows
+from ktk_engine.store.interface import ObjectStore
+from ktk_engine.store.local import LocalStore
+from ktk_engine.types.literal import is_in
+from tests.faults.content import ENRICHMENT, SEED, TABLE, Row, Verb
+from tests.faults.read import last_of_each_cell
+
+COLUMNS = {TABLE: ("P", "k", "v"), SEED: ("P", "L", "v"), ENRICHMENT: ("P", "L", "w")}
+TARGETS = {
+    TABLE: Target("t", partition_by=("P",), indexes=("k",)),
+    SEED: Target("s", "seed", "c", ("L",), ("P",), indexes=("v",), buckets=2),
+    ENRICHMENT: Target("e", "enrichment", "c", ("L",), ("P",), buckets=2),
+}
+SUPERSEDED_AT_ONCE = Retention(versions=1)
+
+
+def table(uuid: str, rows: tuple[Row, ...]) -> pa.Table:
+    """Rows as the engine takes them."""
+    place, key, payload = COLUMNS[uuid]
+    return pa.table(
+        {
+            place: pa.array([row[0] for row in rows], pa.string()),
+            key: pa.array([row[1] for row in rows], pa.int64()),
+            payload: pa.array([row[2] for row in rows], pa.int64()),
+        }
+    )
+
+
+def prepare(store: LocalStore, verb: Verb) -> None:
+    """What has to be there before the operation: for `publish`, a commit that is not published."""
+    if verb.name == "publish":
+        _append(_Unpublished(store.root), verb)
+
+
+def run(store: ObjectStore, verb: Verb) -> None:
+    """Do it."""
+    _VERBS[verb.name](store, verb)
+
+
+class _Unpublished(LocalStore):
+    """A store on which documents cannot be replaced, so that commits stay unpublished."""
+
+    def put(self, key: str, data: bytes) -> None:
+        if key.startswith(".ktk/"):
+            return super().put(key, data)
+        raise StoreError(f"cannot write {key}: on purpose")
+
+
+def _build(store: ObjectStore, verb: Verb) -> None:
+    build(store, table(verb.uuid, verb.rows), TARGETS[verb.uuid], full_refresh=True)
+
+
+def _append(store: ObjectStore, verb: Verb) -> None:
+    rows = table(verb.uuid, verb.rows)
+    build(store, rows, TARGETS[verb.uuid], keeping=Keeping("append"))
+
+
+def _overwrite(store: ObjectStore, verb: Verb) -> None:
+    rows = table(verb.uuid, verb.rows)
+    build(store, rows, TARGETS[verb.uuid], keeping=Keeping("partitions"))
+
+
+def _merge(store: ObjectStore, verb: Verb) -> None:
+    """As `operations.merge` does for few rows, whose frame of new rows alone needs Spark."""
+    new, target = table(verb.uuid, verb.rows), TARGETS[verb.uuid]
+    key = new.column_names[1]
+
+    def write(state: State) -> None:
+        base = state.snapshot(verb.uuid)
+        reads = [is_in(key, base.schema.field(key).type, new[key].unique().to_pylist())]
+        files = affected_files(store, base, reads)
+        old = new.slice(0, 0)
+        if files.num_rows:
+            old = read_rows(store, base, files, new.column_names)
+        updated = new.column_names if verb.name == "merge" else None
+        keeping = Keeping("files", frozenset(files["label"].to_pylist()), (reads,))
+        build(store, _merged(old, new, [key], updated), target, keeping=keeping, state=state)
+
+    recompute(store, target, write)
+
+
+def _compact(store: ObjectStore, verb: Verb) -> None:
+    """As `operations.compact` does, with rows that are read here."""
+    target = TARGETS[verb.uuid]
+
+    def write(state: State) -> None:
+        files = find_compaction(state, verb.uuid).files
+        if not files.num_rows:
+            return
+        base = state.snapshot(verb.uuid)
+        rows = read_rows(store, base, files, list(COLUMNS[verb.uuid]))
+        if base.dimension_columns:
+            rows = last_of_each_cell(rows, ("P", "L"))
+        labels = frozenset(files["label"].to_pylist())
+        build(store, rows, target, keeping=Keeping("files", labels, verb="compact"), state=state)
+
+    recompute(store, target, write)
+
+
+def _comment(store: ObjectStore, verb: Verb) -> None:
+    comment_on(store, verb.uuid, Comments(f"number {verb.number}", {"v": "a payload"}))
+
+
+def _remove(store: ObjectStore, verb: Verb) -> None:
+    scope = scope_of(verb.uuid)
+    remove(store, scope.name, None if scope.kind == "dataset" else scope.dataset_id(verb.uuid))
+
+
+def _cleanup(store: ObjectStore, verb: Verb) -> None:
+    run_cleanup(store, scope_of(verb.uuid), SUPERSEDED_AT_ONCE)
+
+
+def _publish(store: ObjectStore, verb: Verb) -> None:
+    warning = publish(store, resolve(store, scope_of(verb.uuid)).scope)
+    if warning:
+        raise StoreError(warning)
+
+
+_VERBS: Mapping[str, Callable[[ObjectStore, Verb], None]] = {
+    "build": _build,
+    "append": _append,
+    "overwrite": _overwrite,
+    "merge": _merge,
+    "delete+insert": _merge,
+    "compact": _compact,
+    "comment": _comment,
+    "remove": _remove,
+    "cleanup": _cleanup,
+    "publish": _publish,
+}
