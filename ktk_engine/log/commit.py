@@ -18,7 +18,7 @@ from ktk_engine.errors import (
 )
 from ktk_engine.log.builder import Builder
 from ktk_engine.log.chain import logged_versions, missing_entry, read_entries
-from ktk_engine.log.conflict import check_conflicts, check_given_up
+from ktk_engine.log.conflict import check_conflicts, check_given_up, check_needed
 from ktk_engine.log.entry import (
     ChangeRecord,
     DatasetEntry,
@@ -205,6 +205,7 @@ def _advance(head: State, transaction: Transaction, given_up: set[str]) -> State
         head.store, head.scope, head.version, newest.version, head.head_sha256
     ):
         given_up.update(entry.deleted)
+        check_needed(entry, transaction.deleted)
         for change in transaction.changes:
             if not _took_over_the_same(head, entry, change.uuid):
                 check_conflicts(change.uuid, change.operation, change.partitions, entry)

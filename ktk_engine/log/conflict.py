@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Collection, Iterable, Set
 
 from ktk_engine.errors import CommitConflictError
 from ktk_engine.log.entry import ChangeRecord, LogEntry, Operation
@@ -73,6 +73,26 @@ def check_given_up(snapshots: Iterable[Snapshot], given_up: Set[str]) -> None:
                 f"A clean-up gave up {counted(len(lost), 'file')} that this run wrote for "
                 f"{snapshot.uuid}, for instance {min(lost)}. Nothing was committed. Run it again."
             )
+
+
+def check_needed(winner: LogEntry, deleted: Collection[str]) -> None:
+    """Refuse to delete a snapshot that an entry refers to which was committed meanwhile.
+
+    Its writer may have stood still for so long between the two that it passed for dead.
+
+    Args:
+        winner: an entry between my base and the head.
+        deleted: keys that I am about to give up.
+
+    Raises:
+        CommitConflictError: the entry refers to one of them.
+    """
+    lost = {item.snapshot for item in winner.datasets.values()}.intersection(deleted)
+    if lost:
+        raise CommitConflictError(
+            f"Version {winner.version} of the log needs {min(lost)}, which this clean-up was going "
+            "to delete. Nothing was deleted. Run it again."
+        )
 
 
 def _reason(operation: Operation, partitions: frozenset[str] | None, change: ChangeRecord) -> str:

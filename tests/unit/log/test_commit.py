@@ -265,6 +265,19 @@ def test_files_that_a_cleanup_gave_up_are_not_committed(store):
         commit(base, Transaction(Write(commit_id), (change,)))
 
 
+def test_snapshots_of_a_writer_that_stood_still_are_not_given_up(store):
+    """Its entry came after the clean-up's listing, its snapshot long before."""
+    build_table(store)
+    base = resolve(store, PLAIN)
+    commit_id = new_commit_id()
+    slow = Builder(store, "plain").append(pa.table({"a": [9]}), commit_id)
+    commit(base, Transaction(Write(commit_id), (slow,)))
+    listed = resolve(store, PLAIN).datasets["plain"].entry.snapshot
+    with pytest.raises(CommitConflictError, match=r"Version 2 of the log needs .* Nothing was del"):
+        commit(base, Transaction(Write(), (), deleted=(listed,)))
+    assert resolve(store, PLAIN).snapshot("plain").rows == 4
+
+
 def test_cleanup_in_between_is_no_conflict(store):
     build_table(store)
     base = resolve(store, PLAIN)
