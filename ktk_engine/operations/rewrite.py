@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -156,10 +156,12 @@ class Rewrite:
         labels = frozenset(touched["label"].to_pylist())
         before = stored_rows(self.scanner, self.base, touched, self.state.version)
         keeping = Keeping("files", labels, reads)
+        # A column that the model lacks cannot be configured: its index stays.
+        others = [name for name in self.base.indices if name not in self.new.columns]
         written = build(
             self.scanner.store,
             rows,
-            self.target,
+            replace(self.target, indexes=(*self.target.indexes, *others)),
             self.history,
             built_by=self.built_by,
             keeping=keeping,

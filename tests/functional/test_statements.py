@@ -138,7 +138,7 @@ class TestStatements:
         run_dbt(["run", "-s", "cells"])
         self.run(project, "insert into {s}.cells (P, L, v) values (1, 1000, 7)")
         assert rows(project, "select v from {s}.cells where L = 1000") == [(7,)]
-        with pytest.raises(Exception, match="repeat a cell"):
+        with pytest.raises(Exception, match="1 row repeats a cell"):
             self.run(project, "insert into {s}.cells (P, L, v) values (1, 5, 7), (1, 5, 8)")
 
     def test_truncated_tables_keep_their_columns_and_layout(self, project):

@@ -28,7 +28,7 @@ def test_the_rows_of_a_predicate_are_replaced_and_other_files_stay(spark, sql, s
     before = set(snapshot(store, target).labels)
     new = spark.sql("select 2L as P, 500L as L, 1L as v, 7 as k")
     where = Predicates(["P = 2", "dbt_internal_dest.L >= 50"])
-    with pytest.raises(DataError, match=r"is not true for 1 new rows(.|\n)*L=49"):
+    with pytest.raises(DataError, match=r"is not true for 1 new row(.|\n)*L=49"):
         replace_where(
             sql.scanner(store), rows(spark, 49, 50).selectExpr("2L P", "L", "v", "k"), target, where
         )
@@ -76,7 +76,7 @@ def test_the_first_run_builds_and_checks(spark, sql, store):
     new = spark.sql("select timestamp_ntz '2024-01-05' as at, 1 as v")
     for full_refresh, name in ((False, "t"), (True, "u")):
         target = Target(name)
-        with pytest.raises(DataError, match="not true for 1 new rows"):
+        with pytest.raises(DataError, match="not true for 1 new row"):
             replace_where(sql.scanner(store), new, target, day, full_refresh=full_refresh)
     where = Predicates(["L >= 50"])
     with pytest.raises(ConfigurationError, match="Unknown column `l2`"):
