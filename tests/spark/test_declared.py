@@ -102,7 +102,7 @@ def test_values_that_do_not_fit_are_counted(spark, store, declared, sql_value, e
     target = Target("t", declared={"v": parse_type(declared)})
     with pytest.raises(DataError, match="nothing was committed") as error:
         build(store, spark.range(2).selectExpr("id", f"{sql_value} as v"), target)
-    assert f"rows have a value in `v` that its type, {parse_type(declared)}" in str(error.value)
+    assert f" a value in `v` that its type, {parse_type(declared)}" in str(error.value)
     assert f"Example: {example}" in str(error.value)
     assert tree(store.root) == {}
 
