@@ -41,6 +41,7 @@ class Warehouse:
 
     def probe(self) -> None:
         """Try what commits rely on at the root; see `store.probe`."""
+        self._hide_from_git()
         probe(self._root)
 
     def schemas(self) -> list[str]:
