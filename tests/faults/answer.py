@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ktk_engine.errors import KtkError
+from ktk_engine.format.dataset_key import DOCUMENT_SUFFIX
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,12 @@ class Answer:
     value: Any = None
     error: str = ""
     ours: bool = True
+
+
+def names_file(text: str, file: str) -> bool:
+    """Whether a message names a file; also one that speaks of the document of a dataset."""
+    uuid = file.removesuffix(DOCUMENT_SUFFIX)
+    return file in text or (uuid != file and uuid in text and "document" in text)
 
 
 def answered(ask: Callable[[], Any]) -> Answer:

@@ -11,8 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from ktk_engine.format.dataset_key import DOCUMENT_SUFFIX
-from tests.faults.answer import Answer
+from tests.faults.answer import Answer, names_file
 from tests.faults.questions import Questions, subject
 from tests.faults.report import Tally
 from tests.faults.scale import cases
@@ -109,7 +108,4 @@ class _Flip:
         return ""
 
     def _names_file(self, text: str) -> bool:
-        """Also where a message speaks of the document of a dataset."""
-        name = PurePosixPath(self.key).name
-        uuid = name.removesuffix(DOCUMENT_SUFFIX)
-        return name in text or (uuid != name and uuid in text and "document" in text)
+        return names_file(text, PurePosixPath(self.key).name)

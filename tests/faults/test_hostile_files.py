@@ -19,7 +19,7 @@ import pyarrow as pa
 import pytest
 
 from ktk_engine.store.local import LocalStore
-from tests.faults.answer import Answer
+from tests.faults.answer import Answer, names_file
 from tests.faults.questions_without_spark import OURS, ask_without_spark
 from tests.faults.report import Tally
 from tests.faults.scale import LARGE, SEED
@@ -133,7 +133,7 @@ def _judge(
         errors = errors or bool(answer.error)
         if answer.error and not answer.ours:
             tally.bad(f"{case}, {name}", f"a raw error: {answer.error[:500]}")
-        elif answer.error and path.name not in answer.error:
+        elif answer.error and not names_file(answer.error, path.name):
             tally.bad(f"{case}, {name}", f"the file is not named: {answer.error[:500]}")
         elif _is_wrong(name, answer, right, path):
             tally.bad(f"{case}, {name}", f"another answer: {str(answer.value)[:500]}")
@@ -142,7 +142,7 @@ def _judge(
 
 def _is_wrong(name: str, answer: Answer, right: Mapping[str, Answer], path: Path) -> bool:
     """A description names what cannot be read, and says how large foreign files are."""
-    if answer.error or answer == right[name] or path.name in str(answer.value):
+    if answer.error or answer == right[name] or names_file(str(answer.value), path.name):
         return False
     return not (name == "description of nyc" and path.suffix == ".parquet")
 

@@ -18,7 +18,7 @@ import pytest
 
 from ktk_engine.log.scope import scope_of
 from ktk_engine.store.local import LocalStore
-from tests.faults.answer import Answer
+from tests.faults.answer import Answer, names_file
 from tests.faults.content import ARROW_VERBS, Verb, choose_rows, first_content
 from tests.faults.invariants import digests, verify
 from tests.faults.nobody import NOBODY, Nobody, refused
@@ -140,12 +140,12 @@ def _complaint(answer: Answer, right: Answer, path: Path) -> str:
         # A list says of each cube why it cannot be read.
         return (
             ""
-            if answer == right or path.name in str(answer.value)
+            if answer == right or names_file(str(answer.value), path.name)
             else f"another answer: {answer.value}"
         )
     if not answer.ours:
         return f"a raw error: {answer.error}"
-    if path.name not in answer.error:
+    if not names_file(answer.error, path.name):
         return f"the path is not named: {answer.error}"
     return ""
 
