@@ -16,7 +16,8 @@ from tests.faults.report import LINES
 @pytest.fixture(scope="session", autouse=True)
 def warm_server() -> None:
     """Children are forked from a process that has imported everything, without JVM or threads."""
-    multiprocessing.set_forkserver_preload(["tests.faults.verbs"])
+    late = ["pandas", "pyarrow.dataset", "pyarrow.acero", "pyarrow.pandas_compat"]
+    multiprocessing.set_forkserver_preload(["tests.faults.verbs", *late])
 
 
 @pytest.fixture(autouse=True)
