@@ -29,11 +29,7 @@ def snapshot_of_document(store: ObjectStore, document: DatasetDocument) -> Snaps
     """
     schema = dataset_schema(_published_schema(store, document), document.partition_keys)
     labels = list(document.partitions)
-    partitions = (
-        partition_table(labels, document.partition_keys, schema)
-        if document.partition_keys
-        else pa.table({})
-    )
+    partitions = _partitions(store, document, schema)
     return Snapshot(
         uuid=document.uuid,
         schema=schema,
@@ -54,4 +50,17 @@ def _published_schema(store: ObjectStore, document: DatasetDocument) -> pa.Schem
         raise FormatError(
             f"The schema {key} of dataset {document.uuid} in {store.url} cannot be used: {error}. "
             "Restore the file from a backup, or build the dataset anew."
+        ) from error
+
+
+def _partitions(store: ObjectStore, document: DatasetDocument, schema: pa.Schema) -> pa.Table:
+    if not document.partition_keys:
+        return pa.table({})
+    try:
+        return partition_table(list(document.partitions), document.partition_keys, schema)
+    except FormatError as error:
+        key = common_metadata_key(document.uuid, document.table)
+        raise FormatError(
+            f"Dataset {document.uuid} of {store.url}: {error}. Either its document or its schema "
+            f"file {key} is wrong."
         ) from error

@@ -24,17 +24,19 @@ def test_bit_flips(request, tmp_path, spark):
     store = build_victim(tmp_path / "an")
     questions, files = Questions(store, spark), kinds(store)
     tallies = {kind: Tally(f"a flipped bit: {kind}") for kind in files}
-    known: dict[tuple[str, int], Mapping[str, Answer]] = {}
+    known: dict[tuple[str, int, bool], Mapping[str, Answer]] = {}
     for case, random in cases("flip", 40, 1000):
         kind = random.choice(sorted(files))
         key, number = random.choice(files[kind]), random.randrange(NUMBERS)
-        about = (subject(key), number)
+        by_spark = kind == "view" or kind.endswith("data file") or random.random() < 0.1
+        about = (subject(key), number, by_spark)
         if about not in known:
-            known[about] = questions.ask(key, number)
+            known[about] = questions.ask(key, number, by_spark)
             assert not [answer for answer in known[about].values() if answer.error]
         path = store.root / key
         with flipped(path, random.randrange(path.stat().st_size * 8)) as place:
-            given, checked = questions.ask(key, number), questions.checked(key)
+            given = questions.ask(key, number, by_spark)
+            checked = questions.checked(key)
         name = f"{case}: {key}, {place}"
         _Flip(key, known[about], given, checked).judge(tallies[kind], name)
     for tally in tallies.values():
