@@ -12,11 +12,19 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from tests.faults.answer import Answer, names_file
+from tests.faults.asked_in_child import asked_in_child
 from tests.faults.questions import Questions, subject
 from tests.faults.report import Tally
 from tests.faults.scale import cases
-from tests.faults.victim import build_victim, kinds
+from tests.faults.victim import PLAIN, PLAIN_CUBE, build_victim, kinds
 
+# Of files without a digest Arrow parses footers that are damaged, which may end the process.
+PARSED_BY_ARROW = (
+    "Kartothek's data file",
+    "Kartothek's index file",
+    "Kartothek's _common_metadata",
+)
+FOREIGN = (PLAIN, f"{PLAIN_CUBE}++flights", f"{PLAIN_CUBE}++weather")
 NUMBERS = 5  # index values that Spark is asked for
 
 
@@ -35,6 +43,9 @@ def test_bit_flips(request, tmp_path, spark):
             assert not [answer for answer in known[about].values() if answer.error]
         path = store.root / key
         with flipped(path, random.randrange(path.stat().st_size * 8)) as place:
+            if kind in PARSED_BY_ARROW and asked_in_child(store, FOREIGN) is None:
+                tallies[kind].good("the process ends")
+                continue
             given = questions.ask(key, number, by_spark)
             checked = questions.checked(key)
         name = f"{case}: {key}, {place}"

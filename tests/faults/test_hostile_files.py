@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-import logging
-import multiprocessing
 import os
-import resource
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -20,15 +16,14 @@ import pytest
 
 from ktk_engine.store.local import LocalStore
 from tests.faults.answer import Answer, names_file
-from tests.faults.questions_without_spark import OURS, ask_without_spark
+from tests.faults.asked_in_child import asked_in_child
+from tests.faults.questions_without_spark import OURS
 from tests.faults.report import Tally
 from tests.faults.scale import LARGE, SEED
 from tests.faults.victim import PLAIN, build_victim, kinds
 
-_CONTEXT = multiprocessing.get_context("forkserver")
 _UUIDS = (*OURS, PLAIN, "nyc++flights", "nyc++weather")
 _MEMORY = 3 << 30  # bytes of address space beside what the process has
-_SECONDS = 60
 
 Spoil = Callable[[bytes], bytes]
 
@@ -149,27 +144,9 @@ def _is_wrong(name: str, answer: Answer, right: Mapping[str, Answer], path: Path
 
 def _asked(store: LocalStore, uuids: tuple[str, ...] = _UUIDS) -> Mapping[str, Answer]:
     """Ask in a process of its own, which may use so much memory and time."""
-    ours, theirs = _CONTEXT.Pipe()
-    process = _CONTEXT.Process(target=_limited, args=(theirs, store, uuids))
-    process.start()
-    theirs.close()
-    try:
-        answers = ours.recv() if ours.poll(_SECONDS) else None
-    except EOFError:
-        answers = None
-    if process.is_alive() and answers is None:
-        process.kill()
-    process.join()
+    answers = asked_in_child(store, uuids, _MEMORY)
     lost = Answer(error="no answer: out of memory or time", ours=False)
-    return answers if answers is not None else {"rows of b": lost, "everything": lost}
-
-
-def _limited(connection, store: LocalStore, uuids: tuple[str, ...]) -> None:
-    logging.disable()
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + _MEMORY, used + _MEMORY))
-    answers = ask_without_spark(store, uuids)
-    connection.send({name: replace(item, value=str(item.value)) for name, item in answers.items()})
+    return {"rows of b": lost, "everything": lost} if answers is None else answers
 
 
 @contextmanager
