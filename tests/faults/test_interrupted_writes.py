@@ -9,19 +9,19 @@ from tests.faults.walk import ArrowWriters, SparkWriters, walk
 
 def test_kills(request, tmp_path):
     tally = Tally("SIGKILL in a write through Arrow")
-    walk(tally, tmp_path, ArrowWriters(), ["kill"], stores=(6, 120))
+    walk(tally, tmp_path, ArrowWriters(), ["kill"], stores=(5, 90))
     tally.finish(request.config)
 
 
 def test_interrupts(request, tmp_path):
     tally = Tally("Ctrl-C or SystemExit in a write through Arrow")
-    walk(tally, tmp_path, ArrowWriters(), ["KeyboardInterrupt", "SystemExit"], stores=(3, 120))
+    walk(tally, tmp_path, ArrowWriters(), ["KeyboardInterrupt", "SystemExit"], stores=(3, 90))
     tally.finish(request.config)
 
 
 def test_errors_of_the_system(request, tmp_path):
     tally = Tally("ENOSPC, EIO or EACCES in a write through Arrow")
-    walk(tally, tmp_path, ArrowWriters(), ["ENOSPC", "EIO", "EACCES"], stores=(3, 120))
+    walk(tally, tmp_path, ArrowWriters(), ["ENOSPC", "EIO", "EACCES"], stores=(3, 90))
     tally.finish(request.config)
 
 
