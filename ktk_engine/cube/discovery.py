@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ktk_engine.cube.described import Described
@@ -47,7 +47,8 @@ def discover_cube(prefix: str, datasets: Mapping[str, Described]) -> CubeSpecifi
         neither dimensions nor partition columns.
 
     Raises:
-        ConsistencyError: there is no seed dataset, several, or one without dimension columns.
+        ConsistencyError: there is no seed dataset, several, or one that does not name its
+            dimension columns or lacks them.
     """
     seed = find_seed(prefix, datasets)
     if seed is None:
@@ -65,6 +66,7 @@ def discover_cube(prefix: str, datasets: Mapping[str, Described]) -> CubeSpecifi
     partitions = _get(metadata, "partition_columns")
     if partitions is None:
         partitions = _old_partition_columns(prefix, seed, datasets[seed].partition_keys)
+    _check_columns(prefix, seed, datasets[seed], [*dimensions, *partitions])
     indexed = {column for item in datasets.values() for column in item.indices}
     return CubeSpecification(
         prefix=prefix,
@@ -86,6 +88,18 @@ def visible_columns(dataset: Described) -> list[str]:
 def is_hidden(column: str) -> bool:
     """Whether a cube shows no column of this name, since Kartothek does not."""
     return column.startswith("__") or column == _OLD_TIMESTAMP_COLUMN
+
+
+def _check_columns(prefix: str, seed: str, dataset: Described, named: Sequence[str]) -> None:
+    """A document and a schema file of another program may contradict each other."""
+    missing = [name for name in named if name not in dataset.schema.names]
+    if missing:
+        raise ConsistencyError(
+            f"Seed dataset {seed} of cube {prefix}: its document names the dimension and partition "
+            f"columns {', '.join(named)}, its schema (_common_metadata) lacks "
+            f"{', '.join(missing)}. Restore the damaged one of both from a backup, or build the "
+            "dataset anew."
+        )
 
 
 def _get(metadata: Mapping[str, Any], key: str) -> Any:

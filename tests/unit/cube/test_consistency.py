@@ -89,3 +89,10 @@ def test_without_a_seed_the_enrichments_are_compared():
     one, two = enrichment(GOOD), enrichment({"hour": pa.int64(), "gust": pa.float64()})
     with pytest.raises(ConsistencyError, match="`gust` is in several datasets: one, two"):
         check_cube("nyc", {"one": one, "two": two}, None)
+
+
+def test_a_seed_whose_schema_lacks_a_dimension_is_named():
+    """A flipped bit in Kartothek's schema file gave a KeyError."""
+    schema = pa.schema({"origin": pa.string(), "hour": pa.int64()})
+    with pytest.raises(ConsistencyError, match="lacks carrier"):
+        discover_cube("nyc", {"flights": seed(schema=schema)})
