@@ -16,6 +16,9 @@ PYTHON ?= $(shell for name in python3.13 python3.12 python3.11 python3; do \
 PYTHON38 ?= $(shell for name in python3.8 "$$HOME"/.pyenv/versions/3.8*/bin/python; do \
 	"$$name" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info[:2] != (3, 8))' \
 	2>/dev/null && echo "$$name" && break; done)
+# Each worker has a JVM of its own, which is never busy while dbt parses: two fit two cores.
+WORKERS ?= 2
+PARALLEL = --numprocesses $(WORKERS) --dist loadscope
 PIP_INSTALL = -m pip install --quiet --quiet --disable-pip-version-check
 
 ifndef KTK_ORACLE_PYTHON
@@ -35,12 +38,12 @@ demo: .venv/.installed sample_project/data/flights.parquet
 	cd sample_project && ../.venv/bin/ktk info nyc
 
 test: .venv/.installed
-	.venv/bin/python -m pytest tests/functional/adapter --storage cube
-	.venv/bin/python -m pytest
+	.venv/bin/python -m pytest $(PARALLEL) tests/functional/adapter --storage cube
+	.venv/bin/python -m pytest $(PARALLEL)
 
 test-dbt: .venv/.installed
-	.venv/bin/python -m pytest tests/functional/adapter --storage table
-	.venv/bin/python -m pytest tests/functional/adapter --storage cube
+	.venv/bin/python -m pytest $(PARALLEL) tests/functional/adapter --storage table
+	.venv/bin/python -m pytest $(PARALLEL) tests/functional/adapter --storage cube
 
 test-faults: .venv/.installed
 	KTK_FAULTS=large .venv/bin/python -m pytest tests/faults

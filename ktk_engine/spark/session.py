@@ -71,6 +71,7 @@ appender.console.layout.pattern = %d{{HH:mm:ss}} %p %c{{1}}: %m%n%ex{{short}}
 """
 
 _LOG_LEVEL = "KTK_SPARK_LOG_LEVEL"
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _lock = threading.Lock()
 
 
@@ -108,6 +109,8 @@ def start_session(
         options = archive_options(archive_folder()) if java_options is None else java_options
         in_scratch = _scratch_settings(scratch, options, has_metastore(own))
         chosen = {**DEFAULT_SETTINGS, **in_scratch, **own}
+        if _JAVA_OPTIONS in own:  # beside ours, which say where Java logs and what it starts from
+            chosen[_JAVA_OPTIONS] = f"{in_scratch[_JAVA_OPTIONS]} {own[_JAVA_OPTIONS]}"
         _use_java(scratch)
         # PySpark reads the workers' interpreter from here; its own default is PATH's python3.
         os.environ.setdefault("PYSPARK_PYTHON", chosen.get("spark.pyspark.python", sys.executable))
@@ -132,7 +135,7 @@ def new_session(session: SparkSession) -> SparkSession:
     """
     own = session.newSession()
     for key in ("spark.sql.session.timeZone", "spark.sql.execution.arrow.maxRecordsPerBatch"):
-        if key not in _explicit(session):
+        if not _is_explicit(session, key):
             own.conf.set(key, DEFAULT_SETTINGS[key])
     for key, value in REQUIRED_SETTINGS.items():
         own.conf.set(key, value)
@@ -146,8 +149,9 @@ def _print_line(line: str) -> None:
             sys.stderr.write(f"{line}\n")
 
 
-def _explicit(session: SparkSession) -> set[str]:
-    return {key for key, _ in session.sparkContext.getConf().getAll()}
+def _is_explicit(session: SparkSession, key: str) -> bool:
+    """Whether whoever started Spark chose a setting; `getConf` would ask for each of them all."""
+    return bool(session.sparkContext._jsc.sc().conf().contains(key))
 
 
 def make_scratch_folder() -> Path:
@@ -182,7 +186,7 @@ def _scratch_settings(
     log_configuration.write_text(_LOG_CONFIGURATION.format(level=level))
     settings = {
         "spark.local.dir": str(scratch / "local"),
-        "spark.driver.extraJavaOptions": " ".join(
+        _JAVA_OPTIONS: " ".join(
             [f"-Dlog4j2.configurationFile={log_configuration.as_uri()}", *java_options]
         ),
     }

@@ -21,6 +21,14 @@ def profile_target() -> dict:
     }
 
 
+@pytest.fixture(scope="session", autouse=True)
+def unsynced():
+    """Syncs of files, tested elsewhere, cost nothing."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.fsync", lambda descriptor: None)
+        yield
+
+
 @pytest.fixture(scope="class")
 def dbt_profile_target():
     return profile_target()

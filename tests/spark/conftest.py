@@ -14,6 +14,14 @@ from ktk_engine.store.local import LocalStore
 from tests.conftest import SPARK_SETTINGS
 
 
+@pytest.fixture(scope="session", autouse=True)
+def unsynced() -> Iterator[None]:
+    """Syncs of files, tested elsewhere, cost nothing."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.fsync", lambda descriptor: None)
+        yield
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     yield start_session(SPARK_SETTINGS)

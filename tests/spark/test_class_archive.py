@@ -16,9 +16,11 @@ from pathlib import Path
 from ktk_engine.spark import session
 folder, *wanted = sys.argv[1:]
 session.archive_folder = lambda: Path(folder)
-spark = session.start_session(java_options=wanted or None)
+mine = {"spark.driver.extraJavaOptions": "-Dof.mine=1"}
+spark = session.start_session(mine, java_options=wanted or None)
 options = spark._jvm.java.lang.management.ManagementFactory.getRuntimeMXBean().getInputArguments()
 assert set(wanted or session.archive_options(Path(folder))) <= set(options), options
+assert {"-Dof.mine=1"} <= set(options) and "log4j2" in str(options), options
 print("rows:", spark.range(3).count())
 """
 
