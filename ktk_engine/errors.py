@@ -108,5 +108,9 @@ class ForeignWriterError(KtkError):
     """Another program changed a dataset behind the log; refused for writing."""
 
 
+class ForeignWriterWarning(UserWarning):
+    """Another program changed a dataset behind the log; what is read is what the log has."""
+
+
 class SessionError(KtkError):
     """Spark or Java is missing, too old, or could not be started."""

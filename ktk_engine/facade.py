@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -36,6 +36,8 @@ _ATTEMPTS = 10  # a clean-up may remove a version between two steps of opening i
 class Store:
     """A store: the folder of one dbt schema, or any store that Kartothek wrote.
 
+    Threads may share it, and the cubes and queries that it gives.
+
     Attributes:
         url: its address.
     """
@@ -51,6 +53,8 @@ class Store:
         """
         self._store = open_store(url)
         self._known = KnownFiles()
+        self._lock = threading.Lock()
+        self._made_scratch: Path | None = None
 
     def __repr__(self) -> str:
         """Show the address."""
@@ -94,12 +98,15 @@ class Store:
                     raise
         raise AssertionError("unreachable: the last attempt returns or raises")
 
-    @cached_property
+    @property
     def _scratch(self) -> Path:
         """Folder for manifests, removed at the end of the process."""
         from ktk_engine.spark.session import make_scratch_folder
 
-        return make_scratch_folder()
+        with self._lock:
+            if self._made_scratch is None:
+                self._made_scratch = make_scratch_folder()
+            return self._made_scratch
 
     def _scanner(self, session: SparkSession | None) -> Scanner:
         from ktk_engine.spark.capabilities import find_capabilities

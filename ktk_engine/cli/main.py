@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from ktk_engine.cli.adopt import adopt
 from ktk_engine.cli.check import check
 from ktk_engine.cli.cleanup import cleanup
 from ktk_engine.cli.compact import compact
@@ -43,5 +44,5 @@ def main(ctx: click.Context, store_url: str | None) -> None:
     ctx.obj = {"store_url": store_url}
 
 
-for _command in (info, history, explain, check, compact, remove, undrop, cleanup, prepare):
+for _command in (info, history, explain, check, compact, adopt, remove, undrop, cleanup, prepare):
     main.add_command(_command)

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pat
 
 from ktk_engine.errors import FormatError, TypeClassError
+from ktk_engine.format.parse_json import parse_json
 from ktk_engine.types.type_class import normalize
 
 _PANDAS_KEY = b"pandas"
@@ -91,7 +92,7 @@ def render_common_metadata(schema: pa.Schema, partition_keys: Sequence[str]) -> 
 def _unnamed_index_columns(schema: pa.Schema) -> set[str]:
     """Names of the fields that pandas made of an index without a name."""
     metadata = (schema.metadata or {}).get(_PANDAS_KEY)
-    content = json.loads(metadata) if metadata is not None else {}
+    content = parse_json(metadata, "the pandas metadata") if metadata is not None else {}
     columns = content.get("columns", []) if isinstance(content, dict) else []
     return {
         column["field_name"]

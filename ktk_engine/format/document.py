@@ -14,15 +14,16 @@ from ktk_engine.format.dataset_key import (
     DATA_SUFFIX,
     INDEX_SUFFIX,
     TABLE,
+    document_key,
 )
 from ktk_engine.format.label import split_label
+from ktk_engine.format.parse_json import parse_json
 from ktk_engine.format.stamp import BASE_KEY, STAMP_KEY, Stamp, add_stamp, digest, stamp_of
 from ktk_engine.store.key import inside, validate_key, validate_uuid
 
 JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
 
 FORMAT_VERSION = 4
-MAX_DOCUMENT_BYTES = 1 << 30
 
 _SLASHES = re.compile("/{2,}")
 
@@ -72,12 +73,7 @@ def parse_document(
         FormatError: the document is damaged, of another version or dataset, has several
             tables, or names a key outside of its dataset.
     """
-    if len(data) > MAX_DOCUMENT_BYTES:
-        raise FormatError(f"the document of dataset {uuid!r} is larger than 1 GiB")
-    try:
-        content = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise FormatError(f"the document of dataset {uuid!r} is no JSON: {error}") from error
+    content = parse_json(data, f"the document {document_key(uuid)} of dataset {uuid!r}")
     return document_of(uuid, content, list_keys)
 
 

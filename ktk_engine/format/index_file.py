@@ -24,6 +24,7 @@ PARTITION = "partition"
 
 _LABELS = pa.list_(pa.string())
 _ROW_GROUP_SIZE = 10_000
+_SMALL_COUNT, _COUNT_A_BYTE = 100_000, 100
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,7 @@ def _opened(source: bytes | pa.NativeFile) -> Iterator[pq.ParquetFile]:
         with pq.ParquetFile(
             reader, arrow_extensions_enabled=False, page_checksum_verification=True
         ) as file:
+            _check_count(file.metadata, reader.size())
             yield file
     except (
         pa.ArrowException,
@@ -130,6 +132,19 @@ def _opened(source: bytes | pa.NativeFile) -> Iterator[pq.ParquetFile]:
         TypeClassError,
     ) as error:
         raise FormatError(f"the index file is damaged: {error}") from error
+
+
+def _check_count(metadata: pq.FileMetaData, size: int) -> None:
+    """Refuse a file that says that it unfolds to far more than it can hold: values differ."""
+    largest = _SMALL_COUNT + _COUNT_A_BYTE * size
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        found = max((group.column(i).num_values for i in range(group.num_columns)), default=0)
+        if max(found, group.num_rows) > largest:
+            raise FormatError(
+                f"the index file has {size:,} bytes and claims {found:,} values in row group "
+                f"{number}; the limit for its size is {largest:,}"
+            )
 
 
 def _label_position(schema: pa.Schema) -> int:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import msgpack
-import pyarrow as pa
-
-from ktk_engine.errors import DatasetNotFoundError, FormatError, ObjectNotFoundError
+from ktk_engine.errors import DatasetNotFoundError, ObjectNotFoundError
 from ktk_engine.format.dataset_key import (
     COMMON_METADATA,
     DOCUMENT_SUFFIX,
@@ -21,11 +18,9 @@ from ktk_engine.format.document import (
     only_table,
     parse_document,
 )
+from ktk_engine.format.parse_msgpack import parse_msgpack
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.key import is_uuid
-
-# A few kilobytes can unfold to any size; an honest document is far smaller.
-MAX_MSGPACK_BYTES = 256 << 20
 
 
 def load_document(store: ObjectStore, uuid: str) -> DatasetDocument:
@@ -54,7 +49,9 @@ def load_document(store: ObjectStore, uuid: str) -> DatasetDocument:
             data = store.get(msgpack_document_key(uuid))
         except ObjectNotFoundError as error:
             raise DatasetNotFoundError(f"there is no dataset {uuid!r} in {store.url}") from error
-        document = document_of(uuid, _unpack(uuid, data), list_keys)
+        key = msgpack_document_key(uuid)
+        content = parse_msgpack(data, f"the document {key} of dataset {uuid!r}")
+        document = document_of(uuid, content, list_keys)
     return document if document.partitions else _with_table(store, document)
 
 
@@ -87,18 +84,3 @@ def _with_table(store: ObjectStore, document: DatasetDocument) -> DatasetDocumen
         table for table in folders if store.exists(f"{document.uuid}/{table}/{COMMON_METADATA}")
     ]
     return replace(document, table=only_table(document.uuid, tables))
-
-
-def _unpack(uuid: str, data: bytes) -> object:
-    try:
-        # Decompressed as a stream, with a limit; the size in the frame may lie.
-        with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
-            content = stream.read(MAX_MSGPACK_BYTES + 1)
-        if len(content) > MAX_MSGPACK_BYTES:
-            raise FormatError(f"the document of dataset {uuid!r} is larger than 256 MiB")
-        result: object = msgpack.unpackb(content, raw=False, strict_map_key=True, max_ext_len=0)
-    except (OSError, ValueError, msgpack.UnpackException) as error:
-        raise FormatError(
-            f"the document of dataset {uuid!r} is no zstd-compressed msgpack: {error}"
-        ) from error
-    return result

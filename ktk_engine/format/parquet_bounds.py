@@ -31,6 +31,8 @@ def bounds_of(statistics: list[Any], t: pa.DataType) -> tuple[Any, Any, int | No
         low, high = min(item.min for item in valued), max(item.max for item in valued)
     except (TypeError, ValueError, OverflowError):
         return None, None, nulls
+    if pat.is_floating(t) and any(_is_nan(item.min) or _is_nan(item.max) for item in valued):
+        return None, None, nulls  # as the format says: such bounds say nothing
     if isinstance(high, datetime.datetime) and pat.is_timestamp(t) and t.unit == "ns":
         high += _MICROSECOND  # Python's datetime has lost the nanoseconds
     return low, high, nulls
@@ -42,3 +44,7 @@ def typed_bounds(values: list[Any], t: pa.DataType) -> pa.Array:
         return pa.array(values, t)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
         return pa.nulls(len(values), t)
+
+
+def _is_nan(bound: Any) -> bool:
+    return isinstance(bound, float) and bound != bound

@@ -10,6 +10,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from ktk_engine.format.parse_json import parse_json
+
 KEY = "sha256"
 _START = b'{\n "sha256": "'
 _BEHIND = b'",'
@@ -26,21 +28,23 @@ def seal(document: Mapping[str, Any]) -> bytes:
     return _START + hashlib.sha256(body).hexdigest().encode() + _BEHIND + body[1:]
 
 
-def unseal(data: bytes, sealed_since: int) -> dict[str, Any]:
+def unseal(data: bytes, sealed_since: int, what: str) -> dict[str, Any]:
     """Read a document and verify its digest.
 
     Args:
         data: the document.
         sealed_since: the first value of its key `format` that goes with a digest; documents of
             older formats have none, and are read as they are.
+        what: what it is, for messages.
 
     Returns:
         The document without the digest.
 
     Raises:
-        ValueError: it is damaged.
+        FormatError: it is no JSON that a store may hold, see `parse_json`.
+        ValueError: it is damaged otherwise.
     """
-    document = json.loads(data)
+    document = parse_json(data, what)
     if not isinstance(document, dict):
         raise ValueError("it is no JSON object")
     if data.startswith(_START):

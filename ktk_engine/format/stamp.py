@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass
 
 from ktk_engine.errors import FormatError
+from ktk_engine.format.parse_json import unique_keys
 
 STAMP_KEY = "ktk_commit"
 BASE_KEY = "ktk_base"
@@ -20,6 +21,7 @@ BASE_KEY = "ktk_base"
 # The stamp is the document's first key, so that the first kilobyte is enough to read it.
 _START = re.compile(rb'\s*\{\s*"ktk_commit"\s*:\s*')
 _SEPARATOR = b", "
+_DECODER = json.JSONDecoder(object_pairs_hook=unique_keys)
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,7 @@ def _stamp_and_end(data: bytes) -> tuple[Stamp, int] | None:
     # We write ASCII; latin-1 keeps positions where the cut goes through another character.
     text = data[start.end() : start.end() + 1024].decode("latin-1")
     try:
-        content, length = json.JSONDecoder().raw_decode(text)
-    except json.JSONDecodeError as error:
+        content, length = _DECODER.raw_decode(text)
+    except (ValueError, RecursionError) as error:
         raise FormatError(f"the stamp {STAMP_KEY!r} of a dataset document is damaged") from error
     return stamp_of(content), start.end() + length

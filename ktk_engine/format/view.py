@@ -79,7 +79,7 @@ def parse_view(data: bytes, key: str) -> ViewDocument:
         FormatError: it is damaged or of a newer format.
     """
     try:
-        document = unseal(data, sealed_since=2)
+        document = unseal(data, sealed_since=2, what=f"View {key}")
         if document["format"] not in _FORMATS or document["kind"] not in ("view", "cube"):
             raise FormatError(f"View {key} has an unknown format. Upgrade dbt-ktk.")
         return ViewDocument(

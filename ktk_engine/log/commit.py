@@ -170,15 +170,16 @@ def _refuse_gap(head: State) -> None:
 def _refuse_foreign(base: State, transaction: Transaction) -> None:
     """Nothing is built on a document that somebody else changed in an unknown way.
 
-    A removal builds on nothing: it is the way out of such a state, also of several.
+    A removal builds on nothing, and whoever adopts has seen what was changed: these are the ways
+    out of such a state, also of several.
     """
     if _only_removes(transaction):
         return
-    removed = {change.uuid for change in transaction.changes if change.rebase is None}
-    written = {change.uuid for change in transaction.changes} - removed
+    settled = {c.uuid for c in transaction.changes if c.rebase is None or c.operation == "adopt"}
+    written = {change.uuid for change in transaction.changes} - settled
     for uuid, state in base.datasets.items():
-        if state.problem and uuid not in removed:
-            raise ForeignWriterError(state.problem)
+        if state.problem and uuid not in settled:
+            raise ForeignWriterError(f"{state.problem}. Nothing was written.")
         if uuid in written and state.stamp:
             verify_document(base.store, uuid)
 
@@ -337,7 +338,7 @@ def _pending_removals(head: State, transaction: Transaction) -> dict[str, str]:
 def _specified(head: State, snapshot: Snapshot) -> int:
     """Version that last changed the cube's specification: this one, unless it stays the same."""
     state = head.datasets.get(snapshot.uuid)
-    if state is None or state.entry is None or state.problem:
+    if state is None or state.entry is None or not state.is_readable:
         return head.version + 1
     old = head.snapshot(snapshot.uuid).metadata
     unchanged = all(old.get(key) == snapshot.metadata.get(key) for key in CUBE_KEYS)

@@ -150,7 +150,7 @@ def parse_entry(data: bytes, key: str) -> LogEntry:
         FormatError: it is damaged or of a newer format.
     """
     try:
-        document = unseal(data, sealed_since=2)
+        document = unseal(data, sealed_since=2, what=f"Log entry {key}")
         if document["format"] not in _FORMATS:
             raise FormatError(
                 f"Log entry {key} has format {document['format']}; this version reads formats up "

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
 import pyarrow as pa
 
 from ktk_engine.errors import FormatError
@@ -9,6 +13,7 @@ from ktk_engine.format.common_metadata import read_common_metadata
 from ktk_engine.format.dataset_key import TABLE, common_metadata_key
 from ktk_engine.format.document import DatasetDocument
 from ktk_engine.format.label import partition_table
+from ktk_engine.format.stamp import BASE_KEY
 from ktk_engine.log.snapshot import Snapshot, files_table
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.schema import dataset_schema
@@ -64,3 +69,32 @@ def _partitions(store: ObjectStore, document: DatasetDocument, schema: pa.Schema
             f"Dataset {document.uuid} of {store.url}: {error}. Either its document or its schema "
             f"file {key} is wrong."
         ) from error
+
+
+def has_files_of(document: DatasetDocument, snapshot: Snapshot) -> bool:
+    """Whether a document names exactly the files of a snapshot, in its order."""
+    keys = snapshot.files["key"].to_pylist()
+    return list(document.partitions.items()) == list(zip(snapshot.labels, keys, strict=True))
+
+
+def with_document(snapshot: Snapshot, document: DatasetDocument) -> Snapshot:
+    """The snapshot of the same files, with what another program's document adds to it.
+
+    Indices of further columns are taken over; of those that the snapshot has, its own stay.
+    """
+    indices = {n: key for n, key in document.indices.items() if n in snapshot.schema.names}
+    return replace(
+        snapshot,
+        indices={**indices, **snapshot.indices},
+        metadata=kept_metadata(snapshot.metadata, document),
+    )
+
+
+def kept_metadata(known: Mapping[str, Any], document: DatasetDocument) -> dict[str, Any]:
+    """Metadata of another program's document, which may have lost all that was there before.
+
+    Kartothek's `build_dataset_indices` writes none of it, a cube's specification among it.
+    """
+    if BASE_KEY in document.metadata:
+        return dict(document.metadata)
+    return {**known, **document.metadata}

@@ -96,7 +96,7 @@ def find_garbage(store: ObjectStore, scope: Scope, retention: Retention) -> Garb
     state = resolve(store, scope)
     for dataset in state.datasets.values():
         if dataset.problem:
-            raise ForeignWriterError(dataset.problem)
+            raise ForeignWriterError(f"{dataset.problem}. Nothing was deleted.")
     links = _links(state)
     entries = _entries(links)
     kept = _kept(links, retention, now)

@@ -17,6 +17,7 @@ from ktk_engine.errors import (
     ObjectNotFoundError,
     StoreError,
 )
+from ktk_engine.format.parse_json import parse_json
 from ktk_engine.log.remove_traces import remove_traces
 from ktk_engine.log.scope import Scope
 from ktk_engine.log.write import Fate, Write
@@ -138,7 +139,8 @@ def read_intents(store: ObjectStore, scope: Scope) -> list[Intent]:
     intents = []
     for name in store.list_names(folder):
         try:
-            note = json.loads(store.get(join_key(folder, name)))
+            key = join_key(folder, name)
+            note = parse_json(store.get(key), f"Intent {key}")
             heartbeat = datetime.fromisoformat(note["heartbeat"])
             intents.append(Intent(name.partition(".")[0], note["operation"], heartbeat))
         except ObjectNotFoundError:

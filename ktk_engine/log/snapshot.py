@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from ktk_engine.errors import FormatError, ObjectNotFoundError
 from ktk_engine.format.comments import Comments, comments_of
 from ktk_engine.format.file_digest import FileDigest, digest_of_json
+from ktk_engine.format.parse_json import check_count, parse_json
 from ktk_engine.store.interface import ObjectStore
 
 FILE_FIELDS = (
@@ -33,6 +34,7 @@ FILE_FIELDS = (
     pa.field("digest", pa.binary()),
 )
 PARTITION, MINIMUM, MAXIMUM, NULLS = "partition.", "min.", "max.", "nulls."
+MAX_FILES = 20_000_000
 _FORMAT = 1
 _METADATA_KEY = b"ktk"
 # What unpacking a damaged file may raise: Arrow's own errors are among the built-in ones too.
@@ -270,7 +272,7 @@ def read_snapshot(store: ObjectStore, key: str, sha256: str = "") -> Snapshot:
         reason = "its content does not fit the digest in its log entry"
         raise FormatError(_damaged(store, key, reason))
     try:
-        return _parse_snapshot(data)
+        return _parse_snapshot(data, f"Snapshot {key} of {store.url}")
     except _NewerFormatError as error:
         raise FormatError(
             f"Snapshot {key} of {store.url} has format {error}; this version reads format "
@@ -291,11 +293,12 @@ def _damaged(store: ObjectStore, key: str, reason: object) -> str:
     return f"Snapshot {key} of {store.url} is damaged: {reason}. {_RESTORE}"
 
 
-def _parse_snapshot(data: bytes) -> Snapshot:
+def _parse_snapshot(data: bytes, what: str) -> Snapshot:
     # Not read_table: that imports Arrow's datasets and with them pandas, half a second.
     with pq.ParquetFile(pa.BufferReader(data)) as file:
+        check_count(file.metadata.num_rows, what, MAX_FILES)
         table = file.read()
-    document: dict[str, Any] = json.loads((table.schema.metadata or {})[_METADATA_KEY])
+    document: dict[str, Any] = parse_json((table.schema.metadata or {})[_METADATA_KEY], what)
     if document["format"] != _FORMAT:
         raise _NewerFormatError(document["format"])
     bucketing = document["bucketing"]

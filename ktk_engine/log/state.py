@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import warnings
 from collections.abc import Collection, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,6 +13,7 @@ from ktk_engine.errors import (
     CommitStateUnknownError,
     DatasetNotFoundError,
     ForeignWriterError,
+    ForeignWriterWarning,
     FormatError,
     InvalidKeyError,
     KtkError,
@@ -18,16 +21,18 @@ from ktk_engine.errors import (
     VersionGoneError,
 )
 from ktk_engine.format.dataset_key import document_key, msgpack_document_key
+from ktk_engine.format.document import DatasetDocument
 from ktk_engine.format.load_document import list_documents, load_document
-from ktk_engine.format.stamp import Stamp, read_stamp
+from ktk_engine.format.stamp import BASE_KEY, Stamp, read_stamp
 from ktk_engine.log.chain import logged_versions, read_entries, read_entry
 from ktk_engine.log.entry import DatasetEntry, LogEntry, digest
-from ktk_engine.log.foreign import snapshot_of_document
+from ktk_engine.log.foreign import has_files_of, snapshot_of_document, with_document
 from ktk_engine.log.scope import Scope
 from ktk_engine.log.snapshot import Snapshot, read_snapshot
 from ktk_engine.store.interface import ObjectStore
 
 _STAMP_BYTES = 1024
+_READ_FROM_LOG = "It is read as the log has it. "
 
 
 @dataclass(frozen=True)
@@ -41,7 +46,10 @@ class DatasetState:
         document: SHA-256 of a document of another program; empty if it is ours or missing.
         foreign: SHA-256 of a document that another program wrote on top of `entry` (or without
             any log): its content is the truth. Empty if the log is.
-        problem: why nobody can tell what the dataset holds; empty if all is well.
+        same_files: whether that document has exactly the files of `entry`, so that the log
+            knows its rows, and only indices and metadata are the other program's.
+        problem: why nothing may be written on top; empty if all is well. What is read then is
+            what the log has, or else the document.
     """
 
     uuid: str
@@ -49,7 +57,13 @@ class DatasetState:
     stamp: Stamp | None
     document: str = ""
     foreign: str = ""
+    same_files: bool = False
     problem: str = ""
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether the log or a sound document knows its rows."""
+        return self.entry is not None or bool(self.foreign)
 
 
 @dataclass(frozen=True)
@@ -77,6 +91,7 @@ class State:
     unpublished_removals: tuple[str, ...] = ()
     known: MutableMapping[str, Snapshot] = field(default_factory=dict, compare=False, repr=False)
     _snapshots: dict[str, Snapshot] = field(default_factory=dict, compare=False, repr=False)
+    _loading: threading.RLock = field(default_factory=threading.RLock, compare=False, repr=False)
 
     def snapshot(self, uuid: str) -> Snapshot:
         """Load the snapshot of a dataset; once per state.
@@ -87,10 +102,11 @@ class State:
             VersionGoneError: a clean-up has removed it since the state was resolved.
         """
         state = self.dataset(uuid)
-        if uuid not in self._snapshots:
-            with self.reading():
-                self._snapshots[uuid] = self._load(state)
-        return self._snapshots[uuid]
+        with self._loading:  # a cube object may be shared by threads
+            if uuid not in self._snapshots:
+                with self.reading():
+                    self._snapshots[uuid] = self._load(state)
+            return self._snapshots[uuid]
 
     def dataset(self, uuid: str) -> DatasetState:
         """Give what the scope knows of a dataset that can be read.
@@ -102,8 +118,10 @@ class State:
         state = self.datasets.get(uuid)
         if state is None:
             raise DatasetNotFoundError(f"{self.store.url} has no dataset {uuid}.")
-        if state.problem:
+        if not state.is_readable:
             raise ForeignWriterError(state.problem)
+        if state.problem:
+            warnings.warn(state.problem, ForeignWriterWarning, stacklevel=3)
         return state
 
     def snapshots(self) -> dict[str, Snapshot]:
@@ -152,11 +170,13 @@ class State:
         return 0
 
     def _load(self, state: DatasetState) -> Snapshot:
-        if state.entry is None or state.foreign:
+        if state.entry is None or (state.foreign and not state.same_files):
             return snapshot_of_document(self.store, load_document(self.store, state.uuid))
         key = state.entry.snapshot
         if key not in self.known:
             self.known[key] = read_snapshot(self.store, key, state.entry.snapshot_sha256)
+        if state.same_files:
+            return with_document(self.known[key], load_document(self.store, state.uuid))
         return self.known[key]
 
 
@@ -264,25 +284,39 @@ def _unstamped(
             return DatasetState(uuid, entry, stamp)
         if entry is not None and entry.adopted == sha256:
             return DatasetState(uuid, entry, None, sha256)  # taken over, but not published yet
-        base = load_document(store, uuid).metadata.get("ktk_base")
+        document = load_document(store, uuid)
     except (FormatError, InvalidKeyError) as error:
         problem = (
-            f"The document of dataset {uuid} in {store.url} is damaged: {error}. Nothing was "
-            f"written. Restore the file, or drop the dataset: {_removal(scope, uuid)}"
+            f"The document of dataset {uuid} in {store.url} is damaged: {error}. "
+            f"{_READ_FROM_LOG if entry else ''}Restore the file, or drop the dataset: "
+            f"{removal(scope, uuid)}"
         )
         return DatasetState(uuid, entry, None, sha256, problem=problem)
     except DatasetNotFoundError:
         return None if entry is None else _without_document(store, scope, uuid, entry, head)
-    if (str(base).partition(":")[2] if base else "") == (entry.commit if entry else ""):
+    if entry is not None and _has_files_of(store, document, entry):
+        return DatasetState(uuid, entry, None, sha256, foreign=sha256, same_files=True)
+    base = str(document.metadata.get(BASE_KEY) or "")
+    if head is None or base.partition(":")[2] == (entry.commit if entry else ""):
         return DatasetState(uuid, entry, None, sha256, foreign=sha256)
-    based_on = f"version {str(base).partition(':')[0]}" if base else "no version of the log"
+    based_on = f"version {base.partition(':')[0]}" if base else "no version of the log"
     known = f"version {entry.version}" if entry else "no such dataset"
+    reading = _READ_FROM_LOG if entry else "It is read as that document has it. "
     problem = (
         f"Dataset {uuid} of {store.url} was changed by another program: its document is based on "
-        f"{based_on}, the log has {known}. Nothing was written. To drop both and build it anew, "
-        f"run: {_removal(scope, uuid)}"
+        f"{based_on}, the log has {known}. {reading}Nothing can be written before it is clear "
+        f"what counts. To see what the other program changed, and to take that over, run: "
+        f"ktk adopt {scope.name} --dry-run. To drop both and build it anew, run: "
+        f"{removal(scope, uuid)}"
     )
-    return DatasetState(uuid, entry, None, sha256, problem=problem)
+    return DatasetState(uuid, entry, None, sha256, foreign="" if entry else sha256, problem=problem)
+
+
+def _has_files_of(store: ObjectStore, document: DatasetDocument, entry: DatasetEntry) -> bool:
+    try:
+        return has_files_of(document, read_snapshot(store, entry.snapshot, entry.snapshot_sha256))
+    except (FormatError, ObjectNotFoundError):
+        return False  # whoever reads the snapshot is told
 
 
 def _without_document(
@@ -302,13 +336,14 @@ def _without_document(
         return DatasetState(uuid, entry, _stamp(store, uuid))
     problem = (
         f"Dataset {uuid} of {store.url}: its document {document_key(uuid)} was removed by another "
-        f"program, the log has version {entry.version}. Nothing was written. If the removal was "
-        f"meant, run: {_removal(scope, uuid)}"
+        f"program, the log has version {entry.version}. {_READ_FROM_LOG}If the removal was "
+        f"meant, run: {removal(scope, uuid)}"
     )
     return DatasetState(uuid, entry, None, problem=problem)
 
 
-def _removal(scope: Scope, uuid: str) -> str:
+def removal(scope: Scope, uuid: str) -> str:
+    """The command that takes a dataset out of the log, whatever its document says."""
     if scope.kind == "cube":
         return f"ktk remove {scope.name} {scope.dataset_id(uuid)}"
     return f"ktk remove {uuid}"

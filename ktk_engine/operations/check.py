@@ -73,11 +73,15 @@ def check(
     chosen = {u: item for u, item in state.datasets.items() if only is None or id_of(u) in only}
     for uuid, item in chosen.items():
         dataset = id_of(uuid)
+        if item.problem:
+            problems.append(Problem(dataset, "", "", "", "", item.problem))
+        if not item.is_readable:
+            continue
         try:
             snapshots[uuid] = state.snapshot(uuid)
         except KtkError as error:
             file = item.entry.snapshot if item.entry and not item.problem else ""
-            problems.append(Problem(dataset, file, "", "", "", item.problem or str(error)))
+            problems.append(Problem(dataset, file, "", "", "", str(error)))
     for uuid, snapshot in snapshots.items():
         problems += check_files(store, id_of(uuid), snapshot, deep)
         problems += check_published(state, uuid, snapshot)

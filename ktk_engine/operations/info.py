@@ -314,6 +314,8 @@ def _is_published(item: DatasetState) -> bool:
 def _note(item: DatasetState) -> str:
     if item.foreign and item.entry is None:
         return "written by another program; its log starts with the first write"
+    if item.problem:
+        return ""
     if item.foreign:
         return "changed by another program since its last commit; the next write takes that over"
     return ""

@@ -20,8 +20,10 @@ from ktk_engine.format.parquet_bounds import bounds_of, typed_bounds
 from ktk_engine.log.snapshot import MAXIMUM, MINIMUM, NULLS
 from ktk_engine.plan.verified_tails import VerifiedTails
 from ktk_engine.store.interface import ObjectStore
+from ktk_engine.store.kept import Kept
 
 _THREADS = 16
+_LARGEST = 2_000_000  # bounds of columns, about half a gigabyte
 
 
 @dataclass(frozen=True)
@@ -42,16 +44,20 @@ class Footer:
     bounds: dict[str, tuple[Any, Any, int | None]]
 
 
-@dataclass
+def _footers() -> Kept[str, Footer]:
+    return Kept(_LARGEST, lambda footer: 1 + len(footer.bounds))
+
+
+@dataclass(frozen=True)
 class FooterCache:
-    """Footers by key of the data file; shared by all queries of a store object.
+    """Footers by key of the data file; shared by all queries and threads of a store object.
 
     Attributes:
         verified: files whose footer was verified, for readers that do not do it themselves.
     """
 
     verified: VerifiedTails = field(default_factory=VerifiedTails)
-    _known: dict[str, Footer] = field(default_factory=dict)
+    _known: Kept[str, Footer] = field(default_factory=_footers)
 
     def read(self, store: ObjectStore, keys: Sequence[str]) -> list[Footer]:
         """Give the footers of data files; those not known yet are read in parallel.
@@ -64,12 +70,15 @@ class FooterCache:
             FormatError: a file is damaged.
             ObjectNotFoundError: a file is missing.
         """
-        missing = [key for key in dict.fromkeys(keys) if key not in self._known]
+        found = {key: self._known.known(key) for key in keys}
+        missing = [key for key, footer in found.items() if footer is None]
         if missing:
             with ThreadPoolExecutor(min(_THREADS, len(missing))) as pool:
-                footers = pool.map(lambda key: _read_footer(store, key), missing)
-                self._known.update(zip(missing, footers, strict=True))
-        return [self._known[key] for key in keys]
+                read = pool.map(
+                    lambda key: self._known.get(key, lambda: _read_footer(store, key)), missing
+                )
+                found.update(zip(missing, read, strict=True))
+        return [footer for key in keys if (footer := found[key]) is not None]
 
 
 def statistics_of(footers: Sequence[Footer], columns: Iterable[str], schema: pa.Schema) -> pa.Table:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -12,21 +11,31 @@ from ktk_engine.format.file_digest import FileDigest
 from ktk_engine.format.index_file import IndexGroups
 from ktk_engine.format.stored_index import get_index, get_index_groups
 from ktk_engine.store.interface import ObjectStore
+from ktk_engine.store.kept import Kept
 from ktk_engine.types.condition import Condition
 from ktk_engine.types.may_match import may_match
 
 _LARGEST = 256 * 1024 * 1024
+_LARGEST_FOOTERS = 32 * 1024 * 1024
 
 
-@dataclass
+def _parts() -> Kept[tuple[str, tuple[int, ...]], pa.Table]:
+    return Kept(_LARGEST, lambda table: int(table.nbytes))
+
+
+def _footers() -> Kept[str, IndexGroups]:
+    return Kept(_LARGEST_FOOTERS, lambda it: int(it.rows.nbytes + it.lows.nbytes + it.highs.nbytes))
+
+
+@dataclass(frozen=True)
 class IndexCache:
-    """Parts of indices by key and row groups; the least recently used ones go when too large.
+    """Parts of indices by key and row groups, in bytes; shared by all threads of its owner.
 
     An index file never changes under its key.
     """
 
-    _footers: dict[str, IndexGroups] = field(default_factory=dict)
-    _parts: OrderedDict[tuple[str, tuple[int, ...]], pa.Table] = field(default_factory=OrderedDict)
+    _footers: Kept[str, IndexGroups] = field(default_factory=_footers)
+    _parts: Kept[tuple[str, tuple[int, ...]], pa.Table] = field(default_factory=_parts)
 
     def read(
         self,
@@ -52,12 +61,11 @@ class IndexCache:
             FormatError: the file is damaged or no index.
             ObjectNotFoundError: it is missing.
         """
-        if key not in self._footers:
-            self._footers[key] = get_index_groups(store, key, digest)
-        footer = self._footers[key]
+        footer = self._footers.get(key, lambda: get_index_groups(store, key, digest))
         everything = tuple(range(len(footer.rows)))
-        if (key, everything) in self._parts:
-            return self._part(store, key, digest, everything, whole=True)
+        known = self._parts.known((key, everything))
+        if known is not None:
+            return known
         low, high = pa.table({column: footer.lows}), pa.table({column: footer.highs})
         unknown = pa.table({column: pa.nulls(len(footer.rows), pa.int64())})
         may = may_match(condition, low, high, unknown, footer.rows)
@@ -73,10 +81,5 @@ class IndexCache:
         groups: tuple[int, ...],
         whole: bool,
     ) -> pa.Table:
-        table = self._parts.pop((key, groups), None)
-        if table is None:
-            table = get_index(store, key, digest, None if whole else groups)
-        self._parts[key, groups] = table
-        while len(self._parts) > 1 and sum(t.nbytes for t in self._parts.values()) > _LARGEST:
-            self._parts.popitem(last=False)
-        return table
+        chosen = None if whole else groups
+        return self._parts.get((key, groups), lambda: get_index(store, key, digest, chosen))

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from ktk_engine.errors import StoreError
 from ktk_engine.format.label import partition_path
+from ktk_engine.format.parquet_footer import footer_without_bounds
 from ktk_engine.spark.digesting_sink import DigestingSink
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.key import join_key
@@ -305,6 +306,8 @@ class _OpenFile:
         self.rows = 0
         self.statistics: list[dict[str, Any]] = []
         self.values: dict[str, list[pa.Array]] = {name: [] for name in job.index_columns}
+        self._groups = 0
+        self._with_nan: set[tuple[int, str]] = set()
         self._stream = job.store.open_write(self.key)
         self._sink = DigestingSink(self._stream.__enter__())
         with self._failing():
@@ -319,9 +322,7 @@ class _OpenFile:
             compression=job.compression,
             use_dictionary=[f.name for f in self.schema if _has_dictionary(f.type)],
             coerce_timestamps="us",
-            # Parquet's bounds leave NaN out, and Spark, to which NaN is the largest number, would
-            # skip row groups that hold it. Bounds of whole files are in the snapshot.
-            write_statistics=[f.name for f in self.stored if not pa.types.is_floating(f.type)],
+            write_statistics=self.stored.names,  # not those within nested columns
             write_page_index=True,
             write_page_checksum=True,
         )
@@ -331,6 +332,10 @@ class _OpenFile:
         stored = table if self.stored == self.schema else table.cast(self.stored)
         with self._failing():
             self._writer.write_table(stored, row_group_size=self.job.row_group_rows)
+        for start in range(0, table.num_rows, self.job.row_group_rows):
+            group = table.slice(start, self.job.row_group_rows)
+            self._with_nan |= {(self._groups, name) for name in _columns_with_nan(group)}
+            self._groups += 1
         self.rows += table.num_rows
         self.statistics.append(_statistics(table))
         for name, parts in self.values.items():
@@ -341,6 +346,7 @@ class _OpenFile:
         self._sink.begin_tail()
         with self._failing():
             self._writer.close()
+            self._drop_bounds_beside_nan()
         digest = self._sink.digest()
         self._stream.__exit__(None, None, None)
         common = {"label": self.label, "key": self.key}
@@ -363,6 +369,19 @@ class _OpenFile:
             table = pa.table({"value": values})
             rows.append({"kind": INDEX, "column": name, "payload": _to_ipc(table), **common})
         return rows
+
+    def _drop_bounds_beside_nan(self) -> None:
+        """End the file with a footer without the bounds of row groups that hold NaN.
+
+        Parquet's bounds leave NaN out, and Spark, to which NaN is the largest number, would skip
+        these row groups. The number of nulls stays: Kartothek needs statistics of every column.
+        """
+        if not self._with_nan:
+            return
+        footer: pq.FileMetaData = self._writer.writer.metadata
+        columns = [footer.row_group(0).column(i).path_in_schema for i in range(footer.num_columns)]
+        chunks = [(group, columns.index(name)) for group, name in sorted(self._with_nan)]
+        self._sink.write(footer_without_bounds(footer, chunks))
 
     def abandon(self) -> None:
         """Leave nothing behind."""
@@ -412,6 +431,12 @@ def _statistics(table: pa.Table) -> dict[str, Any]:
             found[f"min.{name}"] = extremes["min"]
             found[f"max.{name}"] = extremes["max"]
     return found
+
+
+def _columns_with_nan(table: pa.Table) -> Iterator[str]:
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if pa.types.is_floating(column.type) and pc.any(pc.is_nan(_computable(column))).as_py():
+            yield name
 
 
 def _computable(values: Any) -> Any:

@@ -1,37 +1,91 @@
-"""Starts the JVM of this process, whose output goes somewhere else than to the console."""
+"""Starts the JVM of this process: settings go to it by a file, its output wherever it is wanted.
+
+PySpark would make every setting an argument of the JVM, keys of object stores among them, and
+arguments of a process are visible to every user of the machine.
+"""
 
 from __future__ import annotations
 
 import contextvars
 import os
+import shlex
+import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from io import TextIOWrapper
 
     from py4j.java_gateway import JavaGateway
-    from pyspark import SparkConf
 
 _LINES_SHOWN = 5
+_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 
 
-def start_gateway(settings: Mapping[str, str], tell: Callable[[str], None]) -> None:
-    """Start the JVM; what it and Python's workers print is passed on, line by line.
+def start_gateway(
+    settings: Mapping[str, str], folder: Path, tell: Callable[[str], None] | None = None
+) -> None:
+    """Start the JVM, unless PySpark has one already.
 
     PySpark's sessions are made in it from then on.
 
     Args:
         settings: Spark's settings, of which some are Java's options.
-        tell: gets each line, in a thread of its own.
+        folder: of this process, for a file with them that is gone when the JVM runs.
+        tell: gets each line that the JVM and Python's workers print, in a thread of its own;
+            None leaves them on the console.
 
     Raises:
         RuntimeError: the JVM did not start; the message holds what it said last.
     """
-    from pyspark import SparkConf, SparkContext
+    from pyspark import SparkContext
+    from pyspark.java_gateway import launch_gateway
 
-    conf = SparkConf().setAll(list(settings.items()))
+    # Somebody's JVM that runs already, perhaps under spark-submit, takes no arguments any more.
+    if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
+        return
+    with _settings_file(settings, folder):
+        gateway = launch_gateway() if tell is None else _listening(tell)  # type: ignore[no-untyped-call]
+    SparkContext._ensure_initialized(gateway=gateway)
+
+
+@contextmanager
+def _settings_file(settings: Mapping[str, str], folder: Path) -> Iterator[None]:
+    """Let Spark's launcher read settings from a file that only this user can read."""
+    handle, name = tempfile.mkstemp(".properties", dir=folder)
+    before = os.environ.get(_ARGUMENTS)
+    try:
+        with os.fdopen(handle, "w", encoding="ascii") as file:
+            file.writelines(f"{_escape(k)}={_escape(v)}\n" for k, v in settings.items())
+        options = f"--load-spark-defaults --properties-file {shlex.quote(name)}"
+        os.environ[_ARGUMENTS] = f"{options} {before or 'pyspark-shell'}"
+        yield
+    finally:
+        Path(name).unlink()
+        if before is None:
+            del os.environ[_ARGUMENTS]
+        else:
+            os.environ[_ARGUMENTS] = before
+
+
+def _escape(text: str) -> str:
+    """Write a key or value of Java's properties."""
+    return "".join(
+        sign if sign.isascii() and (sign.isalnum() or sign in "._-/,@") else _unicode(sign)
+        for sign in text
+    )
+
+
+def _unicode(sign: str) -> str:
+    units = sign.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))
+
+
+def _listening(tell: Callable[[str], None]) -> JavaGateway:
+    """Start the JVM, whose output is passed on."""
     reading, writing = os.pipe()
     said: list[str] = []
     context = contextvars.copy_context()  # dbt's log asks it who is logging
@@ -43,20 +97,19 @@ def start_gateway(settings: Mapping[str, str], tell: Callable[[str], None]) -> N
     )
     reader.start()
     try:
-        gateway = _launched(conf, writing)
+        return _launched(writing)
     except RuntimeError as error:
         reader.join()
         raise RuntimeError("\n".join(said[-_LINES_SHOWN:]) or str(error)) from error
-    SparkContext._ensure_initialized(gateway=gateway)
 
 
-def _launched(conf: SparkConf, output: int) -> JavaGateway:
+def _launched(output: int) -> JavaGateway:
     """Start the JVM; only it can write to the output then, so that a reader sees its end."""
     from pyspark.java_gateway import launch_gateway
 
     try:
         return launch_gateway(  # type: ignore[no-untyped-call]
-            conf, {"stdout": output, "stderr": output}
+            None, {"stdout": output, "stderr": output}
         )
     finally:
         os.close(output)

@@ -277,11 +277,16 @@ def restorable(snapshot: Snapshot, files: pa.Table) -> bool:
 
 def _as_class(snapshot: Snapshot, cohort: Cohort, name: str) -> Column | str:
     """A column of a cohort in the Spark type of its class; a mere name costs no call of the JVM."""
-    target = spark_type(snapshot.schema.field(name).type)
+    t = snapshot.schema.field(name).type
     if name in cohort.absent:
-        return F.lit(None).cast(target).alias(name)
+        return F.lit(None).cast(spark_type(t)).alias(name)
     if name in cohort.read_as:
-        return column(name).cast(target).alias(name)
+        return column(name).cast(spark_type(t)).alias(name)
+    stored = name not in snapshot.partition_keys
+    if stored and pat.is_floating(t) and cohort.files["rows"].null_count:
+        # Other programs leave NaN out of bounds and put -0.0 into dictionaries, by which Spark
+        # would skip row groups with rows that it looks for. It looks at no function's bounds.
+        return F.nanvl(column(name), column(name)).alias(name)
     return quote_identifier(name)
 
 

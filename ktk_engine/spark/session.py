@@ -33,6 +33,9 @@ DEFAULT_SETTINGS: Mapping[str, str] = {
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
     "spark.driver.memory": "2g",
+    # What Spark's pages and event logs show only as starred; Spark's own list is shorter.
+    "spark.redaction.regex": "(?i)secret|password|passphrase|token|credential|access[.]?key"
+    "|account[.]key|private[.]key|encryption[.]key|[.]sas[.]",
     # Sources of plain files too: a damaged page is an error, not other rows.
     "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
 }
@@ -53,6 +56,8 @@ REQUIRED_SETTINGS: Mapping[str, str] = {
     # A committed file that is missing or damaged is an error, not a file without rows.
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.files.ignoreCorruptFiles": "false",
+    # Bounds of floats leave NaN out; those within structs cannot be hidden from Spark otherwise.
+    "spark.sql.optimizer.nestedPredicatePushdown.supportedFileSources": "orc",
     # Long IN lists stay readable in optimised plans.
     "spark.sql.optimizer.inSetConversionThreshold": "1000000",
 }
@@ -121,8 +126,8 @@ def start_session(
         _silence_query_context()
         logging.getLogger().addFilter(_is_not_py4js)
         try:
-            if _LOG_LEVEL not in os.environ:
-                start_gateway(chosen, tell or _print_line)
+            quiet = _LOG_LEVEL not in os.environ
+            start_gateway(chosen, scratch, (tell or _print_line) if quiet else None)
             return builder.getOrCreate()
         except (OSError, RuntimeError) as error:
             raise SessionError(f"Spark did not start: {error}") from error

@@ -26,7 +26,7 @@ _IGNORED, _IGNORE_ALL = ".gitignore", b"# Data, not source.\n*\n"
 class Warehouse:
     """The schemas under one root.
 
-    Schemas are opened once; stores keep no state but their address.
+    Schemas are opened once; stores keep no state but their address. Threads may share it.
     """
 
     def __init__(self, url: str | Path) -> None:
@@ -60,8 +60,8 @@ class Warehouse:
         """
         if is_store_address(name):
             return self._outside(name)
-        if name in self._stores:
-            return self._stores[name]
+        if (known := self._stores.get(name)) is not None:
+            return known
         if not is_uuid(name) or not self._is_schema(name):
             return None
         return self._open(name)
@@ -98,20 +98,21 @@ class Warehouse:
 
     def _outside(self, url: str) -> ObjectStore:
         """Open a store that is no folder of this warehouse."""
-        if url not in self._stores:
+        store = self._stores.get(url)
+        if store is None:
             store = open_store(url)
             if not store.list_names():
                 raise DatasetNotFoundError(
                     f"There is no store at {url}: the folder is missing or empty. Give the "
                     "folder that holds the datasets (files `*.by-dataset-metadata.json`)."
                 )
-            self._stores[url] = store
-        return self._stores[url]
+        return self._stores.setdefault(url, store)
 
     def _open(self, name: str) -> ObjectStore:
-        if name not in self._stores:
-            self._stores[name] = open_store(f"{self._url}/{name}")
-        return self._stores[name]
+        # One step each, so that a schema that another thread drops is no error in between.
+        return self._stores.get(name) or self._stores.setdefault(
+            name, open_store(f"{self._url}/{name}")
+        )
 
     def _is_schema(self, name: str) -> bool:
         """A folder with our mark, or with documents of Kartothek's."""

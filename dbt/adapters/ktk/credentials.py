@@ -33,7 +33,8 @@ class KtkCredentials(Credentials):
     database: str | None = None  # type: ignore[assignment]
     store: str = "./warehouse"
     defer_store: str | None = None
-    server_side_parameters: dict[str, Any] = field(default_factory=dict)
+    # May hold keys of object stores: shown nowhere.
+    server_side_parameters: dict[str, Any] = field(default_factory=dict, repr=False)
     query_timeout: Any = None  # dbt's own check of types would not name the key
     method: str = "session"
 

@@ -4,7 +4,12 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from ktk_engine.errors import CommitConflictError, ForeignWriterError, FormatError
+from ktk_engine.errors import (
+    CommitConflictError,
+    ForeignWriterError,
+    ForeignWriterWarning,
+    FormatError,
+)
 from ktk_engine.format.dataset_key import document_key
 from ktk_engine.format.document import render_document
 from ktk_engine.format.load_document import load_document
@@ -90,8 +95,11 @@ def test_fork_is_refused_by_name(store):
     store.put(document_key("plain"), render_document(fork))
     with pytest.raises(ForeignWriterError, match=r"Dataset plain .*version 1, .*has version 2"):
         append_ours(store)
-    with pytest.raises(ForeignWriterError, match="ktk remove plain"):
-        resolve(store, PLAIN).snapshot("plain")
+    with pytest.raises(ForeignWriterError, match=r"ktk adopt plain .*ktk remove plain"):
+        append_ours(store)
+    with pytest.warns(ForeignWriterWarning, match="read as the log has it"):
+        snapshot = resolve(store, PLAIN).snapshot("plain")
+    assert snapshot.files.num_rows == 1 and snapshot.labels != list(fork.partitions)
     assert resolve(store, PLAIN).version == 2
 
 

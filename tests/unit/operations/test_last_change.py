@@ -4,7 +4,7 @@ from os import utime
 import pyarrow as pa
 import pytest
 
-from ktk_engine.errors import DatasetNotFoundError, ForeignWriterError
+from ktk_engine.errors import DatasetNotFoundError, ForeignWriterError, ForeignWriterWarning
 from ktk_engine.format.comments import Comments
 from ktk_engine.format.dataset_key import document_key
 from ktk_engine.log.commit import DatasetChange
@@ -76,7 +76,14 @@ def test_what_another_program_wrote_on_top_of_ours(store):
 def test_nobody_can_tell(store):
     with pytest.raises(DatasetNotFoundError, match="has no dataset plain"):
         changed_at(resolve(store, PLAIN), "plain")
-    build_table(store)
-    store.delete([document_key("plain")])
-    with pytest.raises(ForeignWriterError, match="removed by another program"):
+    write_plain(store, "plain", pa.table({"a": [1]}))
+    store.put(document_key("plain"), b"{")
+    with pytest.raises(ForeignWriterError, match="is damaged"):
         changed_at(resolve(store, PLAIN), "plain")
+
+
+def test_the_log_tells_where_another_program_removed_the_document(store):
+    done = build_table(store)
+    store.delete([document_key("plain")])
+    with pytest.warns(ForeignWriterWarning, match="removed by another program"):
+        assert changed_at(resolve(store, PLAIN), "plain") == done.entry.time

@@ -1,0 +1,81 @@
+"""What was read from a store, kept for others: bounded, shared by threads, read once."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class Kept(Generic[K, V]):
+    """Values by key; the least recently used ones go when all are too large together.
+
+    For what never changes under its key. Any thread may ask at any time; of several that ask for
+    a value that is not there, one reads it and the others wait.
+    """
+
+    def __init__(self, largest: int, size: Callable[[V], int]) -> None:
+        """Keep nothing yet.
+
+        Args:
+            largest: how large all values may be together; the newest one is kept in any case.
+            size: how large a value is, in the same unit; asked once a value.
+        """
+        self._largest = largest
+        self._size = size
+        self._lock = threading.Lock()
+        self._values: OrderedDict[K, tuple[V, int]] = OrderedDict()
+        self._total = 0
+        self._reading: dict[K, Future[V]] = {}
+
+    def known(self, key: K) -> V | None:
+        """Give a value if it is there, else None; nothing is read."""
+        with self._lock:
+            if key not in self._values:
+                return None
+            self._values.move_to_end(key)
+            return self._values[key][0]
+
+    def get(self, key: K, read: Callable[[], V]) -> V:
+        """Give a value, read now if it is not there.
+
+        Args:
+            key: its key.
+            read: reads it. What it raises is raised here, and the next who asks reads again.
+        """
+        while True:
+            with self._lock:
+                if key in self._values:
+                    self._values.move_to_end(key)
+                    return self._values[key][0]
+                other = self._reading.get(key)
+                if other is None:
+                    mine = self._reading[key] = Future[V]()
+            if other is None:
+                return self._read(key, read, mine)
+            if other.exception() is None:
+                return other.result()
+
+    def _read(self, key: K, read: Callable[[], V], mine: Future[V]) -> V:
+        try:
+            value = read()
+            size = self._size(value)
+        except BaseException as error:
+            with self._lock:
+                del self._reading[key]
+            mine.set_exception(error)
+            raise
+        with self._lock:
+            del self._reading[key]
+            self._values[key] = (value, size)
+            self._total += size
+            while self._total > self._largest and len(self._values) > 1:
+                _, (_, gone) = self._values.popitem(last=False)
+                self._total -= gone
+        mine.set_result(value)
+        return value
