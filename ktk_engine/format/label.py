@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import re
 import urllib.parse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ktk_engine.errors import FormatError
-from ktk_engine.format.partition_text import Texts, partition_text, partition_values
+from ktk_engine.format.partition_text import (
+    Texts,
+    partition_text,
+    partition_values,
+    readable_partition_values,
+)
 from ktk_engine.format.percent_encoding import quote, unquote
 
 
@@ -87,13 +92,17 @@ def parse_label(label: str, partition_keys: Sequence[str]) -> tuple[dict[str, st
     return texts, match["base"]
 
 
-def partition_table(labels: Texts, partition_keys: Sequence[str], schema: pa.Schema) -> pa.Table:
+def partition_table(
+    labels: Texts, partition_keys: Sequence[str], schema: pa.Schema, *, lenient: bool = False
+) -> pa.Table:
     """Restore the partition values of many labels.
 
     Args:
         labels: the labels.
         partition_keys: names of the partition columns, in order.
         schema: the dataset's schema; has a field for each of them.
+        lenient: give null for a value that its class does not hold, so that only who needs it
+            fails: `unreadable_value` says why.
 
     Returns:
         One row a label, one column a partition column, of the container type of its class.
@@ -106,8 +115,30 @@ def partition_table(labels: Texts, partition_keys: Sequence[str], schema: pa.Sch
         empty_rows = pa.array([{}], pa.struct([])).take(pa.array([0] * len(labels), pa.int64()))
         return pa.Table.from_batches([pa.RecordBatch.from_struct_array(empty_rows)])
     texts = label_texts(labels, partition_keys)
-    columns = {name: _column(name, texts[name].combine_chunks(), schema) for name in partition_keys}
+    restore = readable_partition_values if lenient else partition_values
+    columns = {
+        name: _column(name, texts[name].combine_chunks(), schema, restore)
+        for name in partition_keys
+    }
     return pa.table(columns)
+
+
+def unreadable_value(
+    label: str, partition_keys: Sequence[str], name: str, schema: pa.Schema
+) -> str:
+    """Say why a label's value of a partition column is unknown; empty if it is not."""
+    try:
+        partition_table(
+            [label],
+            [*partition_keys],
+            pa.schema(
+                [schema.field(name)]
+                + [pa.field(key, pa.string()) for key in partition_keys if key != name]
+            ),
+        )
+    except FormatError as error:
+        return f"file {label}: {error}"
+    return ""
 
 
 def label_texts(labels: Texts, partition_keys: Sequence[str]) -> pa.Table:
@@ -133,11 +164,16 @@ def label_texts(labels: Texts, partition_keys: Sequence[str]) -> pa.Table:
     return pa.table({name: pc.struct_field(parts, i) for i, name in enumerate(partition_keys)})
 
 
-def _column(name: str, texts: pa.Array, schema: pa.Schema) -> pa.Array:
+def _column(
+    name: str,
+    texts: pa.Array,
+    schema: pa.Schema,
+    restore: Callable[[pa.Array, pa.DataType], pa.Array],
+) -> pa.Array:
     if schema.get_field_index(name) < 0:
         raise FormatError(f"the schema has no field for the partition column {name!r}")
     try:
-        return partition_values(texts, schema.field(name).type)
+        return restore(texts, schema.field(name).type)
     except FormatError as error:
         raise FormatError(f"partition column {name!r}: {error}") from error
 

@@ -116,6 +116,32 @@ def partition_values(texts: Texts, t: pa.DataType) -> pa.Array:
     return pc.take(_typed(values, encoded.dictionary, container), encoded.indices)
 
 
+def readable_partition_values(texts: pa.Array, t: pa.DataType) -> pa.Array:
+    """Restore the values of a partition column as far as the class holds them.
+
+    Args:
+        texts: percent-encoded texts.
+        t: the column's Arrow type.
+
+    Returns:
+        As `partition_values` does; null where that would refuse a text. No partition value is null
+        otherwise.
+    """
+    try:
+        return partition_values(texts, t)
+    except FormatError:
+        encoded = texts.dictionary_encode()
+        values = [_value_or_null(text, t) for text in encoded.dictionary]
+        return pc.take(pa.concat_arrays(values), encoded.indices)
+
+
+def _value_or_null(text: pa.Scalar, t: pa.DataType) -> pa.Array:
+    try:
+        return partition_values([text.as_py()], t)
+    except FormatError:
+        return pa.nulls(1, _value_type(t))
+
+
 def _value_type(t: pa.DataType) -> pa.DataType:
     container = normalize(t)
     if pat.is_nested(container) or pat.is_null(container):

@@ -62,7 +62,8 @@ def _partitions(store: ObjectStore, document: DatasetDocument, schema: pa.Schema
     if not document.partition_keys:
         return pa.table({})
     try:
-        return partition_table(list(document.partitions), document.partition_keys, schema)
+        labels, keys = list(document.partitions), document.partition_keys
+        return partition_table(labels, keys, schema, lenient=True)
     except FormatError as error:
         key = common_metadata_key(document.uuid, document.table)
         raise FormatError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,7 +15,9 @@ import pyarrow.parquet as pq
 
 from ktk_engine.errors import FormatError, ObjectNotFoundError
 from ktk_engine.format.comments import Comments, comments_of
+from ktk_engine.format.dataset_key import TABLE, common_metadata_key
 from ktk_engine.format.file_digest import FileDigest, digest_of_json
+from ktk_engine.format.label import unreadable_value
 from ktk_engine.format.parse_json import check_count, parse_json
 from ktk_engine.store.interface import ObjectStore
 
@@ -217,6 +219,31 @@ def digests_of(files: pa.Table) -> list[FileDigest | None]:
     ]
 
 
+def check_partition_values(snapshot: Snapshot, names: Iterable[str]) -> None:
+    """Refuse to go on without a partition value that nobody can read.
+
+    Args:
+        snapshot: the dataset.
+        names: the partition columns that are needed.
+
+    Raises:
+        FormatError: with the value and its file.
+    """
+    for name in names:
+        unknown = snapshot.files.filter(pc.is_null(snapshot.files[PARTITION + name]))
+        if unknown.num_rows:
+            reason = unreadable_value(
+                unknown["label"][0].as_py(), snapshot.partition_keys, name, snapshot.schema
+            )
+            table = str(snapshot.properties.get("table", TABLE))
+            raise FormatError(
+                f"Dataset {snapshot.uuid}: {unknown.num_rows:,} files of another program have a "
+                f"value of partition column `{name}` that cannot be read, {reason}. Leave the "
+                "column out, or write these files anew; if the value is right, the schema file "
+                f"{common_metadata_key(snapshot.uuid, table)} is wrong."
+            )
+
+
 def write_snapshot(store: ObjectStore, key: str, snapshot: Snapshot) -> str:
     """Store a snapshot under a key that no other has.
 
@@ -226,6 +253,7 @@ def write_snapshot(store: ObjectStore, key: str, snapshot: Snapshot) -> str:
     Raises:
         ObjectExistsError: the key is taken.
     """
+    check_partition_values(snapshot, snapshot.partition_keys)
     document = {
         "format": _FORMAT,
         "uuid": snapshot.uuid,

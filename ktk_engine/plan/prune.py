@@ -81,7 +81,13 @@ def _by_partitions(snapshot: Snapshot, conditions: Sequence[Condition]) -> pa.Bo
     if not decided:
         return _all(snapshot)
     values = snapshot.per_column("partition.")
-    return pc.fill_null(evaluate(conjunction(decided), values), False)
+    matching = _all(snapshot)
+    for condition in decided:
+        found = pc.fill_null(evaluate(condition, values), False)
+        for name in columns(condition):  # null: a value that nobody can read; the scan says so
+            found = pc.or_(found, pc.is_null(values[name].combine_chunks()))
+        matching = pc.and_(matching, found)
+    return matching
 
 
 def _partition_reason(snapshot: Snapshot, conditions: Sequence[Condition]) -> str:

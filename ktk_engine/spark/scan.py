@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -15,9 +15,16 @@ import pyarrow.types as pat
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
+from ktk_engine.errors import FormatError
 from ktk_engine.format.label import label_texts
 from ktk_engine.format.restored_by_spark import restored_by_spark
-from ktk_engine.log.snapshot import PARTITION, Bucketing, Snapshot, digests_of
+from ktk_engine.log.snapshot import (
+    PARTITION,
+    Bucketing,
+    Snapshot,
+    check_partition_values,
+    digests_of,
+)
 from ktk_engine.plan.footers import FooterCache
 from ktk_engine.spark.arrow_types import spark_schema, spark_type
 from ktk_engine.spark.capabilities import Capabilities
@@ -75,6 +82,11 @@ class Scanner:
         """
         if files.num_rows == 0:
             return self._empty(snapshot, columns, with_position)
+        unread = _files_with_unreadable_values(snapshot, files, columns)
+        if unread.num_rows:
+            return self._scan_with_unreadable(
+                snapshot, files, unread, columns, bucketing, with_position
+            )
         data = [name for name in columns if name not in snapshot.partition_keys]
         alike = cohorts(self.store, self.footers, snapshot, files, data)
         common = bucketing if len(alike) == 1 else None
@@ -82,6 +94,37 @@ class Scanner:
             self._scan_cohort(snapshot, cohort, columns, common, with_position) for cohort in alike
         ]
         return functools.reduce(lambda left, right: left.union(right), frames)
+
+    def _scan_with_unreadable(
+        self,
+        snapshot: Snapshot,
+        files: pa.Table,
+        unread: pa.Table,
+        columns: Sequence[str],
+        bucketing: Bucketing | None,
+        with_position: bool,
+    ) -> DataFrame:
+        """Put files apart whose partition values nobody can read: only who needs one fails."""
+        rest = files.filter(pc.invert(pc.is_in(files["key"], unread["key"].combine_chunks())))
+        described = replace(snapshot, files=unread)
+        unknown = {}
+        for name in columns:
+            try:
+                check_partition_values(described, {name} & set(snapshot.partition_keys))
+            except FormatError as error:
+                unknown[name] = F.raise_error(F.lit(str(error)))
+        known = [name for name in columns if name not in unknown]
+        frame = self.scan(snapshot, unread, known, None, with_position)
+        chosen = [
+            unknown[name].cast(spark_type(snapshot.schema.field(name).type)).alias(name)
+            if name in unknown
+            else column(name)
+            for name in columns
+        ]
+        frame = frame.select(*chosen, *([F.col(POSITION)] if with_position else []))
+        if not rest.num_rows:
+            return frame
+        return self.scan(snapshot, rest, columns, bucketing, with_position).union(frame)
 
     def _scan_cohort(
         self,
@@ -262,6 +305,14 @@ def _sorting(snapshot: Snapshot) -> list[str]:
     """
     keys = snapshot.partition_keys
     return [*(name for name in snapshot.dimension_columns if name not in keys), *keys]
+
+
+def _files_with_unreadable_values(
+    snapshot: Snapshot, files: pa.Table, columns: Sequence[str]
+) -> pa.Table:
+    names = [PARTITION + name for name in columns if name in snapshot.partition_keys]
+    masks = [pc.is_null(files[name]) for name in names]
+    return files.filter(functools.reduce(pc.or_, masks)) if masks else files.slice(0, 0)
 
 
 def restorable(snapshot: Snapshot, files: pa.Table) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ from pyspark.sql.types import LongType
 
 from ktk_engine.format.data_file import read_data_file
 from ktk_engine.format.file_digest import FileDigest
-from ktk_engine.log.snapshot import PARTITION, Snapshot, digests_of
+from ktk_engine.log.snapshot import PARTITION, Snapshot, check_partition_values, digests_of
 from ktk_engine.spark.arrow_types import arrow_schema, spark_schema
 from ktk_engine.spark.cohorts import Cohort
 from ktk_engine.store.interface import ObjectStore
@@ -96,6 +97,7 @@ def read_rows(
 def _facts(snapshot: Snapshot, files: pa.Table, columns: Sequence[str]) -> pa.Table:
     """What the files do not hold themselves."""
     names = [name for name in columns if name in snapshot.partition_keys]
+    check_partition_values(replace(snapshot, files=files), names)
     facts = files.select(["key", "position", *(PARTITION + name for name in names)])
     return facts.rename_columns([_KEY, POSITION, *names])
 
