@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from ktk_engine.spark.session import start_session
 from tests.conftest import SPARK_SETTINGS
-from tests.faults.report import LINES
+from tests.faults.report import PROPERTY
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -32,7 +32,14 @@ def spark() -> Iterator[SparkSession]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    lines = terminalreporter.config.stash.get(LINES, [])
+    reports = [report for found in terminalreporter.stats.values() for report in found]
+    lines = [
+        text
+        for report in reports
+        if getattr(report, "when", "") == "call"
+        for name, text in report.user_properties
+        if name == PROPERTY
+    ]
     if lines:
         terminalreporter.section("faults: what, how many, outcome")
         for line in lines:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-LINES = pytest.StashKey[list[str]]()
+PROPERTY = "faults"  # of a test; tests that run in several processes have it as well
 
 
 @dataclass
@@ -35,14 +35,14 @@ class Tally:
         parts = [f"{outcome} {number:,}" for outcome, number in sorted(self.outcomes.items())]
         return f"{self.what}: {count:,}; {', '.join(parts) or 'none'}; broken {len(self.broken)}"
 
-    def finish(self, config: pytest.Config) -> None:
+    def finish(self, request: pytest.FixtureRequest) -> None:
         """Report, and fail if anything is broken."""
-        self.report(config)
+        self.report(request)
         self.require_whole()
 
-    def report(self, config: pytest.Config) -> None:
+    def report(self, request: pytest.FixtureRequest) -> None:
         """Put the line where it is shown after all tests."""
-        config.stash.setdefault(LINES, []).append(self.line())
+        request.node.user_properties.append((PROPERTY, self.line()))
 
     def require_whole(self) -> None:
         """Fail if anything is broken; the cases stand in the message."""

@@ -51,7 +51,7 @@ def test_bit_flips(request, tmp_path, spark):
         name = f"{case}: {key}, {place}"
         _Flip(key, known[about], given, checked).judge(tallies[kind], name)
     for tally in tallies.values():
-        tally.report(request.config)
+        tally.report(request)
     broken = [f"{tally.what}, {case}" for tally in tallies.values() for case in tally.broken]
     assert not broken, "\n".join(broken)
 

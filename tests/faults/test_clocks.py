@@ -61,4 +61,4 @@ def test_clocks(request, tmp_path):
             verify(store, (content,))
         except Exception as error:  # noqa: BLE001 - any means that something is broken
             tally.bad(case, f"{verb}: {type(error).__name__}: {error}")
-    tally.finish(request.config)
+    tally.finish(request)

@@ -33,4 +33,4 @@ def test_disk_full(request, tmp_path):
         else:
             tally.good(outcome["outcome"])
     assert len(tally.broken) + tally.outcomes.total() == len(names)
-    tally.finish(request.config)
+    tally.finish(request)

@@ -88,7 +88,7 @@ def test_spoilt_files(request, tmp_path):
     for kind, path, name in cases if LARGE else Random(SEED).sample(cases, 30):
         with _spoilt(path, name):
             _judge(tally, f"{kind}, {name}", path, right, _asked(store))
-    tally.finish(request.config)
+    tally.finish(request)
 
 
 @pytest.mark.parametrize("bomb", ["zeros", "maps", "nested", "texts"])
@@ -110,7 +110,7 @@ def test_bombs(request, tmp_path, bomb):
     if not rows.error or not rows.ours:
         tally.bad(bomb, str(rows))
     tally.good(f"refused in {time.perf_counter() - start:.0f} s")
-    tally.finish(request.config)
+    tally.finish(request)
 
 
 def _judge(

@@ -92,7 +92,7 @@ def test_values(request, tmp_path, spark):
         if values != [stored[uuid]] * 3:
             tally.bad(f"{stored[uuid]!r}, read by Spark", str(values))
     _read_by_kartothek(tally, store.root, stored)
-    tally.finish(request.config)
+    tally.finish(request)
 
 
 def _read_back(store: LocalStore, uuid: str, value: str) -> None:
@@ -147,7 +147,7 @@ def test_names(request, tmp_path, what):
         tally.good("taken")
     lost = [path for path in tmp_path.rglob("*") if store.root not in (path, *path.parents)]
     assert not lost, f"something was written outside of the store: {lost}"
-    tally.finish(request.config)
+    tally.finish(request)
 
 
 def _named(what: str, name: str) -> tuple[Target, pa.Table]:

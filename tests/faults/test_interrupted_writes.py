@@ -10,19 +10,19 @@ from tests.faults.walk import ArrowWriters, SparkWriters, walk
 def test_kills(request, tmp_path):
     tally = Tally("SIGKILL in a write through Arrow")
     walk(tally, tmp_path, ArrowWriters(), ["kill"], stores=(5, 90))
-    tally.finish(request.config)
+    tally.finish(request)
 
 
 def test_interrupts(request, tmp_path):
     tally = Tally("Ctrl-C or SystemExit in a write through Arrow")
     walk(tally, tmp_path, ArrowWriters(), ["KeyboardInterrupt", "SystemExit"], stores=(3, 90))
-    tally.finish(request.config)
+    tally.finish(request)
 
 
 def test_errors_of_the_system(request, tmp_path):
     tally = Tally("ENOSPC, EIO or EACCES in a write through Arrow")
     walk(tally, tmp_path, ArrowWriters(), ["ENOSPC", "EIO", "EACCES"], stores=(3, 90))
-    tally.finish(request.config)
+    tally.finish(request)
 
 
 def test_kills_of_spark(request, tmp_path):
@@ -34,7 +34,7 @@ def test_kills_of_spark(request, tmp_path):
         walk(tally, tmp_path, writers, ["kill"], stores, steps)
     finally:
         writers.end()
-    tally.finish(request.config)
+    tally.finish(request)
 
 
 def test_interrupts_of_spark(request, tmp_path):
@@ -45,4 +45,4 @@ def test_interrupts_of_spark(request, tmp_path):
         walk(tally, tmp_path, writers, ["KeyboardInterrupt"], stores, steps)
     finally:
         writers.end()
-    tally.finish(request.config)
+    tally.finish(request)

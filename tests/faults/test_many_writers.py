@@ -60,7 +60,7 @@ def test_many_writers(request, tmp_path):
         tally.bad("at the end", f"lost {dict(lost)}, too many {dict(more)}")
     assert [e.version for e, _ in read_entries(store, _SCOPE, 0)] == [*range(1, state.version + 1)]
     assert not check(store, TABLE).problems
-    tally.finish(request.config)
+    tally.finish(request)
 
 
 def _start(work, root: Path, *arguments):

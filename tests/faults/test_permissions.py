@@ -80,7 +80,7 @@ def test_read_only_store(request, store, nobody):
         folder.chmod(0o755)
     assert digests(store) == before
     assert not list(store.list_unfinished())
-    tally.finish(request.config)
+    tally.finish(request)
 
 
 def test_unreadable_files_and_folders(request, store, nobody):
@@ -96,7 +96,7 @@ def test_unreadable_files_and_folders(request, store, nobody):
             if complaint := _complaint(answer, right[name], path):
                 tally.bad(case, complaint)
         tally.good("named or not needed")
-    tally.finish(request.config)
+    tally.finish(request)
 
 
 def test_folders_of_somebody_else(request, store, nobody):
@@ -124,7 +124,7 @@ def test_folders_of_somebody_else(request, store, nobody):
             tally.bad(f"{folder}, {verb}", error)
         tally.good("refused" if error else "done without it")
     assert not list(store.list_unfinished())
-    tally.finish(request.config)
+    tally.finish(request)
 
 
 def _write_into(folder: tuple[str, ...]) -> Verb:

@@ -22,4 +22,4 @@ def test_tasks_that_die_or_fail(request, tmp_path):
         else:
             tally.bad(what, f"{line['attempts']} attempts")
     assert len(found) == 3
-    tally.finish(request.config)
+    tally.finish(request)

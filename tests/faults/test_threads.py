@@ -65,7 +65,7 @@ def test_threads(request, tmp_path):
     ours.send("stop")
     assert ours.recv() > 1
     writer.join()
-    tally.finish(request.config)
+    tally.finish(request)
 
 
 class _Asker:
