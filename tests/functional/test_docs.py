@@ -153,7 +153,7 @@ def plain(line: str) -> str:
 
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory) -> Path:
-    """The sample project, built with the flights of six days and of that when summer time ended."""
+    """The sample project, built with the flights and planes of seven days."""
     folder = tmp_path_factory.mktemp("docs") / "sample_project"
     shutil.copytree(ROOT / "sample_project", folder, ignore=shutil.ignore_patterns(*BUILT))
     subprocess.run([sys.executable, folder / "get_data.py"], check=True, cwd=folder)
@@ -163,6 +163,9 @@ def sample(tmp_path_factory) -> Path:
         first = pc.and_(pc.less_equal(table["month"], 2), pc.less_equal(table["day"], 3))
         turned = pc.and_(pc.equal(table["month"], 11), pc.equal(table["day"], 3))
         pq.write_table(table.filter(pc.or_(first, turned)), file)
+    planes = folder / "data" / "planes.parquet"
+    flown = pq.read_table(folder / "data" / "flights.parquet", columns=["tailnum"])["tailnum"]
+    pq.write_table(pq.read_table(planes).filter(pc.field("tailnum").isin(flown.unique())), planes)
     start_session(SPARK_SETTINGS)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
