@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
-from ktk_engine.errors import FormatError, ObjectNotFoundError
-from ktk_engine.format.file_digest import FileDigest, damaged, missing, read_tail, read_whole
+from ktk_engine.format.file_digest import FileDigest, named_damage, read_tail, read_whole
 from ktk_engine.store.interface import ObjectStore
-
-# What reading a damaged file may raise: Arrow's own errors are among the built-in ones too.
-DAMAGE = (
-    pa.ArrowException,
-    AttributeError,
-    KeyError,
-    MemoryError,
-    OSError,
-    OverflowError,
-    TypeError,
-    ValueError,
-)
 
 
 def read_footer(
@@ -43,7 +29,7 @@ def read_footer(
         FormatError: the file is damaged.
         ObjectNotFoundError: it is missing.
     """
-    with _named(store, key):
+    with named_damage(store, key):
         # A damaged footer can end the process within Arrow, so it is verified before it is parsed.
         if digest is not None:
             size = digest.size
@@ -77,7 +63,7 @@ def read_data_file(
     names = [name for name in schema.names if columns is None or name in columns]
     # How many values a page of nested values holds is in its header, which has no checksum.
     nested = any(pat.is_nested(schema.field(name).type) for name in names)
-    with _named(store, key):
+    with named_damage(store, key):
         if digest is not None and nested:
             source = pa.BufferReader(read_whole(store, key, digest))
         else:
@@ -90,14 +76,3 @@ def read_data_file(
         if table.num_rows != metadata.num_rows:
             raise ValueError(f"{table.num_rows} rows of {metadata.num_rows} are left")
     return table
-
-
-@contextmanager
-def _named(store: ObjectStore, key: str) -> Iterator[None]:
-    """Let an error name the file and say what to do."""
-    try:
-        yield
-    except ObjectNotFoundError as error:
-        raise missing(store, key) from error
-    except DAMAGE as error:
-        raise FormatError(damaged(store, key, error)) from error

@@ -9,13 +9,27 @@ digest of the whole file is for those that read all of it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+
+import pyarrow as pa
 
 from ktk_engine.errors import FormatError, ObjectNotFoundError
 from ktk_engine.store.interface import ObjectStore
 
+# What reading a damaged file may raise: Arrow's own errors are among the built-in ones too.
+DAMAGE = (
+    pa.ArrowException,
+    AttributeError,
+    KeyError,
+    MemoryError,
+    OSError,
+    OverflowError,
+    TypeError,
+    ValueError,
+)
 _DIGEST_BYTES = 16
 _FOOTER_END = 8  # length of the footer, and the magic number
 
@@ -113,6 +127,30 @@ def read_whole(store: ObjectStore, key: str, expected: FileDigest) -> bytes:
     if shorten(hashlib.sha256(data)) != expected.digest:
         raise FormatError(damaged(store, key, "its content is not what was written"))
     return data
+
+
+@contextmanager
+def named_damage(store: ObjectStore, key: str) -> Iterator[None]:
+    """Let what reading a file raises name the file, and say what to do.
+
+    Args:
+        store: where it lies.
+        key: its key.
+
+    Raises:
+        FormatError: the file is damaged.
+        ObjectNotFoundError: it is missing.
+    """
+    try:
+        yield
+    except ObjectNotFoundError as error:
+        raise missing(store, key) from error
+    except FormatError as error:
+        if key in str(error):
+            raise
+        raise FormatError(damaged(store, key, error)) from error
+    except DAMAGE as error:
+        raise FormatError(damaged(store, key, error)) from error
 
 
 def damaged(store: ObjectStore, key: str, reason: object) -> str:

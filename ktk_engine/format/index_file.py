@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pat
 
 from ktk_engine.errors import DataError, FormatError, TypeClassError
+from ktk_engine.format.file_digest import DAMAGE
 from ktk_engine.format.parquet_bounds import bounds_of, typed_bounds
 from ktk_engine.types.type_class import class_name, normalize, role_problem
 
@@ -121,16 +122,7 @@ def _opened(source: bytes | pa.NativeFile) -> Iterator[pq.ParquetFile]:
         ) as file:
             _check_count(file.metadata, reader.size())
             yield file
-    except (
-        pa.ArrowException,
-        KeyError,
-        MemoryError,
-        OSError,
-        OverflowError,
-        TypeError,
-        ValueError,
-        TypeClassError,
-    ) as error:
+    except (*DAMAGE, TypeClassError) as error:
         raise FormatError(f"the index file is damaged: {error}") from error
 
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import pyarrow as pa
 
-from ktk_engine.errors import FormatError, ObjectNotFoundError
 from ktk_engine.format.file_digest import (
     FileDigest,
-    damaged,
     digest_of_file,
-    missing,
+    named_damage,
     read_tail,
     read_whole,
 )
@@ -53,7 +50,7 @@ def get_index_groups(store: ObjectStore, key: str, digest: FileDigest | None) ->
         FormatError: the file is damaged or no index.
         ObjectNotFoundError: it is missing.
     """
-    with _named(store, key):
+    with named_damage(store, key):
         if digest is not None:
             return read_index_groups(pa.BufferReader(read_tail(store, key, digest)))
         with store.open_read(key) as source:
@@ -82,21 +79,8 @@ def get_index(
         FormatError: the file is damaged or no index.
         ObjectNotFoundError: it is missing.
     """
-    with _named(store, key):
+    with named_damage(store, key):
         if groups is None and digest is not None:
             return read_index(read_whole(store, key, digest))
         with store.open_read(key) as source:
             return read_index(source, groups)
-
-
-@contextmanager
-def _named(store: ObjectStore, key: str) -> Iterator[None]:
-    """Let an error name the file and say what to do."""
-    try:
-        yield
-    except ObjectNotFoundError as error:
-        raise missing(store, key) from error
-    except FormatError as error:
-        if key in str(error):
-            raise
-        raise FormatError(damaged(store, key, error)) from error

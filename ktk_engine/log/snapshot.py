@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from ktk_engine.errors import FormatError, ObjectNotFoundError
 from ktk_engine.format.comments import Comments, comments_of
 from ktk_engine.format.dataset_key import TABLE, common_metadata_key
-from ktk_engine.format.file_digest import FileDigest, digest_of_json
+from ktk_engine.format.file_digest import DAMAGE, FileDigest, digest_of_json
 from ktk_engine.format.label import unreadable_value
 from ktk_engine.format.parse_json import check_count, parse_json
 from ktk_engine.store.interface import ObjectStore
@@ -39,17 +39,6 @@ PARTITION, MINIMUM, MAXIMUM, NULLS = "partition.", "min.", "max.", "nulls."
 MAX_FILES = 20_000_000
 _FORMAT = 1
 _METADATA_KEY = b"ktk"
-# What unpacking a damaged file may raise: Arrow's own errors are among the built-in ones too.
-_DAMAGE = (
-    pa.ArrowException,
-    AttributeError,
-    KeyError,
-    MemoryError,
-    OSError,
-    OverflowError,
-    TypeError,
-    ValueError,
-)
 
 
 @dataclass(frozen=True)
@@ -306,7 +295,7 @@ def read_snapshot(store: ObjectStore, key: str, sha256: str = "") -> Snapshot:
             f"Snapshot {key} of {store.url} has format {error}; this version reads format "
             f"{_FORMAT}. Upgrade dbt-ktk."
         ) from error
-    except _DAMAGE as error:
+    except DAMAGE as error:
         raise FormatError(_damaged(store, key, error)) from error
 
 

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pyarrow.types as pat
 
 from ktk_engine.errors import KtkError, ObjectNotFoundError
-from ktk_engine.format.data_file import DAMAGE, read_footer
-from ktk_engine.format.file_digest import FileDigest, shorten
+from ktk_engine.format.data_file import read_footer
+from ktk_engine.format.file_digest import DAMAGE, FileDigest, shorten
 from ktk_engine.format.index_file import VALUE, build_index, flatten_index
 from ktk_engine.format.stored_index import get_index
 from ktk_engine.log.snapshot import Snapshot, digests_of
