@@ -27,11 +27,15 @@ def print_table(console: Console, table: Table) -> None:
     columns = [
         (str(column.header), [str(cell) for cell in column.cells]) for column in table.columns
     ]
-    widths = [
+    narrowest = [
         _width([header, *cells], bool(column.no_wrap))
         for column, (header, cells) in zip(table.columns, columns, strict=True)
     ]
-    if sum(widths) + len(_BETWEEN) * (len(widths) - 1) <= console.width:
+    widest = [_width([header, *cells], True) for header, cells in columns]
+    spare = console.width - sum(narrowest) - len(_BETWEEN) * (len(columns) - 1)
+    if spare >= 0:
+        for column, width in zip(table.columns, _shared(spare, narrowest, widest), strict=True):
+            column.width = width
         console.print(table)
         return
     for row in range(table.row_count):
@@ -40,6 +44,17 @@ def print_table(console: Console, table: Table) -> None:
         for header, cells in columns:
             if cells[row]:
                 console.print(f"{header}: {cells[row]}", soft_wrap=True)
+
+
+def _shared(spare: int, narrowest: list[int], widest: list[int]) -> list[int]:
+    """Widths of columns; left alone, rich takes from the widest until it breaks their words."""
+    widths = list(narrowest)
+    wanting = sorted(range(len(widths)), key=lambda index: widest[index] - narrowest[index])
+    for done, index in enumerate(wanting):
+        more = min(widest[index] - narrowest[index], spare // (len(wanting) - done))
+        widths[index] += more
+        spare -= more
+    return widths
 
 
 def _width(texts: list[str], no_wrap: bool) -> int:
