@@ -12,8 +12,8 @@ import pyarrow.types as pat
 
 from ktk_engine.plan.plan import Plan
 from ktk_engine.spark.join import run_plan
-from ktk_engine.spark.read_failure import named_files
 from ktk_engine.spark.scan import Scanner
+from ktk_engine.spark.spark_job import spark_job
 from ktk_engine.types.condition import Comparison, Condition, IsNull
 from ktk_engine.types.literal import literal_for
 from ktk_engine.types.quote import quote_identifier
@@ -73,7 +73,7 @@ def find_groups(frame: DataFrame, plan: Plan) -> pa.Table:
     Returns:
         One row a group, sorted, null last.
     """
-    with named_files():
+    with spark_job():
         found = frame.select(*map(quote_identifier, plan.partition_by)).distinct().toArrow()
     table = in_containers(found, plan)
     return table.take(_sorted_indices(table, plan.partition_by))
@@ -126,7 +126,7 @@ def in_containers(table: pa.Table, plan: Plan) -> pa.Table:
 
 def _collect_with_address(scanner: Scanner, plan: Plan) -> pa.Table:
     frame = run_plan(scanner, plan, with_address=True)
-    with named_files():
+    with spark_job():
         found = frame.toArrow()
     table = in_containers(found, plan)
     return table.take(_sorted_indices(table, plan.order_by)) if plan.order_by else table

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ktk_engine.spark.arrow_types import arrow_schema
+from ktk_engine.spark.spark_job import spark_job
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,4 +25,5 @@ def few_rows(frame: DataFrame, maximum_bytes: int) -> pa.Table | None:
     statistics = frame._jdf.queryExecution().optimizedPlan().stats()
     if int(statistics.sizeInBytes()) > maximum_bytes:
         return None
-    return frame.toArrow().cast(arrow_schema(frame.schema))
+    with spark_job():
+        return frame.toArrow().cast(arrow_schema(frame.schema))

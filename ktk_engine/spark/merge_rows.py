@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DoubleType, FloatType, MapType, StructType
 
 from ktk_engine.spark.scan import column
+from ktk_engine.spark.spark_job import spark_job
 from ktk_engine.types.condition import Condition
 from ktk_engine.types.quote import quote_identifier
 from ktk_engine.types.render_condition import to_sql
@@ -101,17 +102,20 @@ def count_keys(rows: DataFrame, keys: Sequence[str], limit: int) -> tuple[pa.Tab
     columns = list(map(quote_identifier, keys))
     plain = rows.select(*columns)
     if not any(isinstance(field.dataType, _SPARKS_OWN) for field in plain.schema):
-        found = plain.limit(limit).toArrow()  # mostly all of them, which saves a shuffle
+        with spark_job():
+            found = plain.limit(limit).toArrow()  # mostly all of them, which saves a shuffle
         if found.num_rows < limit:
             counted = found.group_by(list(keys)).aggregate([([], "count_all")])
             return counted.drop_columns(["count_all"]), counted["count_all"].combine_chunks()
-    counted = rows.groupBy(*columns).agg(F.count("*").alias(_COUNT)).limit(limit).toArrow()
+    with spark_job():
+        counted = rows.groupBy(*columns).agg(F.count("*").alias(_COUNT)).limit(limit).toArrow()
     return counted.drop_columns([_COUNT]), counted[_COUNT].combine_chunks()
 
 
 def key_bounds(rows: DataFrame, key: str) -> tuple[object, object]:
     """Smallest and largest value of a column."""
-    ((low, high),) = rows.agg(F.min(column(key)), F.max(column(key))).collect()
+    with spark_job():
+        ((low, high),) = rows.agg(F.min(column(key)), F.max(column(key))).collect()
     return low, high
 
 

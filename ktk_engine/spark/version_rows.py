@@ -12,6 +12,7 @@ from pyspark.sql import types as st
 
 from ktk_engine.spark.arrow_types import spark_type
 from ktk_engine.spark.scan import column
+from ktk_engine.spark.spark_job import spark_job
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -90,4 +91,5 @@ def constant(session: SparkSession, expression: str, type_: pa.DataType) -> obje
         The value as Arrow gives it to Python.
     """
     value = F.expr(expression).cast(spark_type(type_)).alias("value")
-    return session.range(1).select(value).toArrow()["value"][0].as_py()
+    with spark_job():
+        return session.range(1).select(value).toArrow()["value"][0].as_py()

@@ -22,8 +22,8 @@ from ktk_engine.spark.file_writer import (
     WriteJob,
     write_files,
 )
-from ktk_engine.spark.read_failure import named_files
 from ktk_engine.spark.scan import column
+from ktk_engine.spark.spark_job import spark_job
 from ktk_engine.types.quote import quote_identifier
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def write_frame(frame: DataFrame, job: WriteJob, bucket_count: int) -> WriteRepo
         return write_files(batches, job, context.partitionId())
 
     arranged = _arrange(frame, job, bucket_count)
-    with named_files():
+    with spark_job():
         report = arranged.mapInArrow(run, _REPORT_DDL).toArrow()
     return make_report(report.cast(REPORT_SCHEMA), job)
 

@@ -1,4 +1,4 @@
-"""Turns Spark's errors about damaged data files into this library's."""
+"""Runs a job of Spark's: damaged files are named, and an interrupt is an interrupt."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ _CAUSE = re.compile(r"^Caused by: [\w.$]+: (.+)$", re.MULTILINE)
 
 
 @contextmanager
-def named_files() -> Iterator[None]:
-    """Run a job of Spark's.
+def spark_job() -> Iterator[None]:
+    """Let what a job of Spark's raises be an error of this library.
 
     Raises:
+        KeyboardInterrupt: it was cancelled by one. While PySpark fetches Arrow batches it raises
+            the cancelled job's error in its place.
         FormatError: it met a data file that it could not read, for instance because a page does
             not fit its checksum. The message names the file.
         ObjectNotFoundError: a data file is missing.
@@ -28,6 +30,8 @@ def named_files() -> Iterator[None]:
     try:
         yield
     except (Py4JError, PySparkException) as error:
+        if _interrupted(error):
+            raise KeyboardInterrupt from error
         text = str(error)
         found = _FAILED.search(text)
         if found is None:
@@ -36,6 +40,12 @@ def named_files() -> Iterator[None]:
             raise ObjectNotFoundError(_gone(unquote(found[1]))) from error
         causes = _CAUSE.findall(text) or _CAUSE.findall(str(getattr(error, "_stackTrace", "")))
         raise FormatError(_unreadable(unquote(found[1]), causes[-1] if causes else "")) from error
+
+
+def _interrupted(error: BaseException) -> bool:
+    """Whether the error came up while an interrupt was on its way."""
+    before = error.__context__ or error.__cause__
+    return isinstance(before, KeyboardInterrupt) or (before is not None and _interrupted(before))
 
 
 def _gone(file: str) -> str:
