@@ -167,7 +167,7 @@ def test_an_interrupted_compaction_leaves_the_old_table(spark, sql, tmp_path):
         with pytest.raises(StoreError, match="gave up"):
             compact(sql.scanner(store), find(store))
         assert tree(store.root) == before
-    store.faults = [fail("before", "put_if_absent", "/log/")] * 2
+    store.faults = [fail("before", "put_if_absent", "/log/")] * store.backoff.tries
     with pytest.raises(CommitStateUnknownError):  # its files stay for the clean-up to judge
         compact(sql.scanner(store), find(store))
     assert resolve(store, TABLE.scope).version == 2

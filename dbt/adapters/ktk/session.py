@@ -157,13 +157,21 @@ class Sessions:
         fixed = [
             key
             for key, value in self._settings.items()
-            if not spark.conf.isModifiable(key) and spark.conf.get(key, None) != value
+            if not spark.conf.isModifiable(key)
+            and not _holds(key, spark.conf.get(key, None), value)
         ]
         if fixed:
             _LOGGER.warning(
                 f"Spark ran already when dbt started: {', '.join(sorted(fixed))} of the profile "
                 "cannot be changed any more. Set them where the session is made."
             )
+
+
+def _holds(key: str, found: str | None, value: str) -> bool:
+    """Whether Spark has what the profile wants; options of Java stand among the engine's own."""
+    if key == "spark.driver.extraJavaOptions":
+        return value in (found or "")
+    return found == value
 
 
 @contextmanager
