@@ -313,6 +313,11 @@ def predict_write(call: Write) -> WritePrediction:
     if not call.partition_columns:
         decisions.add("no partitions")
     accepted = True
+    names = {name for schema, _ in call.frames.values() for name in schema.names}
+    if writes and any(name == "KLEE_TS" or name.startswith("__") for name in names):
+        # Kartothek stores them, and its cubes do not show them: they would be lost silently.
+        decisions.add("hidden columns")
+        accepted = False
     if call.operation == "append":
         for name, (schema, _) in call.frames.items():
             accepted &= name in call.existing and _appended(call.existing[name], schema, decisions)
