@@ -121,7 +121,8 @@ class State:
         if not state.is_readable:
             raise ForeignWriterError(state.problem)
         if state.problem:
-            warnings.warn(state.problem, ForeignWriterWarning, stacklevel=3)
+            # From this line whoever reads: Python shows a message once for each place.
+            warnings.warn(state.problem, ForeignWriterWarning, stacklevel=1)
         return state
 
     def snapshots(self) -> dict[str, Snapshot]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from tests.faults.report import Tally
 from tests.faults.scale import LARGE
 from tests.faults.walk import ArrowWriters, SparkWriters, walk
@@ -28,21 +30,21 @@ def test_errors_of_the_system(request, tmp_path):
 def test_kills_of_spark(request, tmp_path):
     """Driver, JVM and Python workers die together."""
     tally = Tally("SIGKILL in a write through Spark")
-    stores, steps = (1, 25), 4
-    writers = SparkWriters(stores[LARGE] * steps)
-    try:
-        walk(tally, tmp_path, writers, ["kill"], stores, steps)
-    finally:
-        writers.end()
+    _walk_spark(tally, tmp_path, "kill", stores=(1, 25))
     tally.finish(request)
 
 
 def test_interrupts_of_spark(request, tmp_path):
     tally = Tally("Ctrl-C in a write through Spark")
-    stores, steps = (0, 5), 4
+    _walk_spark(tally, tmp_path, "KeyboardInterrupt", stores=(0, 5))
+    tally.finish(request)
+
+
+def _walk_spark(tally: Tally, folder: Path, fault: str, stores: tuple[int, int]) -> None:
+    """Disturb writes in processes with a warm JVM each, four in a store."""
+    steps = 4
     writers = SparkWriters(stores[LARGE] * steps)
     try:
-        walk(tally, tmp_path, writers, ["KeyboardInterrupt"], stores, steps)
+        walk(tally, folder, writers, [fault], stores, steps)
     finally:
         writers.end()
-    tally.finish(request)
