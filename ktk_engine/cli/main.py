@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import click
@@ -24,10 +25,17 @@ class KtkGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command that was asked for."""
-        try:
-            return super().invoke(ctx)
-        except KtkError as error:
-            raise click.ClickException(str(error)) from error
+        with warnings.catch_warnings():
+            warnings.showwarning = _say
+            try:
+                return super().invoke(ctx)
+            except KtkError as error:
+                raise click.ClickException(str(error)) from error
+
+
+def _say(message: Warning | str, *_: Any, **__: Any) -> None:
+    """A warning is a line for people, without the place in the code."""
+    click.echo(f"Warning: {message}", err=True)
 
 
 @click.group(cls=KtkGroup, context_settings={"help_option_names": ["-h", "--help"]})

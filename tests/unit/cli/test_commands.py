@@ -225,3 +225,11 @@ def test_tables_break_no_words_on_a_narrow_terminal(store, ktk, columns):
         wide = ktk(*command).stdout
         words = {word.rstrip(":") for word in found.split()} - {"─" * n for n in range(200)}
         assert words <= {word.rstrip(":") for word in wide.split()}, found
+
+
+def test_what_another_program_did_is_one_line(store, ktk):
+    build_nyc(store)
+    store.delete([document_key("nyc++weather")])
+    said = ktk("explain", "nyc").stderr.splitlines()
+    found = [line for line in said if "removed by another program" in line]
+    assert len(found) == 1 and found[0].startswith("Warning: Dataset nyc++weather"), said
