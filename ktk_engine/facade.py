@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
+from ktk_engine.conditions.condition import Condition, conjunction
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import DatasetNotFoundError, QueryError, VersionGoneError
 from ktk_engine.log.catalog import list_scopes
@@ -21,7 +22,6 @@ from ktk_engine.plan.explain import explain
 from ktk_engine.plan.known_files import KnownFiles
 from ktk_engine.plan.plan_cube import LoadedCube, load_cube
 from ktk_engine.store.open_store import open_store
-from ktk_engine.types.condition import Condition, conjunction
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
+from ktk_engine.conditions.condition import And, Condition, columns
+from ktk_engine.conditions.literal import comparison, is_in
 from ktk_engine.errors import ConditionError
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.plan.known_files import KnownFiles
@@ -20,8 +22,6 @@ from ktk_engine.spark.join import run_plan
 from ktk_engine.spark.merge_rows import count_keys, key_bounds, repeated_key
 from ktk_engine.spark.scan import Scanner
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.types.condition import And, Condition, columns
-from ktk_engine.types.literal import comparison, is_in
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -9,6 +9,7 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ktk_engine.conditions.condition import Condition
 from ktk_engine.errors import CommitConflictError
 from ktk_engine.log.entry import Operation
 from ktk_engine.log.snapshot import Snapshot, concat_files
@@ -17,7 +18,6 @@ from ktk_engine.plan.overlay import same_partitions
 from ktk_engine.plan.plan_dataset import address_partitions
 from ktk_engine.plan.prune import prune
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.types.condition import Condition
 
 Conditions = Sequence[Condition]
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from ktk_engine.conditions.condition import Condition, TrueCondition, columns, conjuncts
 from ktk_engine.errors import ConfigurationError, DataError
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
@@ -25,7 +26,6 @@ from ktk_engine.spark.merge_rows import (
     together,
 )
 from ktk_engine.spark.scan import Scanner
-from ktk_engine.types.condition import Condition, TrueCondition, columns, conjuncts
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from ktk_engine.conditions.condition import Condition, IsNull, Or
+from ktk_engine.conditions.literal import comparison
 from ktk_engine.errors import (
     CommitConflictError,
     ConfigurationError,
@@ -41,9 +43,7 @@ from ktk_engine.spark.version_rows import (
     with_stored_times,
 )
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.types.condition import Condition, IsNull, Or
 from ktk_engine.types.counted import counted
-from ktk_engine.types.literal import comparison
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

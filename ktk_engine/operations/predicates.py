@@ -10,10 +10,10 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.types as pat
 
+from ktk_engine.conditions.condition import And, Condition, conjunction
+from ktk_engine.conditions.literal import comparison
+from ktk_engine.conditions.parse import parse_condition
 from ktk_engine.errors import ConditionError, ConfigurationError
-from ktk_engine.types.condition import And, Condition, conjunction
-from ktk_engine.types.literal import comparison
-from ktk_engine.types.parse_condition import parse_condition
 from ktk_engine.types.suggestion import did_you_mean
 from ktk_engine.types.type_class import class_name
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from ktk_engine.conditions.condition import Condition
 from ktk_engine.errors import ConfigurationError, DataError
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
@@ -28,7 +29,6 @@ from ktk_engine.operations.target import Target
 from ktk_engine.spark.arrow_types import arrow_schema
 from ktk_engine.spark.merge_rows import rows_with_keys
 from ktk_engine.spark.scan import Scanner
-from ktk_engine.types.condition import Condition
 from ktk_engine.types.quote import quote_identifier
 
 if TYPE_CHECKING:

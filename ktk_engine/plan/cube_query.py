@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ktk_engine.types.condition import Condition
+from ktk_engine.conditions.condition import Condition
 
 ALL_PAYLOAD: Literal["*"] = "*"
 

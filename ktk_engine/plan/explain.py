@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from ktk_engine.conditions.condition import TrueCondition
+from ktk_engine.conditions.render import to_sql
 from ktk_engine.plan.movement import Movement, movement
 from ktk_engine.plan.plan import DatasetPlan, Ignored, Plan
-from ktk_engine.types.condition import TrueCondition
 from ktk_engine.types.counted import counted
-from ktk_engine.types.render_condition import to_sql
 
 
 def explain(plan: Plan) -> str:

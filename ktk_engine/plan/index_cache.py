@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ktk_engine.conditions.condition import Condition
+from ktk_engine.conditions.may_match import may_match
 from ktk_engine.format.file_digest import FileDigest
 from ktk_engine.format.index_file import IndexGroups
 from ktk_engine.format.stored_index import get_index, get_index_groups
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.kept import Kept
-from ktk_engine.types.condition import Condition
-from ktk_engine.types.may_match import may_match
 
 _LARGEST = 256 * 1024 * 1024
 _LARGEST_FOOTERS = 32 * 1024 * 1024

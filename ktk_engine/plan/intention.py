@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from ktk_engine.conditions.condition import Condition, TrueCondition
+from ktk_engine.conditions.condition import columns as condition_columns
+from ktk_engine.conditions.parse import parse_condition
 from ktk_engine.cube.discovery import visible_columns
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import QueryError
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.plan.cube_query import ALL_PAYLOAD, CubeQuery
-from ktk_engine.types.condition import Condition, TrueCondition
-from ktk_engine.types.condition import columns as condition_columns
-from ktk_engine.types.parse_condition import parse_condition
 from ktk_engine.types.suggestion import did_you_mean
 
 

@@ -8,6 +8,13 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ktk_engine.conditions.condition import (
+    Condition,
+    columns,
+    conjunction,
+    conjuncts,
+    null_rejecting,
+)
 from ktk_engine.cube.discovery import visible_columns
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.log.snapshot import Bucketing, Snapshot
@@ -18,7 +25,6 @@ from ktk_engine.plan.overlay import overlaid_files
 from ktk_engine.plan.plan import DatasetPlan, Join, Plan, prune_step
 from ktk_engine.plan.prune import prune
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.types.condition import Condition, columns, conjunction, conjuncts, null_rejecting
 
 
 def make_plan(

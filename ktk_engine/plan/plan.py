@@ -8,8 +8,8 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ktk_engine.conditions.condition import Condition
 from ktk_engine.log.snapshot import Bucketing, Snapshot
-from ktk_engine.types.condition import Condition
 
 Join = Literal["seed", "inner", "left"]
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from ktk_engine.conditions.condition import Condition
 from ktk_engine.cube.discovery import discover_cube
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import ConsistencyError, DatasetNotFoundError
@@ -17,7 +18,6 @@ from ktk_engine.plan.intention import Intention, cube_schema, make_intention
 from ktk_engine.plan.known_files import KnownFiles
 from ktk_engine.plan.make_plan import make_plan
 from ktk_engine.plan.plan import Plan
-from ktk_engine.types.condition import Condition
 
 
 @dataclass(frozen=True)

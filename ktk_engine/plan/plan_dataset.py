@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pyarrow.compute as pc
 
+from ktk_engine.conditions.condition import TrueCondition
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.plan.overlay import overlaid_files
 from ktk_engine.plan.plan import DatasetPlan, Plan
-from ktk_engine.types.condition import TrueCondition
 
 
 def address_partitions(snapshot: Snapshot) -> list[str]:

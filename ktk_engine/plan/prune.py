@@ -8,6 +8,9 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ktk_engine.conditions.condition import Condition, columns, conjunction, null_rejecting
+from ktk_engine.conditions.evaluate import evaluate
+from ktk_engine.conditions.may_match import may_match
 from ktk_engine.format.index_file import PARTITION, VALUE
 from ktk_engine.log.snapshot import MAXIMUM, MINIMUM, NULLS, Snapshot
 from ktk_engine.plan.footers import statistics_of
@@ -15,9 +18,6 @@ from ktk_engine.plan.known_files import KnownFiles
 from ktk_engine.plan.overlay import keep_overlaying
 from ktk_engine.plan.plan import PruneStep, prune_step
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.types.condition import Condition, columns, conjunction, null_rejecting
-from ktk_engine.types.evaluate import evaluate
-from ktk_engine.types.may_match import may_match
 
 
 @dataclass(frozen=True)

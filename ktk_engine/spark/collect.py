@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
+from ktk_engine.conditions.condition import Comparison, Condition, IsNull
+from ktk_engine.conditions.literal import literal_for
 from ktk_engine.plan.plan import Plan
 from ktk_engine.spark.join import run_plan
 from ktk_engine.spark.scan import Scanner
 from ktk_engine.spark.spark_job import spark_job
-from ktk_engine.types.condition import Comparison, Condition, IsNull
-from ktk_engine.types.literal import literal_for
 from ktk_engine.types.quote import quote_identifier
 from ktk_engine.types.type_class import normalize
 

@@ -12,9 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import pyarrow as pa
 
-from ktk_engine.errors import ConditionError
-from ktk_engine.plan.plan import Ignored
-from ktk_engine.types.condition import (
+from ktk_engine.conditions.condition import (
     And,
     Condition,
     IsNull,
@@ -24,7 +22,9 @@ from ktk_engine.types.condition import (
     TrueCondition,
     conjunction,
 )
-from ktk_engine.types.literal import comparison, is_in
+from ktk_engine.conditions.literal import comparison, is_in
+from ktk_engine.errors import ConditionError
+from ktk_engine.plan.plan import Ignored
 
 _OPERATORS = {
     "EqualTo": "=",

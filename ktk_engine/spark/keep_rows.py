@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.types as pat
 from pyspark.sql import functions as F
 
+from ktk_engine.conditions.condition import Condition, IsIn, conjunction, conjuncts
+from ktk_engine.conditions.render import to_sql
 from ktk_engine.spark.arrow_types import spark_type
 from ktk_engine.spark.scan import column
-from ktk_engine.types.condition import Condition, IsIn, conjunction, conjuncts
-from ktk_engine.types.render_condition import to_sql
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DoubleType, FloatType, MapType, StructType
 
+from ktk_engine.conditions.condition import Condition
+from ktk_engine.conditions.render import to_sql
 from ktk_engine.spark.scan import column
 from ktk_engine.spark.spark_job import spark_job
-from ktk_engine.types.condition import Condition
 from ktk_engine.types.quote import quote_identifier
-from ktk_engine.types.render_condition import to_sql
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
+from ktk_engine.conditions.condition import TrueCondition
 from ktk_engine.errors import DatasetNotFoundError, QueryError
 from ktk_engine.format.source_address import FileAddress, StoreAddress, parse_address
 from ktk_engine.format.view import ViewDocument
@@ -31,7 +32,6 @@ from ktk_engine.spark.read_files import read_files
 from ktk_engine.spark.scan import Scanner
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.warehouse import is_store_address
-from ktk_engine.types.condition import TrueCondition
 from ktk_engine.types.quote import quote_identifier
 from ktk_engine.types.suggestion import did_you_mean
 

@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from ktk_engine.conditions.condition import Comparison, Condition, TrueCondition, conjunction
+from ktk_engine.conditions.literal import comparison, is_in
 from ktk_engine.errors import ConditionError
-from ktk_engine.types.condition import Comparison, Condition, TrueCondition, conjunction
-from ktk_engine.types.literal import comparison, is_in
 
 _NUMPY = {
     "int8": np.int8,

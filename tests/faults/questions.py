@@ -9,6 +9,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from ktk_engine.conditions.literal import comparison
 from ktk_engine.facade import Store
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.snapshot import Snapshot
@@ -21,7 +22,6 @@ from ktk_engine.plan.prune import prune
 from ktk_engine.spark.session import make_scratch_folder, new_session
 from ktk_engine.spark.sql_session import SqlSession
 from ktk_engine.store.local import LocalStore
-from ktk_engine.types.literal import comparison
 from tests.faults.answer import Answer, answered
 from tests.faults.read import rows_of
 from tests.faults.victim import CUBE, KEYS, PLAIN_CUBE, VIEW

@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from ktk_engine.conditions.literal import comparison
 from ktk_engine.errors import KtkError
 from ktk_engine.format.comments import Comments
 from ktk_engine.log.scope import scope_of
@@ -24,7 +25,6 @@ from ktk_engine.spark.scan_by_arrow import read_rows
 from ktk_engine.spark.session import make_scratch_folder, new_session
 from ktk_engine.spark.sql_session import SqlSession
 from ktk_engine.store.local import LocalStore
-from ktk_engine.types.literal import comparison
 from tests.faults.report import Tally
 from tests.tree import tree
 

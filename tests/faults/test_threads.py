@@ -9,6 +9,7 @@ import traceback
 from concurrent.futures import ThreadPoolExecutor
 from random import Random
 
+from ktk_engine.conditions.literal import comparison
 from ktk_engine.facade import Store
 from ktk_engine.log.state import resolve
 from ktk_engine.operations.check import check
@@ -16,7 +17,6 @@ from ktk_engine.operations.history import read_history
 from ktk_engine.operations.info import describe, list_contents
 from ktk_engine.plan.prune import prune
 from ktk_engine.store.local import LocalStore
-from ktk_engine.types.literal import comparison
 from tests.faults.content import ENRICHMENT, PLACES, SEED, TABLE, Verb, choose_rows
 from tests.faults.invariants import SCOPES
 from tests.faults.read import rows_of

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
+from ktk_engine.conditions.literal import is_in
 from ktk_engine.errors import StoreError
 from ktk_engine.format.comments import Comments
 from ktk_engine.log.garbage import Retention
@@ -25,7 +26,6 @@ from ktk_engine.operations.target import Target
 from ktk_engine.spark.scan_by_arrow import read_rows
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.local import LocalStore
-from ktk_engine.types.literal import is_in
 from tests.faults.content import ENRICHMENT, SEED, TABLE, Row, Verb
 from tests.faults.read import last_of_each_cell
 

@@ -8,11 +8,11 @@ import math
 import pyarrow as pa
 import pytest
 
+from ktk_engine.conditions.literal import is_in
 from ktk_engine.errors import ConsistencyError, DatasetNotFoundError, QueryError
 from ktk_engine.facade import Store
 from ktk_engine.operations.build import build
 from ktk_engine.operations.target import Target
-from ktk_engine.types.literal import is_in
 
 DAYS = [datetime.date(2025, 1, 1), datetime.date(2025, 1, 2)]
 

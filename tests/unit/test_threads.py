@@ -12,12 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pyarrow as pa
 import pytest
 
+from ktk_engine.conditions.literal import is_in
 from ktk_engine.facade import Store
 from ktk_engine.format import index_file
 from ktk_engine.plan import footers, index_cache
 from ktk_engine.store.kept import Kept
 from ktk_engine.store.warehouse import Warehouse
-from ktk_engine.types.literal import is_in
 from tests.unit.dataset_builder import (
     build_nyc,
     commit_change,

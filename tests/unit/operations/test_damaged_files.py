@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from ktk_engine.conditions.literal import comparison
 from ktk_engine.errors import FormatError, ObjectNotFoundError
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import resolve
@@ -14,7 +15,6 @@ from ktk_engine.operations.target import Target
 from ktk_engine.plan.known_files import KnownFiles
 from ktk_engine.plan.prune import prune
 from ktk_engine.spark.scan_by_arrow import read_rows
-from ktk_engine.types.literal import comparison
 
 ROWS = pa.table(
     {

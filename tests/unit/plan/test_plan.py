@@ -4,6 +4,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+from ktk_engine.conditions.condition import TrueCondition
 from ktk_engine.errors import ConditionError, QueryError
 from ktk_engine.log.scope import Scope
 from ktk_engine.log.snapshot import Bucketing
@@ -13,7 +14,6 @@ from ktk_engine.plan.explain import explain, explain_as_dict
 from ktk_engine.plan.overlay import keep_overlaying, overlaid_files
 from ktk_engine.plan.plan_cube import load_cube
 from ktk_engine.plan.plan_dataset import plan_dataset
-from ktk_engine.types.condition import TrueCondition
 from tests.unit.dataset_builder import (
     build_nyc,
     commit_change,

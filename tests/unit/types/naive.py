@@ -7,7 +7,7 @@ import operator
 import re
 from typing import Any
 
-from ktk_engine.types.condition import (
+from ktk_engine.conditions.condition import (
     And,
     Comparison,
     Condition,

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from ktk_engine.types import literal
-from ktk_engine.types.condition import (
+from ktk_engine.conditions import literal
+from ktk_engine.conditions.condition import (
     OPERATORS,
     And,
     Condition,

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ktk_engine.types.condition import Condition
-from ktk_engine.types.evaluate import evaluate
-from ktk_engine.types.may_match import may_match
-from ktk_engine.types.parse_condition import parse_condition
+from ktk_engine.conditions.condition import Condition
+from ktk_engine.conditions.evaluate import evaluate
+from ktk_engine.conditions.may_match import may_match
+from ktk_engine.conditions.parse import parse_condition
 from ktk_engine.types.to_container import to_container
 from ktk_engine.types.type_class import normalize
 from tests.unit.types.strategies import CONDITIONS, ROW_SCHEMA, TABLES

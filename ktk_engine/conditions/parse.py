@@ -20,9 +20,8 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from ktk_engine.errors import ConditionError
-from ktk_engine.types import literal
-from ktk_engine.types.condition import (
+from ktk_engine.conditions import literal
+from ktk_engine.conditions.condition import (
     And,
     Condition,
     FalseCondition,
@@ -35,7 +34,8 @@ from ktk_engine.types.condition import (
     TrueCondition,
     mirrored,
 )
-from ktk_engine.types.sql_literal import SqlValue, Text, python_value, sql_value
+from ktk_engine.conditions.sql_literal import SqlValue, Text, python_value, sql_value
+from ktk_engine.errors import ConditionError
 from ktk_engine.types.suggestion import did_you_mean
 from ktk_engine.types.type_class import class_name, normalize
 

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.types as pat
 from sqlglot import exp
 
+from ktk_engine.conditions.literal import refusal
 from ktk_engine.errors import ConditionError, TypeClassError
 from ktk_engine.types.arrow_name import parse_type
-from ktk_engine.types.literal import refusal
 from ktk_engine.types.type_class import normalize
 
 # Beyond this no class holds the number, and writing out its digits would take for ever.

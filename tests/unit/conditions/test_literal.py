@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ktk_engine.conditions import literal
+from ktk_engine.conditions.condition import OPERATORS, Comparison, FalseCondition, IsIn, Operator
+from ktk_engine.conditions.evaluate import evaluate
 from ktk_engine.errors import ConditionError
-from ktk_engine.types import literal
-from ktk_engine.types.condition import OPERATORS, Comparison, FalseCondition, IsIn, Operator
-from ktk_engine.types.evaluate import evaluate
 from tests.unit.types.naive import OPERATIONS
 
 BERLIN = pa.timestamp("us", "Europe/Berlin")

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ktk_engine.errors import ConditionError
-from ktk_engine.types.condition import (
+from ktk_engine.conditions.condition import (
     And,
     Comparison,
     Condition,
@@ -19,11 +18,12 @@ from ktk_engine.types.condition import (
     StartsWith,
     TrueCondition,
 )
-from ktk_engine.types.evaluate import evaluate
-from ktk_engine.types.literal import comparison
-from ktk_engine.types.parse_condition import parse_condition
+from ktk_engine.conditions.evaluate import evaluate
+from ktk_engine.conditions.literal import comparison
+from ktk_engine.conditions.parse import parse_condition
+from ktk_engine.conditions.render import to_sql
+from ktk_engine.errors import ConditionError
 from ktk_engine.types.quote import quote_identifier, quote_literal
-from ktk_engine.types.render_condition import to_sql
 from tests.unit.types.strategies import CONDITIONS, ROW_SCHEMA, TABLES
 
 SCHEMA = pa.schema(

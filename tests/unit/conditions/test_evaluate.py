@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
+from ktk_engine.conditions.condition import Comparison, Condition, IsIn, Like, TrueCondition
+from ktk_engine.conditions.evaluate import evaluate
 from ktk_engine.errors import ConditionError
-from ktk_engine.types.condition import Comparison, Condition, IsIn, Like, TrueCondition
-from ktk_engine.types.evaluate import evaluate
 from tests.unit.types.naive import naive
 from tests.unit.types.strategies import CONDITIONS, TABLES
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ktk_engine.types.condition import (
+from ktk_engine.conditions.condition import (
     And,
     Comparison,
     Condition,

@@ -18,8 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
 
-from ktk_engine.errors import ConditionError
-from ktk_engine.types.condition import (
+from ktk_engine.conditions.condition import (
     And,
     Comparison,
     Condition,
@@ -29,6 +28,7 @@ from ktk_engine.types.condition import (
     Operator,
     Or,
 )
+from ktk_engine.errors import ConditionError
 from ktk_engine.types.type_class import class_name, normalize
 
 _EXACT = Context(prec=100)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from ktk_engine.types.condition import (
+from ktk_engine.conditions.condition import (
     And,
     Comparison,
     Condition,
@@ -26,7 +26,7 @@ from ktk_engine.types.condition import (
     TrueCondition,
     push_not_inward,
 )
-from ktk_engine.types.evaluate import constant
+from ktk_engine.conditions.evaluate import constant
 from ktk_engine.types.mismatch import mismatch
 from ktk_engine.types.to_container import Rounding, to_container
 

@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from ktk_engine.errors import ConditionError
-from ktk_engine.types.condition import (
+from ktk_engine.conditions.condition import (
     And,
     Comparison,
     Condition,
@@ -30,6 +29,7 @@ from ktk_engine.types.condition import (
     StartsWith,
     TrueCondition,
 )
+from ktk_engine.errors import ConditionError
 from ktk_engine.types.mismatch import mismatch
 from ktk_engine.types.to_container import has_nanoseconds, to_container
 from ktk_engine.types.type_class import class_name, unwrap

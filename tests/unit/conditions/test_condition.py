@@ -3,7 +3,7 @@ from __future__ import annotations
 import pyarrow as pa
 from hypothesis import given, settings
 
-from ktk_engine.types.condition import (
+from ktk_engine.conditions.condition import (
     And,
     Comparison,
     FalseCondition,
@@ -19,7 +19,7 @@ from ktk_engine.types.condition import (
     null_rejecting,
     push_not_inward,
 )
-from ktk_engine.types.evaluate import evaluate
+from ktk_engine.conditions.evaluate import evaluate
 from tests.unit.types.strategies import CONDITIONS, ROW_SCHEMA, TABLES
 
 ONE = pa.scalar(1, pa.int64())
