@@ -26,10 +26,10 @@ MODEL = "{{{{ config(materialized='table') }}}} select id, id * {number} as v fr
 
 def listing(datasets: int) -> dict[str, Any]:
     """Time the listing of a store with so many tables, as a new process asks for it."""
-    from ktk_engine.log.catalog import list_relations
+    from ktk_engine.catalog.catalog import list_relations
     from ktk_engine.operations.build import build
     from ktk_engine.operations.target import Target
-    from ktk_engine.store.local import LocalStore
+    from ktk_engine.store.local.local_store import LocalStore
 
     with tempfile.TemporaryDirectory() as folder:
         store = LocalStore(Path(folder))

@@ -26,7 +26,7 @@ from ktk_engine.log.snapshot import Snapshot, concat_files, files_table
 from ktk_engine.log.state import resolve
 from ktk_engine.log.write import Write
 from ktk_engine.plan.plan_cube import load_cube
-from ktk_engine.store.local import LocalStore
+from ktk_engine.store.local.local_store import LocalStore
 
 PAYLOAD = {"seed": "v", "a": "a", "b": "b", "c": "c"}
 SPECIFICATION = CubeSpecification("w", ("L",), ("P",), "seed", frozenset({"k"}))

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
+from ktk_engine.catalog.catalog import list_scopes
+from ktk_engine.catalog.find_scope import find_scope, present_scopes
 from ktk_engine.conditions.condition import Condition, conjunction
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import DatasetNotFoundError, QueryError, VersionGoneError
-from ktk_engine.log.catalog import list_scopes
+from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import resolve
-from ktk_engine.operations.find_scope import find_scope, present_scopes
 from ktk_engine.plan.cube_query import CubeQuery
 from ktk_engine.plan.explain import explain
-from ktk_engine.plan.known_files import KnownFiles
 from ktk_engine.plan.plan_cube import LoadedCube, load_cube
 from ktk_engine.store.open_store import open_store
 
@@ -52,7 +52,7 @@ class Store:
             ConfigurationError: the address cannot be used.
         """
         self._store = open_store(url)
-        self._known = KnownFiles()
+        self._known = MetadataCache()
         self._lock = threading.Lock()
         self._made_scratch: Path | None = None
 

@@ -9,7 +9,7 @@ import click
 
 from ktk_engine.cli.console import make_console, make_table, print_table
 from ktk_engine.cli.find_store import find_store, store_option
-from ktk_engine.types.counted import counted
+from ktk_engine.formatting import counted
 
 if TYPE_CHECKING:
     from ktk_engine.operations.check import Checked

@@ -13,8 +13,7 @@ import click
 from ktk_engine.cli.console import make_console, make_table, print_table
 from ktk_engine.cli.find_store import find_store, store_option
 from ktk_engine.errors import KtkError
-from ktk_engine.operations.quantity import number, size
-from ktk_engine.types.counted import counted
+from ktk_engine.formatting import counted, number, size
 
 if TYPE_CHECKING:
     from ktk_engine.log.garbage import Garbage, Retention
@@ -48,9 +47,9 @@ def cleanup(
     store_url: str | None,
 ) -> None:
     """Delete files that no version younger than --older-than, nor the last ones, needs."""
-    from ktk_engine.log.catalog import list_scopes
+    from ktk_engine.catalog.catalog import list_scopes
+    from ktk_engine.catalog.find_scope import find_scope
     from ktk_engine.log.garbage import Retention
-    from ktk_engine.operations.find_scope import find_scope
 
     store = find_store(store_url, quiet=as_json)
     scopes = [find_scope(store, cube, removed=True).scope] if cube else list_scopes(store)

@@ -9,7 +9,7 @@ import click
 
 from ktk_engine.cli.console import make_console, make_table, print_table
 from ktk_engine.cli.find_store import find_store, store_option
-from ktk_engine.operations.quantity import number, size
+from ktk_engine.formatting import number, size
 
 if TYPE_CHECKING:
     from ktk_engine.operations.compactable import Compaction
@@ -33,8 +33,8 @@ def compact(
     store_url: str | None,
 ) -> None:
     """Rewrite small and overlaid files of a cube or table as few large ones; rows stay."""
+    from ktk_engine.formatting import parse_size
     from ktk_engine.operations.compactable import find_compactions
-    from ktk_engine.operations.quantity import parse_size
 
     store = find_store(store_url, quiet=as_json)
     found = find_compactions(store, name, dataset, parse_size(target_size))

@@ -19,8 +19,8 @@ def explain(
     cube: str, where: str | None, columns: str | None, as_json: bool, store_url: str | None
 ) -> None:
     """Show the plan of a query of CUBE; WHERE is a condition, such as "origin = 'JFK'"."""
+    from ktk_engine.catalog.find_scope import find_scope
     from ktk_engine.errors import QueryError
-    from ktk_engine.operations.find_scope import find_scope
     from ktk_engine.plan.explain import explain as explain_plan
     from ktk_engine.plan.explain import explain_as_dict
     from ktk_engine.plan.plan_cube import load_cube

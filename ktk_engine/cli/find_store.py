@@ -55,7 +55,7 @@ def find_store(store_url: str | None, *, quiet: bool = False) -> ObjectStore:
     else:
         url, source = _from_profile(Path.cwd())
         store = _open(url)
-    from ktk_engine.store.missing_folder import missing_folder
+    from ktk_engine.store.local.missing_folder import missing_folder
 
     if problem := missing_folder(store):
         named = f" (It is named by the {source}.)" if source.startswith("profile") else ""

@@ -9,7 +9,7 @@ import click
 
 from ktk_engine.cli.console import make_console, make_table, print_table
 from ktk_engine.cli.find_store import find_store, store_option
-from ktk_engine.operations.quantity import moment, number, size
+from ktk_engine.formatting import moment, number, size
 
 if TYPE_CHECKING:
     from rich.console import Console

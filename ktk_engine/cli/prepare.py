@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ktk_engine.operations.quantity import size
+from ktk_engine.formatting import size
 from ktk_engine.spark.class_archive import archive_folder, make_archive
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from ktk_engine.cli.find_store import find_store, store_option
-from ktk_engine.operations.quantity import number
+from ktk_engine.formatting import number
 
 
 @click.command()

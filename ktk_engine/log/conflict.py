@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Set
 
 from ktk_engine.errors import CommitConflictError
+from ktk_engine.formatting import counted
 from ktk_engine.log.entry import ChangeRecord, LogEntry, Operation
 from ktk_engine.log.snapshot import Snapshot
-from ktk_engine.types.counted import counted
 
 _WORDS = {
     "rebuild": "was rebuilt",

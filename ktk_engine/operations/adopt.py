@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.errors import DatasetNotFoundError, ForeignWriterError, FormatError
 from ktk_engine.format.document import DatasetDocument
 from ktk_engine.format.load_document import load_document
@@ -18,7 +19,6 @@ from ktk_engine.log.intent import announced
 from ktk_engine.log.snapshot import Snapshot, read_snapshot
 from ktk_engine.log.state import DatasetState, State, removal
 from ktk_engine.log.write import Write
-from ktk_engine.operations.find_scope import find_scope
 from ktk_engine.operations.gate import CubeCheck
 from ktk_engine.store.interface import ObjectStore
 

@@ -13,8 +13,8 @@ import pyarrow.types as pat
 from ktk_engine.conditions.condition import And, Condition, columns
 from ktk_engine.conditions.literal import comparison, is_in
 from ktk_engine.errors import ConditionError
+from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.log.snapshot import Snapshot
-from ktk_engine.plan.known_files import KnownFiles
 from ktk_engine.plan.overlay import whole_overlays
 from ktk_engine.plan.plan_dataset import address_partitions, plan_dataset
 from ktk_engine.plan.prune import prune
@@ -45,9 +45,9 @@ def affected_files(store: ObjectStore, base: Snapshot, conditions: Sequence[Cond
     """
     cells = frozenset(cell_columns(base))
     if not cells:
-        return prune(store, base, conditions, None, KnownFiles()).files
+        return prune(store, base, conditions, None, MetadataCache()).files
     within = address_partitions(base)
-    files = prune(store, base, conditions, within, KnownFiles()).files
+    files = prune(store, base, conditions, within, MetadataCache()).files
     if all(columns(condition) <= cells for condition in conditions):
         return files
     matching = pc.is_in(base.files["label"].combine_chunks(), files["label"].combine_chunks())

@@ -11,11 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ktk_engine.errors import ConfigurationError, DataError
+from ktk_engine.files.file_writer import WriteJob
+from ktk_engine.files.stored_index import put_index
+from ktk_engine.files.write_report import DataFinding, WriteReport
+from ktk_engine.files.write_table import write_table
 from ktk_engine.format.comments import with_comments
 from ktk_engine.format.dataset_key import index_key
 from ktk_engine.format.index_file import build_index
 from ktk_engine.format.stamp import BASE_KEY
-from ktk_engine.format.stored_index import put_index
+from ktk_engine.formatting import counted, size
 from ktk_engine.log.commit import Committed, DatasetChange, Transaction, commit
 from ktk_engine.log.snapshot import Bucketing, Snapshot
 from ktk_engine.log.state import State, resolve
@@ -26,16 +30,12 @@ from ktk_engine.operations.data_write import data_write
 from ktk_engine.operations.extension import Extension
 from ktk_engine.operations.gate import CubeCheck, Passed, check_configured, pass_gate
 from ktk_engine.operations.keeping import Keeping
-from ktk_engine.operations.quantity import size
 from ktk_engine.operations.row_changes import RowChanges
 from ktk_engine.operations.target import Target
 from ktk_engine.operations.verify_constraints import check_constraints, verify_constraints
 from ktk_engine.spark.arrow_types import arrow_schema
-from ktk_engine.spark.file_writer import WriteJob
-from ktk_engine.spark.write import DataFinding, WriteReport, bucketing_of, write_frame
-from ktk_engine.spark.write_table import write_table
+from ktk_engine.spark.write import bucketing_of, write_frame
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.types.counted import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

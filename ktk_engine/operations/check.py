@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.errors import ConsistencyError, KtkError
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
 from ktk_engine.operations.check_files import check_files
 from ktk_engine.operations.check_log import check_log, check_published
-from ktk_engine.operations.find_scope import find_scope
 from ktk_engine.operations.gate import CubeCheck
 from ktk_engine.operations.problem import Problem
 from ktk_engine.store.interface import ObjectStore

@@ -15,15 +15,15 @@ import pyarrow.parquet as pq
 import pyarrow.types as pat
 
 from ktk_engine.errors import KtkError, ObjectNotFoundError
-from ktk_engine.format.data_file import read_footer
+from ktk_engine.files.build_index import distinct_values
+from ktk_engine.files.data_file import read_footer
+from ktk_engine.files.stored_index import get_index
 from ktk_engine.format.file_digest import DAMAGE, FileDigest, shorten
 from ktk_engine.format.index_file import VALUE, build_index, flatten_index
-from ktk_engine.format.stored_index import get_index
+from ktk_engine.formatting import counted
 from ktk_engine.log.snapshot import Snapshot, digests_of
-from ktk_engine.operations.kept_index import distinct_values
 from ktk_engine.operations.problem import Problem
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.types.counted import counted
 from ktk_engine.types.mismatch import mismatch
 from ktk_engine.types.type_class import class_name, normalize
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ktk_engine.catalog.catalog import relation_name
 from ktk_engine.errors import ConsistencyError
 from ktk_engine.log.builder import Builder, builder_of
-from ktk_engine.log.catalog import relation_name
 from ktk_engine.log.state import State
 from ktk_engine.operations.claimant import Claimant
 from ktk_engine.operations.extension import check_layout

@@ -11,6 +11,9 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from ktk_engine.errors import DataError
+from ktk_engine.files.file_writer import WriteJob
+from ktk_engine.files.write_report import WriteReport
+from ktk_engine.formatting import counted, size
 from ktk_engine.log.commit import Committed, DatasetChange, Transaction, commit, role_of
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.write import Write
@@ -20,13 +23,10 @@ from ktk_engine.operations.data_write import data_write
 from ktk_engine.operations.extension import Extension
 from ktk_engine.operations.gate import CubeCheck
 from ktk_engine.operations.keeping import Keeping
-from ktk_engine.operations.quantity import size
 from ktk_engine.operations.target import DEFAULT_BUCKETS
 from ktk_engine.spark.cohorts import physical_schemas
-from ktk_engine.spark.file_writer import WriteJob
 from ktk_engine.spark.scan import Scanner
-from ktk_engine.spark.write import WriteReport, write_frame
-from ktk_engine.types.counted import counted
+from ktk_engine.spark.write import write_frame
 
 
 @dataclass(frozen=True)

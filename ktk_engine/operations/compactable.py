@@ -8,16 +8,15 @@ from pathlib import PurePosixPath
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError
+from ktk_engine.files.footers import FooterCache
+from ktk_engine.formatting import counted, size
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
-from ktk_engine.operations.find_scope import find_scope
-from ktk_engine.operations.quantity import size
-from ktk_engine.plan.footers import FooterCache
 from ktk_engine.plan.overlay import overlaid_files, partition_groups
 from ktk_engine.plan.plan_dataset import address_partitions
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.types.counted import counted
 from ktk_engine.types.suggestion import did_you_mean
 
 # One task of Spark reads as much at once (spark.sql.files.maxPartitionBytes): larger files are

@@ -9,17 +9,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ktk_engine.errors import ConfigurationError
+from ktk_engine.files.build_index import index_of_files
+from ktk_engine.files.stored_index import get_index, put_index
 from ktk_engine.format.dataset_key import index_key
 from ktk_engine.format.index_file import (
     build_index,
     merge_indices,
     restrict_index,
 )
-from ktk_engine.format.stored_index import get_index, put_index
 from ktk_engine.log.snapshot import Snapshot, concat_files
 from ktk_engine.operations.constraint import CONSTRAINTS
 from ktk_engine.operations.keeping import Keeping
-from ktk_engine.operations.kept_index import index_of_files
 from ktk_engine.operations.target import Target
 from ktk_engine.store.interface import ObjectStore
 

@@ -11,7 +11,7 @@ from ktk_engine.cube.consistency import check_cube
 from ktk_engine.cube.discovery import discover_cube, find_seed, is_hidden
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import ConfigurationError, ConsistencyError
-from ktk_engine.format.reserved_name import name_problem, own_name_problem
+from ktk_engine.gate.reserved_name import name_problem, own_name_problem
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.operations.breakage import breakage_text, broken_enrichments
 from ktk_engine.operations.owner import owner_fix

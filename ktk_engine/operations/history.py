@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.log.chain import Link, read_chain
 from ktk_engine.log.entry import LogEntry
 from ktk_engine.log.scope import Scope
-from ktk_engine.operations.find_scope import find_scope
 from ktk_engine.store.interface import ObjectStore
 
 

@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ktk_engine.catalog.catalog import read_view, relation_name
+from ktk_engine.catalog.find_scope import find_scope, present_scopes
+from ktk_engine.catalog.view import FOLDER as VIEW_FOLDER
+from ktk_engine.catalog.view import view_name
 from ktk_engine.cube.discovery import discover_cube
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import ConsistencyError, KtkError, ObjectNotFoundError
-from ktk_engine.format.view import FOLDER as VIEW_FOLDER
-from ktk_engine.format.view import view_name
 from ktk_engine.log.builder import builder_of
-from ktk_engine.log.catalog import read_view, relation_name
 from ktk_engine.log.chain import read_chain
 from ktk_engine.log.snapshot import Snapshot, read_snapshot
 from ktk_engine.log.state import DatasetState, State, resolve
-from ktk_engine.operations.find_scope import find_scope, present_scopes
 from ktk_engine.operations.history import HistoryEntry, history_entry
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.type_class import class_name
@@ -342,7 +342,7 @@ def _listed_bytes(store: ObjectStore, snapshot: Snapshot) -> int | None:
 
 
 def _footer_rows(store: ObjectStore, snapshot: Snapshot) -> int:
-    from ktk_engine.plan.footers import FooterCache
+    from ktk_engine.files.footers import FooterCache
 
     keys = snapshot.files["key"].to_pylist()
     return sum(footer.rows for footer in FooterCache().read(store, keys))

@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 
 from ktk_engine.conditions.condition import Condition
 from ktk_engine.errors import CommitConflictError
+from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.log.entry import Operation
 from ktk_engine.log.snapshot import Snapshot, concat_files
-from ktk_engine.plan.known_files import KnownFiles
 from ktk_engine.plan.overlay import same_partitions
 from ktk_engine.plan.plan_dataset import address_partitions
 from ktk_engine.plan.prune import prune
@@ -85,7 +85,9 @@ class Keeping:
         new = replace(base, files=base.files.filter(pc.invert(known)))
         if not new.files.num_rows:
             return
-        if any(prune(store, new, reads, None, KnownFiles()).files.num_rows for reads in self.reads):
+        if any(
+            prune(store, new, reads, None, MetadataCache()).files.num_rows for reads in self.reads
+        ):
             what = "that this one would replace" if self.mode == "files" else "with its unique keys"
             raise _conflict(base, f"another commit added rows {what}")
         if self.mode != "files":

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
+from ktk_engine.files.read_rows import read_rows
 from ktk_engine.operations.affected import cell_columns
 from ktk_engine.operations.rewrite import Rewrite
 from ktk_engine.spark.arrow_types import arrow_schema, spark_schema
 from ktk_engine.spark.few_rows import few_rows
-from ktk_engine.spark.scan_by_arrow import read_rows
 
 MAXIMUM_BYTES = 32 << 20  # of the files, and of the new rows
 MAXIMUM_VALUES = 10_000_000  # in the files: a small one may hold many that are alike
@@ -46,7 +46,9 @@ def merge_in_memory(
     new = few_rows(rewrite.new, MAXIMUM_BYTES)
     if new is None:
         return None
-    old = read_rows(rewrite.scanner.store, rewrite.base, files, rewrite.kept)
+    kept = [rewrite.base.schema.field(name) for name in rewrite.kept]
+    types = arrow_schema(spark_schema(kept))
+    old = read_rows(rewrite.scanner.store, rewrite.base, files, rewrite.kept, types)
     return _merged(old, new.cast(schema), keys, updated)
 
 

@@ -16,6 +16,7 @@ from ktk_engine.errors import (
     DataError,
     DatasetNotFoundError,
 )
+from ktk_engine.formatting import counted
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State, resolve
 from ktk_engine.operations.affected import NewKeys, cell_columns, find_keys
@@ -43,7 +44,6 @@ from ktk_engine.spark.version_rows import (
     with_stored_times,
 )
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.types.counted import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from ktk_engine.catalog.catalog import Relation, list_relations, read_view
+from ktk_engine.catalog.view import view_key
 from ktk_engine.errors import ConsistencyError
-from ktk_engine.format.view import view_key
 from ktk_engine.log.builder import Builder, builder_of
-from ktk_engine.log.catalog import Relation, list_relations, read_view
 from ktk_engine.log.scope import SEPARATOR, scope_of
 from ktk_engine.log.state import resolve
 from ktk_engine.operations.claimant import Claimant

@@ -9,11 +9,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from ktk_engine.catalog.find_scope import present_scopes
 from ktk_engine.errors import KtkError
 from ktk_engine.log.builder import Builder, builder_of
 from ktk_engine.log.scope import SEPARATOR, Scope
 from ktk_engine.log.state import resolve
-from ktk_engine.operations.find_scope import present_scopes
 from ktk_engine.store.interface import ObjectStore
 
 

@@ -6,16 +6,16 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.errors import ConsistencyError, DatasetNotFoundError, KtkError
 from ktk_engine.format.load_document import load_document
+from ktk_engine.formatting import counted
 from ktk_engine.log.commit import DatasetChange, Transaction, commit
 from ktk_engine.log.entry import Role
 from ktk_engine.log.intent import announced
 from ktk_engine.log.state import State, resolve
 from ktk_engine.log.write import Write
-from ktk_engine.operations.find_scope import find_scope
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.types.counted import counted
 
 _LOGGER = logging.getLogger(__name__)
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 from ktk_engine.conditions.condition import Condition, columns, conjuncts
 from ktk_engine.conditions.render import to_sql
 from ktk_engine.errors import ConfigurationError, DataError
+from ktk_engine.formatting import counted
 from ktk_engine.log.state import State
 from ktk_engine.operations.affected import cell_columns
 from ktk_engine.operations.build import build
@@ -21,7 +22,6 @@ from ktk_engine.operations.target import Target
 from ktk_engine.spark.arrow_types import arrow_schema
 from ktk_engine.spark.merge_rows import split_rows, together
 from ktk_engine.spark.scan import Scanner
-from ktk_engine.types.counted import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

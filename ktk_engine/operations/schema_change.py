@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 import pyarrow as pa
 
-from ktk_engine.types.counted import noun
+from ktk_engine.formatting import noun
 from ktk_engine.types.finding import Finding
 from ktk_engine.types.schema import compare_schemas
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ktk_engine.catalog.catalog import list_relations, relation_name
+from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.errors import (
     CommitConflictError,
     ConsistencyError,
@@ -12,7 +14,6 @@ from ktk_engine.errors import (
     ObjectNotFoundError,
 )
 from ktk_engine.log.builder import Builder, builder_at
-from ktk_engine.log.catalog import list_relations, relation_name
 from ktk_engine.log.chain import read_entries
 from ktk_engine.log.commit import DatasetChange, Transaction, commit
 from ktk_engine.log.entry import DatasetEntry
@@ -20,7 +21,6 @@ from ktk_engine.log.intent import announced
 from ktk_engine.log.snapshot import Snapshot, read_snapshot
 from ktk_engine.log.state import State
 from ktk_engine.log.write import Write
-from ktk_engine.operations.find_scope import find_scope
 from ktk_engine.operations.gate import CubeCheck
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.suggestion import did_you_mean

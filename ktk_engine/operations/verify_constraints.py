@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ktk_engine.errors import ConfigurationError, DataError
+from ktk_engine.formatting import counted
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.operations.affected import affected_files, find_keys, rows_of
 from ktk_engine.operations.constraint import Constraint
@@ -18,7 +19,6 @@ from ktk_engine.spark.merge_rows import repeated_key
 from ktk_engine.spark.rules import broken_row, check_rule, count_broken
 from ktk_engine.spark.scan import Scanner
 from ktk_engine.spark.session import make_scratch_folder, new_session
-from ktk_engine.types.counted import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row

@@ -7,9 +7,9 @@ from typing import Any
 
 from ktk_engine.conditions.condition import TrueCondition
 from ktk_engine.conditions.render import to_sql
+from ktk_engine.formatting import counted
 from ktk_engine.plan.movement import Movement, movement
 from ktk_engine.plan.plan import DatasetPlan, Ignored, Plan
-from ktk_engine.types.counted import counted
 
 
 def explain(plan: Plan) -> str:

@@ -17,10 +17,10 @@ from ktk_engine.conditions.condition import (
 )
 from ktk_engine.cube.discovery import visible_columns
 from ktk_engine.cube.specification import CubeSpecification
+from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.log.snapshot import Bucketing, Snapshot
 from ktk_engine.plan.align import semi_join
 from ktk_engine.plan.intention import Intention
-from ktk_engine.plan.known_files import KnownFiles
 from ktk_engine.plan.overlay import overlaid_files
 from ktk_engine.plan.plan import DatasetPlan, Join, Plan, prune_step
 from ktk_engine.plan.prune import prune
@@ -33,7 +33,7 @@ def make_plan(
     version: int,
     snapshots: Mapping[str, Snapshot],
     intention: Intention,
-    known: KnownFiles,
+    known: MetadataCache,
 ) -> Plan:
     """Decide which files are read and how they are joined.
 
@@ -115,7 +115,7 @@ def _plan_dataset(
     snapshot: Snapshot,
     intention: Intention,
     join: Join,
-    known: KnownFiles,
+    known: MetadataCache,
 ) -> DatasetPlan:
     own = [
         part

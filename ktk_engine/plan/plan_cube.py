@@ -11,11 +11,11 @@ from ktk_engine.conditions.condition import Condition
 from ktk_engine.cube.discovery import discover_cube
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import ConsistencyError, DatasetNotFoundError
+from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
 from ktk_engine.plan.cube_query import CubeQuery
 from ktk_engine.plan.intention import Intention, cube_schema, make_intention
-from ktk_engine.plan.known_files import KnownFiles
 from ktk_engine.plan.make_plan import make_plan
 from ktk_engine.plan.plan import Plan
 
@@ -34,7 +34,7 @@ class LoadedCube:
     state: State
     specification: CubeSpecification
     snapshots: dict[str, Snapshot]
-    known: KnownFiles = field(default_factory=KnownFiles, compare=False, repr=False)
+    known: MetadataCache = field(default_factory=MetadataCache, compare=False, repr=False)
 
     @property
     def schema(self) -> pa.Schema:
@@ -93,7 +93,7 @@ def load_cube(
     state: State,
     datasets: Collection[str] = (),
     specification: CubeSpecification | None = None,
-    known: KnownFiles | None = None,
+    known: MetadataCache | None = None,
 ) -> LoadedCube:
     """Load the snapshots of a cube.
 
@@ -116,7 +116,7 @@ def load_cube(
     wanted = set(datasets) or set(uuids)
     snapshots = {key: state.snapshot(uuid) for key, uuid in uuids.items() if key in wanted}
     found = specification or discover_cube(name, snapshots)
-    return LoadedCube(state, found, snapshots, known or KnownFiles())
+    return LoadedCube(state, found, snapshots, known or MetadataCache())
 
 
 def _check_datasets(prefix: str, asked: Collection[str], known: Collection[str]) -> None:

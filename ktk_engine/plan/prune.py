@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 from ktk_engine.conditions.condition import Condition, columns, conjunction, null_rejecting
 from ktk_engine.conditions.evaluate import evaluate
 from ktk_engine.conditions.may_match import may_match
+from ktk_engine.files.footers import statistics_of
+from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.format.index_file import PARTITION, VALUE
 from ktk_engine.log.snapshot import MAXIMUM, MINIMUM, NULLS, Snapshot
-from ktk_engine.plan.footers import statistics_of
-from ktk_engine.plan.known_files import KnownFiles
 from ktk_engine.plan.overlay import keep_overlaying
 from ktk_engine.plan.plan import PruneStep, prune_step
 from ktk_engine.store.interface import ObjectStore
@@ -38,7 +38,7 @@ def prune(
     snapshot: Snapshot,
     conditions: Sequence[Condition],
     overlay_columns: Sequence[str] | None,
-    known: KnownFiles,
+    known: MetadataCache,
 ) -> Pruned:
     """Drop the files in which no row can fulfil all conditions.
 
@@ -101,7 +101,7 @@ def _partition_reason(snapshot: Snapshot, conditions: Sequence[Condition]) -> st
 
 
 def _by_index(
-    store: ObjectStore, snapshot: Snapshot, conditions: Sequence[Condition], known: KnownFiles
+    store: ObjectStore, snapshot: Snapshot, conditions: Sequence[Condition], known: MetadataCache
 ) -> tuple[pa.BooleanArray, str]:
     """Ask the secondary indices which files hold a value that fulfils a condition."""
     matching = _all(snapshot)
@@ -133,7 +133,7 @@ def _by_statistics(
     snapshot: Snapshot,
     conditions: Sequence[Condition],
     matching: pa.BooleanArray,
-    known: KnownFiles,
+    known: MetadataCache,
 ) -> pa.BooleanArray:
     """Smallest and largest values tell which of the files cannot hold a matching row."""
     keys = set(snapshot.partition_keys)
@@ -167,7 +167,7 @@ def _with_footers(
     snapshot: Snapshot,
     files: pa.Table,
     conditions: Sequence[Condition],
-    known: KnownFiles,
+    known: MetadataCache,
 ) -> pa.Table:
     """Files with rows and statistics as their footers have them."""
     footers = known.footers.read(store, files["key"].to_pylist())

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 from pyspark.sql import types as st
 
+from ktk_engine.files.footers import FooterCache
 from ktk_engine.log.snapshot import Snapshot
-from ktk_engine.plan.footers import FooterCache
 from ktk_engine.spark.arrow_types import spark_type
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.type_class import is_list, normalize, unwrap

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from pyspark.errors import AnalysisException
 from pyspark.sql import types as st
 
+from ktk_engine.catalog.source_address import FileAddress
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError
-from ktk_engine.format.source_address import FileAddress
 from ktk_engine.spark.arrow_types import spark_type
 from ktk_engine.types.arrow_name import parse_type
 from ktk_engine.types.suggestion import did_you_mean

@@ -16,6 +16,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
 from ktk_engine.errors import FormatError
+from ktk_engine.files.footers import FooterCache
+from ktk_engine.files.read_rows import POSITION
 from ktk_engine.format.label import label_texts
 from ktk_engine.format.restored_by_spark import restored_by_spark
 from ktk_engine.log.snapshot import (
@@ -25,12 +27,11 @@ from ktk_engine.log.snapshot import (
     check_partition_values,
     digests_of,
 )
-from ktk_engine.plan.footers import FooterCache
 from ktk_engine.spark.arrow_types import spark_schema, spark_type
 from ktk_engine.spark.capabilities import Capabilities
 from ktk_engine.spark.cohorts import Cohort, cohorts
 from ktk_engine.spark.manifest import write_manifest
-from ktk_engine.spark.scan_by_arrow import POSITION, scan_by_arrow
+from ktk_engine.spark.scan_by_arrow import scan_by_arrow
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.quote import quote_identifier
 

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
+from ktk_engine.catalog.catalog import Relation, by_name, find_relation, list_relations, read_view
+from ktk_engine.catalog.source_address import FileAddress, StoreAddress, parse_address
+from ktk_engine.catalog.view import ViewDocument
 from ktk_engine.conditions.condition import TrueCondition
 from ktk_engine.errors import DatasetNotFoundError, QueryError
-from ktk_engine.format.source_address import FileAddress, StoreAddress, parse_address
-from ktk_engine.format.view import ViewDocument
-from ktk_engine.log.catalog import Relation, by_name, find_relation, list_relations, read_view
+from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.log.scope import Scope, cube_scope, scope_of
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State, resolve
-from ktk_engine.plan.known_files import KnownFiles
 from ktk_engine.plan.plan import Plan
 from ktk_engine.plan.plan_cube import LoadedCube, load_cube
 from ktk_engine.plan.plan_dataset import plan_dataset
@@ -63,7 +63,7 @@ class SqlSession:
     capabilities: Capabilities | None = None
     plans: list[Plan] = field(default_factory=list)
     _registered: dict[str, str] = field(default_factory=dict)
-    _known: dict[str, KnownFiles] = field(default_factory=dict)
+    _known: dict[str, MetadataCache] = field(default_factory=dict)
     _snapshots: dict[tuple[str, Scope], dict[str, Snapshot]] = field(default_factory=dict)
     # Spark keeps the text of these, and reads it anew wherever they are named.
     _temporary: dict[tuple[str, ...], Statement] = field(default_factory=dict)
@@ -107,12 +107,12 @@ class SqlSession:
     def scanner(self, store: ObjectStore) -> Scanner:
         """Give what makes relations over a store's files in this session."""
         assert self.capabilities is not None
-        footers = self.known_files(store).footers
+        footers = self.metadata_cache(store).footers
         return Scanner(self.session, store, self.scratch, self.capabilities, footers)
 
-    def known_files(self, store: ObjectStore) -> KnownFiles:
+    def metadata_cache(self, store: ObjectStore) -> MetadataCache:
         """Give what is known of a store's files from other statements."""
-        return self._known.setdefault(store.url, KnownFiles())
+        return self._known.setdefault(store.url, MetadataCache())
 
     def snapshots_of(self, state: State) -> dict[str, Snapshot]:
         """Give the snapshots that are known from other statements and still are the newest."""
@@ -329,7 +329,7 @@ class _Binding:
         if key not in self._cubes:
             view, _ = self._view(schema, name)
             state = self._state(schema, cube_scope(view.cube))
-            known = self.owner.known_files(state.store)
+            known = self.owner.metadata_cache(state.store)
             self._cubes[key] = load_cube(state, view.datasets, None, known)
         return self._cubes[key]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.store.local import LocalStore
+from ktk_engine.store.local.local_store import LocalStore
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*)://|(file):/", re.IGNORECASE)
 

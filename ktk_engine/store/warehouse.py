@@ -14,7 +14,7 @@ from ktk_engine.errors import (
 )
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.key import is_uuid, validate_key
-from ktk_engine.store.local import LocalStore
+from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.store.open_store import open_store
 from ktk_engine.store.probe import probe
 

@@ -9,8 +9,8 @@ from typing import Literal, NoReturn
 import pyarrow as pa
 
 from ktk_engine.errors import TypeClassError
+from ktk_engine.formatting import noun
 from ktk_engine.types.arrow_name import arrow_name
-from ktk_engine.types.counted import noun
 from ktk_engine.types.type_class import class_name
 
 Rule = Literal[

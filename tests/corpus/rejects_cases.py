@@ -20,7 +20,7 @@ from ktk_engine.log.state import resolve
 from ktk_engine.operations.build import build
 from ktk_engine.operations.remove import plan_removal
 from ktk_engine.operations.target import Target
-from ktk_engine.store.local import LocalStore
+from ktk_engine.store.local.local_store import LocalStore
 from tests.corpus.decisions import Write, predict_write
 from tests.corpus.outcome import Outcome
 

@@ -13,7 +13,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from ktk_engine.errors import KtkError
-from ktk_engine.store.local import LocalStore
+from ktk_engine.store.local.local_store import LocalStore
 from tests.faults.content import Verb
 from tests.faults.system_calls import Fault, Trap
 from tests.faults.verbs import run

@@ -17,7 +17,7 @@ from pathlib import Path
 from random import Random
 
 from ktk_engine.errors import CommitStateUnknownError, KtkError
-from ktk_engine.store.local import LocalStore
+from ktk_engine.store.local.local_store import LocalStore
 from tests.faults.content import ARROW_VERBS, Content, Verb, choose_verb, first_content
 from tests.faults.invariants import (
     AgedStore,

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from ktk_engine.catalog.catalog import list_scopes
 from ktk_engine.format.dataset_key import common_metadata_key, data_key, document_key
 from ktk_engine.format.document import parse_document
 from ktk_engine.format.index_file import VALUE, flatten_index, read_index
 from ktk_engine.format.stamp import read_stamp, stamp_is_valid
-from ktk_engine.log.catalog import list_scopes
 from ktk_engine.log.entry import digest
 from ktk_engine.log.garbage import Retention
 from ktk_engine.log.publish import publish
@@ -21,7 +21,7 @@ from ktk_engine.log.state import State, read_entries, resolve
 from ktk_engine.operations.check import check
 from ktk_engine.operations.cleanup import delete_unfinished, find_unfinished, run_cleanup
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.store.local import LocalStore
+from ktk_engine.store.local.local_store import LocalStore
 from tests.faults.content import TABLE, Content
 from tests.faults.read import content_of, rows_of
 

@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 from ktk_engine.errors import KtkError
-from ktk_engine.store.local import LocalStore
+from ktk_engine.store.local.local_store import LocalStore
 from tests.faults.content import TABLE, Verb, first_content
 from tests.faults.questions_without_spark import ask_without_spark
 from tests.faults.verbs import run

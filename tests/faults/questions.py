@@ -11,17 +11,17 @@ from pyspark.sql import SparkSession
 
 from ktk_engine.conditions.literal import comparison
 from ktk_engine.facade import Store
+from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import resolve
 from ktk_engine.operations.check import check
 from ktk_engine.operations.history import read_history
 from ktk_engine.operations.info import list_contents
-from ktk_engine.plan.known_files import KnownFiles
 from ktk_engine.plan.prune import prune
 from ktk_engine.spark.session import make_scratch_folder, new_session
 from ktk_engine.spark.sql_session import SqlSession
-from ktk_engine.store.local import LocalStore
+from ktk_engine.store.local.local_store import LocalStore
 from tests.faults.answer import Answer, answered
 from tests.faults.read import rows_of
 from tests.faults.victim import CUBE, KEYS, PLAIN_CUBE, VIEW
@@ -119,7 +119,7 @@ class Questions:
         """The files that pruning leaves for each value of an index."""
         snapshot = self._snapshot(uuid)
         t = snapshot.schema.field(column).type
-        known = KnownFiles()
+        known = MetadataCache()
         return [
             prune(self._store, snapshot, [comparison(column, t, "=", value)], None, known)
             .files["key"]

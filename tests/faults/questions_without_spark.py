@@ -14,7 +14,7 @@ from ktk_engine.operations.check import check
 from ktk_engine.operations.history import read_history
 from ktk_engine.operations.info import describe, list_contents
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.store.local import LocalStore
+from ktk_engine.store.local.local_store import LocalStore
 from tests.faults.answer import Answer, answered
 from tests.faults.content import ENRICHMENT, SEED, TABLE
 from tests.faults.read import rows_of

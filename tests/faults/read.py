@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from ktk_engine.files.read_rows import read_rows
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
-from ktk_engine.spark.scan_by_arrow import read_rows
 from ktk_engine.store.interface import ObjectStore
 from tests.faults.content import Row
 

@@ -18,7 +18,7 @@ from pyspark import TaskContext
 from ktk_engine.operations.build import build
 from ktk_engine.operations.target import Target
 from ktk_engine.spark.session import start_session
-from ktk_engine.store.local import LocalStore
+from ktk_engine.store.local.local_store import LocalStore
 from tests.conftest import SPARK_SETTINGS
 from tests.faults.content import TABLE
 from tests.faults.invariants import found_content, verify, verify_cleanup

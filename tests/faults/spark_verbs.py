@@ -15,7 +15,7 @@ from ktk_engine.operations.replace_where import replace_where
 from ktk_engine.spark.capabilities import find_capabilities
 from ktk_engine.spark.scan import Scanner
 from ktk_engine.spark.session import make_scratch_folder
-from ktk_engine.store.local import LocalStore
+from ktk_engine.store.local.local_store import LocalStore
 from tests.faults.content import Verb
 from tests.faults.verbs import COLUMNS, TARGETS, table
 

@@ -14,7 +14,7 @@ import msgpack
 import pyarrow as pa
 import pytest
 
-from ktk_engine.store.local import LocalStore
+from ktk_engine.store.local.local_store import LocalStore
 from tests.faults.answer import Answer, names_file
 from tests.faults.asked_in_child import asked_in_child
 from tests.faults.questions_without_spark import OURS

@@ -12,6 +12,8 @@ import pytest
 
 from ktk_engine.conditions.literal import comparison
 from ktk_engine.errors import KtkError
+from ktk_engine.files.metadata_cache import MetadataCache
+from ktk_engine.files.read_rows import read_rows
 from ktk_engine.format.comments import Comments
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import resolve
@@ -19,12 +21,10 @@ from ktk_engine.operations.build import build
 from ktk_engine.operations.check import check
 from ktk_engine.operations.comment import comment_on
 from ktk_engine.operations.target import Target
-from ktk_engine.plan.known_files import KnownFiles
 from ktk_engine.plan.prune import prune
-from ktk_engine.spark.scan_by_arrow import read_rows
 from ktk_engine.spark.session import make_scratch_folder, new_session
 from ktk_engine.spark.sql_session import SqlSession
-from ktk_engine.store.local import LocalStore
+from ktk_engine.store.local.local_store import LocalStore
 from tests.faults.report import Tally
 from tests.tree import tree
 
@@ -103,7 +103,7 @@ def _read_back(store: LocalStore, uuid: str, value: str) -> None:
     assert snapshot.comments.relation == value, f"the comment is {snapshot.comments}"
     for column in "PI":
         condition = comparison(column, pa.string(), "=", value)
-        files = prune(store, snapshot, [condition], None, KnownFiles()).files
+        files = prune(store, snapshot, [condition], None, MetadataCache()).files
         assert files.num_rows == 1, f"no file has {column} = {value!r}"
     problems = check(store, uuid).problems
     assert not problems, f"check finds {problems}"

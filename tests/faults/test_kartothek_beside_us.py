@@ -12,7 +12,7 @@ from ktk_engine.errors import ForeignWriterError
 from ktk_engine.format.dataset_key import document_key
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import resolve
-from ktk_engine.store.local import LocalStore
+from ktk_engine.store.local.local_store import LocalStore
 from tests.faults.content import TABLE, Verb
 from tests.faults.invariants import verify
 from tests.faults.read import rows_of

@@ -19,7 +19,7 @@ from ktk_engine.operations.build import build
 from ktk_engine.operations.check import check
 from ktk_engine.operations.cleanup import run_cleanup
 from ktk_engine.operations.keeping import Keeping
-from ktk_engine.store.local import LocalStore
+from ktk_engine.store.local.local_store import LocalStore
 from tests.faults.content import TABLE, Row, Verb
 from tests.faults.read import rows_of
 from tests.faults.report import Tally

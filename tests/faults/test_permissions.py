@@ -17,7 +17,7 @@ from random import Random
 import pytest
 
 from ktk_engine.log.scope import scope_of
-from ktk_engine.store.local import LocalStore
+from ktk_engine.store.local.local_store import LocalStore
 from tests.faults.answer import Answer, names_file
 from tests.faults.content import ARROW_VERBS, Verb, choose_rows, first_content
 from tests.faults.invariants import digests, verify

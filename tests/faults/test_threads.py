@@ -16,7 +16,7 @@ from ktk_engine.operations.check import check
 from ktk_engine.operations.history import read_history
 from ktk_engine.operations.info import describe, list_contents
 from ktk_engine.plan.prune import prune
-from ktk_engine.store.local import LocalStore
+from ktk_engine.store.local.local_store import LocalStore
 from tests.faults.content import ENRICHMENT, PLACES, SEED, TABLE, Verb, choose_rows
 from tests.faults.invariants import SCOPES
 from tests.faults.read import rows_of

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from ktk_engine.conditions.literal import is_in
 from ktk_engine.errors import StoreError
+from ktk_engine.files.read_rows import read_rows
 from ktk_engine.format.comments import Comments
 from ktk_engine.log.garbage import Retention
 from ktk_engine.log.publish import publish
@@ -23,9 +24,8 @@ from ktk_engine.operations.merge_in_memory import _merged
 from ktk_engine.operations.recompute import recompute
 from ktk_engine.operations.remove import remove
 from ktk_engine.operations.target import Target
-from ktk_engine.spark.scan_by_arrow import read_rows
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.store.local import LocalStore
+from ktk_engine.store.local.local_store import LocalStore
 from tests.faults.content import ENRICHMENT, SEED, TABLE, Row, Verb
 from tests.faults.read import last_of_each_cell
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-from ktk_engine.format.view import ViewDocument, render_view, view_key
-from ktk_engine.log.catalog import list_scopes
+from ktk_engine.catalog.catalog import list_scopes
+from ktk_engine.catalog.view import ViewDocument, render_view, view_key
 from ktk_engine.log.scope import new_commit_id, scope_of
 from ktk_engine.log.state import resolve
-from ktk_engine.store.local import LocalStore
+from ktk_engine.store.local.local_store import LocalStore
 from tests.faults.content import ENRICHMENT, SEED, TABLE, Content, Row, Verb
 from tests.faults.verbs import run, table
 from tests.unit.dataset_builder import write_plain, write_plain_nyc

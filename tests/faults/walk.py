@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
 
-from ktk_engine.store.local import LocalStore
+from ktk_engine.store.local.local_store import LocalStore
 from tests.faults.child import Moment, Outcome, disturbed
 from tests.faults.content import (
     ARROW_VERBS,

@@ -14,7 +14,7 @@ import yaml
 from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.log.state import resolve
 from ktk_engine.spark.session import start_session
-from ktk_engine.store.local import LocalStore
+from ktk_engine.store.local.local_store import LocalStore
 from tests.conftest import SPARK_SETTINGS
 
 ROWS = 100

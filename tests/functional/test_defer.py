@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 
-from ktk_engine.log.catalog import list_relations
-from ktk_engine.store.local import LocalStore
+from ktk_engine.catalog.catalog import list_relations
+from ktk_engine.store.local.local_store import LocalStore
 from tests.functional.test_materializations import rows
 from tests.functional.test_refusals import ENRICHMENT, SEED
 

@@ -17,7 +17,7 @@ import pytest
 
 from ktk_engine.operations.build import build
 from ktk_engine.operations.target import Target
-from ktk_engine.store.local import LocalStore
+from ktk_engine.store.local.local_store import LocalStore
 
 pytestmark = pytest.mark.skipif(
     not os.environ.get("KTK_ORACLE_PYTHON"),

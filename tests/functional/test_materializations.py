@@ -9,7 +9,7 @@ from dbt.tests.util import run_dbt, write_file
 
 from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.log.state import resolve
-from ktk_engine.store.local import LocalStore
+from ktk_engine.store.local.local_store import LocalStore
 from tests.functional.test_refusals import ENRICHMENT, SEED
 
 

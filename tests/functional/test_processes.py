@@ -22,7 +22,7 @@ from ktk_engine.operations.build import build
 from ktk_engine.operations.cleanup import plan_cleanup
 from ktk_engine.operations.keeping import Keeping
 from ktk_engine.operations.target import Target
-from ktk_engine.store.local import LocalStore
+from ktk_engine.store.local.local_store import LocalStore
 
 WRITER = """
 import sys, time
@@ -31,7 +31,7 @@ from ktk_engine.errors import CommitConflictError
 from ktk_engine.operations.build import build
 from ktk_engine.operations.keeping import Keeping
 from ktk_engine.operations.target import Target
-from ktk_engine.store.local import LocalStore
+from ktk_engine.store.local.local_store import LocalStore
 
 folder, name, mode, start, rounds = sys.argv[1:]
 store = LocalStore(folder)

@@ -10,10 +10,10 @@ import pytest
 from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 from dbt_common.exceptions import DbtRuntimeError
 
-from ktk_engine.log.catalog import list_relations
+from ktk_engine.catalog.catalog import list_relations
 from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.log.state import resolve
-from ktk_engine.store.local import LocalStore
+from ktk_engine.store.local.local_store import LocalStore
 
 ODD = ["a/b", "100%", "k=v", "Zürich", ""]
 

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import Row
 
-from ktk_engine.format.view import ViewDocument, render_view, view_key
-from ktk_engine.store.local import LocalStore
+from ktk_engine.catalog.view import ViewDocument, render_view, view_key
+from ktk_engine.store.local.local_store import LocalStore
 from tests.random_cubes import answer, columns_of, comparable, conditions, cubes, examples, write
 
 QUESTIONS = 6

@@ -11,7 +11,7 @@ from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.snapshot import Snapshot, files_table
 from ktk_engine.log.state import resolve
 from ktk_engine.log.write import Write
-from ktk_engine.store.local import LocalStore
+from ktk_engine.store.local.local_store import LocalStore
 from tests.tree import tree
 
 SEED = """

@@ -22,7 +22,7 @@ from ktk_engine.log.snapshot import read_snapshot
 from ktk_engine.log.state import resolve
 from ktk_engine.spark.session import new_session, start_session
 from ktk_engine.spark.sql_session import SqlSession
-from ktk_engine.store.local import LocalStore
+from ktk_engine.store.local.local_store import LocalStore
 from tests.conftest import SPARK_SETTINGS
 from tests.functional import sample_answers
 

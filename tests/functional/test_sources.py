@@ -16,7 +16,7 @@ from dbt.cli.main import dbtRunner
 from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 
 from ktk_engine.format.dataset_key import document_key
-from ktk_engine.store.local import LocalStore
+from ktk_engine.store.local.local_store import LocalStore
 from tests.functional.test_materializations import rows
 from tests.unit.dataset_builder import write_plain, write_plain_nyc
 

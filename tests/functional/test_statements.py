@@ -104,7 +104,7 @@ class TestStatements:
             self.run(project, "drop schema {s}_two")
 
     def listed(self, project):
-        from ktk_engine.log.catalog import list_relations
+        from ktk_engine.catalog.catalog import list_relations
 
         return list_relations(store_of(project))
 

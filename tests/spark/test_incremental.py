@@ -26,7 +26,7 @@ from ktk_engine.operations.predicates import Predicates
 from ktk_engine.operations.replace_where import replace_where
 from ktk_engine.operations.row_changes import RowChanges
 from ktk_engine.operations.target import Target
-from ktk_engine.store.local import LocalStore
+from ktk_engine.store.local.local_store import LocalStore
 from tests.tree import tree
 
 TABLE = Target("t", partition_by=("P",), indexes=("k",))

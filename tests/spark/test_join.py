@@ -7,6 +7,7 @@ import re
 import pyarrow as pa
 import pytest
 
+from ktk_engine.files.file_writer import WriteJob
 from ktk_engine.log.commit import DatasetChange, Transaction, commit
 from ktk_engine.log.scope import cube_scope, new_commit_id
 from ktk_engine.log.snapshot import concat_files
@@ -16,7 +17,6 @@ from ktk_engine.operations.build import build
 from ktk_engine.operations.keeping import Keeping
 from ktk_engine.operations.target import Target
 from ktk_engine.plan.plan_cube import load_cube
-from ktk_engine.spark.file_writer import WriteJob
 from ktk_engine.spark.join import run_plan
 from ktk_engine.spark.write import write_frame
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException
 
+from ktk_engine.catalog.catalog import list_relations
 from ktk_engine.errors import DataError, TypeClassError
-from ktk_engine.log.catalog import list_relations
 from ktk_engine.operations.build import build
 from ktk_engine.operations.target import Target
 from ktk_engine.spark.model_session import ModelSession

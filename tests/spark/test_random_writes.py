@@ -26,7 +26,7 @@ from ktk_engine.operations.predicates import EVERY_ROW, Predicates
 from ktk_engine.operations.replace_where import replace_where
 from ktk_engine.operations.target import Target
 from ktk_engine.spark.sql_session import SqlSession
-from ktk_engine.store.local import LocalStore
+from ktk_engine.store.local.local_store import LocalStore
 from tests.random_cubes import examples
 from tests.tree import tree
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ktk_engine.catalog.source_address import FileAddress
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError
-from ktk_engine.format.source_address import FileAddress
 from ktk_engine.spark.read_files import read_files
 
 

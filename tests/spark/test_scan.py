@@ -94,7 +94,7 @@ def test_partition_columns_alone(sql, store, seed):
 
 
 def test_a_store_below_awkward_folders(spark, sql, tmp_path):
-    from ktk_engine.store.local import LocalStore
+    from ktk_engine.store.local.local_store import LocalStore
 
     store = LocalStore(tmp_path / "a b" / "ü%20+" / "an")
     target = Target("seed", "seed", "c", ("L",), ("P",))

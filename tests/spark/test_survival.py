@@ -10,7 +10,7 @@ from ktk_engine.operations.build import build
 from ktk_engine.operations.target import Target
 from ktk_engine.spark.session import make_scratch_folder, new_session
 from ktk_engine.spark.sql_session import SqlSession
-from ktk_engine.store.local import LocalStore
+from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.types.quote import quote_identifier
 from tests.unit.types.values import comparable, tables
 

@@ -19,7 +19,7 @@ from ktk_engine.log.state import resolve
 from ktk_engine.operations.build import build
 from ktk_engine.operations.keeping import Keeping
 from ktk_engine.operations.target import Target
-from ktk_engine.store.local import LocalStore
+from ktk_engine.store.local.local_store import LocalStore
 from tests.tree import tree
 
 SEED = Target("seed", "seed", "c", ("L",), ("P",), indexes=("k",), buckets=4)

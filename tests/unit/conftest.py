@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from ktk_engine.store.local import LocalStore
+from ktk_engine.store.local.local_store import LocalStore
 from tests.corpus.cases import cube_cases
 from tests.unit.faulty_store import FaultyStore
 

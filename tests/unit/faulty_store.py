@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ktk_engine.errors import StoreError
 from ktk_engine.store.backoff import Backoff
-from ktk_engine.store.local import LocalStore
+from ktk_engine.store.local.local_store import LocalStore
 
 
 class FaultyStore(LocalStore):

@@ -14,9 +14,9 @@ import pytest
 
 from ktk_engine.conditions.literal import is_in
 from ktk_engine.facade import Store
+from ktk_engine.files import footers, index_cache
 from ktk_engine.format import index_file
-from ktk_engine.plan import footers, index_cache
-from ktk_engine.store.kept import Kept
+from ktk_engine.store.read_cache import ReadCache
 from ktk_engine.store.warehouse import Warehouse
 from tests.unit.dataset_builder import (
     build_nyc,
@@ -133,7 +133,7 @@ def test_schemas_of_one_warehouse(tmp_path):
 
 
 def test_a_value_is_read_once_by_all_who_ask():
-    kept, reads, start = Kept(10, lambda _: 1), itertools.count(), threading.Barrier(THREADS)
+    kept, reads, start = ReadCache(10, lambda _: 1), itertools.count(), threading.Barrier(THREADS)
 
     def read():
         time.sleep(0.05)
@@ -148,7 +148,7 @@ def test_a_value_is_read_once_by_all_who_ask():
 
 
 def test_after_a_failure_the_next_one_reads_again():
-    kept, calls, start = Kept(10, lambda _: 1), itertools.count(), threading.Barrier(THREADS)
+    kept, calls, start = ReadCache(10, lambda _: 1), itertools.count(), threading.Barrier(THREADS)
 
     def read():
         time.sleep(0.02)
@@ -170,7 +170,7 @@ def test_after_a_failure_the_next_one_reads_again():
 
 
 def test_the_least_recently_used_value_goes():
-    kept = Kept(10, len)
+    kept = ReadCache(10, len)
     for key, value in (("a", "xxxx"), ("b", "xxxx"), ("a", ""), ("c", "xxxx"), ("d", "x" * 99)):
         kept.get(key, lambda value=value: value)
         if key == "c":

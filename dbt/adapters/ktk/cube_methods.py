@@ -110,9 +110,9 @@ class CubeMethods(StoreAdapter):
         Returns:
             What was done, for the log.
         """
+        from ktk_engine.formatting import parse_size
         from ktk_engine.operations.compact import compact
         from ktk_engine.operations.compactable import TARGET_BYTES, find_compactions
-        from ktk_engine.operations.quantity import parse_size
 
         with self.connections.running():
             store = self.relations.store_of(schema)

@@ -10,17 +10,17 @@ import pyarrow as pa
 
 from dbt.adapters.ktk.relation import as_ktk
 from dbt.adapters.ktk.relations import Relations
+from ktk_engine.catalog.catalog import Relation, read_view
 from ktk_engine.cube.discovery import discover_cube
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError, KtkError
-from ktk_engine.log.catalog import Relation, read_view
+from ktk_engine.formatting import counted
 from ktk_engine.log.scope import Scope, cube_scope, scope_of
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import resolve
 from ktk_engine.operations.check import check
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.arrow_name import parse_type
-from ktk_engine.types.counted import counted
 from ktk_engine.types.mismatch import mismatch
 from ktk_engine.types.quote import quote_identifier, quote_text
 from ktk_engine.types.suggestion import did_you_mean

@@ -24,8 +24,8 @@ from dbt.adapters.ktk.history import history_of
 from dbt.adapters.ktk.persist_docs import comments_of_model, unknown_parts
 from dbt.adapters.ktk.relation import KtkRelation, as_ktk
 from dbt.adapters.ktk.store_adapter import StoreAdapter
+from ktk_engine.catalog.catalog import find_relation
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError, KtkError
-from ktk_engine.log.catalog import find_relation
 
 if TYPE_CHECKING:
     import agate

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 from dbt.adapters.spark import SparkColumn
 
 from dbt.adapters.ktk.column import columns_of
+from ktk_engine.catalog.source_address import FileAddress
 from ktk_engine.errors import DatasetNotFoundError
-from ktk_engine.format.source_address import FileAddress
 from ktk_engine.types.arrow_name import parse_type
 from ktk_engine.types.type_class import normalize
 

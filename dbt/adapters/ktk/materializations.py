@@ -26,17 +26,17 @@ from dbt.adapters.ktk.response import KtkResponse, response_of
 from dbt.adapters.ktk.seed_file import preview, read_seed, seed_delimiter, seed_types
 from dbt.adapters.ktk.store_adapter import StoreAdapter
 from dbt.adapters.ktk.write_dataset import write_dataset
+from ktk_engine.formatting import counted
 from ktk_engine.log.state import resolve
 from ktk_engine.operations.claim import check_builder
 from ktk_engine.operations.name_claim import NameClaim, displace, displaced_by
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.types.counted import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-    from ktk_engine.log.catalog import Relation
+    from ktk_engine.catalog.catalog import Relation
 
 _LOGGER = AdapterLogger("ktk")
 

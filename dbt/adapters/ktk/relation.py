@@ -15,7 +15,7 @@ from dbt.adapters.spark import SparkRelation
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.ktk.source_config import Project, project_of, source_address
-from ktk_engine.format.source_address import Address, FileAddress, StoreAddress, parse_address
+from ktk_engine.catalog.source_address import Address, FileAddress, StoreAddress, parse_address
 from ktk_engine.types.quote import quote_identifier
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

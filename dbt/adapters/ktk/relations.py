@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from dbt.adapters.ktk.author import Author
 from dbt.adapters.ktk.history import user_name
+from ktk_engine.catalog.catalog import Relation, by_name, find_relation, list_relations, read_view
+from ktk_engine.catalog.view import ViewDocument, render_view, view_key
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError
 from ktk_engine.format.comments import Comments
-from ktk_engine.format.view import ViewDocument, render_view, view_key
-from ktk_engine.log.catalog import Relation, by_name, find_relation, list_relations, read_view
 from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.log.state import resolve
 from ktk_engine.operations.comment import comment_on

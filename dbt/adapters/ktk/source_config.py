@@ -11,8 +11,7 @@ from typing import Any, cast
 from dbt.adapters.contracts.relation import RelationConfig
 from dbt_common.exceptions import DbtConfigError
 
-from ktk_engine.errors import KtkError
-from ktk_engine.format.source_address import (
+from ktk_engine.catalog.source_address import (
     FILE_FORMATS,
     Address,
     FileAddress,
@@ -20,6 +19,7 @@ from ktk_engine.format.source_address import (
     Pairs,
     StoreAddress,
 )
+from ktk_engine.errors import KtkError
 from ktk_engine.types.arrow_name import parse_type
 from ktk_engine.types.suggestion import did_you_mean
 

@@ -9,19 +9,19 @@ from dbt.adapters.ktk.column import type_names
 from dbt.adapters.ktk.history import statement_history
 from dbt.adapters.ktk.relations import Relations
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError
+from ktk_engine.formatting import counted
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import resolve
 from ktk_engine.operations.constraint import CONSTRAINTS, Constraint
 from ktk_engine.operations.name_claim import displace, displaced_by
 from ktk_engine.operations.target import Target
-from ktk_engine.types.counted import counted
 from ktk_engine.types.quote import quote_identifier
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from ktk_engine.log.catalog import Relation
+    from ktk_engine.catalog.catalog import Relation
     from ktk_engine.spark.command import Command
     from ktk_engine.spark.sql_session import SqlSession
 

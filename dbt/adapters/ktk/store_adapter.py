@@ -29,7 +29,7 @@ from ktk_engine.operations.claimant import Claimant
 from ktk_engine.operations.name_claim import displaced_by
 
 if TYPE_CHECKING:
-    from ktk_engine.log import catalog
+    from ktk_engine.catalog import catalog
 
 
 class StoreAdapter(MetastoreAdapter):

@@ -7,7 +7,7 @@ from typing import Any
 
 from dbt_common.exceptions import DbtConfigError
 
-from ktk_engine.types.counted import noun
+from ktk_engine.formatting import noun
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,8 @@ from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.ktk.catalog import STATISTICS
 from dbt.adapters.ktk.impl import KtkAdapter
-from ktk_engine.log.catalog import list_relations
-from ktk_engine.store.local import LocalStore
+from ktk_engine.catalog.catalog import list_relations
+from ktk_engine.store.local.local_store import LocalStore
 from tests.functional.adapter.in_spark import columns_of, rebuilt
 
 COLUMNS = ["id", "first_name", "email", "ip_address", "updated_at"]

@@ -6,10 +6,10 @@ import sys
 import pytest
 from click.testing import CliRunner
 
+from ktk_engine.catalog.view import ViewDocument, render_view, view_key
 from ktk_engine.cli.main import main
 from ktk_engine.format.comments import Comments
 from ktk_engine.format.dataset_key import document_key
-from ktk_engine.format.view import ViewDocument, render_view, view_key
 from ktk_engine.operations.comment import comment_on
 from tests.unit.dataset_builder import build_nyc, build_table, write_plain_nyc
 

@@ -2,7 +2,7 @@ import pytest
 from click.testing import CliRunner
 
 from ktk_engine.cli.main import main
-from ktk_engine.store.local import LocalStore
+from ktk_engine.store.local.local_store import LocalStore
 from tests.unit.dataset_builder import build_table
 
 

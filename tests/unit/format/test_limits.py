@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ktk_engine.catalog.view import parse_view
 from ktk_engine.errors import FormatError
 from ktk_engine.format import parse_json as limits
 from ktk_engine.format.common_metadata import read_common_metadata
@@ -20,7 +21,6 @@ from ktk_engine.format.load_document import load_document
 from ktk_engine.format.parse_json import parse_json
 from ktk_engine.format.parse_msgpack import parse_msgpack
 from ktk_engine.format.stamp import read_stamp
-from ktk_engine.format.view import parse_view
 from ktk_engine.log.entry import parse_entry
 from ktk_engine.log.intent import read_intents
 from ktk_engine.log.scope import Scope

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ktk_engine.catalog.view import ViewDocument, parse_view, render_view
 from ktk_engine.errors import FormatError, KtkError
-from ktk_engine.format.view import ViewDocument, parse_view, render_view
 from ktk_engine.log.chain import read_entries
 from ktk_engine.log.entry import parse_entry
 from ktk_engine.log.garbage import Retention, find_garbage

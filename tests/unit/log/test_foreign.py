@@ -4,6 +4,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+from ktk_engine.catalog.catalog import list_relations
 from ktk_engine.errors import (
     CommitConflictError,
     ForeignWriterError,
@@ -14,7 +15,6 @@ from ktk_engine.format.dataset_key import document_key
 from ktk_engine.format.document import render_document
 from ktk_engine.format.load_document import load_document
 from ktk_engine.log import commit as commit_module
-from ktk_engine.log.catalog import list_relations
 from ktk_engine.log.chain import read_entries
 from ktk_engine.log.scope import Scope
 from ktk_engine.log.state import resolve

@@ -21,7 +21,7 @@ from ktk_engine.operations.keeping import Keeping
 from ktk_engine.operations.recompute import recompute
 from ktk_engine.operations.remove import remove
 from ktk_engine.operations.target import Target
-from ktk_engine.store.local import LocalStore
+from ktk_engine.store.local.local_store import LocalStore
 from tests.unit.faulty_store import fail
 
 CUBE = cube_scope("c")

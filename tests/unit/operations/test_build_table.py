@@ -16,7 +16,7 @@ from ktk_engine.log.state import resolve
 from ktk_engine.operations.build import build
 from ktk_engine.operations.check import check
 from ktk_engine.operations.target import Target
-from ktk_engine.store.local import LocalStore
+from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.types.mismatch import mismatch
 from ktk_engine.types.schema import adopt_unsigned
 from tests.tree import tree

@@ -7,14 +7,14 @@ import pytest
 
 from ktk_engine.conditions.literal import comparison
 from ktk_engine.errors import FormatError, ObjectNotFoundError
+from ktk_engine.files.metadata_cache import MetadataCache
+from ktk_engine.files.read_rows import read_rows
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import resolve
 from ktk_engine.operations.build import build
 from ktk_engine.operations.keeping import Keeping
 from ktk_engine.operations.target import Target
-from ktk_engine.plan.known_files import KnownFiles
 from ktk_engine.plan.prune import prune
-from ktk_engine.spark.scan_by_arrow import read_rows
 
 ROWS = pa.table(
     {
@@ -76,7 +76,7 @@ def test_no_flip_in_an_index_loses_files(store, snapshot, operator, digests):
     pages, tail = (data, b"") if digests else (data[: -known.tail], data[-known.tail :])
 
     def read():
-        return KnownFiles().indices.read(store, key, "k", condition, digest)
+        return MetadataCache().indices.read(store, key, "k", condition, digest)
 
     good = read()
     for damaged in flips(pages, 301):
@@ -91,7 +91,11 @@ def test_planning_names_the_damaged_index(store, snapshot):
     (store.root / key).write_bytes(data)
     with pytest.raises(FormatError, match=key):
         prune(
-            store, snapshot, [comparison("text", pa.string(), "=", "value 3")], None, KnownFiles()
+            store,
+            snapshot,
+            [comparison("text", pa.string(), "=", "value 3")],
+            None,
+            MetadataCache(),
         )
     with pytest.raises(FormatError, match=key):
         build(store, ROWS, Target("t", indexes=("k", "text")), keeping=Keeping("append"))
@@ -104,4 +108,4 @@ def test_a_missing_file_is_named(store, snapshot):
     with pytest.raises(ObjectNotFoundError, match=file):
         read_rows(store, snapshot, snapshot.files, ["k"])
     with pytest.raises(ObjectNotFoundError, match=index):
-        prune(store, snapshot, [comparison("k", pa.int64(), "=", 3)], None, KnownFiles())
+        prune(store, snapshot, [comparison("k", pa.int64(), "=", 3)], None, MetadataCache())

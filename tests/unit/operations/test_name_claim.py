@@ -8,11 +8,11 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+from ktk_engine.catalog.catalog import by_name, find_relation, list_relations
+from ktk_engine.catalog.view import ViewDocument, render_view, view_key
 from ktk_engine.errors import ConsistencyError
 from ktk_engine.format.comments import Comments
-from ktk_engine.format.view import ViewDocument, render_view, view_key
 from ktk_engine.log.builder import Builder, builder_of
-from ktk_engine.log.catalog import by_name, find_relation, list_relations
 from ktk_engine.log.entry import digest
 from ktk_engine.log.scope import Scope
 from ktk_engine.log.state import resolve

@@ -9,6 +9,7 @@ import pytest
 
 from ktk_engine.errors import CommitConflictError, KtkError
 from ktk_engine.facade import Store
+from ktk_engine.files.read_rows import read_rows
 from ktk_engine.log.garbage import Retention
 from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.log.state import resolve
@@ -17,7 +18,6 @@ from ktk_engine.operations.cleanup import run_cleanup
 from ktk_engine.operations.keeping import Keeping
 from ktk_engine.operations.remove import remove
 from ktk_engine.operations.target import Target
-from ktk_engine.spark.scan_by_arrow import read_rows
 
 TABLE = Target("t", partition_by=("P",), on_schema_change="append_new_columns")
 ROWS = pa.table({"P": ["a", "b"], "v": [1, 2]})

@@ -195,7 +195,7 @@ from ktk_engine.log.state import resolve
 from ktk_engine.operations.build import build
 from ktk_engine.operations.keeping import Keeping
 from ktk_engine.operations.target import Target
-from ktk_engine.store.local import LocalStore
+from ktk_engine.store.local.local_store import LocalStore
 
 target = Target("t", indexes=("i",), compression="none")
 table = pa.table({"a": np.random.default_rng(1).integers(0, 1 << 60, 3000), "i": range(3000)})

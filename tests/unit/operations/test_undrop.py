@@ -7,9 +7,9 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+from ktk_engine.catalog.view import ViewDocument, render_view, view_key
 from ktk_engine.errors import ConsistencyError, DatasetNotFoundError
 from ktk_engine.format.load_document import list_documents
-from ktk_engine.format.view import ViewDocument, render_view, view_key
 from ktk_engine.log.builder import Builder, builder_of
 from ktk_engine.log.scope import Scope
 from ktk_engine.log.state import resolve

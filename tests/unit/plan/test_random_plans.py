@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ktk_engine.facade import Store
 from ktk_engine.log.snapshot import PARTITION
 from ktk_engine.plan.plan import DatasetPlan
-from ktk_engine.store.local import LocalStore
+from ktk_engine.store.local.local_store import LocalStore
 from tests.random_cubes import (
     RandomDataset,
     answer,

@@ -12,8 +12,8 @@ from ktk_engine.errors import (
     StoreError,
     TokenMismatchError,
 )
-from ktk_engine.store import folder, temporary_file
-from ktk_engine.store.local import LOCK_KEY, LocalStore
+from ktk_engine.store.local import folder, temporary_file
+from ktk_engine.store.local.local_store import LOCK_KEY, LocalStore
 
 AWKWARD = [
     "p=/x",

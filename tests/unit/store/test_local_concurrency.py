@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from ktk_engine.errors import ObjectExistsError, ObjectNotFoundError, TokenMismatchError
-from ktk_engine.store.local import LocalStore
+from ktk_engine.store.local.local_store import LocalStore
 
 FORK = multiprocessing.get_context("fork")
 

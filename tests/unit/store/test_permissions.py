@@ -24,7 +24,7 @@ from ktk_engine.operations.cleanup import run_cleanup
 from ktk_engine.operations.comment import comment_on
 from ktk_engine.operations.keeping import Keeping
 from ktk_engine.operations.target import Target
-from ktk_engine.store.local import LOCK_KEY, LocalStore
+from ktk_engine.store.local.local_store import LOCK_KEY, LocalStore
 
 OWNER, MATE, STRANGER = 3001, 3002, 3003
 GROUP = 4000

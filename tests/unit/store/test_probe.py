@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ktk_engine.errors import StoreError
-from ktk_engine.store.local import LocalStore
+from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.store.probe import probe
 
 

@@ -12,7 +12,7 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class Kept(Generic[K, V]):
+class ReadCache(Generic[K, V]):
     """Values by key; the least recently used ones go when all are too large together.
 
     For what never changes under its key. Any thread may ask at any time; of several that ask for

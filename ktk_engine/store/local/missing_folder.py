@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.store.local import LocalStore
+from ktk_engine.store.local.local_store import LocalStore
 
 
 def missing_folder(store: ObjectStore) -> str:

@@ -7,10 +7,10 @@ import math
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ktk_engine.files.file_writer import WriteJob
+from ktk_engine.files.parquet_footer import footer_without_bounds
+from ktk_engine.files.write_table import write_table
 from ktk_engine.format.parquet_bounds import bounds_of
-from ktk_engine.format.parquet_footer import footer_without_bounds
-from ktk_engine.spark.file_writer import WriteJob
-from ktk_engine.spark.write_table import write_table
 
 WIDE = pa.table(
     {

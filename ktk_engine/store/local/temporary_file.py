@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import NoReturn
 
-from ktk_engine.store.folder import refuse_link
-from ktk_engine.store.os_errors import UnansweredError
-from ktk_engine.store.rename_noreplace import rename_noreplace
+from ktk_engine.store.local.folder import refuse_link
+from ktk_engine.store.local.os_errors import UnansweredError
+from ktk_engine.store.local.rename_noreplace import rename_noreplace
 
 TEMPORARY_PREFIX = ".tmp-"
 _FILE_MODE = 0o666  # less the process's umask: group-mates may share a store

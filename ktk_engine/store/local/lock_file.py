@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
-from ktk_engine.store.folder import refuse_link
+from ktk_engine.store.local.folder import refuse_link
 
 _FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _MODE = 0o666  # less the process's umask, as for every other file

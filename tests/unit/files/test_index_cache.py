@@ -8,11 +8,11 @@ import pytest
 
 from ktk_engine.conditions.literal import comparison, is_in
 from ktk_engine.errors import FormatError
+from ktk_engine.files import index_cache
+from ktk_engine.files.index_cache import IndexCache
+from ktk_engine.files.stored_index import get_index
 from ktk_engine.format.index_file import build_index, render_index
-from ktk_engine.format.stored_index import get_index
-from ktk_engine.plan import index_cache
-from ktk_engine.plan.index_cache import IndexCache
-from ktk_engine.store.local import LocalStore
+from ktk_engine.store.local.local_store import LocalStore
 
 VALUES = 35_000  # four row groups
 

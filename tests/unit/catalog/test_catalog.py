@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from ktk_engine.catalog.catalog import Relation, by_name, find_relation, list_relations, read_view
+from ktk_engine.catalog.view import ViewDocument
 from ktk_engine.errors import DatasetNotFoundError
-from ktk_engine.format.view import ViewDocument
-from ktk_engine.log.catalog import Relation, by_name, find_relation, list_relations, read_view
 from ktk_engine.store.warehouse import Warehouse
 from tests.unit.dataset_builder import write_plain_nyc
 

@@ -24,12 +24,12 @@ from ktk_engine.errors import (
     StoreError,
     TokenMismatchError,
 )
-from ktk_engine.store.folder import open_folder, refuse_link, remove_empty_folders
 from ktk_engine.store.interface import ObjectInfo, ObjectStore
 from ktk_engine.store.key import validate_key
-from ktk_engine.store.lock_file import open_lock
-from ktk_engine.store.os_errors import os_errors
-from ktk_engine.store.temporary_file import TEMPORARY_PREFIX, TemporaryFile
+from ktk_engine.store.local.folder import open_folder, refuse_link, remove_empty_folders
+from ktk_engine.store.local.lock_file import open_lock
+from ktk_engine.store.local.os_errors import os_errors
+from ktk_engine.store.local.temporary_file import TEMPORARY_PREFIX, TemporaryFile
 
 LOCK_KEY = ".ktk/lock"
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from ktk_engine.spark.file_writer import REPORT_SCHEMA, WriteJob, write_files
-from ktk_engine.spark.write import WriteReport, make_report
+from ktk_engine.files.file_writer import REPORT_SCHEMA, WriteJob, write_files
+from ktk_engine.files.write_report import WriteReport, make_report
 from ktk_engine.types.exact_cast import plain_type
 from ktk_engine.types.to_container import to_container
 

@@ -19,9 +19,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ktk_engine.errors import StoreError
+from ktk_engine.files.digesting_sink import DigestingSink
+from ktk_engine.files.file_statistics import (
+    columns_with_nan,
+    computable,
+    merge_statistics,
+    statistics_of,
+)
+from ktk_engine.files.parquet_footer import footer_without_bounds
 from ktk_engine.format.label import partition_path
-from ktk_engine.format.parquet_footer import footer_without_bounds
-from ktk_engine.spark.digesting_sink import DigestingSink
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.key import join_key
 from ktk_engine.types.exact_cast import cast_exactly, plain_type
@@ -42,7 +48,6 @@ REPORT_SCHEMA = pa.schema(
     ]
 )
 FILE, INDEX, FINDING, FAILURE = "file", "index", "finding", "failure"
-_LONGEST_STATISTIC = 64
 
 
 @dataclass(frozen=True)
@@ -334,10 +339,10 @@ class _OpenFile:
             self._writer.write_table(stored, row_group_size=self.job.row_group_rows)
         for start in range(0, table.num_rows, self.job.row_group_rows):
             group = table.slice(start, self.job.row_group_rows)
-            self._with_nan |= {(self._groups, name) for name in _columns_with_nan(group)}
+            self._with_nan |= {(self._groups, name) for name in columns_with_nan(group)}
             self._groups += 1
         self.rows += table.num_rows
-        self.statistics.append(_statistics(table))
+        self.statistics.append(statistics_of(table))
         for name, parts in self.values.items():
             parts.append(pc.unique(table[name]).drop_null())
 
@@ -350,7 +355,7 @@ class _OpenFile:
         digest = self._sink.digest()
         self._stream.__exit__(None, None, None)
         common = {"label": self.label, "key": self.key}
-        statistics = _merge_statistics(self.statistics, self.schema)
+        statistics = merge_statistics(self.statistics, self.schema)
         rows: list[dict[str, Any]] = [
             {
                 "kind": FILE,
@@ -402,7 +407,7 @@ def _equal_neighbours(table: pa.Table) -> pa.Array:
     """For each row but the first: whether all columns equal those of the row before."""
     result = None
     for column in table.columns:
-        values = _computable(column.combine_chunks())
+        values = computable(column.combine_chunks())
         left, right = values.slice(0, len(values) - 1), values.slice(1)
         equal = pc.equal(left, right)
         both_null = pc.and_(pc.is_null(left), pc.is_null(right))
@@ -418,59 +423,6 @@ def _equal_neighbours(table: pa.Table) -> pa.Array:
 
 def _has_dictionary(type_: pa.DataType) -> bool:
     return bool(pa.types.is_string(type_) or pa.types.is_binary(type_))
-
-
-def _statistics(table: pa.Table) -> dict[str, Any]:
-    """Smallest and largest value and number of nulls of each column, as Arrow scalars."""
-    found: dict[str, Any] = {}
-    for name in table.column_names:
-        column = table[name]
-        found[f"nulls.{name}"] = column.null_count
-        if _is_ordered(column.type):
-            extremes = pc.min_max(_computable(column))
-            found[f"min.{name}"] = extremes["min"]
-            found[f"max.{name}"] = extremes["max"]
-    return found
-
-
-def _columns_with_nan(table: pa.Table) -> Iterator[str]:
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        if pa.types.is_floating(column.type) and pc.any(pc.is_nan(_computable(column))).as_py():
-            yield name
-
-
-def _computable(values: Any) -> Any:
-    """Arrow computes nothing with 16 bit floats; the next width holds all of them."""
-    return values.cast(pa.float32()) if pa.types.is_float16(values.type) else values
-
-
-def _is_ordered(type_: pa.DataType) -> bool:
-    return not (
-        pa.types.is_nested(type_) or pa.types.is_null(type_) or pa.types.is_dictionary(type_)
-    )
-
-
-def _merge_statistics(parts: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
-    """Join the statistics of row groups into one row for the file."""
-    columns: dict[str, pa.Array] = {}
-    for item in schema:
-        if _is_ordered(item.type):
-            for name, pick in (("min", pc.min), ("max", pc.max)):
-                values = [part[f"{name}.{item.name}"] for part in parts]
-                extremes = pa.array(values, values[0].type)
-                value = _shortened(pick(extremes), name)
-                columns[f"{name}.{item.name}"] = pa.array([value], extremes.type)
-        nulls = sum(part[f"nulls.{item.name}"] for part in parts)
-        columns[f"nulls.{item.name}"] = pa.array([nulls], pa.int64())
-    return pa.table(columns)
-
-
-def _shortened(value: pa.Scalar, side: str) -> Any:
-    """Bound long texts: a prefix is a lower bound; an upper bound is better unknown."""
-    plain = value.as_py()
-    if isinstance(plain, str | bytes) and len(plain) > _LONGEST_STATISTIC:
-        return plain[:_LONGEST_STATISTIC] if side == "min" else None
-    return value
 
 
 def _example(rows: pa.Table | pa.ChunkedArray) -> str:

@@ -1,4 +1,4 @@
-"""Numbers and times as people read them."""
+"""Numbers, counts of things, sizes and times as people read them."""
 
 from __future__ import annotations
 
@@ -49,3 +49,19 @@ def parse_size(text: str) -> int:
 def moment(time: datetime) -> str:
     """Give a time in UTC to the second."""
     return f"{time.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def counted(count: int, one: str, several: str | None = None) -> str:
+    """Write how many there are, for instance `1 row` or `2,000 rows`.
+
+    Args:
+        count: how many.
+        one: what one of them is called, maybe with a verb: `row repeats`.
+        several: what several are called; None adds an `s`.
+    """
+    return f"{count:,} {noun(count, one, several)}"
+
+
+def noun(count: float, one: str, several: str | None = None) -> str:
+    """Give the form that stands behind a number; see `counted`."""
+    return one if count == 1 else several or f"{one}s"

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ktk_engine.errors import DataError
-from ktk_engine.format.data_file import read_data_file
+from ktk_engine.files.data_file import read_data_file
 from ktk_engine.format.file_digest import FileDigest
 from ktk_engine.format.index_file import build_index
+from ktk_engine.formatting import counted
 from ktk_engine.log.snapshot import Snapshot, digests_of
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.types.counted import counted
 from ktk_engine.types.to_container import to_container
 
 _THREADS = 8

@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 from ktk_engine.errors import DataError
+from ktk_engine.formatting import counted
 from ktk_engine.operations.build import build
 from ktk_engine.operations.target import Target
-from ktk_engine.types.counted import counted
 
 
 def test_counted():

@@ -2,9 +2,9 @@ import json
 
 import pytest
 
+from ktk_engine.catalog.view import ViewDocument, parse_view, render_view
 from ktk_engine.errors import FormatError
 from ktk_engine.format.comments import Comments
-from ktk_engine.format.view import ViewDocument, parse_view, render_view
 
 VIEW = ViewDocument(
     "v",

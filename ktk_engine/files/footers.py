@@ -15,12 +15,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pat
 
-from ktk_engine.format.data_file import read_footer
+from ktk_engine.files.data_file import read_footer
+from ktk_engine.files.verified_tails import VerifiedTails
 from ktk_engine.format.parquet_bounds import bounds_of, typed_bounds
 from ktk_engine.log.snapshot import MAXIMUM, MINIMUM, NULLS
-from ktk_engine.plan.verified_tails import VerifiedTails
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.store.kept import Kept
+from ktk_engine.store.read_cache import ReadCache
 
 _THREADS = 16
 _LARGEST = 2_000_000  # bounds of columns, about half a gigabyte
@@ -44,8 +44,8 @@ class Footer:
     bounds: dict[str, tuple[Any, Any, int | None]]
 
 
-def _footers() -> Kept[str, Footer]:
-    return Kept(_LARGEST, lambda footer: 1 + len(footer.bounds))
+def _footers() -> ReadCache[str, Footer]:
+    return ReadCache(_LARGEST, lambda footer: 1 + len(footer.bounds))
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class FooterCache:
     """
 
     verified: VerifiedTails = field(default_factory=VerifiedTails)
-    _known: Kept[str, Footer] = field(default_factory=_footers)
+    _known: ReadCache[str, Footer] = field(default_factory=_footers)
 
     def read(self, store: ObjectStore, keys: Sequence[str]) -> list[Footer]:
         """Give the footers of data files; those not known yet are read in parallel.

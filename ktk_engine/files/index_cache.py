@@ -9,22 +9,24 @@ import pyarrow.compute as pc
 
 from ktk_engine.conditions.condition import Condition
 from ktk_engine.conditions.may_match import may_match
+from ktk_engine.files.stored_index import get_index, get_index_groups
 from ktk_engine.format.file_digest import FileDigest
 from ktk_engine.format.index_file import IndexGroups
-from ktk_engine.format.stored_index import get_index, get_index_groups
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.store.kept import Kept
+from ktk_engine.store.read_cache import ReadCache
 
 _LARGEST = 256 * 1024 * 1024
 _LARGEST_FOOTERS = 32 * 1024 * 1024
 
 
-def _parts() -> Kept[tuple[str, tuple[int, ...]], pa.Table]:
-    return Kept(_LARGEST, lambda table: int(table.nbytes))
+def _parts() -> ReadCache[tuple[str, tuple[int, ...]], pa.Table]:
+    return ReadCache(_LARGEST, lambda table: int(table.nbytes))
 
 
-def _footers() -> Kept[str, IndexGroups]:
-    return Kept(_LARGEST_FOOTERS, lambda it: int(it.rows.nbytes + it.lows.nbytes + it.highs.nbytes))
+def _footers() -> ReadCache[str, IndexGroups]:
+    return ReadCache(
+        _LARGEST_FOOTERS, lambda it: int(it.rows.nbytes + it.lows.nbytes + it.highs.nbytes)
+    )
 
 
 @dataclass(frozen=True)
@@ -34,8 +36,8 @@ class IndexCache:
     An index file never changes under its key.
     """
 
-    _footers: Kept[str, IndexGroups] = field(default_factory=_footers)
-    _parts: Kept[tuple[str, tuple[int, ...]], pa.Table] = field(default_factory=_parts)
+    _footers: ReadCache[str, IndexGroups] = field(default_factory=_footers)
+    _parts: ReadCache[tuple[str, tuple[int, ...]], pa.Table] = field(default_factory=_parts)
 
     def read(
         self,

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from ktk_engine.catalog.view import FOLDER as VIEW_FOLDER
+from ktk_engine.catalog.view import ViewDocument, parse_view, view_key, view_name
 from ktk_engine.errors import ConsistencyError, ObjectNotFoundError
 from ktk_engine.format.load_document import list_documents
-from ktk_engine.format.view import FOLDER as VIEW_FOLDER
-from ktk_engine.format.view import ViewDocument, parse_view, view_key, view_name
 from ktk_engine.log.entry import DatasetEntry
 from ktk_engine.log.scope import FOLDER, SEPARATOR, Scope
 from ktk_engine.log.state import resolve

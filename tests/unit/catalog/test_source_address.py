@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktk_engine.format.source_address import (
+from ktk_engine.catalog.source_address import (
     FILE_FORMATS,
     FileAddress,
     StoreAddress,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ktk_engine.plan.footers import FooterCache
-from ktk_engine.plan.index_cache import IndexCache
+from ktk_engine.files.footers import FooterCache
+from ktk_engine.files.index_cache import IndexCache
 
 
 @dataclass(frozen=True)
-class KnownFiles:
+class MetadataCache:
     """What is known of the files of one store; kept as long as the object that asks.
 
     Attributes:

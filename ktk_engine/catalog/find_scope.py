@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from ktk_engine.catalog.catalog import list_scopes
 from ktk_engine.errors import ConsistencyError, DatasetNotFoundError, InvalidKeyError
 from ktk_engine.format.load_document import list_documents
-from ktk_engine.log.catalog import list_scopes
 from ktk_engine.log.scope import Scope, cube_scope, scope_of
 from ktk_engine.log.state import State, resolve
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.store.missing_folder import missing_folder
+from ktk_engine.store.local.missing_folder import missing_folder
 
 
 def find_scope(store: ObjectStore, name: str, *, removed: bool = False) -> State:

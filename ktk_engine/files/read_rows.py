@@ -1,0 +1,105 @@
+"""Reads rows of data files by pyarrow, with the partition values that only paths tell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from ktk_engine.files.data_file import read_data_file
+from ktk_engine.format.file_digest import FileDigest
+from ktk_engine.log.snapshot import PARTITION, Snapshot, check_partition_values, digests_of
+from ktk_engine.store.interface import ObjectStore
+from ktk_engine.types.to_container import to_container
+
+KEY = "__ktk_key"
+POSITION = "__ktk_position"
+_THREADS = 8
+
+
+def read_rows(
+    store: ObjectStore,
+    snapshot: Snapshot,
+    files: pa.Table,
+    columns: Sequence[str],
+    schema: pa.Schema | None = None,
+) -> pa.Table:
+    """Read the rows of some files.
+
+    Args:
+        store: where they lie.
+        snapshot: the dataset.
+        files: rows of `snapshot.files`, at least one.
+        columns: the columns to give, partition columns among them where wanted.
+        schema: these columns in the types to give them in, which hold every value of the
+            columns' classes; None for the types of the classes.
+
+    Returns:
+        The columns in order; the rows in the order of the files.
+    """
+    fields = [snapshot.schema.field(name) for name in columns]
+    target = pa.schema(fields) if schema is None else schema
+    known = values_by_file(snapshot, files, columns).to_pylist()
+    digests = digests_by_key(files)
+    with ThreadPoolExecutor(min(_THREADS, len(known))) as pool:
+        tables = pool.map(
+            lambda values: read_file(store, values, target, fields, digests[values[KEY]]), known
+        )
+        return pa.concat_tables(tables)
+
+
+def values_by_file(snapshot: Snapshot, files: pa.Table, columns: Sequence[str]) -> pa.Table:
+    """Give what files do not hold themselves: `KEY`, `POSITION` and partition values.
+
+    Args:
+        snapshot: the dataset.
+        files: rows of `snapshot.files`.
+        columns: the columns that are wanted; those that are partition columns are given.
+    """
+    names = [name for name in columns if name in snapshot.partition_keys]
+    check_partition_values(replace(snapshot, files=files), names)
+    facts = files.select(["key", "position", *(PARTITION + name for name in names)])
+    return facts.rename_columns([KEY, POSITION, *names])
+
+
+def digests_by_key(files: pa.Table) -> dict[str, FileDigest | None]:
+    """Give what a snapshot records of its files' bytes; None for files of other writers."""
+    return dict(zip(files["key"].to_pylist(), digests_of(files), strict=True))
+
+
+def read_file(
+    store: ObjectStore,
+    values: dict[str, Any],
+    target: pa.Schema,
+    fields: list[pa.Field],
+    digest: FileDigest | None,
+) -> pa.Table:
+    """Read the rows of one file.
+
+    Args:
+        store: where it lies.
+        values: a row of `values_by_file`.
+        target: the columns to give, in the types to give them in.
+        fields: the columns of the dataset among them, in the types of their classes.
+        digest: what the file is verified by.
+
+    Returns:
+        Columns as `target` says; null where the file has none.
+    """
+    data = [field.name for field in fields if field.name not in values]
+    table = read_data_file(store, values[KEY], digest, data)
+    classes = {field.name: field.type for field in fields}
+    columns = []
+    for field in target:
+        if field.name in values:
+            array = pa.repeat(pa.scalar(values[field.name], classes.get(field.name)), len(table))
+        elif field.name in table.column_names and not pat.is_null(classes[field.name]):
+            array = to_container(table[field.name], classes[field.name])
+        else:
+            array = pa.nulls(len(table))
+        columns.append(array.cast(field.type))
+    return pa.Table.from_arrays(columns, schema=target)

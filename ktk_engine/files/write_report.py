@@ -1,0 +1,135 @@
+"""What a job that wrote files reports: the files, their index values, and what rows broke."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from ktk_engine.errors import StoreError
+from ktk_engine.files.file_writer import FAILURE, FILE, FINDING, INDEX, WriteJob
+from ktk_engine.format.label import partition_table
+from ktk_engine.log.snapshot import files_table
+
+
+@dataclass(frozen=True)
+class DataFinding:
+    """Rows that break a rule.
+
+    Attributes:
+        rule: `duplicate`, `null` or `value`.
+        column: the column or columns.
+        count: number of rows.
+        example: one of them.
+        error: what Arrow said, for values that do not fit.
+        type: the type that does not hold them.
+    """
+
+    rule: str
+    column: str
+    count: int
+    example: str
+    error: str
+    type: str = ""
+
+
+@dataclass(frozen=True)
+class WriteReport:
+    """What the workers wrote.
+
+    Attributes:
+        files: a table as `Snapshot.files` describes it, ordered by label.
+        index_values: column -> (distinct values, label of the file that holds each).
+        findings: rules that rows break; nothing may be committed if there are any.
+    """
+
+    files: pa.Table
+    index_values: Mapping[str, tuple[pa.ChunkedArray, pa.ChunkedArray]]
+    findings: tuple[DataFinding, ...]
+
+    @property
+    def keys(self) -> list[str]:
+        """Keys of the data files."""
+        keys: list[str] = self.files["key"].to_pylist()
+        return keys
+
+
+def make_report(report: pa.Table, job: WriteJob) -> WriteReport:
+    """Read the rows that all tasks of a job reported.
+
+    Args:
+        report: rows of `REPORT_SCHEMA`.
+        job: the job.
+
+    Raises:
+        StoreError: the store failed in a task.
+    """
+    failures = report.filter(pa.compute.equal(report["kind"], FAILURE))["payload"].to_pylist()
+    if failures:
+        more = f" ({len(failures) - 1} other tasks failed as well)" if len(failures) > 1 else ""
+        raise StoreError(failures[0].decode() + more)
+    return WriteReport(
+        files=_files(report.filter(pa.compute.equal(report["kind"], FILE)), job),
+        index_values=_index_values(report.filter(pa.compute.equal(report["kind"], INDEX)), job),
+        findings=_findings(report.filter(pa.compute.equal(report["kind"], FINDING))),
+    )
+
+
+def _files(report: pa.Table, job: WriteJob) -> pa.Table:
+    report = report.sort_by("label")
+    labels = report["label"].to_pylist()
+    payloads = report["payload"].to_pylist()
+    statistics = None
+    if payloads:
+        statistics = pa.concat_tables([_from_ipc(payload) for payload in payloads])
+    partitions = (
+        partition_table(labels, job.partition_keys, job.schema)
+        if job.partition_keys
+        else pa.table({})
+    )
+    columns: dict[str, Any] = {
+        name: report[name].to_pylist()
+        for name in ("rows", "bytes", "bucket", "tail", "tail_digest", "digest")
+    }
+    columns["physical"] = [0] * len(labels)
+    columns["commit"] = [job.commit] * len(labels)
+    return files_table(labels, report["key"].to_pylist(), partitions, columns, statistics)
+
+
+def _index_values(
+    report: pa.Table, job: WriteJob
+) -> dict[str, tuple[pa.ChunkedArray, pa.ChunkedArray]]:
+    found = {}
+    for name in job.index_columns:
+        rows = report.filter(pa.compute.equal(report["column"], name))
+        tables = [_from_ipc(payload) for payload in rows["payload"].to_pylist()]
+        labels = [
+            pa.repeat(label, table.num_rows)
+            for label, table in zip(rows["label"].to_pylist(), tables, strict=True)
+        ]
+        type_ = job.plain_schema.field(name).type
+        values = [chunk for table in tables for chunk in table["value"].chunks]
+        found[name] = (pa.chunked_array(values, type_), pa.chunked_array(labels, pa.string()))
+    return found
+
+
+def _findings(report: pa.Table) -> tuple[DataFinding, ...]:
+    """Join the findings of all tasks: counts are added, one example is kept."""
+    joined: dict[tuple[str, str], DataFinding] = {}
+    for payload in report["payload"].to_pylist():
+        new = DataFinding(**json.loads(payload))
+        old = joined.get((new.rule, new.column))
+        if old is not None:
+            example, error = old.example or new.example, old.error
+            count = old.count + new.count
+            new = DataFinding(new.rule, new.column, count, example, error, new.type)
+        joined[new.rule, new.column] = new
+    return tuple(joined[key] for key in sorted(joined))
+
+
+def _from_ipc(data: bytes) -> pa.Table:
+    with pa.ipc.open_stream(pa.py_buffer(data)) as stream:
+        return stream.read_all()
