@@ -19,9 +19,9 @@ from benchmarks.report import machine, write_result
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from ktk_engine.operations.rewrite import Rewritten
     from ktk_engine.spark.scan import Scanner
     from ktk_engine.store.interface import ObjectStore
+    from ktk_engine.write.rewrite import Rewritten
 
 ROWS = 10_000_000
 PARTITIONS = 200
@@ -65,11 +65,11 @@ def new_rows(spark: SparkSession, rows: int) -> DataFrame:
 
 def measure(spark: SparkSession, folder: Path, rows: int) -> dict[str, Any]:
     """Rebuild and merge, and check what each left."""
+    from ktk_engine.gate.target import Target
     from ktk_engine.log.state import resolve
-    from ktk_engine.operations.build import build
-    from ktk_engine.operations.merge import MergeBy, merge
-    from ktk_engine.operations.target import Target
     from ktk_engine.store.open_store import open_store
+    from ktk_engine.write.build import build
+    from ktk_engine.write.merge import MergeBy, merge
 
     store = open_store(folder / "store")
     target = Target("t", partition_by=("P",))

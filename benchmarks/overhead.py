@@ -27,9 +27,9 @@ MODEL = "{{{{ config(materialized='table') }}}} select id, id * {number} as v fr
 def listing(datasets: int) -> dict[str, Any]:
     """Time the listing of a store with so many tables, as a new process asks for it."""
     from ktk_engine.catalog.catalog import list_relations
-    from ktk_engine.operations.build import build
-    from ktk_engine.operations.target import Target
+    from ktk_engine.gate.target import Target
     from ktk_engine.store.local.local_store import LocalStore
+    from ktk_engine.write.build import build
 
     with tempfile.TemporaryDirectory() as folder:
         store = LocalStore(Path(folder))

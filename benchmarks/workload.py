@@ -9,9 +9,9 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ktk_engine.operations.build import build
-from ktk_engine.operations.target import Target
+from ktk_engine.gate.target import Target
 from ktk_engine.store.open_store import open_store
+from ktk_engine.write.build import build
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -15,11 +15,11 @@ import pyarrow as pa
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
-from ktk_engine.operations.build import build
-from ktk_engine.operations.keeping import Keeping
-from ktk_engine.operations.target import Target
+from ktk_engine.gate.target import Target
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.quote import quote_literal
+from ktk_engine.write.build import build
+from ktk_engine.write.retained import Keeping
 
 Row = Mapping[str, Any]
 _UTC = datetime.UTC

@@ -18,7 +18,7 @@ def adopt(cube: str, dry_run: bool, force: bool, store_url: str | None) -> None:
     For datasets whose document is not based on the newest version. Old versions stay until a
     clean-up.
     """
-    from ktk_engine.operations.adopt import plan_adoption, run_adoption
+    from ktk_engine.maintain.adopt import plan_adoption, run_adoption
 
     adoption = plan_adoption(find_store(store_url), cube)
     if not adoption.datasets:

@@ -12,8 +12,8 @@ from ktk_engine.cli.find_store import find_store, store_option
 from ktk_engine.formatting import counted
 
 if TYPE_CHECKING:
-    from ktk_engine.operations.check import Checked
-    from ktk_engine.operations.problem import Problem
+    from ktk_engine.maintain.check import Checked
+    from ktk_engine.maintain.problem import Problem
 
 _SHOWN = 50
 
@@ -31,7 +31,7 @@ def check(cube: str, deep: bool, as_json: bool, store_url: str | None) -> None:
 
     Ends with 1 if anything was found. Nothing is changed.
     """
-    from ktk_engine.operations.check import check as run_check
+    from ktk_engine.maintain.check import check as run_check
 
     found = run_check(find_store(store_url, quiet=as_json), cube, deep=deep)
     if as_json:

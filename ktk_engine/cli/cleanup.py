@@ -89,7 +89,7 @@ class _Cleaned:
 
 def _clean(store: ObjectStore, scope: Scope, retention: Retention, delete: bool) -> _Cleaned:
     """Clean one scope; what is wrong with it must not keep the others from it."""
-    from ktk_engine.operations.cleanup import plan_cleanup, run_cleanup
+    from ktk_engine.maintain.cleanup import plan_cleanup, run_cleanup
 
     try:
         if not delete:
@@ -129,7 +129,7 @@ def _cells(name: str, garbage: Garbage) -> list[str]:
 
 def _clean_rest(store: ObjectStore, delete: bool) -> int:
     """How many temporary files lie in no cube's or table's folder."""
-    from ktk_engine.operations.cleanup import delete_unfinished, find_unfinished
+    from ktk_engine.maintain.cleanup import delete_unfinished, find_unfinished
 
     found = find_unfinished(store)
     if delete:

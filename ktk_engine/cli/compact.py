@@ -12,7 +12,7 @@ from ktk_engine.cli.find_store import find_store, store_option
 from ktk_engine.formatting import number, size
 
 if TYPE_CHECKING:
-    from ktk_engine.operations.compactable import Compaction
+    from ktk_engine.maintain.compactable import Compaction
     from ktk_engine.spark.scan import Scanner
     from ktk_engine.store.interface import ObjectStore
 
@@ -34,7 +34,7 @@ def compact(
 ) -> None:
     """Rewrite small and overlaid files of a cube or table as few large ones; rows stay."""
     from ktk_engine.formatting import parse_size
-    from ktk_engine.operations.compactable import find_compactions
+    from ktk_engine.maintain.compactable import find_compactions
 
     store = find_store(store_url, quiet=as_json)
     found = find_compactions(store, name, dataset, parse_size(target_size))
@@ -61,7 +61,7 @@ def _run(store: ObjectStore, found: list[Compaction], results: list[dict[str, An
     """Compact what has files to compact, and add to the results what came of it."""
     if not any(item.files.num_rows for item in found):
         return
-    from ktk_engine.operations.compact import compact as compact_dataset
+    from ktk_engine.maintain.compact import compact as compact_dataset
 
     scanner = _scanner(store)
     for item, result in zip(found, results, strict=True):

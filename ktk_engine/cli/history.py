@@ -12,7 +12,7 @@ from ktk_engine.cli.find_store import find_store, store_option
 from ktk_engine.formatting import change, counted, moment
 
 if TYPE_CHECKING:
-    from ktk_engine.operations.history import HistoryEntry
+    from ktk_engine.describe.history import HistoryEntry
 
 
 @click.command()
@@ -25,7 +25,7 @@ def history(cube: str, limit: int, as_json: bool, store_url: str | None) -> None
 
     Ends with 1 if a log entry is missing or damaged.
     """
-    from ktk_engine.operations.history import read_history
+    from ktk_engine.describe.history import read_history
 
     entries = read_history(find_store(store_url, quiet=as_json), cube, limit)
     if as_json:

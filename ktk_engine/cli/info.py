@@ -14,8 +14,8 @@ from ktk_engine.formatting import moment, number, size
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ktk_engine.operations.history import HistoryEntry
-    from ktk_engine.operations.info import CubeDescription, DatasetDescription, Summary
+    from ktk_engine.describe.history import HistoryEntry
+    from ktk_engine.describe.info import CubeDescription, DatasetDescription, Summary
     from ktk_engine.store.interface import ObjectStore
 
 
@@ -30,7 +30,7 @@ def info(cube: str | None, as_json: bool, rows: bool, store_url: str | None) -> 
     if cube is None:
         _show_all(store, as_json)
         return
-    from ktk_engine.operations.info import describe
+    from ktk_engine.describe.info import describe
 
     description = describe(store, cube, count_rows=rows)
     if as_json:
@@ -41,7 +41,7 @@ def info(cube: str | None, as_json: bool, rows: bool, store_url: str | None) -> 
 
 
 def _show_all(store: ObjectStore, as_json: bool) -> None:
-    from ktk_engine.operations.info import list_contents
+    from ktk_engine.describe.info import list_contents
 
     contents = list_contents(store)
     if as_json:
@@ -67,7 +67,7 @@ def _show_orphans(store: ObjectStore, name: str = "") -> None:
     """Say what the dbt project in this folder has built and builds no more, as dbt last saw it."""
     from pathlib import Path
 
-    from ktk_engine.operations.orphans import find_orphans, read_manifest
+    from ktk_engine.maintain.orphans import find_orphans, read_manifest
 
     schema, manifest = store.url.rpartition("/")[2], read_manifest(Path.cwd())
     if manifest is None or schema not in manifest.schemas:

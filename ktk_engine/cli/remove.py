@@ -15,7 +15,7 @@ from ktk_engine.cli.find_store import find_store, store_option
 @store_option
 def remove(cube: str, dataset: str | None, cascade: bool, yes: bool, store_url: str | None) -> None:
     """Remove DATASET from CUBE, or drop the table CUBE. Files stay until a clean-up."""
-    from ktk_engine.operations.remove import plan_removal, run_removal
+    from ktk_engine.maintain.remove import plan_removal, run_removal
 
     removal = plan_removal(find_store(store_url), cube, dataset, cascade=cascade)
     names = ", ".join(removal.names)

@@ -7,11 +7,11 @@ import tempfile
 from pathlib import Path
 
 from ktk_engine.catalog.view import ViewDocument, render_view, view_key
-from ktk_engine.operations.build import build
-from ktk_engine.operations.target import Target
+from ktk_engine.gate.target import Target
 from ktk_engine.spark.session import make_scratch_folder, new_session, start_session
 from ktk_engine.spark.sql_session import SqlSession
 from ktk_engine.store.local.local_store import LocalStore
+from ktk_engine.write.build import build
 
 _SEED = "select id, id % 2 as part, cast(id as string) as word from range(100)"
 _ENRICHMENT = "select id, id * 2 as value from range(50)"

@@ -15,12 +15,12 @@ import pyarrow.parquet as pq
 from ktk_engine.cube.consistency import check_cube
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import ConditionError, DatasetNotFoundError, KtkError, SpecificationError
+from ktk_engine.gate.target import Target
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import resolve
-from ktk_engine.operations.build import build
-from ktk_engine.operations.remove import plan_removal
-from ktk_engine.operations.target import Target
+from ktk_engine.maintain.remove import plan_removal
 from ktk_engine.store.local.local_store import LocalStore
+from ktk_engine.write.build import build
 from tests.corpus.decisions import Write, predict_write
 from tests.corpus.outcome import Outcome
 

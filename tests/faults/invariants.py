@@ -18,8 +18,8 @@ from ktk_engine.log.publish import publish
 from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State, read_entries, resolve
-from ktk_engine.operations.check import check
-from ktk_engine.operations.cleanup import delete_unfinished, find_unfinished, run_cleanup
+from ktk_engine.maintain.check import check
+from ktk_engine.maintain.cleanup import delete_unfinished, find_unfinished, run_cleanup
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.local.local_store import LocalStore
 from tests.faults.content import TABLE, Content

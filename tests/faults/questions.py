@@ -10,14 +10,14 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from ktk_engine.conditions.literal import comparison
+from ktk_engine.describe.history import read_history
+from ktk_engine.describe.info import list_contents
 from ktk_engine.facade import Store
 from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import resolve
-from ktk_engine.operations.check import check
-from ktk_engine.operations.history import read_history
-from ktk_engine.operations.info import list_contents
+from ktk_engine.maintain.check import check
 from ktk_engine.plan.prune import prune
 from ktk_engine.spark.session import make_scratch_folder, new_session
 from ktk_engine.spark.sql_session import SqlSession

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ktk_engine.describe.history import read_history
+from ktk_engine.describe.info import describe, list_contents
 from ktk_engine.errors import KtkError
 from ktk_engine.facade import Store
 from ktk_engine.log.garbage import Retention, find_garbage
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import resolve
-from ktk_engine.operations.check import check
-from ktk_engine.operations.history import read_history
-from ktk_engine.operations.info import describe, list_contents
+from ktk_engine.maintain.check import check
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.local.local_store import LocalStore
 from tests.faults.answer import Answer, answered

@@ -15,10 +15,10 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark import TaskContext
 
-from ktk_engine.operations.build import build
-from ktk_engine.operations.target import Target
+from ktk_engine.gate.target import Target
 from ktk_engine.spark.session import start_session
 from ktk_engine.store.local.local_store import LocalStore
+from ktk_engine.write.build import build
 from tests.conftest import SPARK_SETTINGS
 from tests.faults.content import TABLE
 from tests.faults.invariants import found_content, verify, verify_cleanup

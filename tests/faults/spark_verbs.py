@@ -5,17 +5,17 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 from ktk_engine.log.state import resolve
-from ktk_engine.operations.build import build
-from ktk_engine.operations.compact import compact
-from ktk_engine.operations.compactable import find_compaction
-from ktk_engine.operations.keeping import Keeping
-from ktk_engine.operations.merge import MergeBy, merge
-from ktk_engine.operations.predicates import Predicates
-from ktk_engine.operations.replace_where import replace_where
+from ktk_engine.maintain.compact import compact
+from ktk_engine.maintain.compactable import find_compaction
 from ktk_engine.spark.capabilities import find_capabilities
 from ktk_engine.spark.scan import Scanner
 from ktk_engine.spark.session import make_scratch_folder
 from ktk_engine.store.local.local_store import LocalStore
+from ktk_engine.write.build import build
+from ktk_engine.write.merge import MergeBy, merge
+from ktk_engine.write.predicates import Predicates
+from ktk_engine.write.replace_where import replace_where
+from ktk_engine.write.retained import Keeping
 from tests.faults.content import Verb
 from tests.faults.verbs import COLUMNS, TARGETS, table
 

@@ -8,7 +8,7 @@ from random import Random
 
 from ktk_engine.catalog.catalog import list_scopes
 from ktk_engine.log.garbage import Retention
-from ktk_engine.operations.cleanup import run_cleanup
+from ktk_engine.maintain.cleanup import run_cleanup
 from ktk_engine.store.local.local_store import LocalStore
 from tests.faults.content import ARROW_VERBS, choose_verb, first_content
 from tests.faults.invariants import AgedStore, verify, verify_published

@@ -15,16 +15,16 @@ from ktk_engine.errors import KtkError
 from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.files.read_rows import read_rows
 from ktk_engine.format.comments import Comments
+from ktk_engine.gate.target import Target
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import resolve
-from ktk_engine.operations.build import build
-from ktk_engine.operations.check import check
-from ktk_engine.operations.comment import comment_on
-from ktk_engine.operations.target import Target
+from ktk_engine.maintain.check import check
+from ktk_engine.maintain.comment import comment_on
 from ktk_engine.plan.prune import prune
 from ktk_engine.spark.session import make_scratch_folder, new_session
 from ktk_engine.spark.sql_session import SqlSession
 from ktk_engine.store.local.local_store import LocalStore
+from ktk_engine.write.build import build
 from tests.faults.report import Tally
 from tests.tree import tree
 

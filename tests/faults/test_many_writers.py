@@ -15,11 +15,11 @@ from ktk_engine.errors import CommitConflictError, KtkError, VersionGoneError
 from ktk_engine.log.garbage import Retention
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import read_entries, resolve
-from ktk_engine.operations.build import build
-from ktk_engine.operations.check import check
-from ktk_engine.operations.cleanup import run_cleanup
-from ktk_engine.operations.keeping import Keeping
+from ktk_engine.maintain.check import check
+from ktk_engine.maintain.cleanup import run_cleanup
 from ktk_engine.store.local.local_store import LocalStore
+from ktk_engine.write.build import build
+from ktk_engine.write.retained import Keeping
 from tests.faults.content import TABLE, Row, Verb
 from tests.faults.read import rows_of
 from tests.faults.report import Tally

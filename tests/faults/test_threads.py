@@ -10,11 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from random import Random
 
 from ktk_engine.conditions.literal import comparison
+from ktk_engine.describe.history import read_history
+from ktk_engine.describe.info import describe, list_contents
 from ktk_engine.facade import Store
 from ktk_engine.log.state import resolve
-from ktk_engine.operations.check import check
-from ktk_engine.operations.history import read_history
-from ktk_engine.operations.info import describe, list_contents
+from ktk_engine.maintain.check import check
 from ktk_engine.plan.prune import prune
 from ktk_engine.store.local.local_store import LocalStore
 from tests.faults.content import ENRICHMENT, PLACES, SEED, TABLE, Verb, choose_rows

@@ -10,22 +10,22 @@ from ktk_engine.conditions.literal import is_in
 from ktk_engine.errors import StoreError
 from ktk_engine.files.read_rows import read_rows
 from ktk_engine.format.comments import Comments
+from ktk_engine.gate.target import Target
 from ktk_engine.log.garbage import Retention
 from ktk_engine.log.publish import publish
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import State, resolve
-from ktk_engine.operations.affected import affected_files
-from ktk_engine.operations.build import build
-from ktk_engine.operations.cleanup import run_cleanup
-from ktk_engine.operations.comment import comment_on
-from ktk_engine.operations.compactable import find_compaction
-from ktk_engine.operations.keeping import Keeping
-from ktk_engine.operations.merge_in_memory import _merged
-from ktk_engine.operations.recompute import recompute
-from ktk_engine.operations.remove import remove
-from ktk_engine.operations.target import Target
+from ktk_engine.maintain.cleanup import run_cleanup
+from ktk_engine.maintain.comment import comment_on
+from ktk_engine.maintain.compactable import find_compaction
+from ktk_engine.maintain.remove import remove
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.local.local_store import LocalStore
+from ktk_engine.write.affected import affected_files
+from ktk_engine.write.build import build
+from ktk_engine.write.merge_in_memory import _merged
+from ktk_engine.write.recompute import recompute
+from ktk_engine.write.retained import Keeping
 from tests.faults.content import ENRICHMENT, SEED, TABLE, Row, Verb
 from tests.faults.read import last_of_each_cell
 

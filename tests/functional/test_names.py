@@ -11,9 +11,9 @@ import yaml
 from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 
 from ktk_engine.cube.specification import CubeSpecification
+from ktk_engine.describe.history import read_history
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import resolve
-from ktk_engine.operations.history import read_history
 from tests.functional.test_materializations import rows, store_of
 from tests.tree import tree
 from tests.unit.dataset_builder import write_plain

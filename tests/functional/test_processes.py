@@ -14,23 +14,23 @@ import pyarrow.compute as pc
 import pytest
 
 from ktk_engine.errors import CommitConflictError, KtkError
+from ktk_engine.gate.target import Target
 from ktk_engine.log.chain import read_entries
 from ktk_engine.log.garbage import Retention
 from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.log.state import resolve
-from ktk_engine.operations.build import build
-from ktk_engine.operations.cleanup import plan_cleanup
-from ktk_engine.operations.keeping import Keeping
-from ktk_engine.operations.target import Target
+from ktk_engine.maintain.cleanup import plan_cleanup
 from ktk_engine.store.local.local_store import LocalStore
+from ktk_engine.write.build import build
+from ktk_engine.write.retained import Keeping
 
 WRITER = """
 import sys, time
 import pyarrow as pa
 from ktk_engine.errors import CommitConflictError
-from ktk_engine.operations.build import build
-from ktk_engine.operations.keeping import Keeping
-from ktk_engine.operations.target import Target
+from ktk_engine.write.build import build
+from ktk_engine.write.retained import Keeping
+from ktk_engine.gate.target import Target
 from ktk_engine.store.local.local_store import LocalStore
 
 folder, name, mode, start, rounds = sys.argv[1:]

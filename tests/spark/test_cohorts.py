@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ktk_engine.operations.check import check
+from ktk_engine.maintain.check import check
 from tests.unit.dataset_builder import write_plain
 
 MOMENT = dt.datetime(2020, 2, 29, 12, 30, 0, 123456)

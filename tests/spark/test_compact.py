@@ -16,12 +16,12 @@ from ktk_engine.errors import (
     DatasetNotFoundError,
     StoreError,
 )
+from ktk_engine.gate.target import Target
 from ktk_engine.log.state import resolve
-from ktk_engine.operations.build import build
-from ktk_engine.operations.compact import compact
-from ktk_engine.operations.compactable import find_compactions
-from ktk_engine.operations.keeping import Keeping
-from ktk_engine.operations.target import Target
+from ktk_engine.maintain.compact import compact
+from ktk_engine.maintain.compactable import find_compactions
+from ktk_engine.write.build import build
+from ktk_engine.write.retained import Keeping
 from tests.spark.test_incremental import SEED, TABLE, check_index, content, rows, snapshot
 from tests.tree import tree
 from tests.unit.faulty_store import FaultyStore, fail

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from ktk_engine.errors import CommitConflictError, ConfigurationError, DataError
+from ktk_engine.gate.constraint import Constraint
+from ktk_engine.gate.target import Target
 from ktk_engine.log.state import resolve
-from ktk_engine.operations.build import build
-from ktk_engine.operations.constraint import Constraint
-from ktk_engine.operations.keeping import Keeping
-from ktk_engine.operations.merge import MergeBy, merge
-from ktk_engine.operations.target import Target
+from ktk_engine.write.build import build
+from ktk_engine.write.merge import MergeBy, merge
+from ktk_engine.write.retained import Keeping
 
 TABLE = Target("t", partition_by=("P",), constraints=(Constraint("unique", ("count",)),))
 CUBE = Target("s", "seed", "c", ("L",), ("P",), constraints=TABLE.constraints)

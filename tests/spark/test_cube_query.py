@@ -11,8 +11,8 @@ import pytest
 from ktk_engine.conditions.literal import is_in
 from ktk_engine.errors import ConsistencyError, DatasetNotFoundError, QueryError
 from ktk_engine.facade import Store
-from ktk_engine.operations.build import build
-from ktk_engine.operations.target import Target
+from ktk_engine.gate.target import Target
+from ktk_engine.write.build import build
 
 DAYS = [datetime.date(2025, 1, 1), datetime.date(2025, 1, 2)]
 

@@ -9,8 +9,8 @@ from pyspark.errors import PySparkException
 
 from ktk_engine.errors import FormatError
 from ktk_engine.facade import Store
-from ktk_engine.operations.build import build
-from ktk_engine.operations.target import Target
+from ktk_engine.gate.target import Target
+from ktk_engine.write.build import build
 
 COUNT = 400
 ROWS = pa.table(

@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from ktk_engine.errors import DataError, TypeClassError
+from ktk_engine.gate.target import Target
 from ktk_engine.log.state import resolve
-from ktk_engine.operations.build import build
-from ktk_engine.operations.check import check
-from ktk_engine.operations.target import Target
+from ktk_engine.maintain.check import check
 from ktk_engine.types.arrow_name import parse_type
+from ktk_engine.write.build import build
 from tests.tree import tree
 
 U64 = Decimal(2**64 - 1)

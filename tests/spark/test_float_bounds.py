@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from ktk_engine.format.load_document import load_document
-from ktk_engine.operations.build import build
-from ktk_engine.operations.target import Target
+from ktk_engine.gate.target import Target
+from ktk_engine.write.build import build
 from tests.unit.dataset_builder import write_plain
 
 NAN, INF = math.nan, math.inf

@@ -16,17 +16,17 @@ from ktk_engine.errors import (
 )
 from ktk_engine.facade import Store
 from ktk_engine.format.index_file import flatten_index, read_index
+from ktk_engine.gate.target import Target
 from ktk_engine.log.garbage import Retention
 from ktk_engine.log.state import resolve
-from ktk_engine.operations.build import build
-from ktk_engine.operations.cleanup import run_cleanup
-from ktk_engine.operations.keeping import Keeping
-from ktk_engine.operations.merge import MergeBy, merge
-from ktk_engine.operations.predicates import Predicates
-from ktk_engine.operations.replace_where import replace_where
-from ktk_engine.operations.row_changes import RowChanges
-from ktk_engine.operations.target import Target
+from ktk_engine.maintain.cleanup import run_cleanup
 from ktk_engine.store.local.local_store import LocalStore
+from ktk_engine.write.build import build
+from ktk_engine.write.merge import MergeBy, merge
+from ktk_engine.write.predicates import Predicates
+from ktk_engine.write.replace_where import replace_where
+from ktk_engine.write.retained import Keeping
+from ktk_engine.write.row_changes import RowChanges
 from tests.tree import tree
 
 TABLE = Target("t", partition_by=("P",), indexes=("k",))

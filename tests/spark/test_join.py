@@ -8,17 +8,17 @@ import pyarrow as pa
 import pytest
 
 from ktk_engine.files.file_writer import WriteJob
+from ktk_engine.gate.target import Target
 from ktk_engine.log.commit import DatasetChange, Transaction, commit
 from ktk_engine.log.scope import cube_scope, new_commit_id
 from ktk_engine.log.snapshot import concat_files
 from ktk_engine.log.state import resolve
 from ktk_engine.log.write import Write
-from ktk_engine.operations.build import build
-from ktk_engine.operations.keeping import Keeping
-from ktk_engine.operations.target import Target
 from ktk_engine.plan.plan_cube import load_cube
 from ktk_engine.spark.join import run_plan
 from ktk_engine.spark.write import write_frame
+from ktk_engine.write.build import build
+from ktk_engine.write.retained import Keeping
 
 SEED = Target("seed", "seed", "c", ("L",), ("P", "Q"), indexes=("k",), buckets=4)
 

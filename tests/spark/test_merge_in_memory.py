@@ -5,13 +5,13 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-import ktk_engine.operations.merge
+import ktk_engine.write.merge
+from ktk_engine.gate.target import Target
 from ktk_engine.log.state import resolve
-from ktk_engine.operations.build import build
-from ktk_engine.operations.merge import MergeBy, merge
-from ktk_engine.operations.merge_in_memory import merge_in_memory
-from ktk_engine.operations.target import Target
 from ktk_engine.spark.arrow_types import spark_schema
+from ktk_engine.write.build import build
+from ktk_engine.write.merge import MergeBy, merge
+from ktk_engine.write.merge_in_memory import merge_in_memory
 from tests.random_cubes import CLASSES
 from tests.spark.test_random_writes import shown
 
@@ -51,7 +51,7 @@ def both(spark, sql, store, monkeypatch, new, by):
         return without[-1]
 
     for used in (record, lambda *_: None):
-        monkeypatch.setattr(ktk_engine.operations.merge, "merge_in_memory", used)
+        monkeypatch.setattr(ktk_engine.write.merge, "merge_in_memory", used)
         build(store, table(0, 10, 0), TARGET, full_refresh=True)
         done = merge(sql.scanner(store), as_spark_has_it(spark, new), TARGET, by)
         rows = sql.sql(f"select P, L, {', '.join(COLUMNS)} from an.t").collect()
@@ -82,7 +82,7 @@ def test_it_updates_as_spark_does(spark, sql, store, monkeypatch, key, updated):
 
 @pytest.mark.parametrize("limit", ["MAXIMUM_BYTES", "MAXIMUM_VALUES"])
 def test_what_is_large_is_sparks(spark, sql, store, monkeypatch, limit):
-    monkeypatch.setattr(f"ktk_engine.operations.merge_in_memory.{limit}", 10)
+    monkeypatch.setattr(f"ktk_engine.write.merge_in_memory.{limit}", 10)
     by = MergeBy(("L",), "delete+insert")
     found, wanted, without = both(spark, sql, store, monkeypatch, table(6, 14, 1), by)
     assert found == wanted

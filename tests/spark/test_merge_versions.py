@@ -7,13 +7,13 @@ from datetime import datetime
 import pytest
 
 from ktk_engine.errors import CommitConflictError, ConfigurationError, DataError
+from ktk_engine.gate.target import Target
 from ktk_engine.log.state import resolve
-from ktk_engine.operations.build import build
-from ktk_engine.operations.keeping import Keeping
-from ktk_engine.operations.merge_versions import build_versions, merge_versions
-from ktk_engine.operations.row_changes import RowChanges
-from ktk_engine.operations.target import Target
-from ktk_engine.operations.versions import Versions
+from ktk_engine.write.build import build
+from ktk_engine.write.merge_versions import build_versions, merge_versions
+from ktk_engine.write.retained import Keeping
+from ktk_engine.write.row_changes import RowChanges
+from ktk_engine.write.versions import Versions
 
 APPEND = {"on_schema_change": "append_new_columns"}
 TABLE = Target("t", partition_by=("region",), **APPEND)

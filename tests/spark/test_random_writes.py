@@ -14,19 +14,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import ktk_engine.operations.merge
+import ktk_engine.write.merge
 from ktk_engine.errors import DataError
+from ktk_engine.gate.target import Target
 from ktk_engine.log.state import resolve
-from ktk_engine.operations.build import build
-from ktk_engine.operations.compact import compact
-from ktk_engine.operations.compactable import find_compaction
-from ktk_engine.operations.keeping import Keeping
-from ktk_engine.operations.merge import MergeBy, merge
-from ktk_engine.operations.predicates import EVERY_ROW, Predicates
-from ktk_engine.operations.replace_where import replace_where
-from ktk_engine.operations.target import Target
+from ktk_engine.maintain.compact import compact
+from ktk_engine.maintain.compactable import find_compaction
 from ktk_engine.spark.sql_session import SqlSession
 from ktk_engine.store.local.local_store import LocalStore
+from ktk_engine.write.build import build
+from ktk_engine.write.merge import MergeBy, merge
+from ktk_engine.write.predicates import EVERY_ROW, Predicates
+from ktk_engine.write.replace_where import replace_where
+from ktk_engine.write.retained import Keeping
 from tests.random_cubes import examples
 from tests.tree import tree
 
@@ -188,7 +188,7 @@ def shown(rows: list[Any]) -> list[str]:
 def test_random_writes(sql, tmp_path_factory, monkeypatch, target, in_memory):
     address = ("P", "L") if target.cube else ()
     if not in_memory:
-        monkeypatch.setattr(ktk_engine.operations.merge, "merge_in_memory", lambda *_: None)
+        monkeypatch.setattr(ktk_engine.write.merge, "merge_in_memory", lambda *_: None)
 
     @examples(4)
     @given(first=steps(address), following=st.lists(steps(address), min_size=7, max_size=7))

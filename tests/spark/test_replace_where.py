@@ -8,14 +8,14 @@ from datetime import UTC, datetime
 import pytest
 
 from ktk_engine.errors import CommitConflictError, ConfigurationError, DataError
+from ktk_engine.gate.target import Target
 from ktk_engine.log.state import resolve
-from ktk_engine.operations.build import build
-from ktk_engine.operations.keeping import Keeping
-from ktk_engine.operations.merge import MergeBy, merge
-from ktk_engine.operations.predicates import EventWindow, Predicates
-from ktk_engine.operations.replace_where import replace_where
-from ktk_engine.operations.row_changes import RowChanges
-from ktk_engine.operations.target import Target
+from ktk_engine.write.build import build
+from ktk_engine.write.merge import MergeBy, merge
+from ktk_engine.write.predicates import EventWindow, Predicates
+from ktk_engine.write.replace_where import replace_where
+from ktk_engine.write.retained import Keeping
+from ktk_engine.write.row_changes import RowChanges
 from tests.spark.test_incremental import SEED, TABLE, check_index, content, rows, snapshot
 from tests.tree import tree
 

@@ -6,10 +6,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from ktk_engine.gate.target import Target
 from ktk_engine.log.state import resolve
-from ktk_engine.operations.build import build
-from ktk_engine.operations.target import Target
 from ktk_engine.spark.capabilities import Capabilities
+from ktk_engine.write.build import build
 
 SEED = Target("seed", "seed", "c", ("L",), ("P", "Q"), buckets=4)
 AWKWARD = ["plain", "a/b", "x=y", "100%", "ü", "", " ", "nan", "__HIVE_DEFAULT_PARTITION__", ".."]

@@ -6,12 +6,12 @@ import os
 
 from hypothesis import HealthCheck, given, settings
 
-from ktk_engine.operations.build import build
-from ktk_engine.operations.target import Target
+from ktk_engine.gate.target import Target
 from ktk_engine.spark.session import make_scratch_folder, new_session
 from ktk_engine.spark.sql_session import SqlSession
 from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.types.quote import quote_identifier
+from ktk_engine.write.build import build
 from tests.unit.types.values import comparable, tables
 
 EXAMPLES = int(os.environ.get("KTK_EXAMPLES", "10"))

@@ -14,12 +14,12 @@ from pyspark.sql import SparkSession
 
 from ktk_engine.errors import ConfigurationError, DataError, StoreError, TypeClassError
 from ktk_engine.format.index_file import flatten_index, read_index
+from ktk_engine.gate.target import Target
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import resolve
-from ktk_engine.operations.build import build
-from ktk_engine.operations.keeping import Keeping
-from ktk_engine.operations.target import Target
 from ktk_engine.store.local.local_store import LocalStore
+from ktk_engine.write.build import build
+from ktk_engine.write.retained import Keeping
 from tests.tree import tree
 
 SEED = Target("seed", "seed", "c", ("L",), ("P",), indexes=("k",), buckets=4)

@@ -5,7 +5,7 @@ import pytest
 
 import ktk_engine
 from ktk_engine.errors import DatasetNotFoundError
-from ktk_engine.operations.remove import remove
+from ktk_engine.maintain.remove import remove
 from tests.unit.dataset_builder import build_nyc, build_table
 
 
@@ -43,7 +43,7 @@ def test_unknown_name():
     [
         ("ktk_engine", ["pyarrow"]),
         ("ktk_engine.cli.main", ["pyarrow.parquet", "rich.table", "yaml", "pandas", "pyspark"]),
-        ("ktk_engine.operations.info", ["pandas", "pyspark", "sqlglot", "rich"]),
+        ("ktk_engine.describe.info", ["pandas", "pyspark", "sqlglot", "rich"]),
         ("ktk_engine.facade", ["pyspark"]),
     ],
 )

@@ -7,8 +7,8 @@ import pytest
 
 from ktk_engine.errors import DataError
 from ktk_engine.formatting import counted
-from ktk_engine.operations.build import build
-from ktk_engine.operations.target import Target
+from ktk_engine.gate.target import Target
+from ktk_engine.write.build import build
 
 
 def test_counted():

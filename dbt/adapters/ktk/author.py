@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dbt.adapters.ktk.history import statement_history
-from ktk_engine.operations.claimant import Claimant
-from ktk_engine.operations.name_claim import NameClaim
-from ktk_engine.operations.target import Target
+from ktk_engine.gate.claimant import Claimant
+from ktk_engine.gate.target import Target
+from ktk_engine.warehouse.name_claim import NameClaim
 
 
 @dataclass(frozen=True)

@@ -39,8 +39,8 @@ def auto_compacted(
         The outcome, whose message also says what was compacted. A failure is a warning only.
     """
     from ktk_engine.log.state import resolve
-    from ktk_engine.operations.compact import compact
-    from ktk_engine.operations.compactable import find_compaction
+    from ktk_engine.maintain.compact import compact
+    from ktk_engine.maintain.compactable import find_compaction
 
     target = config.target
     if config.auto_compact is None or target is None:

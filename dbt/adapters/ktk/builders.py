@@ -8,7 +8,7 @@ from typing import Any
 
 from dbt.adapters.contracts.relation import RelationConfig
 
-from ktk_engine.operations.orphans import dataset_uuid
+from ktk_engine.maintain.orphans import dataset_uuid
 
 
 @dataclass(frozen=True)

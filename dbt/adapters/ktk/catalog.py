@@ -20,12 +20,12 @@ from dbt.adapters.ktk.column import KtkColumn, columns_of
 from dbt.adapters.ktk.history import OWNER
 from ktk_engine.catalog.catalog import Relation, by_name, list_relations, read_view
 from ktk_engine.catalog.view import ViewDocument
+from ktk_engine.describe.info import DatasetDescription, describe_dataset
+from ktk_engine.describe.last_change import changed_at, last_change
 from ktk_engine.format.comments import Comments
 from ktk_engine.formatting import moment
 from ktk_engine.log.scope import Scope, cube_scope, scope_of
 from ktk_engine.log.state import State, resolve
-from ktk_engine.operations.info import DatasetDescription, describe_dataset
-from ktk_engine.operations.last_change import changed_at, last_change
 from ktk_engine.plan.plan_cube import load_cube
 from ktk_engine.store.interface import ObjectStore
 

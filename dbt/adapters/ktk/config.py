@@ -16,12 +16,12 @@ from dbt.adapters.ktk.persist_docs import check_persist_docs
 from dbt.adapters.ktk.snapshot_config import check_versions, parse_versions
 from dbt.adapters.ktk.time_limit import seconds_problem
 from ktk_engine.errors import KtkError
-from ktk_engine.operations.compactable import AUTO_COMPACT_FILES
-from ktk_engine.operations.schema_change import ON_SCHEMA_CHANGE, OnSchemaChange
-from ktk_engine.operations.target import DEFAULT_BUCKETS, Target
-from ktk_engine.operations.versions import Versions
+from ktk_engine.gate.schema_change import ON_SCHEMA_CHANGE, OnSchemaChange
+from ktk_engine.gate.target import DEFAULT_BUCKETS, Target
+from ktk_engine.maintain.compactable import AUTO_COMPACT_FILES
 from ktk_engine.types.arrow_name import parse_type
 from ktk_engine.types.suggestion import did_you_mean
+from ktk_engine.write.versions import Versions
 
 ROLES = {"cube_seed": "seed", "cube_enrichment": "enrichment"}
 _WITH_ROLE = frozenset({"seed", "incremental", "snapshot"})

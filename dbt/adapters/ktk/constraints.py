@@ -8,7 +8,7 @@ from typing import Any
 
 from dbt_common.exceptions import DbtConfigError
 
-from ktk_engine.operations.constraint import Constraint
+from ktk_engine.gate.constraint import Constraint
 
 _UNCHECKED = ("foreign_key", "custom")
 

@@ -111,8 +111,8 @@ class CubeMethods(StoreAdapter):
             What was done, for the log.
         """
         from ktk_engine.formatting import parse_size
-        from ktk_engine.operations.compact import compact
-        from ktk_engine.operations.compactable import TARGET_BYTES, find_compactions
+        from ktk_engine.maintain.compact import compact
+        from ktk_engine.maintain.compactable import TARGET_BYTES, find_compactions
 
         with self.connections.running():
             store = self.relations.store_of(schema)

@@ -18,7 +18,7 @@ from ktk_engine.formatting import counted
 from ktk_engine.log.scope import Scope, cube_scope, scope_of
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import resolve
-from ktk_engine.operations.check import check
+from ktk_engine.maintain.check import check
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.arrow_name import parse_type
 from ktk_engine.types.mismatch import mismatch

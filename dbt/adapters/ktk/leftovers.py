@@ -8,7 +8,7 @@ from dbt.adapters.events.logging import AdapterLogger
 
 from dbt.adapters.ktk.store_adapter import StoreAdapter
 from ktk_engine.errors import KtkError
-from ktk_engine.operations.orphans import ProjectNodes, find_orphans
+from ktk_engine.maintain.orphans import ProjectNodes, find_orphans
 
 _LOGGER = AdapterLogger("ktk")
 _CHOICES = ("select", "models", "exclude", "selector", "resource_types", "exclude_resource_types")

@@ -28,9 +28,9 @@ from dbt.adapters.ktk.store_adapter import StoreAdapter
 from dbt.adapters.ktk.write_dataset import write_dataset
 from ktk_engine.formatting import counted
 from ktk_engine.log.state import resolve
-from ktk_engine.operations.claim import check_builder
-from ktk_engine.operations.name_claim import NameClaim, displace, displaced_by
 from ktk_engine.store.interface import ObjectStore
+from ktk_engine.warehouse.name_claim import NameClaim, displace, displaced_by
+from ktk_engine.write.claim import check_builder
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -240,7 +240,7 @@ class Materializations(StoreAdapter):
         self, model: Mapping[str, Any], relation: BaseRelation, sql: str, full_refresh: bool = False
     ) -> dict[str, Any]:
         """Store a query under a name, once Spark has found nothing wrong with it."""
-        from ktk_engine.operations.gate import pass_view_gate
+        from ktk_engine.gate.gate import pass_view_gate
         from ktk_engine.spark.arrow_types import arrow_schema
 
         config = self._config_of(model)
@@ -318,8 +318,8 @@ class Materializations(StoreAdapter):
             relation: under which name, and as what.
             sql: the query.
         """
-        from ktk_engine.operations.build import build
-        from ktk_engine.operations.target import Target
+        from ktk_engine.gate.target import Target
+        from ktk_engine.write.build import build
 
         schema, name = str(relation.schema), str(relation.identifier)
         with self.connections.running():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from ktk_engine.operations.row_changes import RowChanges
+from ktk_engine.write.row_changes import RowChanges
 
 
 @dataclass(frozen=True)

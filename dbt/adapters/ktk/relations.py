@@ -15,18 +15,18 @@ from dbt.adapters.ktk.author import Author
 from dbt.adapters.ktk.history import user_name
 from ktk_engine.catalog.catalog import Relation, by_name, find_relation, list_relations, read_view
 from ktk_engine.catalog.view import ViewDocument, render_view, view_key
+from ktk_engine.describe.last_change import changed_at
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError
 from ktk_engine.format.comments import Comments
 from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.log.state import resolve
-from ktk_engine.operations.comment import comment_on
-from ktk_engine.operations.last_change import changed_at
-from ktk_engine.operations.name_claim import cube_and_dataset, displace, displaced_by
-from ktk_engine.operations.remove import remove
+from ktk_engine.maintain.comment import comment_on
+from ktk_engine.maintain.remove import remove
 from ktk_engine.plan.plan_cube import load_cube
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.warehouse import Warehouse
 from ktk_engine.types.suggestion import did_you_mean
+from ktk_engine.warehouse.name_claim import cube_and_dataset, displace, displaced_by
 
 _CUBE_COMMENT = re.compile(r"/\* ktk cube: (\[.*?\]) \*/", re.DOTALL)
 

@@ -17,7 +17,7 @@ from dbt.adapters.ktk.materializations import Materializations
 from dbt.adapters.ktk.outcome import Outcome
 from dbt.adapters.ktk.response import KtkResponse, response_of
 from ktk_engine.errors import ConfigurationError
-from ktk_engine.operations.row_changes import RowChanges
+from ktk_engine.write.row_changes import RowChanges
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -87,8 +87,8 @@ class Snapshots(Materializations):
         The gate comes before dbt's SQL compares old values with new ones, which Spark would
         refuse with less to say, or cast.
         """
-        from ktk_engine.operations.merge_versions import check_source
         from ktk_engine.spark.arrow_types import arrow_schema
+        from ktk_engine.write.merge_versions import check_source
 
         assert config.target is not None
         assert config.versions is not None
@@ -100,7 +100,7 @@ class Snapshots(Materializations):
     def _build_versions(
         self, model: Mapping[str, Any], relation: BaseRelation, query: str, config: ModelConfig
     ) -> Outcome:
-        from ktk_engine.operations.merge_versions import build_versions
+        from ktk_engine.write.merge_versions import build_versions
 
         assert config.target is not None
         assert config.versions is not None
@@ -118,7 +118,7 @@ class Snapshots(Materializations):
     def _merge_versions(
         self, model: Mapping[str, Any], relation: BaseRelation, query: str, config: ModelConfig
     ) -> Outcome:
-        from ktk_engine.operations.merge_versions import merge_versions
+        from ktk_engine.write.merge_versions import merge_versions
 
         def changes() -> DataFrame:
             return self._rows_of(relation, query)

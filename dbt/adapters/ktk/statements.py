@@ -10,13 +10,13 @@ from dbt.adapters.ktk.history import statement_history
 from dbt.adapters.ktk.relations import Relations
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError
 from ktk_engine.formatting import counted
+from ktk_engine.gate.constraint import CONSTRAINTS, Constraint
+from ktk_engine.gate.target import Target
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import resolve
-from ktk_engine.operations.constraint import CONSTRAINTS, Constraint
-from ktk_engine.operations.name_claim import displace, displaced_by
-from ktk_engine.operations.target import Target
 from ktk_engine.types.quote import quote_identifier
+from ktk_engine.warehouse.name_claim import displace, displaced_by
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -96,7 +96,7 @@ def truncate(relations: Relations, schema: str, name: str) -> None:
         DatasetNotFoundError: there is no such table.
         ConfigurationError: it is a view.
     """
-    from ktk_engine.operations.build import build
+    from ktk_engine.write.build import build
 
     found = relations.find(schema, name)
     if found is None:
@@ -155,7 +155,7 @@ def _create(
     session: SqlSession, relations: Relations, command: Command, found: Relation | None, sql: str
 ) -> None:
     """Create a table, with the rows of a query or without any."""
-    from ktk_engine.operations.build import build
+    from ktk_engine.write.build import build
 
     schema, name = command.name
     if found is not None and command.lenient:
@@ -180,8 +180,8 @@ def _insert(
     session: SqlSession, relations: Relations, command: Command, found: Relation, sql: str
 ) -> None:
     """Add the rows of a query to a table; `insert overwrite` replaces all of them."""
-    from ktk_engine.operations.build import build
-    from ktk_engine.operations.keeping import Keeping
+    from ktk_engine.write.build import build
+    from ktk_engine.write.retained import Keeping
 
     schema, name = command.name
     if found.kind != "dataset":

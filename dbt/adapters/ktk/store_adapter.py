@@ -24,9 +24,9 @@ from dbt.adapters.ktk.metastore import MetastoreAdapter
 from dbt.adapters.ktk.relation import KtkRelation, as_ktk
 from dbt.adapters.ktk.relations import Relations
 from dbt.adapters.ktk.statements import truncate
+from ktk_engine.gate.claimant import Claimant
 from ktk_engine.log.builder import Builder
-from ktk_engine.operations.claimant import Claimant
-from ktk_engine.operations.name_claim import displaced_by
+from ktk_engine.warehouse.name_claim import displaced_by
 
 if TYPE_CHECKING:
     from ktk_engine.catalog import catalog

@@ -14,16 +14,16 @@ from dbt.adapters.ktk.auto_compact import auto_compacted
 from dbt.adapters.ktk.config import ModelConfig
 from dbt.adapters.ktk.incremental import Incremental
 from dbt.adapters.ktk.outcome import Outcome
-from ktk_engine.operations.row_changes import RowChanges
-from ktk_engine.operations.target import Target
+from ktk_engine.gate.target import Target
 from ktk_engine.store.interface import ObjectStore
+from ktk_engine.write.row_changes import RowChanges
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from ktk_engine.operations.predicates import RowFilter
-    from ktk_engine.operations.rewrite import Rewritten
     from ktk_engine.spark.scan import Scanner
+    from ktk_engine.write.predicates import RowFilter
+    from ktk_engine.write.rewrite import Rewritten
 
 
 _MODES: Mapping[str, Literal["append", "partitions"]] = {
@@ -57,7 +57,7 @@ def write_dataset(
     Raises:
         KtkError: see `build`, `merge` and `replace_where`.
     """
-    from ktk_engine.operations.build import build
+    from ktk_engine.write.build import build
 
     assert config.target is not None
     if config.incremental is None:
@@ -103,11 +103,11 @@ def _write_incrementally(
     batch: Mapping[str, Any] | None,
 ) -> Outcome:
     """Let new rows meet the old ones as the strategy says."""
-    from ktk_engine.operations.build import build
-    from ktk_engine.operations.keeping import Keeping
-    from ktk_engine.operations.merge import MergeBy, merge
-    from ktk_engine.operations.predicates import Predicates
-    from ktk_engine.operations.replace_where import replace_where
+    from ktk_engine.write.build import build
+    from ktk_engine.write.merge import MergeBy, merge
+    from ktk_engine.write.predicates import Predicates
+    from ktk_engine.write.replace_where import replace_where
+    from ktk_engine.write.retained import Keeping
 
     frame, target, about = write.frame, write.target, (write.history, write.built_by)
     if how.strategy == "microbatch":
@@ -139,7 +139,7 @@ def _outcome(done: Rewritten | None) -> Outcome:
 
 def _window(model: str, how: Incremental, batch: Mapping[str, Any] | None) -> RowFilter:
     """The span of event time that a batch replaces."""
-    from ktk_engine.operations.predicates import EventWindow
+    from ktk_engine.write.predicates import EventWindow
 
     if not batch:
         raise DbtRuntimeError(

@@ -10,7 +10,7 @@ from ktk_engine.catalog.view import ViewDocument, render_view, view_key
 from ktk_engine.cli.main import main
 from ktk_engine.format.comments import Comments
 from ktk_engine.format.dataset_key import document_key
-from ktk_engine.operations.comment import comment_on
+from ktk_engine.maintain.comment import comment_on
 from tests.unit.dataset_builder import build_nyc, build_table, write_plain_nyc
 
 

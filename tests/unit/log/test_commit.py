@@ -10,15 +10,15 @@ from ktk_engine.errors import (
     StoreError,
 )
 from ktk_engine.format.load_document import load_document
+from ktk_engine.gate.target import Target
 from ktk_engine.log.chain import read_entries
 from ktk_engine.log.commit import DatasetChange, Transaction, commit
 from ktk_engine.log.entry import digest
 from ktk_engine.log.scope import Scope, new_commit_id
 from ktk_engine.log.state import resolve
 from ktk_engine.log.write import Write
-from ktk_engine.operations.build import build
-from ktk_engine.operations.target import Target
 from ktk_engine.store.backoff import Backoff
+from ktk_engine.write.build import build
 from tests.unit.dataset_builder import (
     NYC,
     Builder,

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ktk_engine.catalog.view import ViewDocument, parse_view, render_view
+from ktk_engine.describe.history import read_history
 from ktk_engine.errors import FormatError, KtkError
 from ktk_engine.log.chain import read_entries
 from ktk_engine.log.entry import parse_entry
@@ -17,8 +18,7 @@ from ktk_engine.log.garbage import Retention, find_garbage
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.snapshot import read_snapshot
 from ktk_engine.log.state import resolve
-from ktk_engine.operations.history import read_history
-from ktk_engine.operations.remove import remove
+from ktk_engine.maintain.remove import remove
 from tests.unit.dataset_builder import Builder, build_nyc, build_table, commit_change
 
 PLAIN = scope_of("plain")

@@ -18,7 +18,7 @@ from ktk_engine.log import commit as commit_module
 from ktk_engine.log.chain import read_entries
 from ktk_engine.log.scope import Scope
 from ktk_engine.log.state import resolve
-from ktk_engine.operations.remove import remove
+from ktk_engine.maintain.remove import remove
 from tests.unit.dataset_builder import (
     Builder,
     airlines,

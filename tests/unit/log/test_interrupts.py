@@ -14,17 +14,17 @@ import pytest
 from ktk_engine.errors import StoreError
 from ktk_engine.format.comments import Comments
 from ktk_engine.format.load_document import load_document
+from ktk_engine.gate.target import Target
 from ktk_engine.log import commit
 from ktk_engine.log.garbage import Retention
 from ktk_engine.log.publish import publish
 from ktk_engine.log.scope import Scope
 from ktk_engine.log.state import resolve
-from ktk_engine.operations.build import build
-from ktk_engine.operations.cleanup import plan_cleanup, run_cleanup
-from ktk_engine.operations.comment import comment_on
-from ktk_engine.operations.keeping import Keeping
-from ktk_engine.operations.remove import remove
-from ktk_engine.operations.target import Target
+from ktk_engine.maintain.cleanup import plan_cleanup, run_cleanup
+from ktk_engine.maintain.comment import comment_on
+from ktk_engine.maintain.remove import remove
+from ktk_engine.write.build import build
+from ktk_engine.write.retained import Keeping
 from tests.unit.interrupting_store import InterruptingStore
 
 CUBE, PLAIN = Scope("cube", "c"), Scope("dataset", "t")

@@ -7,7 +7,7 @@ from ktk_engine.log.publish import publish
 from ktk_engine.log.scope import Scope
 from ktk_engine.log.state import resolve
 from ktk_engine.log.write import Write
-from ktk_engine.operations.remove import remove
+from ktk_engine.maintain.remove import remove
 from tests.unit.dataset_builder import (
     NYC,
     airlines,

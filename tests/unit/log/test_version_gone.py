@@ -11,17 +11,17 @@ import pytest
 from ktk_engine.errors import CommitConflictError, ObjectNotFoundError, StoreError, VersionGoneError
 from ktk_engine.facade import Store
 from ktk_engine.format.index_file import flatten_index, read_index
+from ktk_engine.gate.target import Target
 from ktk_engine.log.garbage import Retention
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import resolve
-from ktk_engine.operations.build import build
-from ktk_engine.operations.cleanup import plan_cleanup, run_cleanup
-from ktk_engine.operations.comment import Comments, comment_on
-from ktk_engine.operations.keeping import Keeping
-from ktk_engine.operations.recompute import recompute
-from ktk_engine.operations.remove import remove
-from ktk_engine.operations.target import Target
+from ktk_engine.maintain.cleanup import plan_cleanup, run_cleanup
+from ktk_engine.maintain.comment import Comments, comment_on
+from ktk_engine.maintain.remove import remove
 from ktk_engine.store.local.local_store import LocalStore
+from ktk_engine.write.build import build
+from ktk_engine.write.recompute import recompute
+from ktk_engine.write.retained import Keeping
 from tests.unit.faulty_store import fail
 
 CUBE = cube_scope("c")

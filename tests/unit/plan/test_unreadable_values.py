@@ -7,8 +7,8 @@ import pytest
 
 from ktk_engine.errors import FormatError
 from ktk_engine.facade import Store
-from ktk_engine.operations.build import build
-from ktk_engine.operations.target import Target
+from ktk_engine.gate.target import Target
+from ktk_engine.write.build import build
 from tests.unreadable_value import BAD, DAYS, write_cube
 
 

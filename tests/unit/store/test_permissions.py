@@ -16,15 +16,15 @@ import pytest
 
 from ktk_engine.errors import StoreError
 from ktk_engine.format.comments import Comments
+from ktk_engine.gate.target import Target
 from ktk_engine.log.garbage import Retention
 from ktk_engine.log.scope import Scope
 from ktk_engine.log.state import resolve
-from ktk_engine.operations.build import build
-from ktk_engine.operations.cleanup import run_cleanup
-from ktk_engine.operations.comment import comment_on
-from ktk_engine.operations.keeping import Keeping
-from ktk_engine.operations.target import Target
+from ktk_engine.maintain.cleanup import run_cleanup
+from ktk_engine.maintain.comment import comment_on
 from ktk_engine.store.local.local_store import LOCK_KEY, LocalStore
+from ktk_engine.write.build import build
+from ktk_engine.write.retained import Keeping
 
 OWNER, MATE, STRANGER = 3001, 3002, 3003
 GROUP = 4000

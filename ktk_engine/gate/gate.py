@@ -1,0 +1,411 @@
+"""The gate: every write passes it before a file exists (type-system.txt, architecture.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from ktk_engine.cube.consistency import check_cube
+from ktk_engine.cube.discovery import discover_cube, find_seed, is_hidden
+from ktk_engine.cube.specification import CubeSpecification
+from ktk_engine.errors import ConfigurationError, ConsistencyError
+from ktk_engine.gate.breakage import breakage_text, broken_enrichments
+from ktk_engine.gate.owner import owner_fix
+from ktk_engine.gate.reserved_name import name_problem, own_name_problem
+from ktk_engine.gate.schema_change import change_schema
+from ktk_engine.gate.target import Target
+from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.types.declared import apply_declared, stored_type
+from ktk_engine.types.finding import Finding, raise_findings
+from ktk_engine.types.schema import (
+    adopt_unsigned,
+    check_roles,
+    check_shared,
+    check_storable,
+    dataset_schema,
+    merge_schemas,
+)
+from ktk_engine.types.suggestion import did_you_mean
+from ktk_engine.types.type_class import Role
+
+_REBUILD = "The class of a column changes only with --full-refresh."
+_NO_REBUILD = "A snapshot is never built anew: cast the column in its query."
+
+
+@dataclass(frozen=True)
+class Passed:
+    """What a write has to store, after the gate.
+
+    Attributes:
+        physical: the types of the files' columns; payload keeps the model's width.
+        committed: the schema that holds after the write, in normal form.
+        indexes: columns that get a secondary index.
+        specification: the cube's specification with this dataset; None without a seed dataset.
+        leaving: enrichments that have to leave the cube in the same commit.
+        notes: what was accepted and a person should know.
+    """
+
+    physical: pa.Schema
+    committed: pa.Schema
+    indexes: tuple[str, ...]
+    specification: CubeSpecification | None
+    leaving: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def pass_gate(
+    target: Target,
+    model: pa.Schema,
+    datasets: Mapping[str, Snapshot],
+    full_refresh: bool = False,
+    built_by: Mapping[str, str] | None = None,
+    keeps_rows: bool = False,
+) -> Passed:
+    """Check a model's schema against its declaration, its dataset, its cube and its roles.
+
+    Costs no Spark job and reads no data. All findings are raised at once.
+
+    Args:
+        target: what is to be written.
+        model: the schema as Spark hands rows over.
+        datasets: the committed datasets of the scope, by id.
+        full_refresh: the dataset is built anew; only the other datasets bind it.
+        built_by: dataset id -> dbt model, to say what to do about columns of others.
+        keeps_rows: whether rows of the dataset stay, which binds plain tables as well.
+
+    Raises:
+        TypeClassError: with all findings.
+        ConfigurationError: a configured column is not in the model.
+        ConsistencyError: the cube's datasets would not fit together.
+    """
+    check_configured(target, model)
+    checked = _check(target, model, datasets, full_refresh, built_by, keeps_rows)
+    if checked.findings:
+        raise_findings(
+            checked.findings, f"dataset {target.uuid}", len(model.names), checked.remark(target)
+        )
+    if checked.broken and not checked.leaving:
+        text = breakage_text(target.cube, checked.broken, full_refresh)
+        raise ConsistencyError(f"Dataset {target.uuid} was refused. {text}")
+    others = _remaining(target, datasets, checked.leaving)
+    model, schema = checked.model, dataset_schema(checked.model, target.partition_by)
+    if checked.committed is not None:
+        merged = merge_schemas(checked.committed, model, union=True)
+        schema = dataset_schema(merged, target.partition_by)
+        model = _without_null_types(model, schema)
+    # SQL shows the columns in the model's order; only published files need Kartothek's.
+    order = dict.fromkeys([*model.names, *schema.names])
+    schema = pa.schema([schema.field(name) for name in order])
+    candidate = _candidate(target, schema, others)
+    specification = _specification(target, candidate, others)
+    if target.cube:
+        check_cube(target.cube, {**others, target.dataset: candidate}, specification)
+    indexes = tuple(sorted(candidate.indices))
+    return Passed(model, schema, indexes, specification, checked.leaving, checked.notes)
+
+
+def pass_view_gate(
+    name: str, model: pa.Schema, declared: Mapping[str, pa.DataType], contract: bool
+) -> None:
+    """Check what a view's YAML says of its columns; nothing of it is stored.
+
+    Args:
+        name: the view.
+        model: its columns.
+        declared: types by column name.
+        contract: whether the view has to have exactly these columns; otherwise all is well.
+
+    Raises:
+        TypeClassError: with all findings.
+    """
+    if not contract:
+        return
+    _, findings = apply_declared(model, declared, contract=True)
+    if findings:
+        raise_findings(findings, f"view {name}", len(model.names))
+
+
+@dataclass(frozen=True)
+class _Checked:
+    """Outcome of all checks, before anything is raised."""
+
+    model: pa.Schema
+    committed: pa.Schema | None
+    findings: tuple[Finding, ...]
+    broken: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    full_refresh: bool = False
+    leaving: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def remark(self, target: Target) -> str:
+        """What stands below the table of findings."""
+        lines = []
+        if any(finding.rule == "class" for finding in self.findings):
+            lines.append(_NO_REBUILD if target.keeps_versions else _REBUILD)
+        if self.broken and not self.leaving:
+            lines.append(breakage_text(target.cube, self.broken, self.full_refresh))
+        return "\n".join(lines)
+
+
+def _check(
+    target: Target,
+    model: pa.Schema,
+    datasets: Mapping[str, Snapshot],
+    full_refresh: bool,
+    built_by: Mapping[str, str] | None,
+    keeps_rows: bool,
+) -> _Checked:
+    """Run all checks: what is declared, what can be stored, what is committed, roles, cube."""
+    own = datasets.get(target.dataset)
+    bound = own is not None and (target.role != "table" or keeps_rows) and not full_refresh
+    committed = own.schema if own is not None and bound else None
+    others = _remaining(target, datasets, ())
+    shared = _shared_columns(target, others)
+    model, findings = apply_declared(model, target.declared, contract=target.contract)
+    model = _adopted(target, model, committed, others, shared)
+    unstorable = [*check_storable(model), *_alike_names(model)]
+    if unstorable:
+        return _Checked(model, committed, (*_unless_found(findings, unstorable), *unstorable))
+    findings += check_roles(model, target.dimension_columns, target.partition_by, ())
+    findings += check_roles(model, (), (), target.indexes)
+    findings += _unless_found(_reserved_names(target, model), findings)
+    findings += _unless_found(_hidden_columns(target, model), findings)
+    notes: tuple[str, ...] = ()
+    if committed is not None:
+        configured = {*target.dimension_columns, *target.partition_by, *target.indexes}
+        policy = target.on_schema_change
+        change = change_schema(committed, model, policy, configured, keeps_rows)
+        model, committed, notes = change.model, change.committed, change.notes
+        laid_out = _with_fix_of_layout(target, own, change.findings)
+        findings += _unless_found(laid_out, findings)
+    broken = _broken(target, model, others, own)
+    leaving = tuple(broken) if target.cascade and full_refresh else ()
+    schemas = {name: item.schema for name, item in _remaining(target, datasets, leaving).items()}
+    fix = owner_fix(target.cube, target.dataset, built_by)
+    found = check_shared(target.dataset, model, schemas, shared, fix)
+    owned = {item.column for item in found if item.rule == "owner"}
+    findings = [i for i in findings if not (i.rule == "unknown" and i.column in owned)]
+    findings += _unless_found(found, findings)
+    if leaving:
+        notes = (*notes, f"taken out of the cube: {', '.join(leaving)}")
+    return _Checked(model, committed, tuple(findings), broken, full_refresh, leaving, notes)
+
+
+def _unless_found(new: Iterable[Finding], found: Iterable[Finding]) -> list[Finding]:
+    """One reason a column is enough."""
+    columns = {finding.column for finding in found}
+    return [finding for finding in new if finding.column not in columns]
+
+
+def _remaining(
+    target: Target, datasets: Mapping[str, Snapshot], leaving: Collection[str]
+) -> dict[str, Snapshot]:
+    """The cube's other datasets, without those that leave it."""
+    return {
+        name: item
+        for name, item in datasets.items()
+        if name != target.dataset and name not in leaving
+    }
+
+
+def _adopted(
+    target: Target,
+    model: pa.Schema,
+    committed: pa.Schema | None,
+    others: Mapping[str, Snapshot],
+    shared: Collection[str],
+) -> pa.Schema:
+    """Settle classes that Spark has no word for, where nothing is declared (decision 12)."""
+    known: dict[str, pa.Field] = {}
+    for other in others.values():
+        for name in shared:
+            place = other.schema.get_field_index(name)
+            if place >= 0:
+                known[name] = other.schema.field(place)
+    known |= {field.name: field for field in committed or ()}
+    model = adopt_unsigned(
+        pa.schema([item for name, item in known.items() if name not in target.declared]), model
+    )
+    # Files hold microseconds (decision 7); what is finer is refused while writing.
+    return pa.schema([item.with_type(stored_type(item.type)) for item in model])
+
+
+def _broken(
+    target: Target, model: pa.Schema, others: Mapping[str, Snapshot], own: Snapshot | None
+) -> dict[str, tuple[str, ...]]:
+    """The enrichments that a new seed dataset breaks."""
+    if target.role != "seed":
+        return {}
+    candidate = _candidate(target, model, {})
+    specification = discover_cube(target.cube, {target.dataset: candidate})
+    return broken_enrichments(model, specification, others, own)
+
+
+@dataclass(frozen=True)
+class CubeCheck:
+    """Checks the snapshots of a scope as they would be after a commit.
+
+    Attributes:
+        cube: the cube's name; empty for a plain table, which has nothing to check.
+    """
+
+    cube: str
+
+    def __call__(self, snapshots: Mapping[str, Snapshot]) -> None:
+        """Check snapshots by uuid.
+
+        Raises:
+            ConsistencyError: they do not fit together.
+        """
+        if not self.cube:
+            return
+        datasets = {uuid.partition("++")[2]: item for uuid, item in snapshots.items()}
+        seed = find_seed(self.cube, datasets)
+        specification = discover_cube(self.cube, datasets) if seed else None
+        check_cube(self.cube, datasets, specification)
+
+
+def check_configured(target: Target, model: pa.Schema) -> None:
+    """Check that every column that the configuration names is in the model.
+
+    Args:
+        target: what is to be written.
+        model: the schema as Spark hands rows over.
+
+    Raises:
+        ConfigurationError: one is not; the message has the nearest that is.
+        TypeClassError: the YAML's declarations explain it.
+    """
+    for key in ("dimension_columns", "partition_by", "indexes"):
+        for name in getattr(target, key):
+            if name not in model.names:
+                _check_declared(target, model, name)
+                nearest = did_you_mean(name, model.names)
+                hint = f" Did you mean `{nearest}`?" if nearest else ""
+                raise ConfigurationError(
+                    f"Dataset {target.uuid}: {key} names `{name}`, but the model has no such "
+                    f"column.{hint} It has: {', '.join(model.names)}. Nothing was written."
+                )
+    if set(model.names) == set(target.partition_by):
+        raise ConfigurationError(
+            f"Dataset {target.uuid}: all columns are partition columns, so its files would be "
+            "empty. Nothing was written."
+        )
+
+
+def _check_declared(target: Target, model: pa.Schema, missing: str) -> None:
+    """Let the YAML's declarations explain a missing column, with what else they contradict."""
+    _, findings = apply_declared(model, target.declared, contract=target.contract)
+    if any(finding.column == missing for finding in findings):
+        raise_findings(findings, f"dataset {target.uuid}", len(model.names))
+
+
+def _alike_names(model: pa.Schema) -> list[Finding]:
+    """Columns that Spark cannot tell apart, since it ignores letter case."""
+    first: dict[str, str] = {}
+    findings = []
+    for item in model:
+        other = first.setdefault(item.name.casefold(), item.name)
+        if other != item.name:
+            reason = f"differs from `{other}` in letter case only, which Spark ignores"
+            fix = f"rename {item.name}"
+            findings.append(Finding(item.name, None, item.type, reason, fix, "duplicate"))
+    return findings
+
+
+def _reserved_names(target: Target, model: pa.Schema) -> Iterator[Finding]:
+    """Columns whose name no column may have, or does not allow their role."""
+    for item in model:
+        problem = own_name_problem(item.name)
+        if problem is not None:
+            yield Finding(item.name, None, item.type, problem, "rename it", "role")
+    roles: dict[str, Role] = dict.fromkeys(target.indexes, "index")
+    roles |= dict.fromkeys(target.dimension_columns, "dimension")
+    roles |= dict.fromkeys(target.partition_by, "partition")
+    for name, role in roles.items():
+        problem = name_problem(name, role)
+        if problem is not None:
+            yield Finding(name, None, model.field(name).type, problem, "rename it", "role")
+
+
+def _hidden_columns(target: Target, model: pa.Schema) -> Iterator[Finding]:
+    """Payload columns that no cube would show; in another role they have a finding already."""
+    for item in model if target.cube else ():
+        if is_hidden(item.name):
+            reason = "a cube does not show columns of this name, which Kartothek keeps for itself"
+            yield Finding(item.name, None, item.type, reason, "rename it", "role")
+
+
+def _with_fix_of_layout(
+    target: Target, own: Snapshot | None, findings: Iterable[Finding]
+) -> Iterator[Finding]:
+    """A column of the layout cannot be filled with nulls where the model lacks it."""
+    layout = {*own.partition_keys, *own.dimension_columns} if own is not None else set()
+    fix = "keep the column; --full-refresh lays the dataset out anew"
+    if target.keeps_versions:
+        fix = "keep the column: a snapshot is never built anew"
+    for item in findings:
+        in_layout = item.rule == "missing" and item.column in layout
+        yield replace(item, fix=fix) if in_layout else item
+
+
+def _shared_columns(target: Target, others: Mapping[str, Snapshot]) -> frozenset[str]:
+    """Columns that several datasets may have: dimensions and partition columns."""
+    shared = set(target.dimension_columns) | set(target.partition_by)
+    for item in others.values():
+        shared |= set(item.metadata.get("ktk_cube_dimension_columns", ()))
+        shared |= set(item.partition_keys)
+    return frozenset(shared)
+
+
+def _candidate(target: Target, schema: pa.Schema, others: Mapping[str, Snapshot]) -> Snapshot:
+    """The dataset as it would be, without files."""
+    indexes = set(target.indexes) - set(target.partition_by)
+    if target.role == "seed":
+        indexes |= set(target.dimension_columns) - set(target.suppress_index_on)
+    partitions: tuple[str, ...] = target.partition_by if target.role == "seed" else ()
+    suppressed: list[str] = sorted(target.suppress_index_on)
+    metadata = {
+        "ktk_cube_is_seed": target.role == "seed",
+        "ktk_cube_dimension_columns": list(target.dimension_columns),
+        "ktk_cube_partition_columns": list(partitions),
+        "ktk_cube_suppress_index_on": suppressed,
+    }
+    return Snapshot(
+        uuid=target.uuid,
+        schema=schema,
+        partition_keys=target.partition_by,
+        files=pa.table({}),
+        indices=dict.fromkeys(indexes - set(target.partition_by), ""),
+        metadata=metadata if target.cube else {},
+    )
+
+
+def _specification(
+    target: Target, candidate: Snapshot, others: Mapping[str, Snapshot]
+) -> CubeSpecification | None:
+    if not target.cube:
+        return None
+    datasets = {**others, target.dataset: candidate}
+    known = find_seed(target.cube, others)
+    if target.role == "seed" and known is not None:
+        raise ConsistencyError(
+            f"Dataset {target.uuid} was refused (nothing was written): the seed dataset of cube "
+            f"{target.cube} is {known} already. Materialize this model as cube_enrichment, or give "
+            f"it another cube. If {known} is to go, with all that depends on it, run: ktk remove "
+            f"{target.cube} {known} --cascade"
+        )
+    if find_seed(target.cube, datasets) is None:
+        return None
+    return discover_cube(target.cube, datasets)
+
+
+def _without_null_types(model: pa.Schema, committed: pa.Schema) -> pa.Schema:
+    """An all-null column takes the committed type (decisions.md 11)."""
+    fields = [
+        field.with_type(committed.field(field.name).type) if pa.types.is_null(field.type) else field
+        for field in model
+    ]
+    return pa.schema(fields)

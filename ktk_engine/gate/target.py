@@ -1,0 +1,114 @@
+"""What a write aims at: a dataset, its role, and how its files are laid out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from ktk_engine.cube.specification import CubeSpecification, check_cube_name
+from ktk_engine.errors import ConfigurationError
+from ktk_engine.gate.claimant import Claimant
+from ktk_engine.gate.constraint import Constraint
+from ktk_engine.gate.schema_change import OnSchemaChange
+from ktk_engine.log.entry import Role
+from ktk_engine.log.scope import Scope, cube_scope, scope_of
+
+DEFAULT_BUCKETS = 16
+
+
+@dataclass(frozen=True)
+class Target:
+    """A dataset to be written.
+
+    Attributes:
+        dataset: its id within the cube, or the uuid of a plain table.
+        role: `seed`, `enrichment` or `table`.
+        cube: the cube's name; empty for a plain table.
+        dimension_columns: what addresses a cell in it, in order; empty for a plain table.
+        partition_by: how its files are laid out, in order.
+        indexes: further columns with a secondary index.
+        suppress_index_on: dimension columns of a seed dataset without an index.
+        clustered_by: columns by which the rows of a plain table's files are sorted, so that
+            conditions on them skip row groups; a cube's are sorted by dimension columns.
+        buckets: into how many numbered tasks partitions are dealt, in a new cube.
+        compression: Parquet codec.
+        row_group_rows: rows in a row group.
+        declared: types of columns, as the model's YAML gives them.
+        contract: whether the model has to have exactly the declared columns.
+        on_schema_change: which differences from the committed schema a run accepts.
+        constraints: what its rows have to keep.
+        keeps_versions: whether it is a snapshot, which nothing builds anew.
+        cascade: whether enrichments that a full refresh of the seed dataset breaks leave the cube.
+        relation: name by which SQL knows it; empty leaves it as it is, at first the dataset's id.
+        claimant: the dbt node that builds it; None for what a person does by hand.
+    """
+
+    dataset: str
+    role: Role = "table"
+    cube: str = ""
+    dimension_columns: tuple[str, ...] = ()
+    partition_by: tuple[str, ...] = ()
+    indexes: tuple[str, ...] = ()
+    suppress_index_on: tuple[str, ...] = ()
+    clustered_by: tuple[str, ...] = ()
+    buckets: int = DEFAULT_BUCKETS
+    compression: str = "zstd"
+    row_group_rows: int = 131_072
+    declared: Mapping[str, pa.DataType] = field(default_factory=dict)
+    contract: bool = False
+    on_schema_change: OnSchemaChange = "fail"
+    constraints: tuple[Constraint, ...] = ()
+    keeps_versions: bool = False
+    cascade: bool = False
+    relation: str = ""
+    claimant: Claimant | None = None
+
+    def __post_init__(self) -> None:
+        check_cube_name("dataset", self.dataset)
+        repeated = sorted({n for n in self.partition_by if self.partition_by.count(n) > 1})
+        if repeated:
+            raise ConfigurationError(
+                f"Dataset {self.dataset}: partition_by names {', '.join(repeated)} twice."
+            )
+        if self.role == "table":
+            return
+        if self.clustered_by:
+            raise ConfigurationError(
+                f"Dataset {self.dataset}: clustered_by is for plain tables; the files of a cube "
+                "are sorted by partition and dimension columns. Remove it."
+            )
+        if not self.cube:
+            raise ConfigurationError(f"Dataset {self.dataset} is a {self.role} of no cube.")
+        CubeSpecification(  # its rules hold for what an enrichment says of itself as well
+            self.cube,
+            self.dimension_columns,
+            self.partition_by if self.role == "seed" else (),
+            self.dataset,
+            frozenset(self.indexes) - set(self.dimension_columns) - set(self.partition_by),
+            frozenset(self.suppress_index_on),
+        )
+
+    @property
+    def uuid(self) -> str:
+        """The dataset's uuid."""
+        return f"{self.cube}++{self.dataset}" if self.cube else self.dataset
+
+    @property
+    def scope(self) -> Scope:
+        """The log that its commits go to."""
+        return cube_scope(self.cube) if self.cube else scope_of(self.dataset)
+
+    def __str__(self) -> str:
+        return self.uuid
+
+    @property
+    def select(self) -> str:
+        """What `dbt build -s` takes for it."""
+        return self.claimant.builder.name if self.claimant else self.relation or self.dataset
+
+    @property
+    def name(self) -> str | None:
+        """The name that SQL shall know it by, as the log keeps it; None leaves it as it is."""
+        return None if not self.relation else "" if self.relation == self.dataset else self.relation

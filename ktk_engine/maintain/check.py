@@ -1,0 +1,109 @@
+"""Checks all that is committed of a cube or table: files, log, and what is published."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ktk_engine.catalog.find_scope import find_scope
+from ktk_engine.errors import ConsistencyError, KtkError
+from ktk_engine.gate.gate import CubeCheck
+from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.log.state import State
+from ktk_engine.maintain.check_files import check_files
+from ktk_engine.maintain.check_log import check_log, check_published
+from ktk_engine.maintain.problem import Problem
+from ktk_engine.store.interface import ObjectStore
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The outcome of a check.
+
+    Attributes:
+        name: the cube or table.
+        version: version of its log.
+        datasets: number of datasets.
+        files: number of data files that were read.
+        indices: number of index files that were read.
+        problems: what was found.
+        deep: whether data files were read as a whole, not by their footers alone.
+    """
+
+    name: str
+    version: int
+    datasets: int
+    files: int
+    indices: int
+    problems: tuple[Problem, ...]
+    deep: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """Give the outcome as data for JSON."""
+        return asdict(self)
+
+
+def check(
+    store: ObjectStore, name: str, only: Collection[str] | None = None, deep: bool = False
+) -> Checked:
+    """Check a cube or a table.
+
+    Args:
+        store: where it lives.
+        name: the cube or the table.
+        only: ids of the datasets to check; None for all, how they fit together, and the log.
+        deep: read every page of every data file, and every snapshot of history.
+
+    Returns:
+        The outcome: files whose columns are of another class than committed (columns without
+        any value are fine, and so are columns that a file lacks where they may be null), files
+        that are missing, damaged or of another size, index files of another class or with
+        labels that do not exist, datasets that do not fit together, log entries that are
+        missing or damaged, and published files that say something else.
+
+    Raises:
+        DatasetNotFoundError: there is nothing of this name.
+        FormatError: the newest log entry is damaged, so nobody can tell what is committed.
+    """
+    state = find_scope(store, name)
+    problems: list[Problem] = []
+    snapshots: dict[str, Snapshot] = {}
+    id_of = state.scope.dataset_id
+    chosen = {u: item for u, item in state.datasets.items() if only is None or id_of(u) in only}
+    for uuid, item in chosen.items():
+        dataset = id_of(uuid)
+        if item.problem:
+            problems.append(Problem(dataset, "", "", "", "", item.problem))
+        if not item.is_readable:
+            continue
+        try:
+            snapshots[uuid] = state.snapshot(uuid)
+        except KtkError as error:
+            file = item.entry.snapshot if item.entry and not item.problem else ""
+            problems.append(Problem(dataset, file, "", "", "", str(error)))
+    for uuid, snapshot in snapshots.items():
+        problems += check_files(store, id_of(uuid), snapshot, deep)
+        problems += check_published(state, uuid, snapshot)
+    if len(snapshots) == len(chosen):
+        problems += _cube_problems(state, snapshots)
+    if only is None:
+        problems += check_log(state, deep)
+    return Checked(
+        name=state.scope.name,
+        version=state.version,
+        datasets=len(chosen),
+        files=sum(snapshot.files.num_rows for snapshot in snapshots.values()),
+        indices=sum(len(snapshot.indices) for snapshot in snapshots.values()),
+        problems=tuple(problems),
+        deep=deep,
+    )
+
+
+def _cube_problems(state: State, snapshots: Mapping[str, Snapshot]) -> Iterator[Problem]:
+    if state.scope.kind != "cube":
+        return
+    try:
+        CubeCheck(state.scope.name)(snapshots)
+    except ConsistencyError as error:
+        yield Problem("", "", "", "", "", str(error))

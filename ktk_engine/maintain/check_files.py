@@ -1,0 +1,231 @@
+"""Checks the committed files of one dataset: their footers, or all that they hold."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pyarrow.types as pat
+
+from ktk_engine.errors import KtkError, ObjectNotFoundError
+from ktk_engine.files.build_index import distinct_values
+from ktk_engine.files.data_file import read_footer
+from ktk_engine.files.stored_index import get_index
+from ktk_engine.format.file_digest import DAMAGE, FileDigest, shorten
+from ktk_engine.format.index_file import VALUE, build_index, flatten_index
+from ktk_engine.formatting import counted
+from ktk_engine.log.snapshot import Snapshot, digests_of
+from ktk_engine.maintain.problem import Problem
+from ktk_engine.store.interface import ObjectStore
+from ktk_engine.types.mismatch import mismatch
+from ktk_engine.types.type_class import class_name, normalize
+
+_THREADS = 16
+_PIECE = 1024 * 1024
+
+
+def check_files(
+    store: ObjectStore, dataset: str, snapshot: Snapshot, deep: bool = False
+) -> list[Problem]:
+    """Check every data file and index file of a dataset.
+
+    Args:
+        store: where they lie.
+        dataset: the dataset's id.
+        snapshot: what was committed.
+        deep: read all that data files hold, not their footers alone. A thread holds at most one
+            column of a row group in memory, or a megabyte of a file whose digest is known.
+    """
+    check = _FileCheck(store, dataset, snapshot, deep)
+    names = ("key", "bytes", "rows")
+    columns = [snapshot.files[name].to_pylist() for name in names]
+    data = [
+        check.data_file(*values)
+        for values in zip(*columns, digests_of(snapshot.files), strict=True)
+    ]
+    indices = [check.index(column, key) for column, key in snapshot.indices.items()]
+    threads = (os.cpu_count() or 1) if deep else _THREADS
+    return _all(data, threads) + _all(indices, 2)
+
+
+def _all(checks: Sequence[Iterator[Problem]], threads: int) -> list[Problem]:
+    with ThreadPoolExecutor(threads) as pool:
+        return list(itertools.chain.from_iterable(pool.map(_run, checks)))
+
+
+def _run(check: Iterator[Problem]) -> list[Problem]:
+    return list(check)
+
+
+@dataclass(frozen=True)
+class _FileCheck:
+    """What one dataset's files are compared with; each method checks one file."""
+
+    store: ObjectStore
+    dataset: str
+    snapshot: Snapshot
+    deep: bool
+
+    def data_file(
+        self, key: str, size: int | None, rows: int | None, digest: FileDigest | None
+    ) -> Iterator[Problem]:
+        """Check a data file."""
+        try:
+            metadata, schema, actual = read_footer(self.store, key, digest)
+            if self.deep:
+                _read_all(self.store, key, digest)
+        except ObjectNotFoundError:
+            yield self._problem(key, "a file", "none", "the file is missing")
+            return
+        except (KtkError, *DAMAGE) as error:
+            yield self._problem(key, "a parquet file", "", f"the file is damaged: {error}")
+            return
+        if size is not None and size != actual:
+            reason = "the size differs from the committed one"
+            yield self._problem(key, counted(size, "byte"), counted(actual, "byte"), reason)
+        if rows is not None and rows != metadata.num_rows:
+            reason = "the number of rows differs from the committed one"
+            there = counted(metadata.num_rows, "row")
+            yield self._problem(key, counted(rows, "row"), there, reason)
+        for name, expected, found, reason in _column_problems(self.snapshot, schema, metadata):
+            yield Problem(self.dataset, key, name, expected, found, reason)
+
+    def index(self, column: str, key: str) -> Iterator[Problem]:
+        """Check an index file: its class, that its labels exist, and its values if need be."""
+        digest = self.snapshot.index_digests.get(key)
+        try:
+            index = get_index(self.store, key, digest)
+        except ObjectNotFoundError:
+            yield self._problem(key, "an index file", "none", "the file is missing", column)
+            return
+        except KtkError as error:
+            reason = f"the file is damaged: {error}"
+            yield self._problem(key, "an index file", "", reason, column)
+            return
+        if column not in self.snapshot.schema.names:
+            yield self._problem(key, "no index", "", "the schema lacks the column", column)
+            return
+        committed, found = self.snapshot.schema.field(column).type, index.schema.field(VALUE).type
+        differs = mismatch(committed, found)
+        if differs is not None:
+            yield self._problem(key, str(committed), str(found), differs.reason, column)
+            return
+        unknown = set(flatten_index(index)["label"].to_pylist()) - set(self.snapshot.labels)
+        if unknown:
+            names = counted(len(unknown), "file that is", "files that are")
+            reason = f"the index names {names} not committed: {min(unknown)}"
+            yield self._problem(key, "committed labels", "others", reason, column)
+        elif self.deep and digest is None:
+            yield from self._compared(column, key, index)
+
+    def _compared(self, column: str, key: str, index: pa.Table) -> Iterator[Problem]:
+        """Compare an index of which nothing was recorded with the rows themselves."""
+        field = self.snapshot.schema.field(column)
+        try:
+            found = distinct_values(self.store, self.snapshot.files, field)
+        except KtkError as error:
+            reason = f"the index cannot be compared with the rows: {error}"
+            yield self._problem(key, "values of the rows", "", reason, column)
+            return
+        pairs = flatten_index(index)
+        listed = build_index(_plain(pairs[VALUE]), pairs["label"])
+        stored = build_index(_plain(found.values), found.labels)
+        listed, stored = _without_nan(listed), _without_nan(stored)
+        if not listed.equals(stored):
+            reason = "the index does not list the values of the files, so queries miss rows"
+            wanted, named = (counted(flatten_index(t).num_rows, "pair") for t in (stored, listed))
+            yield self._problem(key, wanted, named, reason, column)
+
+    def _problem(
+        self, key: str, expected: str, found: str, reason: str, column: str = ""
+    ) -> Problem:
+        return Problem(self.dataset, key, column, expected, found, reason)
+
+
+def _plain(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Values in the container of their class, as both sides of a comparison have them."""
+    return values.cast(normalize(values.type))
+
+
+def _without_nan(index: pa.Table) -> pa.Table:
+    """Kartothek's indices do not list NaN."""
+    if not pat.is_floating(index.schema.field(VALUE).type):
+        return index
+    return index.filter(pc.invert(pc.is_nan(index[VALUE])))
+
+
+def _read_all(store: ObjectStore, key: str, digest: FileDigest | None) -> None:
+    """Read a file to its end, in pieces.
+
+    Raises:
+        FormatError: it is damaged; also other errors of `DAMAGE`.
+    """
+    with store.open_read(key) as source:
+        if digest is None:
+            _read_pages(source)
+            return
+        sha256 = hashlib.sha256()
+        while piece := source.read(_PIECE):
+            sha256.update(piece)
+        if shorten(sha256) != digest.digest:
+            raise ValueError("its content is not what was written")
+
+
+def _read_pages(source: pa.NativeFile) -> None:
+    """Decode every page: checksums are verified where there are any, counts everywhere."""
+    with pq.ParquetFile(source, page_checksum_verification=True) as file:
+        names = file.schema_arrow.names
+        for group in range(file.num_row_groups):
+            expected = file.metadata.row_group(group).num_rows
+            for name in names:
+                rows = file.read_row_group(group, columns=[name]).num_rows
+                if rows != expected:
+                    raise ValueError(f"column {name} has {rows} rows of {expected}")
+
+
+def _column_problems(
+    snapshot: Snapshot, schema: pa.Schema, metadata: pq.FileMetaData
+) -> Iterator[tuple[str, str, str, str]]:
+    """Compare a file's columns with the committed ones: column, expected, found, reason."""
+    empty = _columns_without_values(metadata)
+    for field in schema:
+        if field.name not in snapshot.schema.names:
+            found = f"{class_name(field.type)} ({field.type})"
+            yield field.name, "no such column", found, "the committed schema lacks the column"
+            continue
+        committed = snapshot.schema.field(field.name).type
+        differs = mismatch(committed, field.type, field.name)
+        if differs is not None and field.name not in empty:
+            where = f"{differs.path}: " if differs.path != field.name else ""
+            yield (
+                field.name,
+                f"{class_name(committed)} ({committed})",
+                f"{class_name(field.type)} ({field.type})",
+                where + differs.reason,
+            )
+    required = {*snapshot.dimension_columns, *snapshot.indices} - set(snapshot.partition_keys)
+    for name in sorted(required - set(schema.names)):
+        if name in snapshot.schema.names:
+            expected = class_name(snapshot.schema.field(name).type)
+            yield name, expected, "missing", "a dimension or index column must not be null"
+
+
+def _columns_without_values(metadata: pq.FileMetaData) -> frozenset[str]:
+    """Flat columns that are null in every row, by the file's statistics."""
+    nulls: dict[str, int] = {}
+    for group in range(metadata.num_row_groups):
+        row_group = metadata.row_group(group)
+        for number in range(row_group.num_columns):
+            column = row_group.column(number)
+            statistics = column.statistics
+            if statistics is not None and statistics.has_null_count:
+                path = column.path_in_schema
+                nulls[path] = nulls.get(path, 0) + statistics.null_count
+    return frozenset(name for name, count in nulls.items() if count == metadata.num_rows)

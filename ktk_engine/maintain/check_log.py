@@ -1,0 +1,103 @@
+"""Checks what decides which files are read: the log, its snapshots, and what is published."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from ktk_engine.errors import FormatError, KtkError, ObjectNotFoundError
+from ktk_engine.format.common_metadata import read_common_metadata, render_common_metadata
+from ktk_engine.format.dataset_key import TABLE, common_metadata_key, document_key
+from ktk_engine.format.stamp import stamp_is_valid
+from ktk_engine.log.chain import Link, read_chain
+from ktk_engine.log.snapshot import Snapshot, read_snapshot
+from ktk_engine.log.state import State
+from ktk_engine.maintain.problem import Problem
+from ktk_engine.store.interface import ObjectStore
+
+
+def check_log(state: State, deep: bool = False) -> Iterator[Problem]:
+    """Check every entry of a log, each against the one that was built on it.
+
+    Args:
+        state: the scope at its newest version.
+        deep: check the snapshots of history too, as far as no clean-up took them.
+    """
+    if state.head is None:
+        return
+    links = read_chain(state.store, state.scope, 1, state.version, state.head_sha256)
+    for link in links:
+        if link.problem:
+            yield Problem("", link.key, "", "a log entry", "", link.problem)
+    if deep:
+        yield from _history_problems(state, links)
+
+
+def _history_problems(state: State, links: list[Link]) -> Iterator[Problem]:
+    entries = [link.entry for link in links if link.entry is not None]
+    given_up = {key for entry in entries for key in entry.deleted}
+    current = {item.entry.snapshot for item in state.datasets.values() if item.entry}
+    wanted = {
+        item.snapshot: (uuid, item.snapshot_sha256)
+        for entry in entries
+        for uuid, item in entry.datasets.items()
+    }
+    for key in sorted(wanted.keys() - given_up - current):
+        uuid, sha256 = wanted[key]
+        try:
+            read_snapshot(state.store, key, sha256)
+        except KtkError as error:
+            dataset = state.scope.dataset_id(uuid)
+            yield Problem(dataset, key, "", "a snapshot of history", "", str(error))
+
+
+def check_published(state: State, uuid: str, snapshot: Snapshot) -> Iterator[Problem]:
+    """Check what Kartothek readers see of a dataset, if it is our own and published.
+
+    Args:
+        state: the scope at its newest version.
+        uuid: a dataset of it.
+        snapshot: what was committed of it.
+    """
+    item = state.datasets[uuid]
+    if item.entry is None or item.stamp is None or item.foreign:
+        return
+    dataset, key = state.scope.dataset_id(uuid), document_key(uuid)
+    try:
+        if not stamp_is_valid(state.store.get(key)):
+            reason = (
+                "its content does not fit its stamp: Kartothek readers may see other files than "
+                "were committed. Restore it from a backup"
+            )
+            yield Problem(dataset, key, "", "what was published", "", reason)
+    except ObjectNotFoundError:
+        return  # replaced or removed while we looked
+    except FormatError as error:
+        yield Problem(dataset, key, "", "what was published", "", str(error))
+    if item.stamp.version >= item.entry.version:
+        yield from _schema_problems(state.store, dataset, snapshot)
+
+
+def _schema_problems(store: ObjectStore, dataset: str, snapshot: Snapshot) -> Iterator[Problem]:
+    table = str(snapshot.properties.get("table", TABLE))
+    key = common_metadata_key(snapshot.uuid, table)
+    wanted = render_common_metadata(snapshot.schema, snapshot.partition_keys)
+    try:
+        data = store.get(key)
+        if data == wanted:
+            return
+        found, committed = read_common_metadata(data), read_common_metadata(wanted)
+    except ObjectNotFoundError:
+        yield Problem(dataset, key, "", "a file", "none", "the file is missing")
+        return
+    except KtkError as error:
+        yield Problem(dataset, key, "", "the published schema", "", str(error))
+        return
+    if _types(found) != _types(committed):
+        reason = "the published schema is not the committed one"
+        yield Problem(dataset, key, "", str(_types(committed)), str(_types(found)), reason)
+
+
+def _types(schema: pa.Schema) -> dict[str, str]:
+    return {field.name: str(field.type) for field in schema}

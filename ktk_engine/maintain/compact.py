@@ -1,0 +1,169 @@
+"""Compacts a dataset: small and overlaid files of a partition become few large ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from ktk_engine.errors import DataError
+from ktk_engine.files.file_writer import WriteJob
+from ktk_engine.files.write_report import WriteReport
+from ktk_engine.formatting import counted, size
+from ktk_engine.gate.gate import CubeCheck
+from ktk_engine.gate.target import DEFAULT_BUCKETS
+from ktk_engine.log.commit import Committed, DatasetChange, Transaction, commit, role_of
+from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.log.write import Write
+from ktk_engine.maintain.compactable import Compaction
+from ktk_engine.spark.cohorts import physical_schemas
+from ktk_engine.spark.scan import Scanner
+from ktk_engine.spark.write import write_frame
+from ktk_engine.write.affected import rows_of
+from ktk_engine.write.data_write import data_write
+from ktk_engine.write.extension import Extension
+from ktk_engine.write.retained import Keeping
+
+
+@dataclass(frozen=True)
+class Compacted:
+    """The outcome of a compaction.
+
+    Attributes:
+        uuid: the dataset.
+        version: version of its log.
+        files_before: number of files that were rewritten.
+        files: number of files that stand in their place.
+        bytes_before: size of the rewritten files.
+        bytes: size of the new ones.
+        warning: why old readers may not see it yet; empty if they do.
+    """
+
+    uuid: str
+    version: int
+    files_before: int
+    files: int
+    bytes_before: int
+    bytes: int
+    warning: str = ""
+
+    def __str__(self) -> str:
+        before = f"{counted(self.files_before, 'file')} ({size(self.bytes_before)})"
+        return f"{before} became {self.files:,} ({size(self.bytes)})"
+
+
+def compact(
+    scanner: Scanner,
+    compaction: Compaction,
+    history: Mapping[str, str] | None = None,
+    compression: str = "zstd",
+) -> Compacted:
+    """Rewrite files of a dataset so that readers see the same rows in fewer of them; one commit.
+
+    Schema, physical types, indices and buckets stay. The old files stay for readers and history
+    until a clean-up. If anything goes wrong, the dataset is as it was.
+
+    Args:
+        scanner: reads the files of the store.
+        compaction: what to rewrite; it must have files.
+        history: what the log says of the commit, for people.
+        compression: Parquet codec of the new files.
+
+    Raises:
+        DataError: files of another program hold what no dataset of ours may hold.
+        CommitConflictError: another run changed these partitions meanwhile.
+        VersionGoneError: a clean-up removed what was being compacted.
+    """
+    store, state, base = scanner.store, compaction.state, compaction.snapshot
+    write = Write()
+    job = _job(scanner, compaction, write.commit, compression)
+    frame = rows_of(scanner, base, compaction.files, state.version)
+    with state.reading(), data_write(store, base.uuid, write, f"compact {base.uuid}"):
+        count = base.bucketing.count if base.bucketing else DEFAULT_BUCKETS
+        report = write_frame(frame, job, count)
+        if report.findings:
+            finding = report.findings[0]
+            broken = counted(finding.count, "row breaks", "rows break")
+            raise DataError(
+                f"Dataset {base.uuid} cannot be compacted: {broken} the "
+                f"rule `{finding.rule}` in {finding.column}, for instance {finding.example}. "
+                "Nothing was committed. Build it anew.",
+                report.findings,
+            )
+        done = _commit(compaction, write, job, report, history or {})
+    return Compacted(
+        base.uuid,
+        done.entry.version,
+        compaction.files.num_rows,
+        report.files.num_rows,
+        compaction.bytes,
+        int(pc.sum(report.files["bytes"]).as_py() or 0),
+        done.warning,
+    )
+
+
+def _job(scanner: Scanner, compaction: Compaction, commit_id: str, compression: str) -> WriteJob:
+    """Lay the rows out as they are, in files of the target size."""
+    base, partitioned = compaction.snapshot, bool(compaction.snapshot.partition_keys)
+    row_group_rows = min(WriteJob.row_group_rows, compaction.rows_per_file)
+    return WriteJob(
+        store=scanner.store,
+        uuid=base.uuid,
+        commit=commit_id,
+        schema=_stored_schema(scanner, base, compaction.files),
+        partition_keys=base.partition_keys,
+        cell_columns=tuple(c for c in base.dimension_columns if c not in base.partition_keys),
+        clustered_by=base.clustered_by,
+        index_columns=tuple(sorted(base.indices)),
+        buckets=base.bucketing is not None,
+        compression=compression,
+        row_group_rows=row_group_rows,
+        file_rows=compaction.rows_per_file // row_group_rows * row_group_rows
+        if partitioned
+        else None,
+        tasks=None if partitioned else math.ceil(compaction.bytes / compaction.target_bytes),
+    )
+
+
+def _stored_schema(scanner: Scanner, base: Snapshot, files: pa.Table) -> pa.Schema:
+    """The types of the files' columns where they agree, else that of the column's class."""
+    schemas, at = physical_schemas(scanner.store, scanner.footers, base, files)
+    used = [schemas[place] for place in pc.unique(at).to_pylist()]
+    fields = []
+    for item in base.schema:
+        types = {schema.field(item.name).type for schema in used if item.name in schema.names}
+        agreed = types.pop() if len(types) == 1 and item.name not in base.partition_keys else None
+        known = agreed is not None and not pat.is_null(agreed)
+        fields.append(item.with_type(agreed) if known else item)
+    return pa.schema(fields)
+
+
+def _commit(
+    compaction: Compaction,
+    write: Write,
+    job: WriteJob,
+    report: WriteReport,
+    history: Mapping[str, str],
+) -> Committed:
+    """Put the new files in the place of the old ones."""
+    state, base = compaction.state, compaction.snapshot
+    stored = pa.schema([item for item in job.schema if item.name not in base.partition_keys])
+    addition = Snapshot(
+        uuid=base.uuid,
+        schema=base.schema,
+        partition_keys=base.partition_keys,
+        files=report.files,
+        physical_schemas=(stored,),
+        bucketing=base.bucketing,
+    )
+    labels = frozenset(compaction.files["label"].to_pylist())
+    keeping = Keeping("files", labels, verb="compact")
+    extend = Extension(job.store, keeping, base, addition, report.index_values, job.commit)
+    role = role_of(state.scope, base)
+    change = DatasetChange(base.uuid, "compact", extend, frozenset(), role)
+    cube = state.scope.name if state.scope.kind == "cube" else ""
+    return commit(state, Transaction(write, (change,), CubeCheck(cube), history))

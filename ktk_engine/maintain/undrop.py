@@ -1,0 +1,231 @@
+"""Brings back a removed dataset, as one commit on top of the head."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ktk_engine.catalog.catalog import list_relations, relation_name
+from ktk_engine.catalog.find_scope import find_scope
+from ktk_engine.errors import (
+    CommitConflictError,
+    ConsistencyError,
+    DatasetNotFoundError,
+    ObjectNotFoundError,
+)
+from ktk_engine.gate.gate import CubeCheck
+from ktk_engine.log.builder import Builder, builder_at
+from ktk_engine.log.chain import read_entries
+from ktk_engine.log.commit import DatasetChange, Transaction, commit
+from ktk_engine.log.entry import DatasetEntry
+from ktk_engine.log.intent import announced
+from ktk_engine.log.snapshot import Snapshot, read_snapshot
+from ktk_engine.log.state import State
+from ktk_engine.log.write import Write
+from ktk_engine.store.interface import ObjectStore
+from ktk_engine.types.suggestion import did_you_mean
+
+
+@dataclass(frozen=True)
+class Undrop:
+    """What is brought back.
+
+    Attributes:
+        state: the scope it belongs to.
+        uuid: the dataset.
+        version: the last version of the log that had it.
+        entry: where that version has it.
+        snapshot: what it held.
+        builder: the dbt node that built it, if one did.
+    """
+
+    state: State
+    uuid: str
+    version: int
+    entry: DatasetEntry
+    snapshot: Snapshot
+    builder: Builder | None
+
+    @property
+    def name(self) -> str:
+        """The cube or table."""
+        return self.state.scope.name
+
+    @property
+    def dataset(self) -> str:
+        """Its name within the cube, or the table's name."""
+        return self.state.scope.dataset_id(self.uuid)
+
+
+@dataclass(frozen=True)
+class Undropped:
+    """The outcome.
+
+    Attributes:
+        version: version of the log.
+        warning: why Kartothek readers may not see it yet; empty if they do.
+    """
+
+    version: int
+    warning: str = ""
+
+
+def undrop(
+    store: ObjectStore,
+    name: str,
+    dataset: str | None = None,
+    history: Mapping[str, str] | None = None,
+) -> Undropped:
+    """Bring back a removed dataset of a cube, or a dropped table, as it was last.
+
+    Args:
+        store: where it lives.
+        name: the cube or the table.
+        dataset: id of the cube's dataset; None for a table.
+        history: what the log says of this commit, for people.
+
+    Raises:
+        DatasetNotFoundError: there was no such dataset, or a clean-up has deleted its files.
+        ConsistencyError: it is there, its name is taken, or it no longer fits into its cube.
+        CommitConflictError: another run changed it meanwhile; nothing was committed.
+    """
+    return run_undrop(plan_undrop(store, name, dataset), history)
+
+
+def plan_undrop(store: ObjectStore, name: str, dataset: str | None = None) -> Undrop:
+    """Find what would be brought back, and check that it can be; see `undrop`."""
+    state = find_scope(store, name, removed=True)
+    uuid = _uuid(state, dataset)
+    if uuid in state.datasets:
+        raise ConsistencyError(
+            f"Dataset {uuid} is there: there is nothing to bring back. To have an older one in its "
+            f"place, take this one out first: ktk remove {_words(state, uuid)}"
+        )
+    version, entry, given_up = _last(state, uuid)
+    snapshot = _snapshot(state, uuid, version, entry, given_up)
+    _check_name(state, uuid, entry)
+    if state.scope.kind == "cube":
+        CubeCheck(state.scope.name)({**state.snapshots(), uuid: snapshot})
+    builder = builder_at(store, state.scope, uuid, entry)
+    return Undrop(state, uuid, version, entry, snapshot, builder)
+
+
+def run_undrop(plan: Undrop, history: Mapping[str, str] | None = None) -> Undropped:
+    """Commit what was planned; see `undrop`."""
+
+    def rebase(base: Snapshot | None, attempt: int) -> Snapshot:
+        if base is not None:
+            raise CommitConflictError(
+                f"Dataset {plan.uuid} was built anew meanwhile. Nothing was committed."
+            )
+        return plan.snapshot
+
+    state, write = plan.state, Write()
+    change = DatasetChange(
+        plan.uuid,
+        "undrop",
+        rebase,
+        None,
+        plan.entry.role,
+        plan.entry.relation,
+        plan.builder or Builder("", ""),
+    )
+    check = CubeCheck(state.scope.name if state.scope.kind == "cube" else "")
+    said = {"reason": f"as version {plan.version} had it", **(history or {})}
+    with announced(state.store, state.scope, write, f"undrop {plan.uuid}"):
+        done = commit(state, Transaction(write, (change,), check, said))
+    return Undropped(done.entry.version, done.warning)
+
+
+def _uuid(state: State, dataset: str | None) -> str:
+    scope = state.scope
+    if scope.kind != "cube":
+        if dataset is not None:
+            raise DatasetNotFoundError(
+                f"{scope.name} is a table, not a cube: run ktk undrop {scope.name}"
+            )
+        return scope.name
+    if dataset is None:
+        gone = _removed(state)
+        raise ConsistencyError(
+            f"{scope.name} is a cube. Name the dataset to bring back: ktk undrop {scope.name} "
+            f"DATASET. Removed were: {', '.join(gone) or 'none'}."
+        )
+    return scope.uuid_of(dataset)
+
+
+def _removed(state: State) -> list[str]:
+    """Names of the datasets that the log had once and has no more."""
+    entries = read_entries(state.store, state.scope, 0, state.version)
+    known = {uuid for entry, _ in entries for uuid in entry.datasets}
+    return sorted(state.scope.dataset_id(uuid) for uuid in known - set(state.datasets))
+
+
+def _last(state: State, uuid: str) -> tuple[int, DatasetEntry, set[str]]:
+    """The last version that had a dataset, and what clean-ups have deleted since."""
+    given_up: set[str] = set()
+    for version in range(state.version, 0, -1):
+        for entry, _ in read_entries(state.store, state.scope, version - 1, version):
+            if uuid in entry.datasets:
+                return version, entry.datasets[uuid], given_up
+            given_up.update(entry.deleted)
+    gone, dataset = _removed(state), state.scope.dataset_id(uuid)
+    nearest = did_you_mean(dataset, gone)
+    hint = f" Did you mean {nearest}?" if nearest else ""
+    raise DatasetNotFoundError(
+        f"The log of {state.scope} never had a dataset {dataset}.{hint} Removed were: "
+        f"{', '.join(gone) or 'none'}."
+    )
+
+
+def _snapshot(
+    state: State, uuid: str, version: int, entry: DatasetEntry, given_up: set[str]
+) -> Snapshot:
+    """What the dataset held, once all its files are found."""
+    try:
+        snapshot = read_snapshot(state.store, entry.snapshot, entry.snapshot_sha256)
+    except ObjectNotFoundError as error:
+        raise DatasetNotFoundError(_gone(state, uuid, version, [entry.snapshot])) from error
+    listed = {info.key: info.size for info in state.store.list(f"{uuid}/")}
+    files = zip(snapshot.files["key"].to_pylist(), snapshot.files["bytes"].to_pylist(), strict=True)
+    missing = [
+        key
+        for key, size in (*files, *((key, None) for key in snapshot.indices.values()))
+        if key in given_up or key not in listed or size not in (None, listed[key])
+    ]
+    if missing:
+        raise DatasetNotFoundError(_gone(state, uuid, version, missing))
+    return snapshot
+
+
+def _gone(state: State, uuid: str, version: int, missing: list[str]) -> str:
+    return (
+        f"Dataset {uuid} cannot be brought back: {len(missing)} of the files of version {version} "
+        f"are gone or damaged in {state.store.url}, for instance {missing[0]}. A clean-up deletes "
+        "the files of versions that it does not keep. Nothing was written. Restore them from a "
+        "backup, or build the dataset anew."
+    )
+
+
+def _check_name(state: State, uuid: str, entry: DatasetEntry) -> None:
+    """Refuse a name that a view or a dataset of another dbt node has meanwhile.
+
+    Datasets that no node has named may share a name: they are asked for by their uuids.
+    """
+    name = relation_name(uuid, entry)
+    for other in list_relations(state.store):
+        named = entry.node or (other.entry.node if other.entry else False)
+        if other.name != name or (other.uuid and not named):
+            continue
+        what, out = f"the view {name}", f"drop view {name}"
+        if other.uuid:
+            what, out = f"dataset {other.uuid}", f"ktk remove {' '.join(other.uuid.split('++'))}"
+        raise ConsistencyError(
+            f"Dataset {uuid} was known as {name}, which is now the name of {what}. Nothing was "
+            f"written. Take that out first: {out}"
+        )
+
+
+def _words(state: State, uuid: str) -> str:
+    name = state.scope.name
+    return f"{name} {state.scope.dataset_id(uuid)}" if state.scope.kind == "cube" else name

@@ -1,0 +1,213 @@
+"""Whether a relation may take a name, and what it takes the place of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ktk_engine.catalog.catalog import Relation, list_relations, read_view
+from ktk_engine.catalog.view import view_key
+from ktk_engine.errors import ConsistencyError
+from ktk_engine.gate.claimant import Claimant
+from ktk_engine.log.builder import Builder, builder_of
+from ktk_engine.log.scope import SEPARATOR, scope_of
+from ktk_engine.log.state import resolve
+from ktk_engine.maintain.remove import plan_removal, run_removal
+from ktk_engine.store.interface import ObjectStore
+
+
+@dataclass(frozen=True)
+class NameClaim:
+    """A relation that is about to be written.
+
+    Attributes:
+        name: its name in the schema.
+        uuid: the dataset's uuid; empty for a view.
+        claimant: the dbt node that writes it; None for what a person does by hand.
+        full_refresh: whether what the node built before may go.
+        keeps_versions: whether it is a snapshot, which no full refresh builds anew.
+    """
+
+    name: str
+    uuid: str = ""
+    claimant: Claimant | None = None
+    full_refresh: bool = False
+    keeps_versions: bool = False
+
+    @property
+    def what(self) -> str:
+        """What is to be written, for messages."""
+        return _what(self.uuid, self.name)
+
+    @property
+    def who(self) -> str:
+        """Who writes it, for messages."""
+        return str(self.claimant) if self.claimant else "a statement"
+
+
+def displaced_by(store: ObjectStore, claim: NameClaim) -> tuple[Relation, ...]:
+    """Find what has to go when a relation is written.
+
+    Rows of a cube's dataset only go for the very node that built them, in a full refresh. Other
+    tables and views go as SQL and dbt have it, unless another node builds them.
+
+    Args:
+        store: the schema.
+        claim: what is about to be written.
+
+    Returns:
+        What has its name, and the datasets of cubes that its node built before under others.
+
+    Raises:
+        ConsistencyError: one of them must not go; nothing was written.
+    """
+    relations = list_relations(store)
+    found = tuple(item for item in relations if _stands_in_the_way(store, claim, item))
+    for relation in found:
+        if relation.uuid:  # says so if others depend on it
+            plan_removal(store, *cube_and_dataset(relation.uuid))
+    return found
+
+
+def displace(
+    store: ObjectStore, claim: NameClaim, relations: Iterable[Relation], history: Mapping[str, str]
+) -> list[str]:
+    """Drop what `displaced_by` found, once the new relation is there.
+
+    Args:
+        store: the schema.
+        claim: what was written.
+        relations: what goes.
+        history: what the log says of these commits, for people.
+
+    Returns:
+        What was done, a clause each.
+    """
+    notes = []
+    for relation in relations:
+        if not relation.uuid:
+            store.delete([view_key(relation.name)])
+            notes.append(f"dropped the view {relation.name}")
+            continue
+        name, dataset = cube_and_dataset(relation.uuid)
+        reason = {"reason": f"{claim.who} now builds {claim.what}"}
+        done = run_removal(plan_removal(store, name, dataset), {**history, **reason})
+        what = f"took {dataset} out of cube {name}" if dataset else f"dropped the table {name}"
+        back = f"{name} {dataset}" if dataset else name
+        notes.append(f"{what}, version {done.version} (ktk undrop {back} brings it back)")
+    return notes
+
+
+def cube_and_dataset(uuid: str) -> tuple[str, str | None]:
+    """A dataset as people address it: the cube and its name there, or the table."""
+    scope = scope_of(uuid)
+    return scope.name, scope.dataset_id(uuid) if scope.kind == "cube" else None
+
+
+def _stands_in_the_way(store: ObjectStore, claim: NameClaim, relation: Relation) -> bool:
+    """Whether a relation has to go; raises if it must not."""
+    same_name = relation.name == claim.name
+    if not relation.uuid:
+        if same_name:
+            _check_view(store, claim, relation)
+        return same_name and bool(claim.uuid)  # a view's document is written over
+    if relation.uuid == claim.uuid:
+        return False
+    if SEPARATOR in relation.uuid:
+        builder = _builder_in_cube(store, relation)
+        own = claim.claimant is not None and builder == claim.claimant.builder
+        if same_name and not own:
+            raise ConsistencyError(_taken(claim, relation, builder))
+        if own and not claim.full_refresh:
+            raise ConsistencyError(_leaving(claim, relation))
+        return own
+    if same_name:
+        _check_table(store, claim, relation)
+    return same_name
+
+
+def _check_view(store: ObjectStore, claim: NameClaim, relation: Relation) -> None:
+    """A view holds no rows: it only stays for another node that builds it."""
+    view = read_view(store, relation.name)
+    if claim.claimant is None or view is None or not view.node:
+        return
+    builder = Builder(view.node, view.project)
+    if not claim.claimant.is_successor_of(builder):
+        raise ConsistencyError(_taken(claim, relation, builder))
+
+
+def _check_table(store: ObjectStore, claim: NameClaim, relation: Relation) -> None:
+    """A table made by hand or by the node itself goes, one of another program does not."""
+    if claim.claimant is None:
+        return
+    state = resolve(store, scope_of(relation.uuid))
+    builder = builder_of(state, relation.uuid) if relation.uuid in state.datasets else None
+    if builder is None and state.head is not None:
+        return
+    if builder is None or not claim.claimant.is_successor_of(builder):
+        raise ConsistencyError(_taken(claim, relation, builder))
+    if SEPARATOR in claim.uuid and not claim.full_refresh:
+        raise ConsistencyError(_leaving(claim, relation))
+
+
+def _builder_in_cube(store: ObjectStore, relation: Relation) -> Builder | None:
+    """Who builds a cube's dataset; the list of relations has read its log already."""
+    entry = relation.entry
+    if entry is None:
+        return None
+    if entry.node is not None:
+        return Builder(entry.node, entry.project) if entry.node else None
+    state = resolve(store, scope_of(relation.uuid))
+    return builder_of(state, relation.uuid) if relation.uuid in state.datasets else None
+
+
+def _what(uuid: str, name: str) -> str:
+    if not uuid:
+        return f"the view {name}"
+    return f"dataset {uuid}" if SEPARATOR in uuid else f"the table {uuid}"
+
+
+def _taken(claim: NameClaim, relation: Relation, builder: Builder | None) -> str:
+    by = f"built by {builder}" if builder else "which no dbt node built"
+    removal = (
+        f"drop view {relation.name}" if not relation.uuid else f"ktk remove {_words(relation.uuid)}"
+    )
+    own = ""
+    if SEPARATOR in claim.uuid:
+        dataset = claim.uuid.partition(SEPARATOR)[2]
+        own = f" (with the config dataset='{dataset}' its dataset keeps its name in the cube)"
+    if claim.claimant is None:
+        return (
+            f"The name {claim.name} is that of {_what(relation.uuid, relation.name)}, {by}: a "
+            "statement does not take its place. Nothing was written. Use another name, or take it "
+            f"out first: {removal}"
+        )
+    return (
+        f"{claim.who} would build {claim.what} under the name {claim.name}, which is that of "
+        f"{_what(relation.uuid, relation.name)}, {by}. Nothing was written. Give one of them "
+        f"another `alias`{own}, or take the other out first: {removal}"
+    )
+
+
+def _leaving(claim: NameClaim, relation: Relation) -> str:
+    if claim.keeps_versions:
+        return (
+            f"{claim.who} is stored as {relation.uuid}, but its configuration asks for "
+            f"{claim.uuid}. A snapshot cannot be built anew: it would lose its history. Nothing "
+            "was written. Change the configuration back, or give the snapshot another name."
+        )
+    cube, dataset = cube_and_dataset(relation.uuid)
+    leaves = f"{dataset} would leave cube {cube}" if dataset else f"the table {cube} would go"
+    select = claim.claimant.builder.name if claim.claimant else claim.name
+    return (
+        f"{claim.who} has built {_what(relation.uuid, relation.name)} and would now build "
+        f"{claim.what}: {leaves}, with its rows. Nothing was written. If that is a slip, change "
+        "`cube`, `dataset`, `alias` or `materialized` back. If it is meant: dbt build "
+        f"--full-refresh -s {select} takes it out, and ktk undrop {_words(relation.uuid)} would "
+        "bring it back."
+    )
+
+
+def _words(uuid: str) -> str:
+    name, dataset = cube_and_dataset(uuid)
+    return f"{name} {dataset}" if dataset else name

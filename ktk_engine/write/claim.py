@@ -1,0 +1,86 @@
+"""Whether a write may change a dataset: who built it, under which name, laid out how."""
+
+from __future__ import annotations
+
+from ktk_engine.catalog.catalog import relation_name
+from ktk_engine.errors import ConsistencyError
+from ktk_engine.gate.claimant import Claimant
+from ktk_engine.gate.target import Target
+from ktk_engine.log.builder import Builder, builder_of
+from ktk_engine.log.state import State
+from ktk_engine.write.extension import check_layout
+
+
+def check_claim(target: Target, state: State, keeps_rows: bool, full_refresh: bool) -> str:
+    """Check that a write may change the dataset that it aims at, if that exists.
+
+    Rows of a cube's dataset are replaced by the node that built it, and by no other. A plain
+    table is what SQL has of this name, which `create or replace` replaces.
+
+    Args:
+        target: what is to be written.
+        state: its scope.
+        keeps_rows: whether rows of the dataset stay.
+        full_refresh: the dataset is built anew, laid out in another way if need be.
+
+    Returns:
+        What a person should know of it; empty for nothing.
+
+    Raises:
+        ConsistencyError: another node builds the dataset, or nobody knows who; it names both.
+        ConfigurationError: the dataset is laid out in another way.
+    """
+    said = check_builder(target, state, keeps_rows, full_refresh)
+    exists = target.uuid in state.datasets and not state.datasets[target.uuid].problem
+    if exists and not full_refresh and (keeps_rows or target.cube):
+        check_layout(target, state.snapshot(target.uuid))
+    return said
+
+
+def check_builder(target: Target, state: State, keeps_rows: bool, full_refresh: bool) -> str:
+    """Check that a dbt node may replace the rows of a dataset; see `check_claim`."""
+    item, claimant = state.datasets.get(target.uuid), target.claimant
+    if item is None or item.problem or claimant is None or not target.cube:
+        return ""
+    found = builder_of(state, target.uuid)
+    if found is None:
+        is_empty = item.entry is not None and not item.foreign and item.entry.rows == 0
+        if not (keeps_rows or full_refresh or is_empty):
+            raise ConsistencyError(_of_nobody(target, claimant))
+        return ""
+    if not claimant.is_successor_of(found):
+        raise ConsistencyError(_of_another(target, claimant, found))
+    name = relation_name(target.uuid, item.entry)
+    if keeps_rows and target.relation not in ("", name) and not full_refresh:
+        raise ConsistencyError(_of_another_name(target, name))
+    if found == claimant.builder:
+        return ""
+    return f"takes over {target.uuid} from {found}, which the project no longer has"
+
+
+def _of_nobody(target: Target, claimant: Claimant) -> str:
+    select = claimant.builder.name
+    return (
+        f"Dataset {target.uuid} holds rows that no dbt node built (another program, Python or a "
+        f"statement did), and {claimant} would replace them. Nothing was written. To add to them, "
+        f"make the model incremental. To replace them: dbt build --full-refresh -s {select}. To "
+        "leave them alone, give the model another `dataset` in its config."
+    )
+
+
+def _of_another(target: Target, claimant: Claimant, found: Builder) -> str:
+    return (
+        f"Dataset {target.uuid} is built by {found}, and {claimant} would write to it. Nothing was "
+        "written. Give one of them another `dataset`, `cube` or `schema` in its config. If the "
+        f"first no longer exists, take its dataset out: ktk remove {target.cube} {target.dataset}"
+    )
+
+
+def _of_another_name(target: Target, name: str) -> str:
+    fix = f"or build it anew under the new one: dbt build --full-refresh -s {target.select}"
+    if target.keeps_versions:
+        fix = "since a snapshot is never built anew"
+    return (
+        f"Dataset {target.uuid} is known as {name} and would now be {target.relation}, so that dbt "
+        f"takes it for a new one. Nothing was written. Change the alias back to {name}, {fix}."
+    )

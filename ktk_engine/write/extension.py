@@ -1,0 +1,182 @@
+"""Adds files to a dataset that keeps others: append, replaced partitions, rewritten files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ktk_engine.errors import ConfigurationError
+from ktk_engine.files.build_index import index_of_files
+from ktk_engine.files.stored_index import get_index, put_index
+from ktk_engine.format.dataset_key import index_key
+from ktk_engine.format.index_file import (
+    build_index,
+    merge_indices,
+    restrict_index,
+)
+from ktk_engine.gate.constraint import CONSTRAINTS
+from ktk_engine.gate.target import Target
+from ktk_engine.log.snapshot import Snapshot, concat_files
+from ktk_engine.store.interface import ObjectStore
+from ktk_engine.write.retained import Keeping
+
+_SUPPRESSED = "ktk_cube_suppress_index_on"
+IndexValues = Mapping[str, tuple[pa.ChunkedArray, pa.ChunkedArray]]
+
+
+@dataclass(frozen=True)
+class Extension:
+    """Puts new files on top of a snapshot; called anew whenever another commit came first.
+
+    Attributes:
+        store: where index files go.
+        keeping: what stays.
+        started: the dataset as this write found it.
+        addition: the new files, described as a dataset of their own.
+        values: the new files' values, by index column.
+        commit: id of the commit, part of every index file's name.
+        indexes: the columns to be indexed; None for those that are.
+    """
+
+    store: ObjectStore
+    keeping: Keeping
+    started: Snapshot
+    addition: Snapshot
+    values: IndexValues
+    commit: str
+    indexes: tuple[str, ...] | None = None
+
+    def __call__(self, base: Snapshot | None, attempt: int) -> Snapshot:
+        """Give the dataset's new snapshot.
+
+        Args:
+            base: its present one.
+            attempt: how often another commit came first.
+
+        Raises:
+            CommitConflictError: another commit changed what this one was computed from.
+        """
+        if base is None:
+            raise ConfigurationError(
+                f"Dataset {self.addition.uuid} was removed while this run wrote to it. Nothing was "
+                "committed. Run it again."
+            )
+        self.keeping.check_unchanged(self.store, self.started, base, self.addition)
+        gone = self.keeping.removed(base, self.addition)
+        kept = base.files.filter(pc.invert(gone))
+        indices, digests = {}, {}
+        for name in base.indices if self.indexes is None else self.indexes:
+            if name in self.addition.schema.names:  # else its column has left the dataset
+                key = index_key(base.uuid, name, self.store.now(), self.commit)
+                index = self._index(base, name, kept, gone)
+                digests[key] = put_index(self.store, key, name, index)
+                indices[name] = key
+        metadata = base.metadata
+        if self.indexes is not None and _SUPPRESSED in self.addition.metadata:
+            metadata = {**metadata, _SUPPRESSED: self.addition.metadata[_SUPPRESSED]}
+        properties = base.properties
+        if CONSTRAINTS in self.addition.properties:
+            constraints = self.addition.properties[CONSTRAINTS]
+            properties = {**properties, CONSTRAINTS: constraints}
+        return replace(
+            extended(base, kept, self.addition),
+            indices=indices,
+            index_digests=digests,
+            metadata=metadata,
+            properties=properties,
+        )
+
+    def _index(self, base: Snapshot, name: str, kept: pa.Table, gone: pa.BooleanArray) -> pa.Table:
+        """The index on a column: of the files that stay, and of the new ones."""
+        if name in base.indices:
+            key = base.indices[name]
+            index = get_index(self.store, key, base.index_digests.get(key))
+            labels = base.files["label"].filter(gone)
+            index = restrict_index(index, labels) if len(labels) else index
+        else:
+            index = index_of_files(self.store, base, kept, self.addition.schema.field(name))
+        if name not in self.values:  # the new rows lack the column
+            return index
+        return merge_indices(index, build_index(*self.values[name]))
+
+
+def extended(base: Snapshot, kept: pa.Table, addition: Snapshot) -> Snapshot:
+    """Put files behind some files of a dataset; its indices are left as they are.
+
+    Args:
+        base: the dataset.
+        kept: rows of its table of files.
+        addition: the new files, described as a dataset of their own.
+    """
+    physical, places = _joined(base.physical_schemas, addition.physical_schemas)
+    added = _renumbered(addition.files, places)
+    return replace(
+        base.with_files(concat_files([kept, added])),
+        schema=addition.schema,
+        physical_schemas=physical,
+        bucketing=base.bucketing if base.bucketing == addition.bucketing else None,
+    )
+
+
+def check_layout(target: Target, base: Snapshot) -> None:
+    """Refuse to write to a dataset that is laid out in another way, or is something else.
+
+    Raises:
+        ConfigurationError: naming what differs; a full refresh lays it out anew.
+    """
+    differences = []
+    if target.cube and base.is_seed != (target.role == "seed"):
+        was = "the seed dataset" if base.is_seed else "an enrichment"
+        role = "the seed dataset" if target.role == "seed" else "an enrichment"
+        differences.append(f"it is {was} of cube {target.cube} and would become {role}")
+    for what, now, then in (
+        ("partition_by", target.partition_by, base.partition_keys),
+        ("dimension_columns", target.dimension_columns, _dimensions(target, base)),
+    ):
+        if tuple(now) != tuple(then):
+            now_, then_ = ", ".join(now) or "empty", ", ".join(then) or "none"
+            differences.append(f"{what} is {now_}, the dataset has {then_}")
+    if not differences:
+        return
+    fix = (
+        "Change it back, or run it with --full-refresh to lay it out anew: dbt build "
+        f"--full-refresh -s {target.select}"
+    )
+    if target.keeps_versions:
+        fix = "A snapshot is never built anew: change it back, or give it another name."
+    raise ConfigurationError(
+        f"Dataset {target.uuid}: {'; '.join(differences)}. Nothing was written. {fix}"
+    )
+
+
+def _dimensions(target: Target, base: Snapshot) -> tuple[str, ...]:
+    """The dataset's dimension columns; one that Kartothek wrote knows no order of its own."""
+    known = base.dimension_columns
+    if not base.properties.get("dimension_columns") and set(known) == set(target.dimension_columns):
+        return target.dimension_columns
+    return known
+
+
+def _joined(
+    known: Sequence[pa.Schema], new: Sequence[pa.Schema]
+) -> tuple[tuple[pa.Schema, ...], list[int]]:
+    """Put physical schemas behind those that the dataset has, each once.
+
+    Returns:
+        All of them, and where each new one stands.
+    """
+    joined = list(known)
+    for schema in new:
+        if schema not in joined:
+            joined.append(schema)
+    return tuple(joined), [joined.index(schema) for schema in new]
+
+
+def _renumbered(files: pa.Table, places: Sequence[int]) -> pa.Table:
+    """Refer to physical schemas by their new places."""
+    position = files.schema.get_field_index("physical")
+    numbers = pa.array(places, pa.int32()).take(files["physical"].combine_chunks())
+    return files.set_column(position, files.schema.field(position), numbers)

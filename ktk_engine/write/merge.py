@@ -1,0 +1,205 @@
+"""Merges rows into a dataset by a unique key; only files that can hold a key are rewritten."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from ktk_engine.conditions.condition import Condition, TrueCondition, columns, conjuncts
+from ktk_engine.errors import ConfigurationError, DataError
+from ktk_engine.gate.target import Target
+from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.log.state import State
+from ktk_engine.spark.arrow_types import arrow_schema
+from ktk_engine.spark.merge_rows import (
+    merge_rows,
+    rows_without_keys,
+    split_rows,
+    together,
+)
+from ktk_engine.spark.scan import Scanner
+from ktk_engine.write.affected import NewKeys, cell_columns, find_keys
+from ktk_engine.write.build import build
+from ktk_engine.write.merge_in_memory import merge_in_memory
+from ktk_engine.write.predicates import EVERY_ROW, RowFilter
+from ktk_engine.write.recompute import recompute
+from ktk_engine.write.retained import Conditions
+from ktk_engine.write.rewrite import Rewrite, Rewritten, condition_of, start_rewrite
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class MergeBy:
+    """How new rows meet old ones.
+
+    Attributes:
+        unique_key: columns by which a new row replaces an old one; null matches nothing.
+        strategy: `merge` wants each key once; `delete+insert` drops every old row whose key is
+            among the new ones, and takes all new rows.
+        update_columns: columns that take the new value where a row is replaced; None means all
+            that the new rows have. For `merge` only.
+        predicates: which old rows may match at all.
+    """
+
+    unique_key: tuple[str, ...]
+    strategy: Literal["merge", "delete+insert"] = "merge"
+    update_columns: tuple[str, ...] | None = None
+    predicates: RowFilter = EVERY_ROW
+
+
+def merge(
+    scanner: Scanner,
+    frame: DataFrame,
+    target: Target,
+    by: MergeBy,
+    history: Mapping[str, str] | None = None,
+    built_by: Mapping[str, str] | None = None,
+) -> Rewritten:
+    """Merge rows into a dataset, in one commit; one that does not exist yet is built.
+
+    Partition values, secondary indices and statistics choose the files that can hold a key; the
+    others stay as they are. Where another commit changes these files meanwhile, the merge is
+    computed anew.
+
+    Args:
+        scanner: reads the files of the store.
+        frame: the new rows; columns by name.
+        target: the dataset and its layout.
+        by: how new rows meet old ones.
+        history: what the log says of this commit, for people.
+        built_by: dataset id -> the dbt model that builds it, for messages.
+
+    Raises:
+        DataError: a key stands twice among the new rows of a `merge`, or a new row would repeat
+            a cell of an old one that it does not replace; nothing was written.
+        ConfigurationError: the key or an update column is missing, a predicate cannot be read,
+            or the layout differs.
+        TypeClassError: see `build`.
+        CommitConflictError: other commits came first each time.
+    """
+    _check_columns(target, frame, by)
+    frame = frame.persist()
+    try:
+        keys = find_keys(frame, by.unique_key)
+        _check_unique(target, keys, by)
+
+        def write(state: State) -> Rewritten:
+            if target.uuid in state.datasets:
+                rewrite = start_rewrite(scanner, frame, target, state, history, built_by)
+                return _merge_into(rewrite, by, keys)
+            condition_of(by.predicates, target, arrow_schema(frame.schema), scanner)
+            written = build(scanner.store, frame, target, history, False, built_by, state=state)
+            return Rewritten(written, written.changes)
+
+        return recompute(scanner.store, target, write)
+    finally:
+        frame.unpersist()
+
+
+def _merge_into(rewrite: Rewrite, by: MergeBy, keys: NewKeys) -> Rewritten:
+    """Rewrite the files that can hold a key, without the old rows of these keys."""
+    base = rewrite.base
+    _check_known(rewrite.target, base, by.unique_key)
+    predicate = condition_of(by.predicates, rewrite.target, base.schema, rewrite.scanner)
+    conditions = [*keys.conditions(base), *conjuncts(predicate)]
+    reads = [conditions, *_check_cells(rewrite, by, predicate)]
+    touched = rewrite.files(conditions)
+    updated = _updated(by, rewrite.new.columns, rewrite)
+    rows = _merged_rows(rewrite, by.unique_key, updated, predicate, touched)
+    updates = by.strategy == "merge"
+    return rewrite.commit(rows, touched, tuple(reads), keys.row_count, updates)
+
+
+def _merged_rows(
+    rewrite: Rewrite,
+    keys: Sequence[str],
+    updated: Sequence[str] | None,
+    predicate: Condition,
+    files: pa.Table,
+) -> DataFrame | pa.Table:
+    """The rows of some files after the merge; old ones that the predicate leaves out stay."""
+    if isinstance(predicate, TrueCondition):
+        merged = merge_in_memory(rewrite, files, keys, updated)
+        if merged is not None:
+            return merged
+        return merge_rows(rewrite.stored(rewrite.rows(files)), rewrite.new, keys, updated)
+    covered, others = map(rewrite.stored, split_rows(rewrite.rows(files), predicate))
+    return together(others, merge_rows(covered, rewrite.new, keys, updated))
+
+
+def _updated(by: MergeBy, new: Sequence[str], rewrite: Rewrite) -> Sequence[str] | None:
+    """Columns that a matching row takes over; None puts the new row in its place.
+
+    A merge updates what the model has: a column that it lacks keeps its value, and of several
+    old rows of one key each stays a row. Where a row is deleted and inserted, neither holds.
+    """
+    if by.strategy != "merge":
+        return None
+    if by.update_columns is not None:
+        return by.update_columns
+    cells = cell_columns(rewrite.base)
+    once = bool(cells) and set(cells) <= set(by.unique_key)
+    return None if once and set(rewrite.kept) <= set(new) else new
+
+
+def _check_cells(rewrite: Rewrite, by: MergeBy, predicate: Condition) -> list[Conditions]:
+    """Refuse new rows whose cell an old row has that they do not replace; say what was read."""
+    cells = set(cell_columns(rewrite.base))
+    if not cells or (set(by.unique_key) <= cells and isinstance(predicate, TrueCondition)):
+        return []  # whoever has the cell has the key
+
+    def stay(old: DataFrame) -> DataFrame:
+        covered, others = split_rows(old, predicate)
+        return together(others, rows_without_keys(covered, rewrite.new, by.unique_key))
+
+    reason = "since their unique_key differs or incremental_predicates leave them out"
+    shown = [*by.unique_key, *sorted(columns(predicate))]
+    return [rewrite.check_cells(stay, reason, shown)]
+
+
+def _check_columns(target: Target, frame: DataFrame, by: MergeBy) -> None:
+    for what, names in (
+        ("unique_key", by.unique_key),
+        ("merge_update_columns", by.update_columns or ()),
+    ):
+        missing = [name for name in names if name not in frame.columns]
+        if missing:
+            raise ConfigurationError(
+                f"Dataset {target.uuid}: {what} names {', '.join(missing)}, which the model lacks. "
+                f"It has: {', '.join(frame.columns)}. Nothing was written."
+            )
+    if not by.unique_key:
+        raise ConfigurationError(
+            f"Dataset {target.uuid}: {by.strategy} needs a `unique_key`. Nothing was written."
+        )
+
+
+def _check_known(target: Target, base: Snapshot, keys: Sequence[str]) -> None:
+    """By a column that the table does not have, nothing can be found in it."""
+    unknown = [name for name in keys if name not in base.schema.names]
+    if unknown:
+        raise ConfigurationError(
+            f"Dataset {target.uuid}: unique_key names {', '.join(unknown)}, which the table lacks. "
+            f"It has: {', '.join(base.schema.names)}. Nothing was written. Run it with "
+            "--full-refresh to add it."
+        )
+
+
+def _check_unique(target: Target, keys: NewKeys, by: MergeBy) -> None:
+    """A merge cannot choose between two new rows of one key."""
+    if by.strategy != "merge":
+        return
+    twice = keys.repeated()
+    if twice is not None:
+        values, count = twice
+        example = ", ".join(f"{key}={value!r}" for key, value in values.items())
+        raise DataError(
+            f"Dataset {target.uuid} was refused (nothing was written):\n"
+            f"- The model gives several rows for one unique_key ({', '.join(by.unique_key)}).\n"
+            f"  Example: {example} stands {count} times\n"
+            "  Fix: Keep one row a key in the model, or use incremental_strategy='delete+insert'."
+        )

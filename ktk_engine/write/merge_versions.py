@@ -1,0 +1,279 @@
+"""Keeps the versions of rows (slowly changing dimensions, type 2): what dbt calls a snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from ktk_engine.conditions.condition import Condition, IsNull, Or
+from ktk_engine.conditions.literal import comparison
+from ktk_engine.errors import (
+    CommitConflictError,
+    ConfigurationError,
+    DataError,
+    DatasetNotFoundError,
+)
+from ktk_engine.formatting import counted
+from ktk_engine.gate.gate import pass_gate
+from ktk_engine.gate.target import Target
+from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.log.state import State, resolve
+from ktk_engine.spark.merge_rows import (
+    rows_with_keys,
+    split_rows,
+    together,
+    update_rows,
+)
+from ktk_engine.spark.scan import Scanner
+from ktk_engine.spark.version_rows import (
+    closings,
+    constant,
+    insertions,
+    rows_with_value,
+    with_new_ids,
+    with_stored_times,
+)
+from ktk_engine.store.interface import ObjectStore
+from ktk_engine.write.affected import NewKeys, cell_columns, find_keys
+from ktk_engine.write.build import Written, build
+from ktk_engine.write.recompute import recompute
+from ktk_engine.write.retained import Conditions
+from ktk_engine.write.rewrite import Rewrite, Rewritten, start_rewrite
+from ktk_engine.write.row_changes import RowChanges
+from ktk_engine.write.versions import Versions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_SHOWN_COLUMNS = 6
+
+
+def check_source(
+    store: ObjectStore,
+    source: pa.Schema,
+    target: Target,
+    by: Versions,
+    built_by: Mapping[str, str] | None = None,
+) -> None:
+    """Check a snapshot's query against the stored versions, before they are compared.
+
+    Raises:
+        TypeClassError: a column's class differs; nothing was written.
+        ConfigurationError: see `pass_gate`.
+    """
+    state = resolve(store, target.scope)
+    if target.uuid not in state.datasets:
+        return
+    datasets = {target.scope.dataset_id(uuid): item for uuid, item in state.snapshots().items()}
+    known = state.snapshot(target.uuid).schema
+    own = [known.field(n) for n in by.names if n in known.names and n not in source.names]
+    pass_gate(target, pa.schema([*source, *own]), datasets, False, built_by, keeps_rows=True)
+
+
+def build_versions(
+    store: ObjectStore,
+    frame: DataFrame,
+    target: Target,
+    by: Versions,
+    history: Mapping[str, str] | None = None,
+    built_by: Mapping[str, str] | None = None,
+) -> Written:
+    """Store the first version of each row.
+
+    Args:
+        store: where to write.
+        frame: the rows with the columns of `by`.
+        target: the dataset, which does not exist yet, and its layout.
+        by: the columns of versions.
+        history: what the log says of this commit, for people.
+        built_by: dataset id -> the dbt model that builds it, for messages.
+
+    Raises:
+        DataError: a row stands twice; nothing was written.
+        CommitConflictError: another run has stored versions meanwhile.
+        KtkError: see `build`.
+    """
+    state = resolve(store, target.scope)
+    if target.uuid in state.datasets:
+        raise CommitConflictError(
+            f"Dataset {target.uuid} was built by another run meanwhile. Nothing was written. Run "
+            "it again."
+        )
+    frame = frame.persist()
+    try:
+        _check_unique(target, frame, find_keys(frame, (by.scd_id,)), by)
+        return build(store, frame, target, history, False, built_by, state=state)
+    finally:
+        frame.unpersist()
+
+
+def merge_versions(
+    scanner: Scanner,
+    changes: Callable[[], DataFrame],
+    target: Target,
+    by: Versions,
+    history: Mapping[str, str] | None = None,
+    built_by: Mapping[str, str] | None = None,
+) -> Rewritten | None:
+    """Close versions that no longer hold and add those that do, in one commit.
+
+    Does what dbt's `snapshot_merge_sql` does with its staging table. A version that would have
+    the id of an older one, since its row went and came back unchanged, gets an id of its own, as
+    dbt gives one to records of deletions. Only files that can hold a closed version are
+    rewritten. Where another commit adds versions meanwhile, all is computed anew.
+
+    Args:
+        scanner: reads the files of the store.
+        changes: computes dbt's staging table from the newest versions; its column
+            `dbt_change_type` is `insert`, `update` or `delete`.
+        target: the dataset and its layout.
+        by: the columns of versions.
+        history: what the log says of this commit, for people.
+        built_by: dataset id -> the dbt model that builds it, for messages.
+
+    Returns:
+        What was written; None if nothing has changed, which commits nothing.
+
+    Raises:
+        DataError: versions cannot be told apart; nothing was written.
+        ConfigurationError: a column of `by` is missing, or the layout differs.
+        TypeClassError: see `build`.
+        CommitConflictError: other commits came first each time.
+    """
+
+    def write(state: State) -> Rewritten | None:
+        if target.uuid not in state.datasets:
+            raise DatasetNotFoundError(
+                f"Dataset {target.uuid} was removed while this run read it. Nothing was written. "
+                "Run it again."
+            )
+        base = state.snapshot(target.uuid)
+        _check_known(target, base, by)
+        staged = changes().persist()
+        try:
+            frame = with_stored_times(staged, base.schema, by.times)
+            new = insertions(frame)
+            rewrite = start_rewrite(scanner, new, target, state, history, built_by)
+            return _merge_into(rewrite, by, closings(frame, by.scd_id, by.valid_to))
+        finally:
+            staged.unpersist()
+
+    return recompute(scanner.store, target, write)
+
+
+def _merge_into(rewrite: Rewrite, by: Versions, closed: DataFrame) -> Rewritten | None:
+    """Rewrite the files that hold closed versions, and add the new ones."""
+    ended = find_keys(closed, (by.scd_id,))
+    added = find_keys(rewrite.new, (by.scd_id, by.valid_from))
+    _check_unique(rewrite.target, closed, ended, by)
+    _check_unique(rewrite.target, rewrite.new, added, by)
+    if not (ended.row_count or added.row_count or rewrite.changes_layout):
+        return None
+    current = _current(rewrite, by)
+    reads: list[Conditions] = [(current,)]
+    if added.row_count:
+        rewrite, read = _with_own_ids(rewrite, by, added)
+        reads += [read, *_check_cells(rewrite)]
+    touched, closed_count = _files_of(rewrite, by, closed, ended, current)
+    old, others = split_rows(rewrite.stored(rewrite.rows(touched)), current)
+    stay = together(others, update_rows(old, closed, (by.scd_id,), (by.valid_to,)))
+    new_count = added.row_count
+    done = rewrite.commit(together(stay, rewrite.new), touched, tuple(reads), new_count, True)
+    return replace(done, changes=RowChanges(new_count, updated=closed_count))
+
+
+def _current(rewrite: Rewrite, by: Versions) -> Condition:
+    """What a version fulfils that holds now."""
+    open_ended = IsNull(by.valid_to)
+    if not by.current:
+        return open_ended
+    type_ = rewrite.base.schema.field(by.valid_to).type
+    value = constant(rewrite.scanner.session, by.current, type_)
+    if value is None:
+        return open_ended
+    return Or((open_ended, comparison(by.valid_to, type_, "=", value)))
+
+
+def _with_own_ids(rewrite: Rewrite, by: Versions, added: NewKeys) -> tuple[Rewrite, Conditions]:
+    """Give new versions whose id an older version has an id of their own; say what was read."""
+    conditions = added.conditions(rewrite.base)
+    files = rewrite.files(conditions)
+    if not files.num_rows:
+        return rewrite, conditions
+    key = (by.scd_id, by.valid_from)
+    taken = rows_with_keys(rewrite.rows(files), rewrite.new, key)
+    now = rewrite.scanner.store.now().isoformat()
+    return replace(rewrite, new=with_new_ids(rewrite.new, taken, by.scd_id, now)), conditions
+
+
+def _check_cells(rewrite: Rewrite) -> list[Conditions]:
+    """Refuse new versions in the cell of an old one, which would hide it; say what was read."""
+    if not cell_columns(rewrite.base):
+        return []
+    reason = "as all versions of a snapshot do; dbt_scd_id in dimension_columns tells them apart"
+    return [rewrite.check_cells(lambda old: old, reason, ())]
+
+
+def _files_of(
+    rewrite: Rewrite, by: Versions, closed: DataFrame, ended: NewKeys, current: Condition
+) -> tuple[pa.Table, int]:
+    """The files that can hold the versions to be closed, and how many these are.
+
+    Ids are random texts, so that statistics tell little of them. The versions' places in the
+    layout tell more: they are asked for first.
+    """
+    base = rewrite.base
+    conditions = [*ended.conditions(base), current]
+    files = rewrite.files(conditions)
+    if not files.num_rows:
+        return files, 0
+    old, _ = split_rows(rewrite.rows(files), current)
+    cells = cell_columns(base)  # what only asks for cells leaves files beside theirs alone
+    names = tuple(dict.fromkeys(cells or (*base.partition_keys, *base.indices, by.valid_from)))
+    found = find_keys(rows_with_keys(old, closed, (by.scd_id,)), names)
+    if found.row_count > ended.row_count:
+        raise DataError(
+            f"Dataset {rewrite.target.uuid} was refused (nothing was written):\n"
+            f"- {found.row_count:,} current versions have the {by.scd_id} of "
+            f"{counted(ended.row_count, 'changed row')}, so that they cannot be told apart.\n"
+            f"  Fix: Give each row a unique_key ({by.unique_key}) without nulls, or remove the "
+            "repeated versions from the snapshot."
+        )
+    if found.many:
+        return files, found.row_count
+    known = [name for name in names if not found.values[name].null_count]
+    places = replace(found, values=found.values.select(known)).conditions(base)
+    return rewrite.files(places if cells else [*conditions, *places]), found.row_count
+
+
+def _check_known(target: Target, base: Snapshot, by: Versions) -> None:
+    missing = [name for name in (by.scd_id, *by.times) if name not in base.schema.names]
+    if missing:
+        raise ConfigurationError(
+            f"Dataset {target.uuid}: the snapshot lacks {', '.join(missing)}. It has: "
+            f"{', '.join(base.schema.names)}. Nothing was written. Names in "
+            "snapshot_meta_column_names cannot be changed later on, nor their letter case."
+        )
+
+
+def _check_unique(target: Target, rows: DataFrame, keys: NewKeys, by: Versions) -> None:
+    """Rows of one unique key give versions of one id, which nothing could tell apart."""
+    twice = keys.repeated()
+    if twice is None:
+        return
+    found, count = twice
+    examples = rows_with_value(rows, by.scd_id, found[by.scd_id])
+    shown = [name for name in examples.columns if name not in by.names][:_SHOWN_COLUMNS]
+    row = examples.first()
+    values = (f"{name}={row[name]!r}" for name in shown) if row is not None else ()
+    example = ", ".join(values) or f"{by.scd_id}={found[by.scd_id]!r}"
+    raise DataError(
+        f"Dataset {target.uuid} was refused (nothing was written):\n"
+        f"- The snapshot's query gives several rows for one unique_key ({by.unique_key}).\n"
+        f"  Example: {example} stands {count} times\n"
+        "  Fix: Keep one row a key in the query, or add a column to unique_key that tells the rows "
+        "apart."
+    )

@@ -1,0 +1,48 @@
+"""Computes a write anew when another commit has changed or removed what it came from."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TypeVar
+
+from ktk_engine.errors import CommitConflictError, DatasetNotFoundError, VersionGoneError
+from ktk_engine.gate.target import Target
+from ktk_engine.log.state import State, resolve
+from ktk_engine.store.interface import ObjectStore
+
+MAXIMUM_ATTEMPTS = 10
+_LOGGER = logging.getLogger(__name__)
+_T = TypeVar("_T")
+
+
+def recompute(store: ObjectStore, target: Target, write: Callable[[State], _T]) -> _T:
+    """Run a write on the newest state, and again on each newer one that makes it a conflict.
+
+    Args:
+        store: where the dataset lives.
+        target: the dataset.
+        write: computes and commits the write from a state; a conflict commits nothing.
+
+    Raises:
+        CommitConflictError: other commits came first each time.
+        VersionGoneError: clean-ups removed what it read each time.
+        DatasetNotFoundError: the dataset was there and has been removed meanwhile.
+    """
+    existed = False
+    for left in reversed(range(MAXIMUM_ATTEMPTS)):
+        state = resolve(store, target.scope)
+        if existed and target.uuid not in state.datasets:
+            raise DatasetNotFoundError(
+                f"Dataset {target.uuid} was removed while this run wrote to it. Nothing was "
+                "committed. Run it again."
+            )
+        existed = target.uuid in state.datasets
+        try:
+            with state.reading():
+                return write(state)
+        except (CommitConflictError, VersionGoneError) as error:
+            if not left:
+                raise
+            _LOGGER.info("Computing anew: %s", error)
+    raise AssertionError("unreachable")

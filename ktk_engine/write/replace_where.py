@@ -1,0 +1,141 @@
+"""Replaces the rows of a dataset for which a predicate is true; other files stay."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from ktk_engine.conditions.condition import Condition, columns, conjuncts
+from ktk_engine.conditions.render import to_sql
+from ktk_engine.errors import ConfigurationError, DataError
+from ktk_engine.formatting import counted
+from ktk_engine.gate.target import Target
+from ktk_engine.log.state import State
+from ktk_engine.spark.arrow_types import arrow_schema
+from ktk_engine.spark.merge_rows import split_rows, together
+from ktk_engine.spark.scan import Scanner
+from ktk_engine.write.affected import cell_columns
+from ktk_engine.write.build import build
+from ktk_engine.write.predicates import RowFilter
+from ktk_engine.write.recompute import recompute
+from ktk_engine.write.retained import Conditions
+from ktk_engine.write.rewrite import Rewrite, Rewritten, condition_of, start_rewrite
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def replace_where(
+    scanner: Scanner,
+    frame: DataFrame,
+    target: Target,
+    where: RowFilter,
+    history: Mapping[str, str] | None = None,
+    built_by: Mapping[str, str] | None = None,
+    full_refresh: bool = False,
+) -> Rewritten | None:
+    """Replace the rows that a predicate covers by new ones, in one commit.
+
+    Old rows for which the predicate is false or unknown stay. Only files that can hold a covered
+    row are rewritten. A dataset that does not exist yet is built. Where another commit changes
+    these files meanwhile, the rows are computed anew.
+
+    Args:
+        scanner: reads the files of the store.
+        frame: the new rows; columns by name. The predicate has to be true for each of them,
+            unless the dataset is built and the predicate is only meant for later runs.
+        target: the dataset and its layout.
+        where: the predicate.
+        history: what the log says of this commit, for people.
+        built_by: dataset id -> the dbt model that builds it, for messages.
+        full_refresh: build the dataset anew; column classes may change.
+
+    Returns:
+        What was written; None if there is neither a row to replace nor a new one, which commits
+        nothing.
+
+    Raises:
+        DataError: the predicate is not true for a new row, or a new row would repeat a cell of
+            an old one that stays; nothing was written.
+        ConfigurationError: the predicate does not fit the columns, or the layout differs.
+        TypeClassError: see `build`.
+        CommitConflictError: other commits came first each time.
+    """
+    frame = frame.persist()
+    try:
+
+        def write(state: State) -> Rewritten | None:
+            if target.uuid in state.datasets and not full_refresh:
+                rewrite = start_rewrite(scanner, frame, target, state, history, built_by)
+                return _replace_in(rewrite, where)
+            _check_first(where, target, scanner, frame)
+            written = build(
+                scanner.store, frame, target, history, full_refresh, built_by, state=state
+            )
+            return Rewritten(written, written.changes)
+
+        return recompute(scanner.store, target, write)
+    finally:
+        frame.unpersist()
+
+
+def _replace_in(rewrite: Rewrite, where: RowFilter) -> Rewritten | None:
+    """Rewrite the files that can hold a covered row, without these rows."""
+    schema = rewrite.base.schema
+    predicate = _checked_condition(where, rewrite.target, schema, rewrite.scanner, rewrite.new)
+
+    def stay(old: DataFrame) -> DataFrame:
+        return split_rows(old, predicate)[1]
+
+    conditions = conjuncts(predicate)
+    reads: list[Conditions] = [conditions]
+    cells = set(cell_columns(rewrite.base))
+    if cells and not columns(predicate) <= cells:  # else whoever has the cell is replaced
+        reason = f"since {to_sql(predicate)} is not true for them"
+        reads.append(rewrite.check_cells(stay, reason, sorted(columns(predicate))))
+    touched, new_count = rewrite.files(conditions), rewrite.new.count()
+    old = rewrite.rows(touched)
+    if not (new_count or rewrite.changes_layout or _covers(old, predicate, touched)):
+        return None
+    rows = together(rewrite.stored(stay(old)), rewrite.new)
+    return rewrite.commit(rows, touched, tuple(reads), new_count, updates=False)
+
+
+def _covers(old: DataFrame, predicate: Condition, touched: pa.Table) -> bool:
+    """Whether a predicate is true for a row of some files."""
+    return bool(touched.num_rows) and split_rows(old, predicate)[0].first() is not None
+
+
+def _check_first(where: RowFilter, target: Target, scanner: Scanner, frame: DataFrame) -> None:
+    """The filter has to fit the columns also where it does not filter yet."""
+    schema = arrow_schema(frame.schema)
+    if where.holds_from_the_start:
+        _checked_condition(where, target, schema, scanner, frame)
+    else:
+        condition_of(where, target, schema, scanner)
+
+
+def _checked_condition(
+    where: RowFilter, target: Target, schema: pa.Schema, scanner: Scanner, new: DataFrame
+) -> Condition:
+    """The predicate on the table's columns; every new row has to fulfil it."""
+    condition = condition_of(where, target, schema, scanner)
+    lacking = sorted(columns(condition) - set(new.columns))
+    if lacking:
+        raise ConfigurationError(
+            f"Dataset {target.uuid}: the predicate asks for {', '.join(lacking)}, which the model "
+            f"lacks. It has: {', '.join(new.columns)}. Nothing was written."
+        )
+    _, outside = split_rows(new, condition)
+    example = outside.first()
+    if example is not None:
+        shown = ", ".join(f"{name}={value!r}" for name, value in example.asDict().items())
+        raise DataError(
+            f"Dataset {target.uuid} was refused (nothing was written):\n"
+            f"- {to_sql(condition)} is not true for {counted(outside.count(), 'new row')}.\n"
+            f"  Example: {shown}\n"
+            f"  Fix: {where.fix}"
+        )
+    return condition

@@ -1,0 +1,148 @@
+"""Verifies constraints on files that are written, before they are committed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from ktk_engine.errors import ConfigurationError, DataError
+from ktk_engine.formatting import counted
+from ktk_engine.gate.constraint import Constraint
+from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.spark.capabilities import find_capabilities
+from ktk_engine.spark.merge_rows import repeated_key
+from ktk_engine.spark.rules import broken_row, check_rule, count_broken
+from ktk_engine.spark.scan import Scanner
+from ktk_engine.spark.session import make_scratch_folder, new_session
+from ktk_engine.write.affected import affected_files, find_keys, rows_of
+from ktk_engine.write.extension import extended
+from ktk_engine.write.retained import Conditions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row
+
+    from ktk_engine.store.interface import ObjectStore
+
+_SHOWN_COLUMNS = 8
+
+
+def check_constraints(constraints: Sequence[Constraint], rows: DataFrame | pa.Table) -> None:
+    """Refuse constraints that do not fit the columns, before anything is written.
+
+    Raises:
+        ConfigurationError: a column is missing, Spark does not understand an expression, or the
+            rows are none of Spark's.
+    """
+    if isinstance(rows, pa.Table):
+        if not rows.num_rows:
+            return
+        raise ConfigurationError(
+            "Constraints are verified by Spark: give the rows as a DataFrame. Nothing was written."
+        )
+    for constraint in constraints:
+        missing = [name for name in constraint.columns if name not in rows.columns]
+        if missing:
+            raise ConfigurationError(
+                f"The {constraint} names {', '.join(missing)}, which the model lacks. It has: "
+                f"{', '.join(rows.columns)}. Nothing was written."
+            )
+        for rule in constraint.rules:
+            try:
+                check_rule(rows, rule)
+            except ConfigurationError as error:
+                raise ConfigurationError(f"{error} Nothing was written.") from error
+
+
+def verify_constraints(
+    store: ObjectStore,
+    frame: DataFrame,
+    constraints: Sequence[Constraint],
+    addition: Snapshot,
+    base: Snapshot | None,
+    kept: pa.Table | None,
+) -> tuple[Conditions, ...]:
+    """Verify constraints on files that are written and not yet committed.
+
+    Args:
+        store: where they lie.
+        frame: the rows as they were written, for its session.
+        constraints: what to verify.
+        addition: the new files, described as a dataset of their own.
+        base: the dataset that they extend; None if it is built anew.
+        kept: the files of `base` that stay.
+
+    Returns:
+        What unique constraints depend on: whoever commits a row that fulfils one of these
+        conjunctions meanwhile may repeat a key.
+
+    Raises:
+        DataError: rows break constraints, with an example of each.
+    """
+    session = new_session(frame.sparkSession)
+    scanner = Scanner(session, store, make_scratch_folder(), find_capabilities(session))
+    rows = rows_of(scanner, addition, addition.files, 0)
+    broken = _broken_rules(rows, constraints)
+    reads: list[Conditions] = []
+    for constraint in constraints:
+        if constraint.key:
+            together, conditions = _rows_with_keys(scanner, rows, constraint, addition, base, kept)
+            reads.append(conditions)
+            broken += _repeated(together, constraint)
+    if broken:
+        lines = [f"Dataset {addition.uuid} was refused (nothing was committed):", *broken]
+        raise DataError("\n".join(lines))
+    return tuple(reads) if base is not None else ()
+
+
+def _broken_rules(rows: DataFrame, constraints: Sequence[Constraint]) -> list[str]:
+    rules = [(constraint, rule) for constraint in constraints for rule in constraint.rules]
+    counts = count_broken(rows, [rule for _, rule in rules])
+    lines = []
+    for (constraint, rule), count in zip(rules, counts, strict=True):
+        if count:
+            broken = counted(count, "row breaks", "rows break")
+            lines.append(f"- {broken} the {constraint}.")
+            example = broken_row(rows, rule)
+            assert example is not None
+            lines.append(f"  Example: {_values(example)}")
+            lines.append("  Fix: Filter or correct these rows, or drop the constraint.")
+    return lines
+
+
+def _rows_with_keys(
+    scanner: Scanner,
+    rows: DataFrame,
+    constraint: Constraint,
+    addition: Snapshot,
+    base: Snapshot | None,
+    kept: pa.Table | None,
+) -> tuple[DataFrame, Conditions]:
+    """The new rows, and the rows that stay in files which can hold one of their keys."""
+    if base is None or kept is None:
+        return rows, ()
+    known = [name for name in constraint.key if name in base.schema.names]
+    conditions = find_keys(rows, known).conditions(base)
+    candidates = affected_files(scanner.store, base.with_files(kept), conditions)
+    whole = extended(base, candidates, addition)
+    return rows_of(scanner, whole, whole.files, 0), conditions
+
+
+def _repeated(rows: DataFrame, constraint: Constraint) -> list[str]:
+    found = repeated_key(rows, constraint.key)
+    if found is None:
+        return []
+    values, count = found
+    example = ", ".join(f"{name}={value!r}" for name, value in values.items())
+    return [
+        f"- Rows break the {constraint}.",
+        f"  Example: {count:,} rows have {example}",
+        "  Fix: Keep one row of them in the model, or drop the constraint.",
+    ]
+
+
+def _values(row: Row) -> str:
+    shown = list(row.asDict().items())[:_SHOWN_COLUMNS]
+    more = ", ..." if len(row) > _SHOWN_COLUMNS else ""
+    return ", ".join(f"{name}={value!r}" for name, value in shown) + more

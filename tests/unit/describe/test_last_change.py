@@ -1,0 +1,89 @@
+from datetime import UTC, datetime
+from os import utime
+
+import pyarrow as pa
+import pytest
+
+from ktk_engine.describe.last_change import changed_at, last_change
+from ktk_engine.errors import DatasetNotFoundError, ForeignWriterError, ForeignWriterWarning
+from ktk_engine.format.comments import Comments
+from ktk_engine.format.dataset_key import document_key
+from ktk_engine.log.commit import DatasetChange
+from ktk_engine.log.scope import Scope
+from ktk_engine.log.state import resolve
+from ktk_engine.maintain.comment import comment_on
+from tests.unit.dataset_builder import Builder, build_nyc, build_table, commit_change, write_plain
+from tests.unit.log.test_foreign import append_as_kartothek
+
+PLAIN = Scope("dataset", "plain")
+LONG_AGO = datetime(2020, 2, 29, 12, 30, tzinfo=UTC)
+
+
+def compact(store):
+    """A commit that says that it only compacted; the files do not matter here."""
+    change = DatasetChange("plain", "compact", lambda base, attempt: base, frozenset())
+    commit_change(store, lambda commit_id: change)
+
+
+def age(store, uuid):
+    """Let a document look as if it was written long ago."""
+    utime(store.root / document_key(uuid), (LONG_AGO.timestamp(),) * 2)
+
+
+def test_what_leaves_the_rows_alone_does_not_count(store):
+    first = build_table(store).entry
+    comment_on(store, "plain", Comments("text"))
+    compact(store)
+    comment_on(store, "plain", Comments("another"))
+    state = resolve(store, PLAIN)
+    assert state.version == 4
+    assert last_change(state, "plain") == first
+    assert changed_at(state, "plain") == first.time
+    later = commit_change(store, lambda c: Builder(store, "plain").append(pa.table({"a": [1]}), c))
+    assert last_change(resolve(store, PLAIN), "plain") == later.entry
+
+
+def test_a_dataset_of_a_cube_has_its_own_time(store):
+    build_nyc(store)
+    state = resolve(store, Scope("cube", "nyc"))
+    found = {uuid: last_change(state, uuid).version for uuid in state.datasets}
+    assert found == {"nyc++flights": 1, "nyc++weather": 2, "nyc++airlines": 3}
+
+
+def test_the_oldest_entry_counts_where_older_ones_are_gone(store):
+    build_table(store)
+    comment_on(store, "plain", Comments("text"))
+    compact(store)
+    store.delete([PLAIN.entry_key(1)])
+    assert last_change(resolve(store, PLAIN), "plain").version == 2
+
+
+def test_another_programs_dataset_changed_with_its_document(store):
+    write_plain(store, "plain", pa.table({"a": [1]}))
+    age(store, "plain")
+    state = resolve(store, PLAIN)
+    assert last_change(state, "plain") is None
+    assert changed_at(state, "plain") == LONG_AGO
+
+
+def test_what_another_program_wrote_on_top_of_ours(store):
+    build_table(store)
+    append_as_kartothek(store, "plain")
+    age(store, "plain")
+    assert changed_at(resolve(store, PLAIN), "plain") == LONG_AGO
+
+
+def test_nobody_can_tell(store):
+    with pytest.raises(DatasetNotFoundError, match="has no dataset plain"):
+        changed_at(resolve(store, PLAIN), "plain")
+    write_plain(store, "plain", pa.table({"a": [1]}))
+    store.put(document_key("plain"), b"{")
+    with pytest.raises(ForeignWriterError, match="is damaged"):
+        changed_at(resolve(store, PLAIN), "plain")
+
+
+def test_the_log_tells_where_another_program_removed_the_document(store):
+    done = build_table(store)
+    store.delete([document_key("plain")])
+    with pytest.warns(ForeignWriterWarning, match="removed by another program"):
+        assert changed_at(resolve(store, PLAIN), "plain") == done.entry.time

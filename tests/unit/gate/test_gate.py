@@ -1,0 +1,175 @@
+"""The gate without files: policies, owners, names, broken enrichments."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from ktk_engine.errors import ConfigurationError, ConsistencyError, TypeClassError
+from ktk_engine.gate.gate import pass_gate, pass_view_gate
+from ktk_engine.gate.schema_change import change_schema
+from ktk_engine.gate.target import Target
+from ktk_engine.log.snapshot import Snapshot, files_table
+
+SEED = Target("seed", "seed", "c", ("L",), ("P",))
+MODEL = pa.schema([("P", pa.int64()), ("L", pa.int64()), ("v", pa.float64())])
+
+
+def committed(schema=MODEL, seed=True, keys=("P",), **properties):
+    metadata = {
+        "ktk_cube_is_seed": seed,
+        "ktk_cube_dimension_columns": ["L"],
+        "ktk_cube_partition_columns": ["P"],
+        "ktk_cube_suppress_index_on": [],
+    }
+    parts = pa.table({key: pa.array([], schema.field(key).type) for key in keys})
+    indices = {"L": ""} if seed else {}
+    name = "c++seed" if seed else "c++extra"
+    return Snapshot(name, schema, keys, files_table([], [], parts), indices, metadata, **properties)
+
+
+EXTRA = committed(pa.schema([("P", pa.int64()), ("L", pa.int64()), ("w", pa.int64())]), False)
+CUBE = {"seed": committed(), "extra": EXTRA}
+
+
+def test_the_policies():
+    model = pa.schema([("P", pa.int64()), ("L", pa.int64()), ("x", pa.int8())])
+    refused = {
+        policy: sorted(item.column for item in change_schema(MODEL, model, policy).findings)
+        for policy in ("fail", "append_new_columns", "sync_all_columns", "ignore")
+    }
+    assert refused == {
+        "fail": ["v", "x"],
+        "append_new_columns": ["v"],
+        "sync_all_columns": [],
+        "ignore": ["v"],
+    }
+
+
+def test_appending_keeps_columns_that_the_model_lacks_where_rows_stay():
+    model = pa.schema([("P", pa.int64()), ("L", pa.int64())])
+    change = change_schema(MODEL, model, "append_new_columns", ["L"], keeps_rows=True)
+    assert (change.findings, change.committed) == ((), MODEL)
+    refused = change_schema(MODEL, model, "append_new_columns", ["v"], keeps_rows=True)
+    assert [item.column for item in refused.findings] == ["v"]
+    for policy in ("fail", "ignore"):
+        assert change_schema(MODEL, model, policy, keeps_rows=True).findings
+
+
+def test_a_configured_column_cannot_be_left_out():
+    model = MODEL.append(pa.field("k", pa.int8()))
+    change = change_schema(MODEL, model, "ignore", ["k"])
+    assert [item.column for item in change.findings] == ["k"]
+
+
+def test_a_declared_column_that_is_missing_is_explained_by_the_declaration():
+    declared = {"P": pa.int64(), "L": pa.int64()}
+    target = Target("seed", "seed", "c", ("L",), ("P",), declared=declared, contract=True)
+    model = pa.schema([("P", pa.int64()), ("l2", pa.int64())])
+    with pytest.raises(TypeClassError, match="missing in definition") as error:
+        pass_gate(target, model, {})
+    assert {item.column for item in error.value.findings} == {"L", "l2"}
+    with pytest.raises(ConfigurationError, match="dimension_columns names `L`"):
+        pass_gate(SEED, model, {})
+
+
+def test_a_broken_enrichment_stays_unless_it_may_go():
+    model = pa.schema([("P", pa.int64()), ("L", pa.string()), ("v", pa.float64())])
+    with pytest.raises(TypeClassError, match="extra: `L` is signed integer there and string"):
+        pass_gate(SEED, model, CUBE, full_refresh=True)
+    cascade = Target("seed", "seed", "c", ("L",), ("P",), cascade=True)
+    assert pass_gate(cascade, model, CUBE, full_refresh=True).leaving == ("extra",)
+    with pytest.raises(TypeClassError):
+        pass_gate(cascade, model, CUBE)
+
+
+def test_lost_partition_columns_break_an_enrichment():
+    target = Target("seed", "seed", "c", ("L",), ("v",))
+    model = pa.schema([("v", pa.int64()), ("L", pa.int64())])
+    with pytest.raises(ConsistencyError, match="extra: its rows are addressed by `P`"):
+        pass_gate(target, model.append(pa.field("z", pa.int64())), CUBE, full_refresh=True)
+
+
+@pytest.mark.parametrize(
+    ("built_by", "fix"),
+    [
+        (None, "rename it in seed, or remove it from extra or seed"),
+        ({"seed": "cells"}, "no model of this project builds extra: take it out with ktk remove"),
+        ({"extra": "more"}, "build extra without it first: dbt run --full-refresh -s more"),
+    ],
+)
+def test_what_to_do_about_columns_of_others(built_by, fix):
+    model = MODEL.append(pa.field("w", pa.int64()))
+    with pytest.raises(TypeClassError) as error:
+        pass_gate(SEED, model, CUBE, full_refresh=True, built_by=built_by)
+    assert fix in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["partition", "__x"])
+def test_names_that_index_files_need(name):
+    target = Target("seed", "seed", "c", (name,), ("P",))
+    model = pa.schema([("P", pa.int64()), (name, pa.int64()), ("v", pa.float64())])
+    with pytest.raises(TypeClassError, match=f"{name} .*rename it"):
+        pass_gate(target, model, {})
+
+
+@pytest.mark.parametrize("name", ["__ktk_position", "__KTK_key"])
+def test_names_of_the_engine_s_own(name):
+    """A payload column of such a name came back with other values."""
+    model = MODEL.append(pa.field(name, pa.int64()))
+    with pytest.raises(TypeClassError, match="the engine's own"):
+        pass_gate(SEED, model, {})
+
+
+def test_a_view_is_checked_only_with_a_contract():
+    pass_view_gate("v", MODEL, {"v": pa.string()}, contract=False)
+    with pytest.raises(TypeClassError, match="missing in contract"):
+        pass_view_gate("v", MODEL, {"v": pa.float64()}, contract=True)
+
+
+def test_unsigned_dimensions_are_adopted_from_the_seed():
+    unsigned = pa.schema([("P", pa.int64()), ("L", pa.uint64()), ("v", pa.float64())])
+    model = pa.schema([("P", pa.int64()), ("L", pa.decimal128(20, 0)), ("w", pa.float64())])
+    target = Target("extra", "enrichment", "c", ("L",), ("P",))
+    passed = pass_gate(target, model, {"seed": committed(unsigned)})
+    assert passed.physical.field("L").type == pa.uint64()
+
+
+def refused(target, model, datasets=CUBE, **options):
+    with pytest.raises(TypeClassError) as caught:
+        pass_gate(target, pa.schema(model), datasets, **options)
+    return {item.column: item for item in caught.value.findings}
+
+
+def test_a_payload_column_of_another_dataset_is_said_to_be_at_once():
+    """Not first that it is new, and then, with --full-refresh, whose it is."""
+    target = Target("extra", "enrichment", "c", ("L",), ("P",))
+    found = refused(target, [*MODEL, pa.field("w", pa.int64())])
+    assert found["v"].rule == "owner"
+    found = refused(target, [*MODEL])
+    assert (found["v"].rule, found["w"].rule) == ("owner", "missing")
+
+
+@pytest.mark.parametrize("name", ["P", "L"])
+def test_a_renamed_column_of_the_layout_is_not_filled_with_nulls(name):
+    model = [pa.field("Q", f.type) if f.name == name else f for f in MODEL]
+    partitions, dimensions = (("Q",), ("L",)) if name == "P" else (("P",), ("Q",))
+    target = Target("seed", "seed", "c", dimensions, partitions)
+    found = refused(target, model)
+    assert "null" not in found[name].fix
+    assert "--full-refresh" in found[name].fix
+
+
+@pytest.mark.parametrize("name", ["__HIVE_DEFAULT_PARTITION__", "__x", "KLEE_TS"])
+def test_a_column_that_a_cube_would_hide_is_refused(name):
+    found = refused(SEED, [*MODEL, pa.field(name, pa.int64())], {})
+    assert "a cube does not show" in found[name].reason
+    pass_gate(Target("t"), pa.schema([pa.field(name, pa.int64())]), {})
+
+
+def test_a_second_seed_dataset_names_the_first():
+    other = Target("s2", "seed", "c", ("L",), ("P",))
+    with pytest.raises(ConsistencyError) as caught:
+        pass_gate(other, pa.schema([*MODEL.remove(2), ("x", pa.int64())]), CUBE)
+    assert "seed dataset of cube c is seed" in str(caught.value)
+    assert "s2" not in str(caught.value).partition("run:")[2]

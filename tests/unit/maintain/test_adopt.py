@@ -1,0 +1,187 @@
+"""What other programs make of datasets: read wherever rows are known, taken over on demand."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+
+from ktk_engine.cli.main import main
+from ktk_engine.errors import ForeignWriterError, ForeignWriterWarning
+from ktk_engine.facade import Store
+from ktk_engine.format.dataset_key import document_key
+from ktk_engine.format.document import render_document
+from ktk_engine.format.load_document import load_document
+from ktk_engine.log.scope import Scope
+from ktk_engine.log.state import resolve
+from ktk_engine.maintain.adopt import plan_adoption, run_adoption
+from ktk_engine.maintain.check import check
+from tests.unit.dataset_builder import (
+    build_nyc,
+    build_table,
+    commit_change,
+    weather,
+    weather_builder,
+    write_plain,
+)
+from tests.unit.log.test_foreign import append_ours, foreign_document
+
+PLAIN = Scope("dataset", "plain")
+CUBE = Scope("cube", "nyc")
+
+
+def rewrite(store, uuid, **changes):
+    """Write a document as a program does that keeps no metadata of ours."""
+    document = replace(load_document(store, uuid), stamp=None, metadata={"creation_time": "now"})
+    store.put(document_key(uuid), render_document(replace(document, **changes)))
+
+
+def fork(store):
+    """Version 2 has a file that the other program's document, based on version 1, lacks."""
+    build_table(store)
+    document = foreign_document(store, "plain")
+    append_ours(store)
+    store.put(document_key("plain"), render_document(document))
+    return document
+
+
+def test_a_document_with_the_same_files_is_the_newest_version(store):
+    build_nyc(store)
+    for uuid in ("nyc++flights", "nyc++weather"):
+        rewrite(store, uuid)
+    state = resolve(store, CUBE)
+    assert not any(item.problem for item in state.datasets.values())
+    assert state.snapshot("nyc++flights").rows == 4  # the log knows more than the document
+    assert Store(store.root).cube("nyc").specification.dimension_columns == ("carrier", "hour")
+    done = commit_change(store, lambda c: weather_builder(store).rebuild(weather(), c))
+    assert done.warning == "" and done.entry.changes["nyc++flights"].operation == "adopt"
+    assert load_document(store, "nyc++flights").metadata["ktk_cube_is_seed"] is True
+
+
+def test_an_index_of_another_program_is_taken_over(store):
+    build_nyc(store)
+    indices = dict(load_document(store, "nyc++flights").indices)
+    rewrite(store, "nyc++flights", indices={**indices, "delay": indices["hour"]})
+    assert resolve(store, CUBE).snapshot("nyc++flights").indices["delay"] == indices["hour"]
+    done = commit_change(store, lambda c: weather_builder(store).rebuild(weather(), c))
+    assert done.warning == ""
+    assert load_document(store, "nyc++flights").indices["delay"] == indices["hour"]
+
+
+@pytest.mark.parametrize("way", ["fork", "gone", "damaged"])
+def test_reading_goes_on_where_the_log_knows_the_rows(store, way):
+    if way == "fork":
+        fork(store)
+    else:
+        build_table(store)
+        append_ours(store)
+        store.delete([document_key("plain")])
+    if way == "damaged":
+        store.put(document_key("plain"), b"{")
+    with pytest.warns(ForeignWriterWarning, match="It is read as the log has it"):
+        assert resolve(store, PLAIN).snapshot("plain").rows == 4
+    with pytest.raises(ForeignWriterError, match="Nothing was written"):
+        append_ours(store)
+    with pytest.warns(ForeignWriterWarning):
+        assert any(
+            "another program" in p.reason or "damaged" in p.reason
+            for p in check(store, "plain").problems
+        )
+
+
+def test_a_copy_without_its_log_is_a_plain_dataset(store, tmp_path):
+    write_plain(store, "plain", pa.table({"a": [1]}), metadata={"ktk_base": "7:abc"})
+    assert resolve(store, PLAIN).snapshot("plain").files.num_rows == 1
+    assert append_ours(store).entry.version == 1
+
+
+def test_a_dataset_that_only_a_document_knows_is_read_and_adopted(store):
+    build_table(store)
+    document = foreign_document(store, "plain")
+    from ktk_engine.maintain.remove import remove
+
+    remove(store, "plain")
+    store.put(document_key("plain"), render_document(document))
+    with pytest.warns(ForeignWriterWarning, match="read as that document has it"):
+        assert resolve(store, PLAIN).snapshot("plain").files.num_rows == 2
+    with pytest.raises(ForeignWriterError, match="ktk adopt plain"):
+        append_ours(store)
+    adoption = plan_adoption(store, "plain")
+    assert not adoption.loses and "2 are new" in str(adoption.datasets[0])
+    run_adoption(adoption)
+    assert append_ours(store).warning == ""
+
+
+@pytest.mark.filterwarnings("ignore::ktk_engine.errors.ForeignWriterWarning")
+def test_adopting_a_fork_says_what_is_lost(store):
+    document = fork(store)
+    adoption = plan_adoption(store, "plain")
+    (item,) = adoption.datasets
+    assert (item.kept, item.gained, len(item.lost), item.lost_rows) == (1, 1, 1, 1)
+    with pytest.raises(ForeignWriterError, match=r"(?s)1 are lost with 1 rows.*--force"):
+        run_adoption(adoption)
+    assert resolve(store, PLAIN).version == 2
+    done = run_adoption(adoption, force=True)
+    assert (done.version, done.warning) == (3, "")
+    state = resolve(store, PLAIN)
+    assert state.snapshot("plain").labels == list(document.partitions)
+    assert state.datasets["plain"].stamp.version == 3
+    assert append_ours(store).warning == ""
+
+
+@pytest.mark.filterwarnings("ignore::ktk_engine.errors.ForeignWriterWarning")
+def test_what_cannot_be_adopted(store):
+    document = fork(store)
+    store.delete([list(document.partitions.values())[-1]])
+    with pytest.raises(ForeignWriterError, match="names 1 files that are gone"):
+        plan_adoption(store, "plain")
+    store.put(document_key("plain"), b"{")
+    with pytest.raises(ForeignWriterError, match="nothing to take over"):
+        plan_adoption(store, "plain")
+
+
+@pytest.mark.filterwarnings("ignore::ktk_engine.errors.ForeignWriterWarning")
+def test_the_command(store):
+    def run(*words):
+        return CliRunner().invoke(main, ["--store", str(store.root), "adopt", "plain", *words])
+
+    fork(store)
+    said = run("--dry-run")
+    assert "1 are lost with 1 rows" in said.output and "ktk adopt plain --force" in said.output
+    said = run()
+    assert said.exit_code == 1 and "Nothing was written" in said.output
+    assert "Taken over: version" in run("--force").output
+    assert "no other program changed it" in run().output
+
+
+BUILD_INDICES = """
+import sys
+from functools import partial
+from kartothek.io.eager import build_dataset_indices
+import pyarrow.parquet as pq
+from storefact import get_store_from_url
+
+store = partial(get_store_from_url, "hfs://" + sys.argv[1])
+read = pq.read_pandas  # it passes a set, which newer versions of Arrow refuse
+pq.read_pandas = lambda source, columns=None: read(source, columns=columns and list(columns))
+build_dataset_indices(store, "plain", ["b"])
+build_dataset_indices(store, "plain", ["b"])
+"""
+
+
+@pytest.mark.skipif(
+    not os.environ.get("KTK_ORACLE_PYTHON"),
+    reason="KTK_ORACLE_PYTHON names no Python 3.8 with kartothek: see `make oracle`",
+)
+def test_kartotheks_build_dataset_indices(store):
+    build_table(store, table=pa.table({"a": [1, 2], "b": ["x", "y"]}))
+    command = [os.environ["KTK_ORACLE_PYTHON"], "-c", BUILD_INDICES, str(store.root)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    state = resolve(store, PLAIN)
+    assert state.datasets["plain"].same_files and not state.datasets["plain"].problem
+    assert state.snapshot("plain").rows == 2 and list(state.snapshot("plain").indices) == ["b"]

@@ -1,0 +1,124 @@
+"""`check`: files of other writers and damaged files are found by their footers."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from ktk_engine.cli.main import main
+from ktk_engine.errors import DatasetNotFoundError
+from ktk_engine.maintain.check import check
+from tests.unit.dataset_builder import build_nyc, build_table, keys, write_plain_nyc
+
+
+def test_a_sound_cube(store):
+    build_nyc(store)
+    found = check(store, "nyc")
+    assert found.problems == ()
+    assert (found.datasets, found.files, found.indices) == (3, 5, 2)
+
+
+def test_what_kartothek_wrote_is_checked_too(store):
+    write_plain_nyc(store)
+    assert check(store, "nyc").problems == ()
+
+
+def test_a_table_and_nothing(store):
+    build_table(store)
+    assert check(store, "plain").files == 1
+    with pytest.raises(DatasetNotFoundError):
+        check(store, "plian")
+
+
+def rewrite(store, prefix, change):
+    """Replace a data file's rows by another program."""
+    key = min(key for key in keys(store, prefix) if key.endswith(".parquet") and "/table/" in key)
+    path = store.root / key
+    pq.write_table(change(pq.ParquetFile(path).read()), path)
+    return key
+
+
+def with_column(name, values):
+    def change(table):
+        index = table.column_names.index(name)
+        return table.set_column(index, name, pa.array(values * table.num_rows))
+
+    return change
+
+
+def reasons(store):
+    return [(item.dataset, item.column, item.reason) for item in check(store, "nyc").problems]
+
+
+def test_another_class_is_found(store):
+    build_nyc(store)
+    key = rewrite(store, "nyc++weather", with_column("gust", ["strong"]))
+    problems = [item for item in check(store, "nyc").problems if item.column]
+    assert [(item.file, item.column) for item in problems] == [(key, "gust")]
+    assert problems[0].expected == "float (double)"
+    assert problems[0].found == "string (string)"
+    assert problems[0].reason == "float and string are different type classes"
+
+
+def test_no_values_and_other_widths_are_fine(store):
+    build_nyc(store)
+    rewrite(
+        store,
+        "nyc++weather",
+        lambda t: with_column("gust", pa.nulls(1, pa.string()).to_pylist())(t),
+    )
+    assert [reason for _, column, reason in reasons(store) if column] == []
+
+
+def test_a_dimension_must_be_there(store):
+    build_nyc(store)
+    rewrite(store, "nyc++weather", lambda table: table.drop_columns(["hour"]))
+    assert ("weather", "hour", "a dimension or index column must not be null") in reasons(store)
+
+
+def test_a_further_column_is_found(store):
+    build_nyc(store)
+    rewrite(store, "nyc++weather", lambda t: t.append_column("x", pa.array([1] * t.num_rows)))
+    assert ("weather", "x", "the committed schema lacks the column") in reasons(store)
+
+
+def test_missing_damaged_and_other_files(store):
+    build_nyc(store)
+    files = sorted(
+        k for k in keys(store, "nyc++flights") if k.endswith(".parquet") and "/table/" in k
+    )
+    (store.root / files[0]).unlink()
+    (store.root / files[1]).write_bytes(b"no parquet")
+    index = min(
+        k for k in keys(store, "nyc++flights") if "/indices/" in k or "by-dataset-index" in k
+    )
+    (store.root / index).unlink()
+    found = [reason for _, _, reason in reasons(store)]
+    assert found[0] == "the file is missing"
+    assert found[1].startswith("the file is damaged")
+    assert found[2] == "the file is missing"
+
+
+def test_other_rows_and_size(store):
+    build_nyc(store)
+    rewrite(store, "nyc++weather", lambda table: pa.concat_tables([table] * 50))
+    found = [reason for _, _, reason in reasons(store)]
+    assert "the number of rows differs from the committed one" in found
+
+
+def test_the_command(store):
+    build_nyc(store)
+    run = CliRunner().invoke
+    sound = run(main, ["--store", str(store.root), "check", "nyc"])
+    assert sound.exit_code == 0
+    assert "3 datasets, 5 data files and 2 index files checked; no problems" in sound.stdout
+    rewrite(store, "nyc++weather", with_column("gust", ["strong"]))
+    broken = run(main, ["--store", str(store.root), "check", "nyc"])
+    assert broken.exit_code == 1
+    assert "float and string" in " ".join(broken.stdout.split())
+    data = json.loads(run(main, ["--store", str(store.root), "check", "nyc", "--json"]).stdout)
+    assert any(item["column"] == "gust" for item in data["problems"])

@@ -1,0 +1,215 @@
+"""What a relation may take the place of, and whose datasets a node may write to."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from ktk_engine.catalog.catalog import by_name, find_relation, list_relations
+from ktk_engine.catalog.view import ViewDocument, render_view, view_key
+from ktk_engine.describe.history import read_history
+from ktk_engine.errors import ConsistencyError
+from ktk_engine.format.comments import Comments
+from ktk_engine.gate.claimant import Claimant
+from ktk_engine.gate.target import Target
+from ktk_engine.log.builder import Builder, builder_of
+from ktk_engine.log.entry import digest
+from ktk_engine.log.scope import Scope
+from ktk_engine.log.state import resolve
+from ktk_engine.maintain.comment import comment_on
+from ktk_engine.warehouse.name_claim import NameClaim, displace, displaced_by
+from ktk_engine.write.build import build
+from ktk_engine.write.retained import Keeping
+from tests.tree import tree
+from tests.unit.dataset_builder import build_table, write_plain, write_plain_nyc
+
+ROWS = pa.table({"id": [1, 2], "v": [1.0, 2.0]})
+MINE = Builder("model.p.mine", "p")
+ME = Claimant(MINE, frozenset({"model.p.mine", "model.p.other"}))
+
+
+def cube_target(cube="c", dataset="d", claimant=ME, **changes):
+    return Target(dataset, "seed", cube, ("id",), claimant=claimant, **changes)
+
+
+def claimant(node, project="p"):
+    return Claimant(Builder(node, project), ME.living)
+
+
+def test_the_log_says_who_builds_and_under_which_name(store):
+    build(store, ROWS, cube_target(relation="x"))
+    build(store, ROWS, cube_target("e"))
+    comment_on(store, "c++d", Comments("text"))
+    state = resolve(store, Scope("cube", "c"))
+    assert builder_of(state, "c++d") == MINE
+    known = by_name(list_relations(store))
+    assert find_relation(known, "x").uuid == find_relation(known, "c++d").uuid == "c++d"
+    assert find_relation(known, "d").uuid == "e++d"
+    build(store, ROWS, cube_target(relation="d"))
+    with pytest.raises(ConsistencyError, match=r"name d stands for several relations: c\+\+d, e"):
+        find_relation(by_name(list_relations(store)), "d")
+
+
+def test_entries_of_older_versions_are_read(store):
+    """They know neither node nor name; the history of the last write tells the node."""
+    history = {"node": "model.q.mine"}
+    build(store, ROWS, cube_target(claimant=None), history)
+    build(store, ROWS, cube_target(claimant=None), history, keeping=Keeping("append"))
+    build(
+        store,
+        ROWS,
+        cube_target(claimant=None),
+        {"node": "SQL statement"},
+        keeping=Keeping("append"),
+    )
+    comment_on(store, "c++d", Comments("text"), {"node": "model.q.another"})
+    scope = Scope("cube", "c")
+    parent = ""
+    for version in range(1, 5):
+        path = store.root / scope.entry_key(version)
+        entry = json.loads(path.read_text())
+        for item in entry["datasets"].values():
+            for name in ("relation", "node", "project", "snapshot_sha256"):
+                del item[name]
+        del entry["sha256"]
+        entry["format"], entry["parent"]["sha256"] = 1, parent
+        path.chmod(0o640)
+        path.write_text(json.dumps(entry))
+        parent = digest(path.read_bytes())
+    assert builder_of(resolve(store, scope), "c++d") == Builder("model.q.mine", "q")
+    build(store, ROWS, cube_target(claimant=None), keeping=Keeping("append"))
+    assert builder_of(resolve(store, scope), "c++d") == Builder("model.q.mine", "q")
+
+
+@pytest.mark.parametrize(
+    ("by", "keeping", "full_refresh", "message"),
+    [
+        (ME, None, False, ""),
+        (claimant("model.p.other"), None, True, "is built by model.p.mine, and model.p.other"),
+        (claimant("model.q.mine", "q"), None, True, "model.q.mine would write to it"),
+        (claimant("model.q.mine", "q"), Keeping("append"), False, "model.q.mine would write"),
+        (None, None, False, ""),
+    ],
+)
+def test_rows_of_a_cube_go_for_their_own_node_alone(store, by, keeping, full_refresh, message):
+    build(store, ROWS, cube_target())
+    before = tree(store.root)
+    target = cube_target(claimant=by)
+    if not message:
+        build(store, ROWS, target, None, full_refresh, keeping=keeping)
+        return
+    with pytest.raises(ConsistencyError, match="Nothing was written") as error:
+        build(store, ROWS, target, None, full_refresh, keeping=keeping)
+    assert message in str(error.value)
+    assert "ktk remove c d" in str(error.value)
+    assert tree(store.root) == before
+
+
+def test_a_renamed_model_of_the_project_goes_on_with_its_dataset(store):
+    build(store, ROWS, cube_target(claimant=claimant("model.p.gone")))
+    done = build(store, ROWS, cube_target())
+    assert "takes over c++d from model.p.gone, which the project no longer has" in str(done)
+    assert builder_of(resolve(store, Scope("cube", "c")), "c++d") == MINE
+
+
+def test_rows_of_nobody_are_added_to_or_taken_in_a_full_refresh(store):
+    specification = cube_target()
+    metadata = {
+        "ktk_cube_is_seed": True,
+        "ktk_cube_dimension_columns": ["id"],
+        "ktk_cube_partition_columns": [],
+        "ktk_cube_suppress_index_on": [],
+    }
+    write_plain(store, "c++d", ROWS, (), metadata, ("id",))
+    before = tree(store.root)
+    with pytest.raises(ConsistencyError, match="holds rows that no dbt node built"):
+        build(store, ROWS, specification)
+    assert tree(store.root) == before
+    more = pa.table({"id": [3], "v": [3.0]})
+    build(store, more, cube_target(relation="mine"), keeping=Keeping("append"))
+    state = resolve(store, Scope("cube", "c"))
+    assert state.snapshot("c++d").files.num_rows == 2
+    assert builder_of(state, "c++d") == MINE
+    assert find_relation(by_name(list_relations(store)), "mine").uuid == "c++d"
+
+
+def test_an_incremental_run_under_another_name_is_refused(store):
+    """dbt looks for the relation by name, and would take the run for a first one."""
+    build(store, ROWS, cube_target(relation="before"))
+    with pytest.raises(ConsistencyError, match="is known as before and would now be after"):
+        build(store, ROWS, cube_target(relation="after"), keeping=Keeping("append"))
+    build(store, ROWS, cube_target(relation="after"))
+    assert find_relation(by_name(list_relations(store)), "before") is None
+
+
+def claim(name, uuid="", by=ME, **changes):
+    return NameClaim(name, uuid, by, **changes)
+
+
+def test_datasets_of_cubes_are_displaced_by_their_own_node_in_a_full_refresh(store):
+    build(store, ROWS, cube_target())
+    for mine in (claim("d"), claim("d", "e++d"), claim("d", "d"), claim("other", "c++other")):
+        with pytest.raises(ConsistencyError, match="d would leave cube c"):
+            displaced_by(store, mine)
+        (found,) = displaced_by(store, replace(mine, full_refresh=True))
+        assert found.uuid == "c++d"
+    for by in (claimant("model.p.other"), claimant("model.p.mine", "q"), None):
+        for uuid in ("", "e++d", "d"):
+            with pytest.raises(ConsistencyError, match="Nothing was written"):
+                displaced_by(store, claim("d", uuid, by, full_refresh=True))
+    assert displaced_by(store, claim("d", "c++d")) == ()
+    with pytest.raises(ConsistencyError, match=r"is stored as c\+\+d, but its configuration asks"):
+        displaced_by(store, claim("d", "e++d", keeps_versions=True))
+
+
+def test_what_goes_is_in_the_history_with_node_and_reason(store):
+    build(store, ROWS, cube_target())
+    mine = claim("d", "e++d", full_refresh=True)
+    notes = displace(store, mine, displaced_by(store, mine), {"node": "model.p.mine"})
+    assert notes == ["took d out of cube c, version 2 (ktk undrop c d brings it back)"]
+    newest = read_history(store, "c")[0]
+    assert newest.history == {
+        "node": "model.p.mine",
+        "reason": "model.p.mine now builds dataset e++d",
+    }
+
+
+def test_kartotheks_datasets_are_never_displaced(store):
+    write_plain_nyc(store)
+    write_plain(store, "plain", ROWS)
+    before = tree(store.root)
+    for name in ("flights", "weather", "plain"):
+        for uuid in ("", f"other++{name}", name):
+            if uuid == name == "plain":
+                continue
+            with pytest.raises(ConsistencyError, match="which no dbt node built"):
+                displaced_by(store, claim(name, uuid, full_refresh=True))
+    assert tree(store.root) == before
+
+
+def test_views_and_tables_go_as_in_sql_unless_another_node_builds_them(store):
+    def put(node, project="p"):
+        view = ViewDocument("v", "view", sql="select 1", node=node, project=project)
+        store.put(view_key("v"), render_view(view))
+
+    for node in ("", "model.p.mine", "model.p.gone"):
+        put(node)
+        assert [item.name for item in displaced_by(store, claim("v", "c++v"))] == ["v"]
+        assert displaced_by(store, claim("v")) == ()
+    for node, project in (("model.p.other", "p"), ("model.q.gone", "q")):
+        put(node, project)
+        for uuid in ("", "c++v", "v"):
+            with pytest.raises(ConsistencyError, match=f"built by {node}"):
+                displaced_by(store, claim("v", uuid))
+    build_table(store, "t")
+    assert [item.uuid for item in displaced_by(store, claim("t"))] == ["t"]
+    build(store, ROWS, Target("t", claimant=claimant("model.p.other")))
+    with pytest.raises(ConsistencyError, match=r"built by model\.p\.other"):
+        displaced_by(store, claim("t"))
+    build(store, ROWS, Target("t", claimant=ME))
+    assert [item.uuid for item in displaced_by(store, claim("t"))] == ["t"]
+    with pytest.raises(ConsistencyError, match="the table t would go"):
+        displaced_by(store, claim("t", "c++t"))

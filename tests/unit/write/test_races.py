@@ -1,0 +1,69 @@
+"""What another commit does between the reading of a state and the commit that is based on it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pyarrow as pa
+import pytest
+
+from ktk_engine.errors import CommitConflictError, KtkError
+from ktk_engine.facade import Store
+from ktk_engine.files.read_rows import read_rows
+from ktk_engine.gate.target import Target
+from ktk_engine.log.garbage import Retention
+from ktk_engine.log.scope import cube_scope, scope_of
+from ktk_engine.log.state import resolve
+from ktk_engine.maintain.cleanup import run_cleanup
+from ktk_engine.maintain.remove import remove
+from ktk_engine.write.build import build
+from ktk_engine.write.retained import Keeping
+
+TABLE = Target("t", partition_by=("P",), on_schema_change="append_new_columns")
+ROWS = pa.table({"P": ["a", "b"], "v": [1, 2]})
+APPEND = Keeping("append")
+
+
+def test_columns_that_changed_meanwhile(store):
+    build(store, ROWS, TABLE)
+    state = resolve(store, TABLE.scope)
+    build(store, ROWS.append_column("w", pa.array([1, 2])), TABLE, keeping=APPEND)
+    with pytest.raises(CommitConflictError, match="its columns changed"):
+        build(store, ROWS, TABLE, keeping=APPEND, state=state)
+    assert resolve(store, TABLE.scope).version == 2
+
+
+def test_two_that_make_the_same_dataset(store):
+    nothing = resolve(store, TABLE.scope)
+    build(store, ROWS, TABLE)
+    with pytest.raises(CommitConflictError):
+        build(store, ROWS.slice(1), TABLE, state=nothing)
+    assert resolve(store, TABLE.scope).snapshot("t").rows == 2
+
+
+@pytest.mark.parametrize("mode", ["append", "partitions"])
+def test_a_dataset_that_was_made_anew_meanwhile(store, mode):
+    build(store, ROWS, TABLE)
+    state = resolve(store, TABLE.scope)
+    remove(store, "t")
+    build(store, ROWS.slice(1), TABLE)
+    with pytest.raises(CommitConflictError, match="what it started from is gone"):
+        build(store, ROWS, TABLE, keeping=Keeping(mode), state=state)
+    assert resolve(store, TABLE.scope).snapshot("t").rows == 1
+
+
+def test_a_reader_beside_a_clean_up(store):
+    """Within the retention it reads on; with none it is told which file is gone."""
+    seed = Target("s", "seed", "c", ("L",), ("P",))
+    rows = pa.table({"P": ["a"], "L": [1]})
+    build(store, rows, seed)
+    cube = Store(store.root).cube("c")
+    build(store, rows, seed)
+    run_cleanup(store, cube_scope("c"), Retention())
+    (dataset,) = cube.query().plan.datasets
+    assert read_rows(store, dataset.snapshot, dataset.files, ["P", "L"]).num_rows == 1
+    run_cleanup(store, cube_scope("c"), Retention(timedelta(0), 1))
+    (key,) = dataset.files["key"].to_pylist()
+    with pytest.raises(KtkError, match=key.rpartition("/")[2]):
+        read_rows(store, dataset.snapshot, dataset.files, ["P", "L"])
+    assert resolve(store, scope_of("c++s")).snapshot("c++s").rows == 1

@@ -1,0 +1,51 @@
+"""What belongs to a dataset and not to its rows outlives a rebuild."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+
+from ktk_engine.format.comments import Comments
+from ktk_engine.format.load_document import load_document
+from ktk_engine.gate.target import Target
+from ktk_engine.maintain.comment import comment_on
+from ktk_engine.write.build import build
+from ktk_engine.write.retained import Keeping
+from tests.unit.dataset_builder import write_plain
+
+ROWS = pa.table({"p": [1, 2], "a": [1, 2]})
+NOTES = {"owner": "us", "nested": {"x": [1]}, "creation_time": "2001-01-01T00:00:00"}
+
+
+def test_what_others_noted_in_the_document_stays(store):
+    write_plain(store, "plain", ROWS, ("p",), NOTES)
+    target = Target("plain", partition_by=("p",))
+    for keeping in (None, Keeping("append"), None):
+        build(store, ROWS, target, keeping=keeping)
+        metadata = load_document(store, "plain").metadata
+        assert {key: metadata[key] for key in ("owner", "nested")} == {
+            key: NOTES[key] for key in ("owner", "nested")
+        }
+    assert metadata["creation_time"] != NOTES["creation_time"]
+
+
+def test_marks_of_a_cube_are_those_of_the_build(store):
+    write_plain(store, "c++s", ROWS, (), {**NOTES, "ktk_cube_dimension_columns": ["p"]})
+    seed = Target("s", "seed", "c", ("a",))
+    build(store, ROWS, seed, full_refresh=True)
+    comment_on(store, "c++s", Comments("All of it"))
+    build(store, ROWS, replace(seed, suppress_index_on=("a",)), full_refresh=True)
+    metadata = load_document(store, "c++s").metadata
+    assert metadata["ktk_cube_dimension_columns"] == ["a"]
+    assert metadata["ktk_cube_suppress_index_on"] == ["a"]
+    assert (metadata["owner"], metadata["ktk_comment"]) == ("us", "All of it")
+
+
+def test_a_table_of_another_name_keeps_it(store):
+    """Kartothek's old datasets have a table of any name, which its readers ask for."""
+    write_plain(store, "plain", ROWS, ("p",), table="core")
+    target = Target("plain", partition_by=("p",))
+    for keeping in (Keeping("append"), None):
+        build(store, ROWS, target, keeping=keeping)
+        assert load_document(store, "plain").table == "core"
