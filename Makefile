@@ -81,10 +81,10 @@ sample_project/data/flights.parquet: sample_project/get_data.py | .venv/.install
 
 .venv/.installed: .venv/.locked pyproject.toml requirements-java.lock
 	@.venv/bin/python $(PIP_INSTALL) --no-deps --editable .
-	@.venv/bin/python -m ktk_engine.spark.java 2>/dev/null || { \
+	@.venv/bin/python -m ktk_engine.spark.session.java 2>/dev/null || { \
 		echo "No Java 17 or newer was found: installing one into .venv" && \
 		.venv/bin/python $(PIP_INSTALL) -r requirements-java.lock && \
-		.venv/bin/python -m ktk_engine.spark.java; }
+		.venv/bin/python -m ktk_engine.spark.session.java; }
 	@.venv/bin/ktk prepare || echo "Spark starts without it, only slower."
 	@touch $@
 

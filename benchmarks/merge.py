@@ -19,7 +19,7 @@ from benchmarks.report import machine, write_result
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from ktk_engine.spark.scan import Scanner
+    from ktk_engine.spark.read.scan import Scanner
     from ktk_engine.store.interface import ObjectStore
     from ktk_engine.write.rewrite import Rewritten
 
@@ -107,8 +107,8 @@ def measure(spark: SparkSession, folder: Path, rows: int) -> dict[str, Any]:
 
 def make_scanner(spark: SparkSession, store: ObjectStore, folder: Path) -> Scanner:
     """What reads the table's files."""
-    from ktk_engine.spark.capabilities import find_capabilities
-    from ktk_engine.spark.scan import Scanner
+    from ktk_engine.spark.read.scan import Scanner
+    from ktk_engine.spark.session.capabilities import find_capabilities
 
     return Scanner(spark, store, folder / "scratch", find_capabilities(spark))
 
@@ -132,7 +132,7 @@ def as_text(result: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    from ktk_engine.spark.session import start_session
+    from ktk_engine.spark.session.session import start_session
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=ROWS)

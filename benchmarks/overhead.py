@@ -69,7 +69,7 @@ def _run_project(project: Path) -> dict[str, float]:
     """Run the project, then its queries without dbt in the same session."""
     from dbt.cli.main import dbtRunner
 
-    from ktk_engine.spark.session import start_session
+    from ktk_engine.spark.session.session import start_session
 
     os.chdir(project)
     start = time.perf_counter()

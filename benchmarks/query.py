@@ -163,7 +163,7 @@ def main() -> None:
 
 
 def _with_spark(folder: Path | None, rows: int) -> list[dict[str, Any]]:
-    from ktk_engine.spark.session import start_session
+    from ktk_engine.spark.session.session import start_session
 
     spark = start_session({"spark.driver.memory": MEMORY})
     with tempfile.TemporaryDirectory() as scratch:

@@ -29,7 +29,7 @@ def machine() -> dict[str, str]:
 
 
 def _java() -> str:
-    from ktk_engine.spark.java import find_java
+    from ktk_engine.spark.session.java import find_java
 
     found = find_java()
     done = subprocess.run([str(found.executable), "-version"], capture_output=True, text=True)

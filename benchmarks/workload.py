@@ -55,7 +55,7 @@ def plain_join(spark: SparkSession, folder: Path) -> DataFrame:
 
 
 def main() -> None:
-    from ktk_engine.spark.session import start_session
+    from ktk_engine.spark.session.session import start_session
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)

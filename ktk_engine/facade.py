@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame, SparkSession
 
-    from ktk_engine.spark.collect import Values
-    from ktk_engine.spark.scan import Scanner
+    from ktk_engine.spark.read.collect import Values
+    from ktk_engine.spark.read.scan import Scanner
 
 _ATTEMPTS = 10  # a clean-up may remove a version between two steps of opening it
 
@@ -101,7 +101,7 @@ class Store:
     @property
     def _scratch(self) -> Path:
         """Folder for manifests, removed at the end of the process."""
-        from ktk_engine.spark.session import make_scratch_folder
+        from ktk_engine.spark.session.session import make_scratch_folder
 
         with self._lock:
             if self._made_scratch is None:
@@ -109,9 +109,9 @@ class Store:
             return self._made_scratch
 
     def _scanner(self, session: SparkSession | None) -> Scanner:
-        from ktk_engine.spark.capabilities import find_capabilities
-        from ktk_engine.spark.scan import Scanner
-        from ktk_engine.spark.session import new_session, start_session
+        from ktk_engine.spark.read.scan import Scanner
+        from ktk_engine.spark.session.capabilities import find_capabilities
+        from ktk_engine.spark.session.session import new_session, start_session
 
         context: Any = getattr(session, "_jvm", None)
         if session is not None and context is None:
@@ -236,7 +236,7 @@ class Query:
             QueryError: the session is one of Spark Connect.
             SessionError: Java is missing or too old.
         """
-        from ktk_engine.spark.join import run_plan
+        from ktk_engine.spark.read.join import run_plan
 
         scanner = self._store._scanner(session)
         with self._loaded.state.reading():
@@ -257,8 +257,8 @@ class Query:
         Raises:
             QueryError: the query has no `partition_by`.
         """
-        from ktk_engine.spark.collect import find_groups, group_condition
-        from ktk_engine.spark.join import run_plan
+        from ktk_engine.spark.read.collect import find_groups, group_condition
+        from ktk_engine.spark.read.join import run_plan
 
         self._check_groups()
         scanner = self._store._scanner(session)
@@ -283,7 +283,7 @@ class Query:
         Raises:
             VersionGoneError: a clean-up has removed the version that the cube was opened at.
         """
-        from ktk_engine.spark.collect import collect
+        from ktk_engine.spark.read.collect import collect
 
         scanner = self._store._scanner(session)
         with self._loaded.state.reading():
@@ -316,7 +316,7 @@ class Query:
         Raises:
             QueryError: the query has no `partition_by`.
         """
-        from ktk_engine.spark.collect import collect_groups
+        from ktk_engine.spark.read.collect import collect_groups
 
         self._check_groups()
         return collect_groups(self._store._scanner(session), self.plan)

@@ -13,7 +13,7 @@ from ktk_engine.formatting import number, size
 
 if TYPE_CHECKING:
     from ktk_engine.maintain.compactable import Compaction
-    from ktk_engine.spark.scan import Scanner
+    from ktk_engine.spark.read.scan import Scanner
     from ktk_engine.store.interface import ObjectStore
 
 
@@ -73,9 +73,9 @@ def _run(store: ObjectStore, found: list[Compaction], results: list[dict[str, An
 
 
 def _scanner(store: ObjectStore) -> Scanner:
-    from ktk_engine.spark.capabilities import find_capabilities
-    from ktk_engine.spark.scan import Scanner
-    from ktk_engine.spark.session import make_scratch_folder, start_session
+    from ktk_engine.spark.read.scan import Scanner
+    from ktk_engine.spark.session.capabilities import find_capabilities
+    from ktk_engine.spark.session.session import make_scratch_folder, start_session
 
     session = start_session()
     return Scanner(session, store, make_scratch_folder(), find_capabilities(session))

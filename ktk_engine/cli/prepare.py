@@ -5,7 +5,9 @@ from __future__ import annotations
 import click
 
 from ktk_engine.formatting import size
-from ktk_engine.spark.class_archive import archive_folder, make_archive
+from ktk_engine.spark.session.class_archive import archive_folder, make_archive
+
+WORKLOAD = "ktk_engine.cli.recorded_work"
 
 
 @click.command()
@@ -13,7 +15,7 @@ def prepare() -> None:
     """Let Java start faster: once for each Python environment, half a minute.
 
     Keeps the classes that Spark loads in an archive of about 200 MB in the environment. Run it
-    again behind an update of Java or PySpark.
+    again after an update of Java or PySpark.
     """
-    path = make_archive(archive_folder())
+    path = make_archive(archive_folder(), WORKLOAD)
     click.echo(f"Spark starts from {path} ({size(path.stat().st_size)}) from now on.")

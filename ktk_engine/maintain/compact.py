@@ -20,9 +20,9 @@ from ktk_engine.log.commit import Committed, DatasetChange, Transaction, commit,
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.write import Write
 from ktk_engine.maintain.compactable import Compaction
-from ktk_engine.spark.cohorts import physical_schemas
-from ktk_engine.spark.scan import Scanner
-from ktk_engine.spark.write import write_frame
+from ktk_engine.spark.read.cohorts import physical_schemas
+from ktk_engine.spark.read.scan import Scanner
+from ktk_engine.spark.write.write_frame import write_frame
 from ktk_engine.write.affected import rows_of
 from ktk_engine.write.data_write import data_write
 from ktk_engine.write.extension import Extension

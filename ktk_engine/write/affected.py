@@ -18,9 +18,9 @@ from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.plan.overlay import whole_overlays
 from ktk_engine.plan.plan_dataset import address_partitions, plan_dataset
 from ktk_engine.plan.prune import prune
-from ktk_engine.spark.join import run_plan
-from ktk_engine.spark.merge_rows import count_keys, key_bounds, repeated_key
-from ktk_engine.spark.scan import Scanner
+from ktk_engine.spark.read.join import run_plan
+from ktk_engine.spark.read.scan import Scanner
+from ktk_engine.spark.write.merge_rows import count_keys, key_bounds, repeated_key
 from ktk_engine.store.interface import ObjectStore
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from ktk_engine.log.snapshot import Bucketing, Snapshot
 from ktk_engine.log.state import State, resolve
 from ktk_engine.log.write import Write
 from ktk_engine.spark.arrow_types import arrow_schema
-from ktk_engine.spark.write import bucketing_of, write_frame
+from ktk_engine.spark.write.write_frame import bucketing_of, write_frame
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.write.claim import check_claim
 from ktk_engine.write.data_write import data_write

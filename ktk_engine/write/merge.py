@@ -12,13 +12,13 @@ from ktk_engine.gate.target import Target
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
 from ktk_engine.spark.arrow_types import arrow_schema
-from ktk_engine.spark.merge_rows import (
+from ktk_engine.spark.read.scan import Scanner
+from ktk_engine.spark.write.merge_rows import (
     merge_rows,
     rows_without_keys,
     split_rows,
     together,
 )
-from ktk_engine.spark.scan import Scanner
 from ktk_engine.write.affected import NewKeys, cell_columns, find_keys
 from ktk_engine.write.build import build
 from ktk_engine.write.merge_in_memory import merge_in_memory

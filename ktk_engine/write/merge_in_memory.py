@@ -11,7 +11,7 @@ import pyarrow.types as pat
 
 from ktk_engine.files.read_rows import read_rows
 from ktk_engine.spark.arrow_types import arrow_schema, spark_schema
-from ktk_engine.spark.few_rows import few_rows
+from ktk_engine.spark.read.few_rows import few_rows
 from ktk_engine.write.affected import cell_columns
 from ktk_engine.write.rewrite import Rewrite
 

@@ -21,14 +21,14 @@ from ktk_engine.gate.gate import pass_gate
 from ktk_engine.gate.target import Target
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State, resolve
-from ktk_engine.spark.merge_rows import (
+from ktk_engine.spark.read.scan import Scanner
+from ktk_engine.spark.write.merge_rows import (
     rows_with_keys,
     split_rows,
     together,
     update_rows,
 )
-from ktk_engine.spark.scan import Scanner
-from ktk_engine.spark.version_rows import (
+from ktk_engine.spark.write.version_rows import (
     closings,
     constant,
     insertions,

@@ -14,8 +14,8 @@ from ktk_engine.formatting import counted
 from ktk_engine.gate.target import Target
 from ktk_engine.log.state import State
 from ktk_engine.spark.arrow_types import arrow_schema
-from ktk_engine.spark.merge_rows import split_rows, together
-from ktk_engine.spark.scan import Scanner
+from ktk_engine.spark.read.scan import Scanner
+from ktk_engine.spark.write.merge_rows import split_rows, together
 from ktk_engine.write.affected import cell_columns
 from ktk_engine.write.build import build
 from ktk_engine.write.predicates import RowFilter

@@ -15,8 +15,8 @@ from ktk_engine.gate.target import Target
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
 from ktk_engine.spark.arrow_types import arrow_schema
-from ktk_engine.spark.merge_rows import rows_with_keys
-from ktk_engine.spark.scan import Scanner
+from ktk_engine.spark.read.scan import Scanner
+from ktk_engine.spark.write.merge_rows import rows_with_keys
 from ktk_engine.types.quote import quote_identifier
 from ktk_engine.write.affected import (
     affected_files,

@@ -11,11 +11,11 @@ from ktk_engine.errors import ConfigurationError, DataError
 from ktk_engine.formatting import counted
 from ktk_engine.gate.constraint import Constraint
 from ktk_engine.log.snapshot import Snapshot
-from ktk_engine.spark.capabilities import find_capabilities
-from ktk_engine.spark.merge_rows import repeated_key
-from ktk_engine.spark.rules import broken_row, check_rule, count_broken
-from ktk_engine.spark.scan import Scanner
-from ktk_engine.spark.session import make_scratch_folder, new_session
+from ktk_engine.spark.read.scan import Scanner
+from ktk_engine.spark.session.capabilities import find_capabilities
+from ktk_engine.spark.session.session import make_scratch_folder, new_session
+from ktk_engine.spark.write.merge_rows import repeated_key
+from ktk_engine.spark.write.rules import broken_row, check_rule, count_broken
 from ktk_engine.write.affected import affected_files, find_keys, rows_of
 from ktk_engine.write.extension import extended
 from ktk_engine.write.retained import Conditions

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import KtkError
 from ktk_engine.facade import Cube, Store
-from ktk_engine.spark.session import new_session, start_session
+from ktk_engine.spark.session.session import new_session, start_session
 from tests.conftest import SPARK_SETTINGS
 from tests.corpus.cube_frames import Frame, difference, frame_of, group_value, plain
 from tests.corpus.cube_literals import our_condition

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ktk_engine.spark.session import new_session, start_session
+from ktk_engine.spark.session.session import new_session, start_session
 from tests.conftest import SPARK_SETTINGS
 from tests.corpus.cases import cases_folder
 from tests.corpus.cube_cases import run_case

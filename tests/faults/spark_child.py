@@ -98,7 +98,7 @@ def _members(session: int) -> list[int]:
 def _serve(connection: Connection) -> None:
     os.setsid()
     logging.disable()
-    from ktk_engine.spark.session import start_session
+    from ktk_engine.spark.session.session import start_session
     from tests.conftest import SPARK_SETTINGS
     from tests.faults.spark_verbs import run_by_spark
 

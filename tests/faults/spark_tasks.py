@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from ktk_engine.gate.target import Target
-from ktk_engine.spark.session import start_session
+from ktk_engine.spark.session.session import start_session
 from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.write.build import build
 from tests.conftest import SPARK_SETTINGS

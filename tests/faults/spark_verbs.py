@@ -7,9 +7,9 @@ from pyspark.sql import SparkSession
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.compact import compact
 from ktk_engine.maintain.compactable import find_compaction
-from ktk_engine.spark.capabilities import find_capabilities
-from ktk_engine.spark.scan import Scanner
-from ktk_engine.spark.session import make_scratch_folder
+from ktk_engine.spark.read.scan import Scanner
+from ktk_engine.spark.session.capabilities import find_capabilities
+from ktk_engine.spark.session.session import make_scratch_folder
 from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.write.build import build
 from ktk_engine.write.merge import MergeBy, merge

@@ -16,7 +16,7 @@ import pytest
 from dbt.tests.util import run_dbt, run_dbt_and_capture
 from dbt_common.exceptions import DbtConfigError
 
-from ktk_engine.spark.session import start_session
+from ktk_engine.spark.session.session import start_session
 from tests.conftest import SPARK_SETTINGS
 from tests.functional.test_materializations import rows
 from tests.functional.waiting import wait_for

@@ -13,7 +13,7 @@ import yaml
 
 from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.log.state import resolve
-from ktk_engine.spark.session import start_session
+from ktk_engine.spark.session.session import start_session
 from ktk_engine.store.local.local_store import LocalStore
 from tests.conftest import SPARK_SETTINGS
 
@@ -97,8 +97,8 @@ def run_at_once(processes: list, rounds: int, *models: str) -> list[list[dict]]:
 
 def rows(project: Path, name: str) -> list[tuple]:
     """The rows of a dataset, as another process reads them."""
-    from ktk_engine.spark.session import new_session
-    from ktk_engine.spark.sql_session import SqlSession
+    from ktk_engine.spark.session.session import new_session
+    from ktk_engine.spark.sql.sql_session import SqlSession
 
     store = LocalStore(project / "warehouse" / "an")
     session = new_session(start_session(SPARK_SETTINGS))

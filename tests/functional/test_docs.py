@@ -24,7 +24,7 @@ from click.testing import CliRunner
 from dbt.cli.main import dbtRunner
 
 from ktk_engine.cli.main import main as ktk
-from ktk_engine.spark.session import start_session
+from ktk_engine.spark.session.session import start_session
 from tests.conftest import SPARK_SETTINGS
 from tests.functional.snippets import Snippet, snippets_of
 

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from dbt.cli.main import dbtRunner
 
-from ktk_engine.spark.session import start_session
+from ktk_engine.spark.session.session import start_session
 from tests.conftest import SPARK_SETTINGS
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from dbt.tests.util import run_dbt
 
-from ktk_engine.spark.session import start_session
+from ktk_engine.spark.session.session import start_session
 from tests.conftest import SPARK_SETTINGS
 
 PYTHON = """

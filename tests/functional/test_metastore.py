@@ -12,7 +12,7 @@ import yaml
 from dbt.tests.util import get_connection, run_dbt, write_file
 from dbt_common.exceptions import DbtConfigError
 
-from ktk_engine.spark.session import start_session
+from ktk_engine.spark.session.session import start_session
 from tests.conftest import SPARK_SETTINGS
 from tests.functional.conftest import profile_target
 from tests.functional.test_materializations import store_of

@@ -20,8 +20,8 @@ from ktk_engine.log.chain import read_entries
 from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.log.snapshot import read_snapshot
 from ktk_engine.log.state import resolve
-from ktk_engine.spark.session import new_session, start_session
-from ktk_engine.spark.sql_session import SqlSession
+from ktk_engine.spark.session.session import new_session, start_session
+from ktk_engine.spark.sql.sql_session import SqlSession
 from ktk_engine.store.local.local_store import LocalStore
 from tests.conftest import SPARK_SETTINGS
 from tests.functional import sample_answers

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from ktk_engine.spark.session import new_session, start_session
-from ktk_engine.spark.sql_session import SqlSession
+from ktk_engine.spark.session.session import new_session, start_session
+from ktk_engine.spark.sql.sql_session import SqlSession
 from ktk_engine.store.local.local_store import LocalStore
 from tests.conftest import SPARK_SETTINGS
 

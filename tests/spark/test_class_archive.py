@@ -7,13 +7,14 @@ import sys
 
 import pytest
 
+from ktk_engine.cli.prepare import WORKLOAD
 from ktk_engine.errors import SessionError
-from ktk_engine.spark.class_archive import archive_options, make_archive
+from ktk_engine.spark.session.class_archive import archive_options, make_archive
 
 START = """
 import sys
 from pathlib import Path
-from ktk_engine.spark import session
+from ktk_engine.spark.session import session
 folder, *wanted = sys.argv[1:]
 session.archive_folder = lambda: Path(folder)
 mine = {"spark.driver.extraJavaOptions": "-Dof.mine=1"}
@@ -27,7 +28,7 @@ print("rows:", spark.range(3).count())
 
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory):
-    return make_archive(tmp_path_factory.mktemp("environment") / "share")
+    return make_archive(tmp_path_factory.mktemp("environment") / "share", WORKLOAD)
 
 
 def start(folder, *options):
@@ -68,12 +69,12 @@ def test_no_options_without_a_whole_one(tmp_path):
 def test_a_folder_that_cannot_be_written(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(SessionError, match=r"No archive can be written to .*: Not a directory"):
-        make_archive(tmp_path / "file" / "share")
+        make_archive(tmp_path / "file" / "share", WORKLOAD)
 
 
 def test_java_that_makes_none(tmp_path, monkeypatch):
     monkeypatch.setenv("SPARK_REMOTE", "sc://nowhere")
     with pytest.raises(SessionError, match="Java made no archive") as error:
-        make_archive(tmp_path)
+        make_archive(tmp_path, WORKLOAD)
     assert "Spark Connect" in str(error.value)
     assert list(tmp_path.iterdir()) == []

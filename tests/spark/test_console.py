@@ -7,7 +7,7 @@ import sys
 
 PROGRAM = """
 from tests.conftest import SPARK_SETTINGS
-from ktk_engine.spark.session import start_session
+from ktk_engine.spark.session.session import start_session
 session = start_session(SPARK_SETTINGS)
 session._jvm.java.lang.System.err.println("said by the JVM")
 session.stop()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ktk_engine.spark.header import after_header, split_statements
+from ktk_engine.spark.sql.header import after_header, split_statements
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ from ktk_engine.log.snapshot import concat_files
 from ktk_engine.log.state import resolve
 from ktk_engine.log.write import Write
 from ktk_engine.plan.plan_cube import load_cube
-from ktk_engine.spark.join import run_plan
-from ktk_engine.spark.write import write_frame
+from ktk_engine.spark.read.join import run_plan
+from ktk_engine.spark.write.write_frame import write_frame
 from ktk_engine.write.build import build
 from ktk_engine.write.retained import Keeping
 

@@ -12,13 +12,13 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException
 
+from dbt.adapters.ktk.temporary_module import temporary_module
 from ktk_engine.catalog.catalog import list_relations
 from ktk_engine.errors import DataError, TypeClassError
 from ktk_engine.gate.target import Target
-from ktk_engine.spark.model_session import ModelSession
-from ktk_engine.spark.returned_rows import returned_rows
-from ktk_engine.spark.table_frame import table_frame, types_beyond_spark
-from ktk_engine.spark.temporary_module import temporary_module
+from ktk_engine.spark.sql.model_session import ModelSession
+from ktk_engine.spark.write.returned_rows import returned_rows
+from ktk_engine.spark.write.table_frame import table_frame, types_beyond_spark
 from ktk_engine.write.build import build
 from tests.spark.test_sql_session import cube
 

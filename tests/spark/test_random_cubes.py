@@ -12,8 +12,8 @@ from ktk_engine.catalog.view import ViewDocument, render_view, view_key
 from ktk_engine.facade import Store
 from ktk_engine.plan.plan import Plan
 from ktk_engine.spark.arrow_types import spark_type
-from ktk_engine.spark.collect import in_containers
-from ktk_engine.spark.sql_session import SqlSession
+from ktk_engine.spark.read.collect import in_containers
+from ktk_engine.spark.sql.sql_session import SqlSession
 from ktk_engine.store.local.local_store import LocalStore
 from tests.random_cubes import (
     RandomDataset,

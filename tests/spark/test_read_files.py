@@ -11,7 +11,7 @@ import pytest
 
 from ktk_engine.catalog.source_address import FileAddress
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError
-from ktk_engine.spark.read_files import read_files
+from ktk_engine.spark.sql.read_files import read_files
 
 
 def read(spark, *args, **options):

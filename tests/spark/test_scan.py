@@ -8,7 +8,7 @@ import pytest
 
 from ktk_engine.gate.target import Target
 from ktk_engine.log.state import resolve
-from ktk_engine.spark.capabilities import Capabilities
+from ktk_engine.spark.session.capabilities import Capabilities
 from ktk_engine.write.build import build
 
 SEED = Target("seed", "seed", "c", ("L",), ("P", "Q"), buckets=4)

@@ -11,9 +11,9 @@ from ktk_engine.catalog.view import ViewDocument, render_view, view_key
 from ktk_engine.errors import ConsistencyError, QueryError
 from ktk_engine.gate.target import Target
 from ktk_engine.plan.explain import explain, ignored_conditions
-from ktk_engine.spark.bind import parse_statement, rename
-from ktk_engine.spark.session import make_scratch_folder, new_session
-from ktk_engine.spark.sql_session import SqlSession
+from ktk_engine.spark.session.session import make_scratch_folder, new_session
+from ktk_engine.spark.sql.bind import parse_statement, rename
+from ktk_engine.spark.sql.sql_session import SqlSession
 from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.write.build import build
 

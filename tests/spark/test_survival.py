@@ -7,8 +7,8 @@ import os
 from hypothesis import HealthCheck, given, settings
 
 from ktk_engine.gate.target import Target
-from ktk_engine.spark.session import make_scratch_folder, new_session
-from ktk_engine.spark.sql_session import SqlSession
+from ktk_engine.spark.session.session import make_scratch_folder, new_session
+from ktk_engine.spark.sql.sql_session import SqlSession
 from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.types.quote import quote_identifier
 from ktk_engine.write.build import build

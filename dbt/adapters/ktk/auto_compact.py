@@ -14,7 +14,7 @@ from ktk_engine.errors import KtkError
 from ktk_engine.store.interface import ObjectStore
 
 if TYPE_CHECKING:
-    from ktk_engine.spark.scan import Scanner
+    from ktk_engine.spark.read.scan import Scanner
 
 _LOGGER = AdapterLogger("ktk")
 

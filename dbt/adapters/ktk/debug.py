@@ -29,8 +29,8 @@ def debug_lines(warehouse: Warehouse, sessions: Sessions) -> Iterator[str]:
 
 
 def _spark_lines(sessions: Sessions) -> Iterator[str]:
-    from ktk_engine.spark.capabilities import find_capabilities
-    from ktk_engine.spark.java import find_java
+    from ktk_engine.spark.session.capabilities import find_capabilities
+    from ktk_engine.spark.session.java import find_java
 
     java = find_java()
     yield f"Java {java.version} ({java.found_by}: {java.executable})"

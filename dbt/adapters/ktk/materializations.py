@@ -142,7 +142,7 @@ class Materializations(StoreAdapter):
         Yields:
             The query.
         """
-        from ktk_engine.spark.header import after_header
+        from ktk_engine.spark.sql.header import after_header
 
         header = str(model["config"].get("sql_header") or "")
         with self.connections.running():

@@ -89,7 +89,7 @@ class PythonModels(Materializations):
         Returns:
             What dbt logs and keeps in run_results.
         """
-        from ktk_engine.spark.temporary_module import temporary_module
+        from dbt.adapters.ktk.temporary_module import temporary_module
 
         _refuse_sql(model)
         code = self._code_of(model, compiled_code)
@@ -106,8 +106,8 @@ class PythonModels(Materializations):
         self, model: Mapping[str, Any], code: _Code, relation: BaseRelation, module: ModuleType
     ) -> DataFrame | pa.Table:
         """Call the user's function; what it raises is shown with its own lines."""
-        from ktk_engine.spark.model_session import ModelSession
-        from ktk_engine.spark.returned_rows import returned_rows
+        from ktk_engine.spark.sql.model_session import ModelSession
+        from ktk_engine.spark.write.returned_rows import returned_rows
 
         session = ModelSession(
             self.connections.sessions.current(),

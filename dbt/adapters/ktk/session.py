@@ -15,13 +15,13 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.ktk.work import INTERRUPTED, Work
-from ktk_engine.spark.metastore import has_metastore
+from ktk_engine.spark.session.metastore import has_metastore
 from ktk_engine.store.warehouse import Warehouse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from ktk_engine.spark.sql_session import SqlSession
+    from ktk_engine.spark.sql.sql_session import SqlSession
 
 _LOGGER = AdapterLogger("ktk")
 
@@ -138,8 +138,8 @@ class Sessions:
             work.stop(INTERRUPTED)
 
     def _start(self) -> SqlSession:
-        from ktk_engine.spark.session import make_scratch_folder, new_session, start_session
-        from ktk_engine.spark.sql_session import SqlSession
+        from ktk_engine.spark.session.session import make_scratch_folder, new_session, start_session
+        from ktk_engine.spark.sql.sql_session import SqlSession
 
         if self._spark is None or self._scratch is None:
             with _own_interrupts():

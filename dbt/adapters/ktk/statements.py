@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from ktk_engine.catalog.catalog import Relation
-    from ktk_engine.spark.command import Command
-    from ktk_engine.spark.sql_session import SqlSession
+    from ktk_engine.spark.sql.command import Command
+    from ktk_engine.spark.sql.sql_session import SqlSession
 
 
 def run_statement(
@@ -43,7 +43,7 @@ def run_statement(
     Raises:
         KtkError: the engine refused it; nothing was changed.
     """
-    from ktk_engine.spark.command import read_command
+    from ktk_engine.spark.sql.command import read_command
 
     command = read_command(session.session, sql)
     if command is None:
@@ -203,7 +203,7 @@ def _as_table(rows: DataFrame, snapshot: Snapshot, command: Command) -> DataFram
     from pyspark.sql import functions as F
 
     from ktk_engine.spark.arrow_types import spark_type
-    from ktk_engine.spark.scan import column
+    from ktk_engine.spark.read.scan import column
 
     names = command.columns or tuple(snapshot.schema.names)
     known = {name.casefold(): name for name in snapshot.schema.names}

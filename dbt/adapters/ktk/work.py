@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from dbt.adapters.ktk.time_limit import TimeLimit
-    from ktk_engine.spark.job_group import JobGroup
+    from ktk_engine.spark.session.job_group import JobGroup
 
 _AGAIN_SECONDS = 0.2
 _DISCARDED = "What it had not committed is discarded."
@@ -93,7 +93,7 @@ class Work:
             pass
 
     def _start(self, session: SparkSession) -> JobGroup:
-        from ktk_engine.spark.job_group import job_group
+        from ktk_engine.spark.session.job_group import job_group
 
         if self._limit is not None:
             timer = threading.Timer(self._limit.seconds, self.stop, [_too_long(self._limit)])

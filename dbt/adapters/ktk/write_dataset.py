@@ -21,7 +21,7 @@ from ktk_engine.write.row_changes import RowChanges
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from ktk_engine.spark.scan import Scanner
+    from ktk_engine.spark.read.scan import Scanner
     from ktk_engine.write.predicates import RowFilter
     from ktk_engine.write.rewrite import Rewritten
 
@@ -87,7 +87,7 @@ def _for_spark(
     """Strategies join new rows with old ones: Spark's work. A table's own types stay declared."""
     if not isinstance(frame, pa.Table):
         return frame, target
-    from ktk_engine.spark.table_frame import table_frame, types_beyond_spark
+    from ktk_engine.spark.write.table_frame import table_frame, types_beyond_spark
 
     if not target.contract:
         own = types_beyond_spark(frame.schema)

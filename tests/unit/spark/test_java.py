@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 from ktk_engine.errors import SessionError
-from ktk_engine.spark import java
+from ktk_engine.spark.session import java
 
 
 @pytest.fixture

@@ -3,8 +3,8 @@
 import pytest
 
 from ktk_engine.errors import SessionError
-from ktk_engine.spark.manifest import write_manifest
-from ktk_engine.spark.session import make_scratch_folder
+from ktk_engine.spark.read.manifest import write_manifest
+from ktk_engine.spark.session.session import make_scratch_folder
 
 
 def test_no_temporary_folder(tmp_path, monkeypatch):

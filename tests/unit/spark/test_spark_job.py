@@ -1,7 +1,7 @@
 import pytest
 from py4j.protocol import Py4JError
 
-from ktk_engine.spark.spark_job import spark_job
+from ktk_engine.spark.session.spark_job import spark_job
 
 
 def test_an_interrupt_while_batches_are_fetched_is_an_interrupt():

@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
 from ktk_engine.spark.arrow_types import spark_type
-from ktk_engine.spark.scan import column
-from ktk_engine.spark.spark_job import spark_job
+from ktk_engine.spark.read.scan import column
+from ktk_engine.spark.session.spark_job import spark_job
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -11,7 +11,7 @@ from pyspark.sql.types import LongType
 from ktk_engine.files.read_rows import KEY, POSITION, digests_by_key, read_file, values_by_file
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.spark.arrow_types import arrow_schema, spark_schema
-from ktk_engine.spark.cohorts import Cohort
+from ktk_engine.spark.read.cohorts import Cohort
 from ktk_engine.store.interface import ObjectStore
 
 if TYPE_CHECKING:

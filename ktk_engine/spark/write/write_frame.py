@@ -15,8 +15,8 @@ from ktk_engine.files.file_writer import (
 from ktk_engine.files.write_report import WriteReport, make_report
 from ktk_engine.log.snapshot import Bucketing
 from ktk_engine.spark.arrow_types import spark_type
-from ktk_engine.spark.scan import column
-from ktk_engine.spark.spark_job import spark_job
+from ktk_engine.spark.read.scan import column
+from ktk_engine.spark.session.spark_job import spark_job
 from ktk_engine.types.quote import quote_identifier
 
 if TYPE_CHECKING:

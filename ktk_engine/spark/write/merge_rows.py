@@ -10,8 +10,8 @@ from pyspark.sql.types import ArrayType, DoubleType, FloatType, MapType, StructT
 
 from ktk_engine.conditions.condition import Condition
 from ktk_engine.conditions.render import to_sql
-from ktk_engine.spark.scan import column
-from ktk_engine.spark.spark_job import spark_job
+from ktk_engine.spark.read.scan import column
+from ktk_engine.spark.session.spark_job import spark_job
 from ktk_engine.types.quote import quote_identifier
 
 if TYPE_CHECKING:

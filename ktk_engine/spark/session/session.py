@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ktk_engine.errors import SessionError
-from ktk_engine.spark.class_archive import archive_folder, archive_options
-from ktk_engine.spark.gateway import start_gateway
-from ktk_engine.spark.java import find_java, java_home
-from ktk_engine.spark.metastore import has_metastore
+from ktk_engine.spark.session.class_archive import archive_folder, archive_options
+from ktk_engine.spark.session.gateway import start_gateway
+from ktk_engine.spark.session.java import find_java, java_home
+from ktk_engine.spark.session.metastore import has_metastore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ktk_engine.spark.arrow_types import arrow_schema
-from ktk_engine.spark.spark_job import spark_job
+from ktk_engine.spark.session.spark_job import spark_job
 
 if TYPE_CHECKING:
     import pyarrow as pa

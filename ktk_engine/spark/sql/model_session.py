@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
-from ktk_engine.spark.command import read_command
+from ktk_engine.spark.sql.command import read_command
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from ktk_engine.plan.plan import Plan
-    from ktk_engine.spark.sql_session import SqlSession
+    from ktk_engine.spark.sql.sql_session import SqlSession
 
 
 class ModelSession(SparkSession):

@@ -19,7 +19,6 @@ from ktk_engine.errors import FormatError
 from ktk_engine.files.footers import FooterCache
 from ktk_engine.files.read_rows import POSITION
 from ktk_engine.format.label import label_texts
-from ktk_engine.format.restored_by_spark import restored_by_spark
 from ktk_engine.log.snapshot import (
     PARTITION,
     Bucketing,
@@ -28,10 +27,11 @@ from ktk_engine.log.snapshot import (
     digests_of,
 )
 from ktk_engine.spark.arrow_types import spark_schema, spark_type
-from ktk_engine.spark.capabilities import Capabilities
-from ktk_engine.spark.cohorts import Cohort, cohorts
-from ktk_engine.spark.manifest import write_manifest
-from ktk_engine.spark.scan_by_arrow import scan_by_arrow
+from ktk_engine.spark.read.cohorts import Cohort, cohorts
+from ktk_engine.spark.read.manifest import write_manifest
+from ktk_engine.spark.read.restored_by_spark import restored_by_spark
+from ktk_engine.spark.read.scan_by_arrow import scan_by_arrow
+from ktk_engine.spark.session.capabilities import Capabilities
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.quote import quote_identifier
 

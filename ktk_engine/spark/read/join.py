@@ -11,8 +11,8 @@ from ktk_engine.conditions.condition import TrueCondition
 from ktk_engine.files.read_rows import POSITION
 from ktk_engine.plan.movement import has_many_rows, is_small
 from ktk_engine.plan.plan import DatasetPlan, Plan
-from ktk_engine.spark.keep_rows import keep_rows
-from ktk_engine.spark.scan import Scanner, restorable
+from ktk_engine.spark.read.keep_rows import keep_rows
+from ktk_engine.spark.read.scan import Scanner, restorable
 from ktk_engine.types.quote import quote_identifier
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import sqlglot
 
 if TYPE_CHECKING:
-    from ktk_engine.spark.sql_session import SqlSession
+    from ktk_engine.spark.sql.sql_session import SqlSession
 
 
 @contextmanager

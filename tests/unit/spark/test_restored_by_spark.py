@@ -1,7 +1,7 @@
 import pyarrow as pa
 import pytest
 
-from ktk_engine.format.restored_by_spark import restored_by_spark
+from ktk_engine.spark.read.restored_by_spark import restored_by_spark
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
 RIGHT = {

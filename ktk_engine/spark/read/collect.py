@@ -13,9 +13,9 @@ import pyarrow.types as pat
 from ktk_engine.conditions.condition import Comparison, Condition, IsNull
 from ktk_engine.conditions.literal import literal_for
 from ktk_engine.plan.plan import Plan
-from ktk_engine.spark.join import run_plan
-from ktk_engine.spark.scan import Scanner
-from ktk_engine.spark.spark_job import spark_job
+from ktk_engine.spark.read.join import run_plan
+from ktk_engine.spark.read.scan import Scanner
+from ktk_engine.spark.session.spark_job import spark_job
 from ktk_engine.types.quote import quote_identifier
 from ktk_engine.types.type_class import normalize
 

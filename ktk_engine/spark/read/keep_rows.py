@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from ktk_engine.conditions.condition import Condition, IsIn, conjunction, conjuncts
 from ktk_engine.conditions.render import to_sql
 from ktk_engine.spark.arrow_types import spark_type
-from ktk_engine.spark.scan import column
+from ktk_engine.spark.read.scan import column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from ktk_engine.errors import SessionError
-from ktk_engine.spark.java import find_java
+from ktk_engine.spark.session.java import find_java
 
 _SECONDS = 600
 _QUIET = "-Xlog:cds=off", "-Xlog:cds+dynamic=off"  # whether it fits is no news
@@ -39,11 +39,12 @@ def archive_options(folder: Path) -> list[str]:
     return [f"-XX:SharedArchiveFile={found[0]}", "-Xshare:auto", *_QUIET]
 
 
-def make_archive(folder: Path) -> Path:
+def make_archive(folder: Path, workload: str) -> Path:
     """Start Spark in a process of its own, let it work, and keep the classes that it loaded.
 
     Args:
         folder: where the archive shall lie; it replaces those that are there.
+        workload: the module that works; it is run with the archive's path.
 
     Returns:
         The archive.
@@ -56,7 +57,7 @@ def make_archive(folder: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
             made = Path(scratch) / "spark.jsa"
-            _record(made)
+            _record(workload, made)
             for old in folder.glob("spark-*.jsa"):
                 old.unlink()
             return made.replace(folder / _name(made))
@@ -68,8 +69,8 @@ def _name(archive: Path) -> str:
     return f"spark-{archive.stat().st_size}.jsa"
 
 
-def _record(archive: Path) -> None:
-    command = [sys.executable, "-m", "ktk_engine.spark.recorded_work", str(archive)]
+def _record(workload: str, archive: Path) -> None:
+    command = [sys.executable, "-m", workload, str(archive)]
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=_SECONDS, check=False

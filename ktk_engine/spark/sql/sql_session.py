@@ -23,13 +23,13 @@ from ktk_engine.plan.plan import Plan
 from ktk_engine.plan.plan_cube import LoadedCube, load_cube
 from ktk_engine.plan.plan_dataset import plan_dataset
 from ktk_engine.spark.arrow_types import spark_schema, spark_type
-from ktk_engine.spark.bind import Reference, Statement, parse_statement, rename
-from ktk_engine.spark.capabilities import Capabilities, find_capabilities
-from ktk_engine.spark.command import query_frame
-from ktk_engine.spark.cube_usage import CubeUsage, read_usage
-from ktk_engine.spark.join import run_plan
-from ktk_engine.spark.read_files import read_files
-from ktk_engine.spark.scan import Scanner
+from ktk_engine.spark.read.join import run_plan
+from ktk_engine.spark.read.scan import Scanner
+from ktk_engine.spark.session.capabilities import Capabilities, find_capabilities
+from ktk_engine.spark.sql.bind import Reference, Statement, parse_statement, rename
+from ktk_engine.spark.sql.command import query_frame
+from ktk_engine.spark.sql.cube_usage import CubeUsage, read_usage
+from ktk_engine.spark.sql.read_files import read_files
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.warehouse import is_store_address
 from ktk_engine.types.quote import quote_identifier
