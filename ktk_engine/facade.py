@@ -6,7 +6,7 @@ import threading
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
@@ -109,12 +109,12 @@ class Store:
             return self._made_scratch
 
     def _scanner(self, session: SparkSession | None) -> Scanner:
+        from ktk_engine.spark.jvm import is_classic
         from ktk_engine.spark.read.scan import Scanner
         from ktk_engine.spark.session.capabilities import find_capabilities
         from ktk_engine.spark.session.session import new_session, start_session
 
-        context: Any = getattr(session, "_jvm", None)
-        if session is not None and context is None:
+        if session is not None and not is_classic(session):
             raise QueryError("Queries need a classic Spark session, not one of Spark Connect.")
         own = start_session() if session is None else new_session(session)
         return Scanner(own, self._store, self._scratch, find_capabilities(own), self._known.footers)

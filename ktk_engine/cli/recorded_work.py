@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ktk_engine.catalog.view import ViewDocument, render_view, view_key
 from ktk_engine.gate.target import Target
+from ktk_engine.spark.jvm import end_jvm
 from ktk_engine.spark.session.session import make_scratch_folder, new_session, start_session
 from ktk_engine.spark.sql.sql_session import SqlSession
 from ktk_engine.store.local.local_store import LocalStore
@@ -39,10 +40,7 @@ def record(archive: Path) -> None:
         build(store, session.sql(_ENRICHMENT), Target("more", "enrichment", "c", ("id",)))
         store.put(view_key("c"), render_view(ViewDocument("c", "cube", cube="c")))
         session.sql(_QUESTION).collect()
-    process = spark.sparkContext._gateway.proc  # type: ignore[union-attr]
-    spark.stop()
-    process.stdin.close()
-    sys.exit(process.wait())
+    sys.exit(end_jvm(spark))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ktk_engine.spark.arrow_types import arrow_schema
+from ktk_engine.spark.jvm import size_in_bytes
 from ktk_engine.spark.session.spark_job import spark_job
 
 if TYPE_CHECKING:
@@ -22,8 +23,7 @@ def few_rows(frame: DataFrame, maximum_bytes: int) -> pa.Table | None:
     Returns:
         The rows in the types of `arrow_schema`, None if there are more.
     """
-    statistics = frame._jdf.queryExecution().optimizedPlan().stats()
-    if int(statistics.sizeInBytes()) > maximum_bytes:
+    if size_in_bytes(frame) > maximum_bytes:
         return None
     with spark_job():
         return frame.toArrow().cast(arrow_schema(frame.schema))

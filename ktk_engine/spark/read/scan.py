@@ -6,7 +6,7 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -27,6 +27,7 @@ from ktk_engine.log.snapshot import (
     digests_of,
 )
 from ktk_engine.spark.arrow_types import spark_schema, spark_type
+from ktk_engine.spark.jvm import ManifestRelation
 from ktk_engine.spark.read.cohorts import Cohort, cohorts
 from ktk_engine.spark.read.manifest import write_manifest
 from ktk_engine.spark.read.restored_by_spark import restored_by_spark
@@ -189,49 +190,17 @@ class Scanner:
         if not self.capabilities.bucketed_relations:
             schema = st.StructType([*data.fields, *partitions.fields])
             return self.session.read.options(**options).schema(schema).parquet(str(manifest))
-        sorting = _sorting(snapshot)
-        return self._built_relation(manifest, data, partitions, options, bucketing, sorting)
-
-    def _built_relation(
-        self,
-        manifest: Path,
-        data: st.StructType,
-        partitions: st.StructType,
-        options: dict[str, str],
-        bucketing: Bucketing | None,
-        sorting: Sequence[str],
-    ) -> DataFrame:
-        """Build Spark's relation by hand: the only way to give it a bucket specification."""
-        from pyspark.sql import DataFrame
-
-        jvm: Any = self.session._jvm
-        jsession = self.session._jsparkSession
-        scala: Any = _Scala(jvm)
-        java_options = scala.map(options)
-        schema = jvm.org.apache.spark.sql.types.DataType.fromJson
-        data_schema = schema(data.json())
-        partition_schema = scala.option(schema(partitions.json()))
-        index_class = jvm
-        for part in self.capabilities.manifest_index.split("."):
-            index_class = getattr(index_class, part)
-        path = jvm.org.apache.hadoop.fs.Path(manifest.as_uri())
-        index = index_class(jsession, path, java_options, partition_schema)
-        bucket = scala.option(None)
-        if bucketing is not None:
-            specification = jvm.org.apache.spark.sql.catalyst.catalog.BucketSpec
-            columns, order = scala.seq(bucketing.columns), scala.seq(sorting)
-            bucket = scala.option(specification(bucketing.count, columns, order))
-        datasources = jvm.org.apache.spark.sql.execution.datasources
-        relation = datasources.HadoopFsRelation(
-            index,
-            index.partitionSchema(),
-            data_schema,
-            bucket,
-            datasources.parquet.ParquetFileFormat(),
-            java_options,
-            jsession,
+        relation = ManifestRelation(
+            self.capabilities.manifest_index, manifest.as_uri(), data, partitions, options
         )
-        return DataFrame(jsession.baseRelationToDataFrame(relation), self.session)
+        if bucketing is not None:
+            relation = replace(
+                relation,
+                buckets=bucketing.count,
+                bucket_columns=bucketing.columns,
+                sorting=_sorting(snapshot),
+            )
+        return relation.frame(self.session)
 
     def _sizes(self, files: pa.Table) -> list[int]:
         """Sizes of files in bytes; those of other writers are asked for, once a folder."""
@@ -275,28 +244,6 @@ class Scanner:
         # Spark encodes paths in its own way: both sides are compared decoded.
         path = F.url_decode(F.replace(F.col("_metadata.file_path"), F.lit("+"), F.lit("%2B")))
         return frame.select("*", path.alias(_PATH)).join(F.broadcast(known), _PATH).drop(_PATH)
-
-
-@dataclass(frozen=True)
-class _Scala:
-    """Makes Scala's own collections through py4j."""
-
-    jvm: Any
-
-    def option(self, value: Any) -> Any:
-        return self.jvm.scala.Option.apply(value)
-
-    def seq(self, values: Sequence[str]) -> Any:
-        items = self.jvm.java.util.ArrayList()
-        for value in values:
-            items.add(value)
-        return self.jvm.scala.jdk.javaapi.CollectionConverters.asScala(items).toSeq()
-
-    def map(self, values: dict[str, str]) -> Any:
-        items = self.jvm.java.util.HashMap()
-        for key, value in values.items():
-            items.put(key, value)
-        return self.jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(items)
 
 
 def _sorting(snapshot: Snapshot) -> list[str]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ktk_engine.spark.jvm import has_class, is_classic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,9 +47,9 @@ def find_capabilities(session: SparkSession) -> Capabilities:
     Args:
         session: a Spark session; over Spark Connect there is no JVM to ask.
     """
-    jvm: Any = getattr(session, "_jvm", None)
-    index = next((name for name in _MANIFEST_INDEX if jvm and _has(jvm, name)), "")
-    if index and all(_has(jvm, name) for name in _OTHERS):
+    names = _MANIFEST_INDEX if is_classic(session) else ()
+    index = next((name for name in names if has_class(session, name)), "")
+    if index and all(has_class(session, name) for name in _OTHERS):
         return Capabilities(index)
     _LOGGER.warning(
         "This Spark (%s) does not offer bucketed relations: joins of a cube's datasets shuffle. "
@@ -55,13 +57,3 @@ def find_capabilities(session: SparkSession) -> Capabilities:
         session.version,
     )
     return Capabilities()
-
-
-def _has(jvm: Any, name: str) -> bool:
-    from py4j.protocol import Py4JError
-
-    try:
-        jvm.java.lang.Class.forName(name, False, jvm.Thread.currentThread().getContextClassLoader())
-    except Py4JError:
-        return False
-    return True

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+
+from ktk_engine.spark.jvm import cancel_job_group, pins_threads
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -41,8 +42,7 @@ class JobGroup:
         Args:
             reason: why, for Spark's own messages.
         """
-        context: Any = self._sessions[0].sparkContext._jsc.sc()
-        context.cancelJobGroup(self.name, reason)
+        cancel_job_group(self._sessions[0], self.name, reason)
         for session in self._sessions:  # jobs of threads that a user's code started
             session.interruptAll()
 
@@ -59,7 +59,7 @@ def job_group(session: SparkSession, description: str) -> Iterator[JobGroup]:
         The group. What the thread had set before is set again behind the block.
     """
     group = JobGroup(session)
-    if os.environ.get("PYSPARK_PIN_THREAD", "true").lower() != "true":
+    if not pins_threads():
         yield group  # a thread of the JVM serves many of Python's: no property is ours alone
         return
     context = session.sparkContext

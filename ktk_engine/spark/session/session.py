@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ktk_engine.errors import SessionError
+from ktk_engine.spark.jvm import is_explicit
 from ktk_engine.spark.session.class_archive import archive_folder, archive_options
 from ktk_engine.spark.session.gateway import start_gateway
 from ktk_engine.spark.session.java import find_java, java_home
@@ -140,7 +141,7 @@ def new_session(session: SparkSession) -> SparkSession:
     """
     own = session.newSession()
     for key in ("spark.sql.session.timeZone", "spark.sql.execution.arrow.maxRecordsPerBatch"):
-        if not _is_explicit(session, key):
+        if not is_explicit(session, key):
             own.conf.set(key, DEFAULT_SETTINGS[key])
     for key, value in REQUIRED_SETTINGS.items():
         own.conf.set(key, value)
@@ -152,11 +153,6 @@ def _print_line(line: str) -> None:
     if not line.startswith("WARNING: Using incubator modules:"):
         with suppress(ValueError):  # closed at the process's end
             sys.stderr.write(f"{line}\n")
-
-
-def _is_explicit(session: SparkSession, key: str) -> bool:
-    """Whether whoever started Spark chose a setting; `getConf` would ask for each of them all."""
-    return bool(session.sparkContext._jsc.sc().conf().contains(key))
 
 
 def make_scratch_folder() -> Path:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import tokenize
 
+from ktk_engine.spark.jvm import is_instance, items, parse_plan
 from ktk_engine.types.quote import quote_identifier
 
 if TYPE_CHECKING:
@@ -76,9 +77,8 @@ def parse_statement(session: SparkSession, sql: str) -> Statement:
     Raises:
         ParseException: Spark's own, with the place of the error.
     """
-    plan: Any = session._jsparkSession.sessionState().sqlParser().parsePlan(sql)
-    jvm: Any = session._jvm
-    is_query = not any(jvm.java.lang.Class.forName(name).isInstance(plan) for name in _QUERYLESS)
+    plan = parse_plan(session, sql)
+    is_query = not is_instance(session, plan, _QUERYLESS)
     references = []
     above: list[tuple[int, str]] = []  # the nodes on the way down: depth and name
     for line in plan.numberedTreeString().split("\n"):
@@ -103,8 +103,7 @@ def _created_view(plan: Any) -> tuple[str, ...]:
     if kind == "CacheTableAsSelect":
         return (str(plan.tempViewName()).casefold(),)
     if kind == "AlterViewAs":
-        parts = plan.child().multipartIdentifier()
-        return tuple(str(parts.apply(i)).casefold() for i in range(parts.size()))
+        return tuple(str(part).casefold() for part in items(plan.child().multipartIdentifier()))
     if kind != "CreateViewCommand":
         return ()
     name = str(plan.name().table()).casefold()
@@ -166,7 +165,6 @@ def _reference(node: Any, parent: str) -> Reference | None:
     start, stop = node.origin().startIndex(), node.origin().stopIndex()
     if not start.isDefined() or not stop.isDefined():
         return None
-    identifier = node.multipartIdentifier()
-    parts = tuple(identifier.apply(i) for i in range(identifier.size()))
+    parts = items(node.multipartIdentifier())
     aliased = parent in ("SubqueryAlias", "Sample", "UnresolvedTableValuedFunction")
     return Reference(parts, start.get(), stop.get() + 1, aliased)

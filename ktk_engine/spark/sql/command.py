@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from ktk_engine.spark.arrow_types import arrow_schema
+from ktk_engine.spark.jvm import frame_of_plan, items, parse_plan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -83,41 +84,41 @@ def read_command(session: SparkSession, sql: str) -> Command | None:
     Returns:
         The command; None for everything that is Spark's own business.
     """
-    plan: Any = _parse(session, sql)
+    plan: Any = parse_plan(session, sql)
     kind = plan.getClass().getSimpleName()
     if kind in ("CreateTable", "CreateTableAsSelect", "ReplaceTableAsSelect"):
         return _new_table(plan, kind)
     if kind == "InsertIntoStatement":
         return Command(
             "insert",
-            _parts(plan.table().multipartIdentifier()),
+            items(plan.table().multipartIdentifier()),
             replace=plan.overwrite(),
-            columns=_parts(plan.userSpecifiedCols()),
+            columns=items(plan.userSpecifiedCols()),
             partition=not plan.partitionSpec().isEmpty(),
         )
     if kind == "TruncateTable":
-        return Command("truncate", _parts(plan.table().multipartIdentifier()))
+        return Command("truncate", items(plan.table().multipartIdentifier()))
     if kind in ("DropTable", "DropView"):
-        return Command("drop", _parts(plan.child().nameParts()), plan.ifExists())
+        return Command("drop", items(plan.child().nameParts()), plan.ifExists())
     if kind == "CreateView":
         return Command(
             "view",
-            _parts(plan.child().nameParts()),
+            items(plan.child().nameParts()),
             plan.allowExisting(),
             plan.replace(),
-            tuple(pair._1() for pair in _parts(plan.userSpecifiedColumns())),
+            tuple(pair._1() for pair in items(plan.userSpecifiedColumns())),
             sql=str(plan.originalText().get()),
         )
     if kind == "CreateNamespace":
         return Command(
-            "create schema", _parts(plan.name().multipartIdentifier()), plan.ifNotExists()
+            "create schema", items(plan.name().multipartIdentifier()), plan.ifNotExists()
         )
     if kind == "DropNamespace":
-        name = _parts(plan.namespace().multipartIdentifier())
+        name = items(plan.namespace().multipartIdentifier())
         return Command("drop schema", name, plan.ifExists(), cascade=plan.cascade())
     if kind in _INSTEAD:
         table = plan.targetTable() if kind == "MergeIntoTable" else plan.table()
-        return Command("refuse", _parts(table.multipartIdentifier()), word=_INSTEAD[kind])
+        return Command("refuse", items(table.multipartIdentifier()), word=_INSTEAD[kind])
     return None
 
 
@@ -127,7 +128,7 @@ def _new_table(plan: Any, kind: str) -> Command:
     if kind == "CreateTable":
         schema = arrow_schema(StructType.fromJson(_json(plan.tableSchema())))
     columns, unsupported = [], []
-    for item in _parts(plan.partitioning()):
+    for item in items(plan.partitioning()):
         paths = [list(reference.fieldNames()) for reference in item.references()]
         if item.name() == "identity" and len(paths[0]) == 1:
             columns.append(str(paths[0][0]))
@@ -142,7 +143,7 @@ def _new_table(plan: Any, kind: str) -> Command:
         unsupported.append(f"location '{location.get()}'")
     return Command(
         "create",
-        _parts(plan.name().nameParts()),
+        items(plan.name().nameParts()),
         not replace and plan.ignoreIfExists(),
         replace,
         schema=schema,
@@ -159,22 +160,10 @@ def query_frame(session: SparkSession, sql: str) -> DataFrame:
         session: a classic session.
         sql: a command with a query, bound to relations that Spark knows.
     """
-    from pyspark.sql import DataFrame
-
-    plan: Any = _parse(session, sql)
+    plan = parse_plan(session, sql)
     temporary_view = plan.getClass().getSimpleName() in ("CreateViewCommand", "CacheTableAsSelect")
     query = plan.plan() if temporary_view else plan.query()
-    jvm: Any = session._jvm
-    dataset = jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, query)
-    return DataFrame(dataset, session)
-
-
-def _parse(session: SparkSession, sql: str) -> Any:
-    return session._jsparkSession.sessionState().sqlParser().parsePlan(sql)
-
-
-def _parts(sequence: Any) -> tuple[Any, ...]:
-    return tuple(sequence.apply(i) for i in range(sequence.size()))
+    return frame_of_plan(session, query)
 
 
 def _json(schema: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
+from ktk_engine.spark.jvm import java_session
 from ktk_engine.spark.sql.command import read_command
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class ModelSession(SparkSession):
         self._relations = relations
         self._tell = tell
         spark = relations.session
-        super().__init__(spark.sparkContext, spark._jsparkSession)
+        super().__init__(spark.sparkContext, java_session(spark))
 
     def sql(
         self, sqlQuery: str, args: dict[str, Any] | list[Any] | None = None, **kwargs: Any

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,6 +22,7 @@ from ktk_engine.plan.plan import Plan
 from ktk_engine.plan.plan_cube import LoadedCube, load_cube
 from ktk_engine.plan.plan_dataset import plan_dataset
 from ktk_engine.spark.arrow_types import spark_schema, spark_type
+from ktk_engine.spark.jvm import optimized_plan_json, time_zone_of_thread
 from ktk_engine.spark.read.join import run_plan
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.session.capabilities import Capabilities, find_capabilities
@@ -139,17 +139,6 @@ class SqlSession:
         return name
 
 
-def _zone_of_texts(session: SparkSession) -> str:
-    """The time zone in which the JVM writes instants for this thread, empty if it cannot be told.
-
-    It is that of the active session, which need not be the one that runs the statement.
-    """
-    if os.environ.get("PYSPARK_PIN_THREAD", "true").lower() != "true":
-        return ""  # each call may run in another thread of the JVM
-    jvm: Any = session._jvm
-    return str(jvm.org.apache.spark.sql.internal.SQLConf.get().sessionLocalTimeZone())
-
-
 def _address(reference: Reference) -> FileAddress | StoreAddress | None:
     """Where a relation outside of the warehouse lies."""
     return parse_address(reference.parts[0]) if len(reference.parts) == 3 else None
@@ -263,8 +252,8 @@ class _Binding:
         self._markers = {key: f"{_MARKER}_{i}" for i, key in enumerate(sorted(cubes))}
         session, text = self.owner.session, self.bind(statement)
         frame = session.sql(text, args) if statement.is_query else query_frame(session, text)
-        plan = frame._jdf.queryExecution().optimizedPlan().toJSON()
-        zone = _zone_of_texts(self.owner.session)
+        plan = optimized_plan_json(frame)
+        zone = time_zone_of_thread(self.owner.session)
         for key, marker in self._markers.items():
             self._usages[key] = read_usage(plan, marker, self._cube(*key).schema, zone)
         self._markers = {}
