@@ -85,3 +85,12 @@ def _arrow_type(field: st.StructField) -> pa.DataType:
             f"Column `{field.name}` has Spark's type {field.dataType.simpleString()}, which no "
             "dataset can hold. Cast it to another type."
         ) from error
+
+
+def type_names(schema: st.StructType) -> dict[str, str]:
+    """Name the types of Spark's columns, in their order.
+
+    Args:
+        schema: the columns of a query.
+    """
+    return {field.name: field.dataType.simpleString() for field in schema.fields}

@@ -71,7 +71,7 @@ class TestCompact:
         assert rows(project, "select count(*), sum(id) from {s}.kept") == [(4, 6)]
 
     def test_a_wrong_number_is_refused(self, project):
-        from dbt.adapters.ktk.config import parse_model_config
+        from dbt.adapters.ktk.config.model_config import parse_model_config
 
         config = {"materialized": "incremental", "auto_compact": 1.5}
         with pytest.raises(Exception, match="`auto_compact` must be true, false"):

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException
 
-from dbt.adapters.ktk.temporary_module import temporary_module
+from dbt.adapters.ktk.materialize.temporary_module import temporary_module
 from ktk_engine.catalog.catalog import list_relations
 from ktk_engine.errors import DataError, TypeClassError
 from ktk_engine.gate.target import Target

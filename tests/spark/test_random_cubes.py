@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbt.adapters.ktk.cube_query import cube_query_text
+from dbt.adapters.ktk.operations.cube_query import cube_query_text
 from ktk_engine.catalog.view import ViewDocument, render_view, view_key
 from ktk_engine.facade import Store
 from ktk_engine.plan.plan import Plan

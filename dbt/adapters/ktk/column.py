@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from dbt.adapters.spark import SparkColumn
 
 from ktk_engine.types.arrow_name import sql_name
-
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
 
 _STRINGS = frozenset({"string", "char", "varchar"})
 _INTEGERS = frozenset({"tinyint", "smallint", "int", "integer", "bigint", "byte", "short", "long"})
@@ -57,12 +53,3 @@ def columns_of(schema: pa.Schema) -> list[SparkColumn]:
         schema: normalised Arrow types; each is named as Spark reads it.
     """
     return [KtkColumn(column=field.name, dtype=sql_name(field.type)) for field in schema]
-
-
-def type_names(schema: StructType) -> dict[str, str]:
-    """Name the types of Spark's columns, in their order.
-
-    Args:
-        schema: the columns of a query.
-    """
-    return {field.name: field.dataType.simpleString() for field in schema.fields}

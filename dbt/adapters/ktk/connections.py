@@ -19,14 +19,14 @@ from dbt.adapters.contracts.connection import (
 from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.spark import SparkConnectionManager
 
+from dbt.adapters.ktk.config.time_limit import time_limit
 from dbt.adapters.ktk.errors import translated
-from dbt.adapters.ktk.relations import Relations
-from dbt.adapters.ktk.session import Sessions
-from dbt.adapters.ktk.statements import run_statement
-from dbt.adapters.ktk.time_limit import time_limit
-from dbt.adapters.ktk.work import Work
+from dbt.adapters.ktk.session.cancellable_task import Work
+from dbt.adapters.ktk.session.sessions import Sessions
 from ktk_engine.plan.explain import explain
 from ktk_engine.store.warehouse import Warehouse
+from ktk_engine.warehouse.relations import Relations
+from ktk_engine.warehouse.statements import run_statement
 
 if TYPE_CHECKING:
     import agate

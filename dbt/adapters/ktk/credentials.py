@@ -8,7 +8,7 @@ from typing import Any
 from dbt.adapters.contracts.connection import Credentials
 from dbt_common.dataclass_schema import ValidationError
 
-from dbt.adapters.ktk.time_limit import seconds_problem
+from dbt.adapters.ktk.config.time_limit import seconds_problem
 from ktk_engine.spark.session.session import REQUIRED_SETTINGS
 from ktk_engine.types.suggestion import did_you_mean
 

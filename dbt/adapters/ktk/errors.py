@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import CompilationError, DbtDatabaseError, DbtRuntimeError
 
-from dbt.adapters.ktk.spark_message import java_stack, spark_message
+from dbt.adapters.ktk.session.spark_message import java_stack, spark_message
 from ktk_engine.errors import KtkError, TypeClassError
 
 _LOGGER = AdapterLogger("ktk")

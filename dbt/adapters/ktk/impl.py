@@ -16,24 +16,24 @@ from dbt_common.contracts.constraints import ConstraintType
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.ktk.builders import builders
-from dbt.adapters.ktk.config import parse_model_config
-from dbt.adapters.ktk.cube_methods import CubeMethods
-from dbt.adapters.ktk.cube_query import cube_partitions
-from dbt.adapters.ktk.debug import debug_lines
-from dbt.adapters.ktk.documentation import Documentation
+from dbt.adapters.ktk.config.model_config import parse_model_config
+from dbt.adapters.ktk.documentation.documentation import Documentation
 from dbt.adapters.ktk.errors import translated
-from dbt.adapters.ktk.leftovers import Leftovers
+from dbt.adapters.ktk.materialize.python_models import PythonModels, language_problem
+from dbt.adapters.ktk.materialize.snapshots import Snapshots
 from dbt.adapters.ktk.metastore import python_problem
-from dbt.adapters.ktk.python_models import PythonModels, language_problem
-from dbt.adapters.ktk.snapshots import Snapshots
-from dbt.adapters.ktk.verbs import Verbs
+from dbt.adapters.ktk.operations.cli_bridge import CliBridge
+from dbt.adapters.ktk.operations.cube_methods import CubeMethods
+from dbt.adapters.ktk.operations.cube_query import cube_partitions
+from dbt.adapters.ktk.operations.leftovers import Leftovers
+from dbt.adapters.ktk.session.debug import debug_lines
 
 _LOGGER = AdapterLogger("ktk")
 
 
 @dataclass
 class KtkConfig(SparkConfig):
-    """Keys of ours; dbt only learns from it how they merge. `config.py` checks them."""
+    """Keys of ours; dbt only learns from it how they merge. `config.model_config` checks them."""
 
     cube: str | None = None
     dataset: str | None = None
@@ -45,7 +45,7 @@ class KtkConfig(SparkConfig):
     query_timeout: float | None = None
 
 
-class KtkAdapter(PythonModels, Snapshots, CubeMethods, Documentation, Verbs, Leftovers):
+class KtkAdapter(PythonModels, Snapshots, CubeMethods, Documentation, CliBridge, Leftovers):
     """dbt on cubes. Relations are the store's; SQL is Spark's."""
 
     AdapterSpecificConfigs = KtkConfig

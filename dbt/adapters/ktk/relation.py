@@ -14,7 +14,7 @@ from dbt.adapters.contracts.relation import ComponentName, HasQuoting, RelationC
 from dbt.adapters.spark import SparkRelation
 from dbt_common.exceptions import DbtConfigError
 
-from dbt.adapters.ktk.source_config import Project, project_of, source_address
+from dbt.adapters.ktk.config.source_config import Project, project_of, source_address
 from ktk_engine.catalog.source_address import Address, FileAddress, StoreAddress, parse_address
 from ktk_engine.types.quote import quote_identifier
 

@@ -14,7 +14,6 @@ from dbt.adapters.contracts.connection import AdapterRequiredConfig
 from dbt.adapters.contracts.relation import RelationType
 from dbt.adapters.spark import SparkColumn
 
-from dbt.adapters.ktk.author import Author
 from dbt.adapters.ktk.builders import Builders
 from dbt.adapters.ktk.column import KtkColumn, columns_of
 from dbt.adapters.ktk.connections import KtkConnectionManager
@@ -22,11 +21,12 @@ from dbt.adapters.ktk.errors import translated
 from dbt.adapters.ktk.history import history_of
 from dbt.adapters.ktk.metastore import MetastoreAdapter
 from dbt.adapters.ktk.relation import KtkRelation, as_ktk
-from dbt.adapters.ktk.relations import Relations
-from dbt.adapters.ktk.statements import truncate
 from ktk_engine.gate.claimant import Claimant
 from ktk_engine.log.builder import Builder
+from ktk_engine.warehouse.author import Author
 from ktk_engine.warehouse.name_claim import displaced_by
+from ktk_engine.warehouse.relations import Relations
+from ktk_engine.warehouse.statements import truncate
 
 if TYPE_CHECKING:
     from ktk_engine.catalog import catalog

@@ -30,7 +30,7 @@ from dbt.tests.util import AnyString, run_dbt
 from dbt_common.contracts.metadata import CatalogTable, ColumnMetadata, StatsItem, TableMetadata
 from dbt_common.exceptions import DbtConfigError
 
-from dbt.adapters.ktk.catalog import STATISTICS
+from dbt.adapters.ktk.documentation.catalog import STATISTICS
 from dbt.adapters.ktk.impl import KtkAdapter
 from ktk_engine.catalog.catalog import list_relations
 from ktk_engine.store.local.local_store import LocalStore

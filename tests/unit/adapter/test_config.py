@@ -6,7 +6,7 @@ import pytest
 from dbt_common.dataclass_schema import ValidationError
 from dbt_common.exceptions import DbtConfigError
 
-from dbt.adapters.ktk.config import parse_model_config
+from dbt.adapters.ktk.config.model_config import parse_model_config
 from dbt.adapters.ktk.credentials import KtkCredentials
 from ktk_engine.spark.session.session import REQUIRED_SETTINGS
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dbt.adapters.ktk.operation_words import operation_words
+from dbt.adapters.ktk.operations.operation_words import operation_words
 
 
 @pytest.mark.parametrize(

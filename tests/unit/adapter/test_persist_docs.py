@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 from dbt_common.exceptions import DbtConfigError
 
-from dbt.adapters.ktk.persist_docs import check_persist_docs, comments_of_model, unknown_parts
+from dbt.adapters.ktk.config.persist_docs import (
+    check_persist_docs,
+    comments_of_model,
+    unknown_parts,
+)
 from ktk_engine.format.comments import Comments
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from dbt_common.exceptions import CompilationError
 
-from dbt.adapters.ktk.seed_file import read_seed, seed_delimiter
+from dbt.adapters.ktk.materialize.seed_file import read_seed, seed_delimiter
 from ktk_engine.errors import DataError
 
 

@@ -2,5 +2,5 @@
     Compares every file with what was committed; fails if anything was found. `deep` reads all of
     every file, not footers alone. -#}
 {% macro ktk_check(name, deep=false, schema=target.schema) %}
-  {%- do log(adapter.run_verb('check', schema, [name], {'deep': deep}), info=true) -%}
+  {%- do log(adapter.run_command('check', schema, [name], {'deep': deep}), info=true) -%}
 {% endmacro %}

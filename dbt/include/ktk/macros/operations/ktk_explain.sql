@@ -2,5 +2,5 @@
     Says which files a query of a cube opens, and why. -#}
 {% macro ktk_explain(cube, where=none, columns=none, schema=target.schema) %}
   {%- set listed = columns if columns is none or columns is string else columns | join(',') -%}
-  {%- do log(adapter.run_verb('explain', schema, [cube, where], {'columns': listed}), info=true) -%}
+  {%- do log(adapter.run_command('explain', schema, [cube, where], {'columns': listed}), info=true) -%}
 {% endmacro %}

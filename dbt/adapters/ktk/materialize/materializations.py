@@ -15,17 +15,16 @@ from dbt.adapters.events.types import AdapterEventWarning
 from dbt_common.events.functions import warn_or_error
 from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
-from dbt.adapters.ktk.column import type_names
-from dbt.adapters.ktk.config import ModelConfig, parse_model_config
-from dbt.adapters.ktk.cube_query import plan_line
+from dbt.adapters.ktk.config.incremental import STRATEGIES
+from dbt.adapters.ktk.config.model_config import ModelConfig, parse_model_config
 from dbt.adapters.ktk.errors import translated
-from dbt.adapters.ktk.findings_file import findings_file
-from dbt.adapters.ktk.incremental import STRATEGIES
+from dbt.adapters.ktk.materialize.findings_file import findings_file
+from dbt.adapters.ktk.materialize.response import KtkResponse, response_of
+from dbt.adapters.ktk.materialize.seed_file import preview, read_seed, seed_delimiter, seed_types
+from dbt.adapters.ktk.materialize.write_dataset import write_dataset
+from dbt.adapters.ktk.operations.cube_query import plan_line
 from dbt.adapters.ktk.relation import KtkRelation
-from dbt.adapters.ktk.response import KtkResponse, response_of
-from dbt.adapters.ktk.seed_file import preview, read_seed, seed_delimiter, seed_types
 from dbt.adapters.ktk.store_adapter import StoreAdapter
-from dbt.adapters.ktk.write_dataset import write_dataset
 from ktk_engine.formatting import counted
 from ktk_engine.log.state import resolve
 from ktk_engine.store.interface import ObjectStore
@@ -204,7 +203,7 @@ class Materializations(StoreAdapter):
         return self._config_of(model).incremental is not None
 
     def valid_incremental_strategies(self) -> list[str]:
-        """Strategies that dbt may find in a configuration; `config.py` checks them."""
+        """Strategies that dbt may find in a configuration; `config.model_config` checks them."""
         return list(STRATEGIES)
 
     @available.parse(lambda *_, **__: {"response": KtkResponse(""), "preview": None})
@@ -241,7 +240,7 @@ class Materializations(StoreAdapter):
     ) -> dict[str, Any]:
         """Store a query under a name, once Spark has found nothing wrong with it."""
         from ktk_engine.gate.gate import pass_view_gate
-        from ktk_engine.spark.arrow_types import arrow_schema
+        from ktk_engine.spark.arrow_types import arrow_schema, type_names
 
         config = self._config_of(model)
         with (
@@ -319,6 +318,7 @@ class Materializations(StoreAdapter):
             sql: the query.
         """
         from ktk_engine.gate.target import Target
+        from ktk_engine.spark.arrow_types import type_names
         from ktk_engine.write.build import build
 
         schema, name = str(relation.schema), str(relation.identifier)

@@ -15,11 +15,11 @@ from dbt.adapters.contracts.relation import RelationConfig
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.ktk.cube_query import plan_line
 from dbt.adapters.ktk.errors import translated
-from dbt.adapters.ktk.materializations import Materializations
-from dbt.adapters.ktk.response import KtkResponse
-from dbt.adapters.ktk.spark_message import spark_message
+from dbt.adapters.ktk.materialize.materializations import Materializations
+from dbt.adapters.ktk.materialize.response import KtkResponse
+from dbt.adapters.ktk.operations.cube_query import plan_line
+from dbt.adapters.ktk.session.spark_message import spark_message
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -89,7 +89,7 @@ class PythonModels(Materializations):
         Returns:
             What dbt logs and keeps in run_results.
         """
-        from dbt.adapters.ktk.temporary_module import temporary_module
+        from dbt.adapters.ktk.materialize.temporary_module import temporary_module
 
         _refuse_sql(model)
         code = self._code_of(model, compiled_code)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.ktk.auto_compact import auto_compacted
-from dbt.adapters.ktk.config import ModelConfig
-from dbt.adapters.ktk.incremental import Incremental
-from dbt.adapters.ktk.outcome import Outcome
+from dbt.adapters.ktk.config.incremental import Incremental
+from dbt.adapters.ktk.config.model_config import ModelConfig
+from dbt.adapters.ktk.materialize.auto_compact import auto_compacted
+from dbt.adapters.ktk.materialize.outcome import Outcome
 from ktk_engine.gate.target import Target
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.write.row_changes import RowChanges

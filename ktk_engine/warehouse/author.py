@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import getpass
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dbt.adapters.ktk.history import statement_history
 from ktk_engine.gate.claimant import Claimant
 from ktk_engine.gate.target import Target
 from ktk_engine.warehouse.name_claim import NameClaim
+
+OWNER = "user"
+"""Key of a commit's history: the account that made it."""
 
 
 @dataclass(frozen=True)
@@ -38,3 +41,20 @@ class Author:
 def by_hand() -> Author:
     """Somebody who wrote a statement."""
     return Author(statement_history())
+
+
+def statement_history() -> dict[str, str]:
+    """What the log keeps of a statement that somebody wrote by hand."""
+    return {"node": "SQL statement", OWNER: user_name()}
+
+
+def user_name() -> str:
+    """Name the account that this process runs as, as Spark names the owner of a table.
+
+    Returns:
+        Its name; empty where the system knows none, as in some containers.
+    """
+    try:
+        return getpass.getuser()
+    except (ImportError, KeyError, OSError):
+        return ""

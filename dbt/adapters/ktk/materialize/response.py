@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from dbt.adapters.contracts.connection import AdapterResponse
 
-from dbt.adapters.ktk.outcome import Outcome
+from dbt.adapters.ktk.materialize.outcome import Outcome
 
 
 @dataclass

@@ -11,7 +11,7 @@ from dbt_common.exceptions import DbtRuntimeError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from dbt.adapters.ktk.time_limit import TimeLimit
+    from dbt.adapters.ktk.config.time_limit import TimeLimit
     from ktk_engine.spark.session.job_group import JobGroup
 
 _AGAIN_SECONDS = 0.2

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dbt.adapters.ktk.author import by_hand
-from dbt.adapters.ktk.column import type_names
-from dbt.adapters.ktk.history import statement_history
-from dbt.adapters.ktk.relations import Relations
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError
 from ktk_engine.formatting import counted
 from ktk_engine.gate.constraint import CONSTRAINTS, Constraint
@@ -16,7 +12,9 @@ from ktk_engine.log.scope import scope_of
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import resolve
 from ktk_engine.types.quote import quote_identifier
+from ktk_engine.warehouse.author import by_hand, statement_history
 from ktk_engine.warehouse.name_claim import displace, displaced_by
+from ktk_engine.warehouse.relations import Relations
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -147,6 +145,8 @@ def _create_view(
     if command.columns:
         names = ", ".join(map(quote_identifier, command.columns))
         sql = f"select * from (\n{sql}\n) as {quote_identifier(name)} ({names})"
+    from ktk_engine.spark.arrow_types import type_names
+
     columns = type_names(session.sql(sql).schema)
     relations.create_view(schema, name, sql, columns, by_hand())
 
@@ -200,10 +200,7 @@ def _insert(
 
 def _as_table(rows: DataFrame, snapshot: Snapshot, command: Command) -> DataFrame:
     """A query's columns under the table's names and types: by position, as SQL has it."""
-    from pyspark.sql import functions as F
-
-    from ktk_engine.spark.arrow_types import spark_type
-    from ktk_engine.spark.read.scan import column
+    from ktk_engine.spark.write.rows_to_insert import rows_to_insert
 
     names = command.columns or tuple(snapshot.schema.names)
     known = {name.casefold(): name for name in snapshot.schema.names}
@@ -217,14 +214,8 @@ def _as_table(rows: DataFrame, snapshot: Snapshot, command: Command) -> DataFram
         raise ConfigurationError(
             f"insert into {'.'.join(command.name)}: the table {problem}. Nothing was written."
         )
-    given = rows.toDF(*[known[name.casefold()] for name in names])
-    columns = [
-        (column(field.name) if field.name in given.columns else F.lit(None))
-        .cast(spark_type(field.type))
-        .alias(field.name)
-        for field in snapshot.schema
-    ]
-    return given.select(*columns)
+    filled = [known[name.casefold()] for name in names]
+    return rows_to_insert(rows, filled, snapshot.schema)
 
 
 def _target_of(snapshot: Snapshot, found: Relation) -> Target:

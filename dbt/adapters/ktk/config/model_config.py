@@ -10,11 +10,11 @@ from typing import Any, cast
 import pyarrow as pa
 from dbt_common.exceptions import DbtConfigError
 
-from dbt.adapters.ktk.constraints import ModelConstraints, parse_constraints
-from dbt.adapters.ktk.incremental import Incremental, parse_incremental
-from dbt.adapters.ktk.persist_docs import check_persist_docs
-from dbt.adapters.ktk.snapshot_config import check_versions, parse_versions
-from dbt.adapters.ktk.time_limit import seconds_problem
+from dbt.adapters.ktk.config.constraints import ModelConstraints, parse_constraints
+from dbt.adapters.ktk.config.incremental import Incremental, parse_incremental
+from dbt.adapters.ktk.config.persist_docs import check_persist_docs
+from dbt.adapters.ktk.config.snapshot_config import check_versions, parse_versions
+from dbt.adapters.ktk.config.time_limit import seconds_problem
 from ktk_engine.errors import KtkError
 from ktk_engine.gate.schema_change import ON_SCHEMA_CHANGE, OnSchemaChange
 from ktk_engine.gate.target import DEFAULT_BUCKETS, Target

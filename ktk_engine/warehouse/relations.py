@@ -11,8 +11,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from dbt.adapters.ktk.author import Author
-from dbt.adapters.ktk.history import user_name
 from ktk_engine.catalog.catalog import Relation, by_name, find_relation, list_relations, read_view
 from ktk_engine.catalog.view import ViewDocument, render_view, view_key
 from ktk_engine.describe.last_change import changed_at
@@ -26,6 +24,7 @@ from ktk_engine.plan.plan_cube import load_cube
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.warehouse import Warehouse
 from ktk_engine.types.suggestion import did_you_mean
+from ktk_engine.warehouse.author import Author, user_name
 from ktk_engine.warehouse.name_claim import cube_and_dataset, displace, displaced_by
 
 _CUBE_COMMENT = re.compile(r"/\* ktk cube: (\[.*?\]) \*/", re.DOTALL)

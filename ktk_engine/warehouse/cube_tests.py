@@ -8,8 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from dbt.adapters.ktk.relation import as_ktk
-from dbt.adapters.ktk.relations import Relations
 from ktk_engine.catalog.catalog import Relation, read_view
 from ktk_engine.cube.discovery import discover_cube
 from ktk_engine.cube.specification import CubeSpecification
@@ -25,6 +23,7 @@ from ktk_engine.types.mismatch import mismatch
 from ktk_engine.types.quote import quote_identifier, quote_text
 from ktk_engine.types.suggestion import did_you_mean
 from ktk_engine.types.type_class import class_name
+from ktk_engine.warehouse.relations import Relations
 
 _CLASSES = (
     "bool",
@@ -42,6 +41,21 @@ _WITH_PARTS = ("decimal(scale ", "timestamp[", "list of ", "struct<", "map of ")
 
 
 @dataclass(frozen=True)
+class Seed:
+    """The seed dataset that a test of an enrichment is given.
+
+    Attributes:
+        schema: its schema.
+        name: its name.
+        sql: how SQL calls it.
+    """
+
+    schema: str
+    name: str
+    sql: str
+
+
+@dataclass(frozen=True)
 class CubeTest:
     """One use of a test.
 
@@ -50,7 +64,7 @@ class CubeTest:
         schema: schema of the tested relation.
         name: its name.
         rows: what to select its rows from: the relation, or a query with the test's `where`.
-        arguments: the test's own arguments.
+        arguments: the test's own arguments, a `seed` as `Seed`.
         columns: gives the columns of a view, which only Spark knows.
     """
 
@@ -224,22 +238,22 @@ class CubeTest:
     def _join_keys(self) -> tuple[list[str], str]:
         """By what an enrichment is joined, and the seed dataset's relation."""
         self._check_of_cube()
-        given = as_ktk(self.arguments["seed"])
-        seed = self._existing(*given.place)[1]
+        given: Seed = self.arguments["seed"]
+        seed = self._existing(given.schema, given.name)[1]
         specification = self._specification()
         uuid, snapshot = self._dataset()
         if uuid == specification.seed_uuid:
             raise ConfigurationError(
                 f"{self._where} is the seed dataset: this test is for enrichments."
             )
-        if seed.uuid != specification.seed_uuid or not self._is_here(given.place[0]):
+        if seed.uuid != specification.seed_uuid or not self._is_here(given.schema):
             raise ConfigurationError(
-                f"{self._where}: {'.'.join(given.place)} is not the seed dataset of cube "
+                f"{self._where}: {given.schema}.{given.name} is not the seed dataset of cube "
                 f"{specification.prefix}: that is {self.schema}.{specification.seed_dataset}. "
                 f"Give the test the model that builds it: seed: ref('{specification.seed_dataset}')"
             )
         shared = [*specification.dimension_columns, *specification.partition_columns]
-        return [name for name in shared if name in snapshot.schema.names], str(given)
+        return [name for name in shared if name in snapshot.schema.names], given.sql
 
 
 def failing_query(message: str) -> str:

@@ -9,13 +9,13 @@ from dbt.adapters.base import available
 from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.events.logging import AdapterLogger
 
-from dbt.adapters.ktk.auto_compact import auto_compacted
-from dbt.adapters.ktk.config import ModelConfig
-from dbt.adapters.ktk.findings_file import findings_file
+from dbt.adapters.ktk.config.model_config import ModelConfig
 from dbt.adapters.ktk.history import history_of
-from dbt.adapters.ktk.materializations import Materializations
-from dbt.adapters.ktk.outcome import Outcome
-from dbt.adapters.ktk.response import KtkResponse, response_of
+from dbt.adapters.ktk.materialize.auto_compact import auto_compacted
+from dbt.adapters.ktk.materialize.findings_file import findings_file
+from dbt.adapters.ktk.materialize.materializations import Materializations
+from dbt.adapters.ktk.materialize.outcome import Outcome
+from dbt.adapters.ktk.materialize.response import KtkResponse, response_of
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.write.row_changes import RowChanges
 

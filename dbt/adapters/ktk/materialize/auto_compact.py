@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from dbt.adapters.events.logging import AdapterLogger
 
-from dbt.adapters.ktk.config import ModelConfig
-from dbt.adapters.ktk.outcome import Outcome
+from dbt.adapters.ktk.config.model_config import ModelConfig
+from dbt.adapters.ktk.materialize.outcome import Outcome
 from ktk_engine.errors import KtkError
 from ktk_engine.store.interface import ObjectStore
 

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary, WeakSet
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.ktk.work import INTERRUPTED, Work
+from dbt.adapters.ktk.session.cancellable_task import INTERRUPTED, Work
 from ktk_engine.spark.session.metastore import has_metastore
 from ktk_engine.store.warehouse import Warehouse
 

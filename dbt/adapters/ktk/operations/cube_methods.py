@@ -11,16 +11,16 @@ from dbt.adapters.base import available
 from dbt.adapters.base.relation import BaseRelation
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.ktk.cube_query import cube_query_text
-from dbt.adapters.ktk.cube_tests import CubeTest, failing_query
 from dbt.adapters.ktk.errors import translated
-from dbt.adapters.ktk.history import statement_history
-from dbt.adapters.ktk.operation_words import operation_words
+from dbt.adapters.ktk.operations.cube_query import cube_query_text
+from dbt.adapters.ktk.operations.operation_words import operation_words
 from dbt.adapters.ktk.relation import as_ktk
-from dbt.adapters.ktk.relations import cube_comment
-from dbt.adapters.ktk.spark_message import spark_message
+from dbt.adapters.ktk.session.spark_message import spark_message
 from dbt.adapters.ktk.store_adapter import StoreAdapter
 from ktk_engine.errors import ConsistencyError, DatasetNotFoundError, KtkError
+from ktk_engine.warehouse.author import statement_history
+from ktk_engine.warehouse.cube_tests import CubeTest, Seed, failing_query
+from ktk_engine.warehouse.relations import cube_comment
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -147,8 +147,12 @@ class CubeMethods(StoreAdapter):
             was not built yet, SQL that says so when it runs: compiling needs no relation.
         """
         schema, name = as_ktk(relation).place
+        given = dict(arguments)
+        if "seed" in given:
+            seed = as_ktk(given["seed"])
+            given["seed"] = Seed(*seed.place, str(seed))
         test = CubeTest(
-            self.relations, schema, name, rows, arguments, lambda: self._arrow_schema(relation)
+            self.relations, schema, name, rows, given, lambda: self._arrow_schema(relation)
         )
         with self.connections.running():
             try:

@@ -15,17 +15,19 @@ from dbt.adapters.contracts.macros import MacroResolverProtocol
 from dbt.adapters.contracts.relation import RelationConfig
 from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.events.types import AdapterEventWarning
+from dbt.adapters.spark import SparkColumn
 from dbt_common.events.functions import warn_or_error
 
-from dbt.adapters.ktk.catalog import Described, SchemaCatalog, catalog_table
+from dbt.adapters.ktk.config.persist_docs import comments_of_model, unknown_parts
+from dbt.adapters.ktk.documentation.catalog import catalog_table, single_table
+from dbt.adapters.ktk.documentation.file_columns import file_columns
 from dbt.adapters.ktk.errors import translated
-from dbt.adapters.ktk.file_columns import file_columns
 from dbt.adapters.ktk.history import history_of
-from dbt.adapters.ktk.persist_docs import comments_of_model, unknown_parts
 from dbt.adapters.ktk.relation import KtkRelation, as_ktk
 from dbt.adapters.ktk.store_adapter import StoreAdapter
 from ktk_engine.catalog.catalog import find_relation
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError, KtkError
+from ktk_engine.warehouse.schema_catalog import RelationDescription, SchemaCatalog
 
 if TYPE_CHECKING:
     import agate
@@ -91,11 +93,11 @@ class Documentation(StoreAdapter):
             for item in self._describe([relation]):
                 if isinstance(item, Exception):
                     raise item
-                return item.as_catalog_table()
+                return single_table(item)
         return None
 
     def _catalog(self, relations: Iterable[BaseRelation]) -> tuple[agate.Table, list[Exception]]:
-        described: list[Described] = []
+        described: list[RelationDescription] = []
         problems: list[Exception] = []
         for item in self._describe(sorted(relations, key=str)):
             if isinstance(item, Exception):
@@ -104,7 +106,9 @@ class Documentation(StoreAdapter):
                 described.append(item)
         return catalog_table(described), problems
 
-    def _describe(self, relations: Iterable[BaseRelation]) -> Iterator[Described | KtkError]:
+    def _describe(
+        self, relations: Iterable[BaseRelation]
+    ) -> Iterator[RelationDescription | KtkError]:
         """Describe relations; one that is damaged does not hide the others.
 
         What is not there has no description, be it a relation or the whole store of a source.
@@ -125,10 +129,10 @@ class Documentation(StoreAdapter):
 
     def _described(
         self, relation: KtkRelation, catalogs: dict[str, SchemaCatalog | None]
-    ) -> Described | None:
+    ) -> RelationDescription | None:
         if relation.files is not None:
             columns = file_columns(relation.files)
-            return Described("", "", "external", columns) if columns else None
+            return RelationDescription("", "", "external", _types(columns)) if columns else None
         schema, name = relation.place
         if schema not in catalogs:
             store = self.connections.warehouse.find_schema(schema)
@@ -139,12 +143,13 @@ class Documentation(StoreAdapter):
             return self._described_by_spark(relation)
         return catalog.describe(found)
 
-    def _described_by_spark(self, relation: KtkRelation) -> Described | None:
+    def _described_by_spark(self, relation: KtkRelation) -> RelationDescription | None:
         """Describe a table of the metastore; None if there is no such table."""
         columns = self.get_columns_in_relation(relation) if self.is_of_metastore(relation) else []
         if not columns:
             return None
-        return Described("", "", "table", columns, owner=columns[0].table_owner or "")
+        owner = columns[0].table_owner or ""
+        return RelationDescription("", "", "table", _types(columns), owner=owner)
 
     def calculate_freshness_from_metadata_batch(
         self,
@@ -187,3 +192,7 @@ class Documentation(StoreAdapter):
         store = self.connections.warehouse.find_schema(schema)
         assert store is not None
         return self._create_freshness_response(changed, store.now())
+
+
+def _types(columns: Iterable[SparkColumn]) -> dict[str, str]:
+    return {str(column.name): str(column.dtype) for column in columns}

@@ -10,17 +10,17 @@ from typing import Any
 from dbt.adapters.base import available
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.ktk.operation_words import operation_words
+from dbt.adapters.ktk.operations.operation_words import operation_words
 from dbt.adapters.ktk.store_adapter import StoreAdapter
 
 
-class Verbs(StoreAdapter):
+class CliBridge(StoreAdapter):
     """Runs the commands that need no Spark."""
 
     @available.parse(lambda *_, **__: "")
-    def run_verb(
+    def run_command(
         self,
-        verb: str,
+        command: str,
         schema: str,
         arguments: Sequence[str | None] = (),
         options: Mapping[str, Any] | None = None,
@@ -28,7 +28,7 @@ class Verbs(StoreAdapter):
         """Run a command of `ktk`.
 
         Args:
-            verb: its name.
+            command: its name.
             schema: of the project's store.
             arguments: its arguments; those at the end that are None are not given.
             options: its options by name; None and False are not given.
@@ -46,16 +46,16 @@ class Verbs(StoreAdapter):
         said = StringIO()
         folder = f"{self.connections.warehouse.url}/{schema}"
         given = [str(argument) for argument in arguments if argument is not None]
-        command = ["--store", folder, verb, *_options(options or {}), "--", *given]
+        words = ["--store", folder, command, *_options(options or {}), "--", *given]
         try:
             with redirect_stdout(said):
-                code = main.main(command, prog_name="ktk", standalone_mode=False)
+                code = main.main(words, prog_name="ktk", standalone_mode=False)
         except click.ClickException as error:
             message = operation_words(error.format_message())
-            raise DbtRuntimeError(f"ktk_{verb}: {message}") from error
+            raise DbtRuntimeError(f"ktk_{command}: {message}") from error
         text = operation_words(said.getvalue().strip())
         if code:
-            raise DbtRuntimeError(f"ktk_{verb}:\n{text}")
+            raise DbtRuntimeError(f"ktk_{command}:\n{text}")
         return text
 
 

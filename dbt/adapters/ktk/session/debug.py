@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from importlib.metadata import version
 
-from dbt.adapters.ktk.session import Sessions
+from dbt.adapters.ktk.session.sessions import Sessions
 from ktk_engine.store.warehouse import Warehouse
 
 _PACKAGES = ("dbt-ktk", "pyspark", "pyarrow")

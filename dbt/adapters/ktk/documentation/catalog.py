@@ -1,0 +1,98 @@
+"""Rows of dbt's catalog, a row a column, from what logs, snapshots and views' documents know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import agate
+from dbt_common.contracts.metadata import (
+    CatalogTable,
+    ColumnMetadata,
+    StatsItem,
+    TableMetadata,
+)
+
+from ktk_engine.warehouse.schema_catalog import RelationDescription
+
+# Name -> (label, description). dbt's page formats `rows` and `bytes` by these names.
+STATISTICS = {
+    "rows": ("Rows", "Stored rows; of a cube, those of its seed dataset"),
+    "bytes": ("Bytes", "Size of the data files"),
+    "files": ("Files", "Number of data files"),
+    "partitions": ("Partitions", "Folders with data files; of a cube, those of its seed dataset"),
+    "last_commit": ("Last commit", "When the rows last changed"),
+    "cube": ("Cube", "The cube that it belongs to"),
+    "cube_role": ("Cube role", "What it is in its cube"),
+    "dimension_columns": ("Dimension columns", "They address a cell, with the partition columns"),
+    "partition_columns": ("Partition columns", "By which the files are laid out"),
+    "indexed_columns": ("Indexed columns", "Columns with a secondary index"),
+    "payload_columns": ("Payload columns", "Columns with the values of a cell"),
+}
+_NUMBERS = ("rows", "bytes", "files", "partitions")
+_COLUMN_NAMES = (
+    *("table_database", "table_schema", "table_name", "table_type", "table_comment"),
+    *("table_owner", "column_name", "column_index", "column_type", "column_comment"),
+    *(
+        f"stats:{name}:{part}"
+        for name in STATISTICS
+        for part in ("label", "value", "description", "include")
+    ),
+)
+
+
+def catalog_table(described: Iterable[RelationDescription]) -> agate.Table:
+    """Give descriptions as the table that dbt wants, with all columns even without rows."""
+    types = [_agate_type(name) for name in _COLUMN_NAMES]
+    rows = [row for item in described for row in _rows(item)]
+    data = [[row.get(name) for name in _COLUMN_NAMES] for row in rows]
+    return agate.Table(data, _COLUMN_NAMES, types)
+
+
+def single_table(item: RelationDescription) -> CatalogTable:
+    """Give dbt's description of one relation."""
+    comment, owner = item.comments.relation or None, item.owner or None
+    columns = {
+        name: ColumnMetadata(dtype, index, name, item.comments.columns.get(name))
+        for index, (name, dtype) in enumerate(item.columns.items(), start=1)
+    }
+    return CatalogTable(
+        TableMetadata(item.kind, item.schema, item.name, comment=comment, owner=owner),
+        columns,
+        {statistic.id: statistic for statistic in _statistics(item)},
+    )
+
+
+def _rows(item: RelationDescription) -> Iterator[dict[str, Any]]:
+    """Give a row for each column of a relation."""
+    table = {
+        "table_schema": item.schema,
+        "table_name": item.name,
+        "table_type": item.kind,
+        "table_comment": item.comments.relation or None,
+        "table_owner": item.owner or None,
+    }
+    for statistic in _statistics(item):
+        parts = ("label", "value", "description", "include")
+        table |= {f"stats:{statistic.id}:{part}": getattr(statistic, part) for part in parts}
+    for index, (name, dtype) in enumerate(item.columns.items(), start=1):
+        yield {
+            **table,
+            "column_name": name,
+            "column_index": index,
+            "column_type": dtype,
+            "column_comment": item.comments.columns.get(name),
+        }
+
+
+def _statistics(item: RelationDescription) -> Iterator[StatsItem]:
+    for name, (label, description) in STATISTICS.items():
+        value = item.statistics.get(name)
+        if value is not None and value != "":
+            yield StatsItem(name, label, value, True, description)
+
+
+def _agate_type(column: str) -> agate.DataType:
+    if column == "column_index" or column in [f"stats:{name}:value" for name in _NUMBERS]:
+        return agate.Number()
+    return agate.Boolean() if column.endswith(":include") else agate.Text(cast_nulls=False)

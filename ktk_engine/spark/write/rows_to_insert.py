@@ -1,0 +1,33 @@
+"""The rows of a query under the names and types of the table that they are inserted into."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from ktk_engine.spark.arrow_types import spark_type
+from ktk_engine.spark.read.scan import column
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+
+def rows_to_insert(rows: DataFrame, names: Sequence[str], schema: pa.Schema) -> DataFrame:
+    """Give rows the columns of a table, as SQL does it: by position.
+
+    Args:
+        rows: as many columns as there are names.
+        names: the table's column that each of them fills.
+        schema: the table's columns; those that are not filled are null.
+    """
+    given = rows.toDF(*names)
+    columns = [
+        (column(field.name) if field.name in names else F.lit(None))
+        .cast(spark_type(field.type))
+        .alias(field.name)
+        for field in schema
+    ]
+    return given.select(*columns)

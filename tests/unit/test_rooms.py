@@ -1,0 +1,111 @@
+"""The rooms of the house: what may import what (docs/design/architecture.md)."""
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+# From the ground up: a room imports only rooms before it.
+ROOMS = (
+    *("errors", "formatting", "types", "conditions", "store", "format", "cube", "log", "catalog"),
+    *("files", "plan", "gate", "merge", "spark", "write", "maintain", "describe", "warehouse"),
+    *("facade", "cli"),
+)
+# Within Spark's room, likewise.
+SPARK = ("jvm", "arrow_types", "session", "read", "write", "sql")
+LARGEST_FILE, LARGEST_FOLDER = 500, 17
+ENGINE = sorted((ROOT / "ktk_engine").rglob("*.py"))
+ADAPTER = sorted((ROOT / "dbt" / "adapters" / "ktk").rglob("*.py"))
+
+
+@cache
+def parsed(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
+def imports(file: Path, at_run_time: bool = False) -> Iterator[str]:
+    """Names of the modules that a file imports, or only of those that a run of it imports."""
+    tree = parsed(file)
+    for_types = {
+        id(node)
+        for block in ast.walk(tree)
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
+        for node in ast.walk(block)
+    }
+    for node in ast.walk(tree):
+        if at_run_time and id(node) in for_types:
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def packages(file: Path) -> set[str]:
+    """The packages that a run of a file imports."""
+    return {name.partition(".")[0] for name in imports(file, at_run_time=True)}
+
+
+def upward(parts: tuple[str, ...], order: tuple[str, ...], prefix: str) -> list[str]:
+    """Imports of a file from rooms that are not below its own."""
+    name, file = parts[0].removesuffix(".py"), ROOT.joinpath(*prefix.split("."), *parts)
+    found = []
+    for module in imports(file):
+        if module.startswith(f"{prefix}."):
+            room = module.removeprefix(f"{prefix}.").partition(".")[0]
+            if room != name and order.index(room) > order.index(name):
+                found.append(module)
+    return found
+
+
+@pytest.mark.parametrize("file", ENGINE, ids=lambda file: str(file.relative_to(ROOT)))
+def test_no_import_runs_up(file):
+    parts = file.relative_to(ROOT / "ktk_engine").parts
+    if parts == ("__init__.py",):
+        return  # the library's face
+    assert upward(parts, ROOMS, "ktk_engine") == []
+    if parts[0] == "spark" and parts[1] != "__init__.py":
+        assert upward(parts[1:], SPARK, "ktk_engine.spark") == []
+
+
+def test_only_sparks_room_needs_spark():
+    outside = [file for file in ENGINE if "spark" not in file.relative_to(ROOT).parts]
+    assert [file for file in outside if "pyspark" in packages(file)] == []
+
+
+def test_the_engine_knows_no_dbt():
+    assert [file for file in ENGINE if "dbt" in packages(file)] == []
+
+
+def test_the_adapter_needs_no_dbt_core():
+    own = ("dbt.adapters", "dbt_common", "dbt.include.ktk")
+    wrong = [
+        (file.name, module)
+        for file in ADAPTER
+        for module in imports(file)
+        if module.startswith("dbt") and not module.startswith(own)
+    ]
+    assert wrong == []
+
+
+def test_one_file_touches_sparks_internals():
+    words = ("_jvm", "_jsc", "_jdf", "_jsparkSession", "_gateway")
+    found = {
+        file.name
+        for file in (*ENGINE, *ADAPTER)
+        for node in ast.walk(parsed(file))
+        if isinstance(node, ast.Attribute) and node.attr in words
+    }
+    assert found == {"jvm.py", "gateway.py"}  # the latter starts the JVM
+
+
+def test_files_and_folders_are_small():
+    files = [file for file in (*ENGINE, *ADAPTER) if file.name != "__init__.py"]
+    lines = {file: len(file.read_text(encoding="utf-8").splitlines()) for file in files}
+    assert [file for file, count in lines.items() if count > LARGEST_FILE] == []
+    folders = {file.parent for file in files}
+    sizes = {folder: len([f for f in files if f.parent == folder]) for folder in folders}
+    assert {folder: size for folder, size in sizes.items() if size > LARGEST_FOLDER} == {}
