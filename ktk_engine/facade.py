@@ -263,12 +263,12 @@ class Query:
         self._check_groups()
         scanner = self._store._scanner(session)
         frame = run_plan(scanner, self.plan, with_address=True)
-        whole = self._loaded.intention(self._question)
+        whole = self._loaded.resolved(self._question)
         with self._loaded.state.reading():
             groups = find_groups(frame, self.plan)
         for values in groups.to_pylist():
             condition = conjunction([whole.condition, *group_condition(self.plan, values)])
-            plan = self._loaded.plan_intention(replace(whole, condition=condition))
+            plan = self._loaded.plan_resolved(replace(whole, condition=condition))
             yield values, run_plan(scanner, plan)
 
     def to_arrow(self, session: SparkSession | None = None) -> pa.Table:

@@ -19,7 +19,7 @@ from ktk_engine.gate.target import Target
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.quote import quote_literal
 from ktk_engine.write.build import build
-from ktk_engine.write.retained import Keeping
+from ktk_engine.write.retained import Retained
 
 Row = Mapping[str, Any]
 _UTC = datetime.UTC
@@ -146,8 +146,8 @@ def write(
     """
     for dataset in cube:
         for number, part in enumerate(dataset.parts):
-            keeping = Keeping("append") if number else None
-            build(store, frame(dataset.table(part)), dataset.target(), keeping=keeping)
+            retained = Retained("append") if number else None
+            build(store, frame(dataset.table(part)), dataset.target(), retained=retained)
 
 
 def columns_of(cube: list[RandomDataset]) -> dict[str, pa.DataType]:

@@ -12,7 +12,7 @@ from ktk_engine.catalog.view import ViewDocument, parse_view, view_key, view_nam
 from ktk_engine.errors import ConsistencyError, ObjectNotFoundError
 from ktk_engine.format.load_document import list_documents
 from ktk_engine.log.entry import DatasetEntry
-from ktk_engine.log.scope import FOLDER, SEPARATOR, Scope
+from ktk_engine.log.scope import FOLDER, SEPARATOR, LogScope
 from ktk_engine.log.state import resolve
 from ktk_engine.store.interface import ObjectStore
 
@@ -131,9 +131,9 @@ def relation_name(uuid: str, entry: DatasetEntry | None = None) -> str:
     return (entry.relation if entry else "") or uuid.partition(SEPARATOR)[2] or uuid
 
 
-def list_scopes(store: ObjectStore) -> list[Scope]:
+def list_scopes(store: ObjectStore) -> list[LogScope]:
     """Every scope that has a log, cubes first; also those whose datasets were all removed."""
-    return [Scope(kind, name) for kind in ("cube", "dataset") for name in _logged(store, kind)]
+    return [LogScope(kind, name) for kind in ("cube", "dataset") for name in _logged(store, kind)]
 
 
 def _datasets(store: ObjectStore) -> dict[str, DatasetEntry | None]:
@@ -141,13 +141,13 @@ def _datasets(store: ObjectStore) -> dict[str, DatasetEntry | None]:
     published = list_documents(store)
     found: dict[str, DatasetEntry | None] = dict.fromkeys(published)
     for name in _logged(store, "cube"):
-        state = resolve(store, Scope("cube", name))
+        state = resolve(store, LogScope("cube", name))
         found |= {uuid: item.entry for uuid, item in state.datasets.items()}
         for uuid in state.unpublished_removals:
             found.pop(uuid, None)
     for name in _logged(store, "dataset"):
         if name not in published:
-            found |= dict.fromkeys(resolve(store, Scope("dataset", name)).datasets)
+            found |= dict.fromkeys(resolve(store, LogScope("dataset", name)).datasets)
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ktk_engine.catalog.catalog import list_scopes
 from ktk_engine.errors import ConsistencyError, DatasetNotFoundError, InvalidKeyError
 from ktk_engine.format.load_document import list_documents
-from ktk_engine.log.scope import Scope, cube_scope, scope_of
+from ktk_engine.log.scope import LogScope, cube_scope, scope_of
 from ktk_engine.log.state import State, resolve
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.local.missing_folder import missing_folder
@@ -35,7 +35,7 @@ def find_scope(store: ObjectStore, name: str, *, removed: bool = False) -> State
     return found[0]
 
 
-def present_scopes(store: ObjectStore) -> list[Scope]:
+def present_scopes(store: ObjectStore) -> list[LogScope]:
     """Every cube and table that has a log or a published document, cubes first, by name."""
     published = {scope_of(uuid) for uuid in list_documents(store)}
     scopes = published.union(list_scopes(store))

@@ -17,7 +17,7 @@ from ktk_engine.formatting import counted, number, size
 
 if TYPE_CHECKING:
     from ktk_engine.log.garbage import Garbage, Retention
-    from ktk_engine.log.scope import Scope
+    from ktk_engine.log.scope import LogScope
     from ktk_engine.store.interface import ObjectStore
 
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -87,7 +87,7 @@ class _Cleaned:
         }
 
 
-def _clean(store: ObjectStore, scope: Scope, retention: Retention, delete: bool) -> _Cleaned:
+def _clean(store: ObjectStore, scope: LogScope, retention: Retention, delete: bool) -> _Cleaned:
     """Clean one scope; what is wrong with it must not keep the others from it."""
     from ktk_engine.maintain.cleanup import plan_cleanup, run_cleanup
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from ktk_engine.cube.described import Described
+from ktk_engine.cube.cube_dataset import CubeDataset
 from ktk_engine.cube.discovery import find_seed, visible_columns
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import ConsistencyError
@@ -14,7 +14,7 @@ from ktk_engine.types.type_class import class_name
 
 
 def check_cube(
-    prefix: str, datasets: Mapping[str, Described], specification: CubeSpecification | None
+    prefix: str, datasets: Mapping[str, CubeDataset], specification: CubeSpecification | None
 ) -> None:
     """Check all datasets of a cube against its specification and each other.
 
@@ -43,7 +43,7 @@ def check_cube(
 
 
 def _shared_columns(
-    datasets: Mapping[str, Described], specification: CubeSpecification | None
+    datasets: Mapping[str, CubeDataset], specification: CubeSpecification | None
 ) -> frozenset[str]:
     if specification is not None:
         return specification.shared_columns
@@ -56,7 +56,7 @@ def _shared_columns(
 
 
 def _payload_owned_twice(
-    datasets: Mapping[str, Described], shared: frozenset[str]
+    datasets: Mapping[str, CubeDataset], shared: frozenset[str]
 ) -> Iterable[str]:
     owners: dict[str, list[str]] = defaultdict(list)
     for name, dataset in datasets.items():
@@ -72,7 +72,7 @@ def _payload_owned_twice(
 
 
 def _shared_column_classes(
-    datasets: Mapping[str, Described], shared: frozenset[str]
+    datasets: Mapping[str, CubeDataset], shared: frozenset[str]
 ) -> Iterable[str]:
     for column in sorted(shared):
         holders = [
@@ -91,7 +91,7 @@ def _shared_column_classes(
 
 
 def layout_problems(
-    name: str, dataset: Described, specification: CubeSpecification
+    name: str, dataset: CubeDataset, specification: CubeSpecification
 ) -> Iterable[str]:
     """Check one dataset's columns, partition columns and indices against the specification.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ktk_engine.cube.described import Described
+from ktk_engine.cube.cube_dataset import CubeDataset
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import ConsistencyError
 
@@ -13,7 +13,7 @@ from ktk_engine.errors import ConsistencyError
 _OLD_TIMESTAMP_COLUMN = "KLEE_TS"
 
 
-def find_seed(prefix: str, datasets: Mapping[str, Described]) -> str | None:
+def find_seed(prefix: str, datasets: Mapping[str, CubeDataset]) -> str | None:
     """Find the id of the seed dataset.
 
     Args:
@@ -35,7 +35,7 @@ def find_seed(prefix: str, datasets: Mapping[str, Described]) -> str | None:
     return seeds[0] if seeds else None
 
 
-def discover_cube(prefix: str, datasets: Mapping[str, Described]) -> CubeSpecification:
+def discover_cube(prefix: str, datasets: Mapping[str, CubeDataset]) -> CubeSpecification:
     """Recover the specification of a stored cube.
 
     Args:
@@ -80,7 +80,7 @@ def discover_cube(prefix: str, datasets: Mapping[str, Described]) -> CubeSpecifi
     )
 
 
-def visible_columns(dataset: Described) -> list[str]:
+def visible_columns(dataset: CubeDataset) -> list[str]:
     """Columns of a dataset that belong to the cube; Kartothek hides some names."""
     return [name for name in dataset.schema.names if not is_hidden(name)]
 
@@ -90,7 +90,7 @@ def is_hidden(column: str) -> bool:
     return column.startswith("__") or column == _OLD_TIMESTAMP_COLUMN
 
 
-def _check_columns(prefix: str, seed: str, dataset: Described, named: Sequence[str]) -> None:
+def _check_columns(prefix: str, seed: str, dataset: CubeDataset, named: Sequence[str]) -> None:
     """A document and a schema file of another program may contradict each other."""
     missing = [name for name in named if name not in dataset.schema.names]
     if missing:

@@ -10,7 +10,7 @@ from typing import Any
 from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.log.chain import Link, read_chain
 from ktk_engine.log.entry import LogEntry
-from ktk_engine.log.scope import Scope
+from ktk_engine.log.scope import LogScope
 from ktk_engine.store.interface import ObjectStore
 
 
@@ -103,7 +103,7 @@ def read_history(store: ObjectStore, name: str, limit: int | None = None) -> lis
     return shown[::-1]
 
 
-def history_entry(scope: Scope, entry: LogEntry, before: Link | None) -> HistoryEntry:
+def history_entry(scope: LogScope, entry: LogEntry, before: Link | None) -> HistoryEntry:
     """Describe one log entry.
 
     Args:
@@ -122,13 +122,13 @@ def history_entry(scope: Scope, entry: LogEntry, before: Link | None) -> History
     )
 
 
-def _entry_of(scope: Scope, link: Link, before: Link | None) -> HistoryEntry:
+def _entry_of(scope: LogScope, link: Link, before: Link | None) -> HistoryEntry:
     if link.entry is None:
         return HistoryEntry(link.version, None, "", "", (), 0, {}, link.problem)
     return history_entry(scope, link.entry, before)
 
 
-def _changed(scope: Scope, uuid: str, entry: LogEntry, before: Link | None) -> DatasetChanged:
+def _changed(scope: LogScope, uuid: str, entry: LogEntry, before: Link | None) -> DatasetChanged:
     new = entry.datasets.get(uuid)
     rows = new.rows if new else 0
     files = new.files if new else 0

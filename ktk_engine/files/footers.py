@@ -18,7 +18,7 @@ import pyarrow.types as pat
 from ktk_engine.files.data_file import read_footer
 from ktk_engine.files.verified_tails import VerifiedTails
 from ktk_engine.format.parquet_bounds import bounds_of, typed_bounds
-from ktk_engine.log.snapshot import MAXIMUM, MINIMUM, NULLS
+from ktk_engine.log.snapshot import MAXIMUM_PREFIX, MINIMUM_PREFIX, NULLS_PREFIX
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.read_cache import ReadCache
 
@@ -97,9 +97,9 @@ def statistics_of(footers: Sequence[Footer], columns: Iterable[str], schema: pa.
     for name in columns:
         found = [footer.bounds.get(name, unknown) for footer in footers]
         t = schema.field(name).type
-        arrays[MINIMUM + name] = typed_bounds([low for low, _, _ in found], t)
-        arrays[MAXIMUM + name] = typed_bounds([high for _, high, _ in found], t)
-        arrays[NULLS + name] = pa.array([nulls for _, _, nulls in found], pa.int64())
+        arrays[MINIMUM_PREFIX + name] = typed_bounds([low for low, _, _ in found], t)
+        arrays[MAXIMUM_PREFIX + name] = typed_bounds([high for _, high, _ in found], t)
+        arrays[NULLS_PREFIX + name] = pa.array([nulls for _, _, nulls in found], pa.int64())
     return pa.table(arrays)
 
 

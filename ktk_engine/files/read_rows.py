@@ -12,7 +12,7 @@ import pyarrow.types as pat
 
 from ktk_engine.files.data_file import read_data_file
 from ktk_engine.format.file_digest import FileDigest
-from ktk_engine.log.snapshot import PARTITION, Snapshot, check_partition_values, digests_of
+from ktk_engine.log.snapshot import PARTITION_PREFIX, Snapshot, check_partition_values, digests_of
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.to_container import to_container
 
@@ -62,7 +62,7 @@ def values_by_file(snapshot: Snapshot, files: pa.Table, columns: Sequence[str]) 
     """
     names = [name for name in columns if name in snapshot.partition_keys]
     check_partition_values(replace(snapshot, files=files), names)
-    facts = files.select(["key", "position", *(PARTITION + name for name in names)])
+    facts = files.select(["key", "position", *(PARTITION_PREFIX + name for name in names)])
     return facts.rename_columns([KEY, POSITION, *names])
 
 

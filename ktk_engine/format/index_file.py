@@ -21,7 +21,7 @@ from ktk_engine.format.parquet_bounds import bounds_of, typed_bounds
 from ktk_engine.types.type_class import class_name, normalize, role_problem
 
 VALUE = "value"
-PARTITION = "partition"
+PARTITION_COLUMN = "partition"
 
 _LABELS = pa.list_(pa.string())
 _ROW_GROUP_SIZE = 10_000
@@ -86,7 +86,7 @@ def read_index(source: bytes | pa.NativeFile, groups: Sequence[int] | None = Non
         _check_counts(table, file.metadata, numbers)
         value = table.column(1 - position)
         columns = [value.cast(normalize(value.type)), table.column(position).cast(_LABELS)]
-    index = pa.table(columns, [VALUE, PARTITION])
+    index = pa.table(columns, [VALUE, PARTITION_COLUMN])
     return index.filter(pc.is_valid(index[VALUE])) if value.null_count else index
 
 
@@ -141,11 +141,11 @@ def _check_count(metadata: pq.FileMetaData, size: int) -> None:
 
 def _label_position(schema: pa.Schema) -> int:
     """The value's column has the indexed column's name, so it is found by elimination."""
-    position = int(schema.get_field_index(PARTITION))
+    position = int(schema.get_field_index(PARTITION_COLUMN))
     if len(schema.names) != 2 or position < 0:
         raise FormatError(
             f"the index file has the columns {schema.names}; expected are one for the value, "
-            f"and {PARTITION!r}"
+            f"and {PARTITION_COLUMN!r}"
         )
     return position
 
@@ -164,10 +164,10 @@ def render_index(column: str, table: pa.Table) -> bytes:
         FormatError: the column is called `partition`, or Kartothek has no index for its class
             (nested, null, decimal, time).
     """
-    if column == PARTITION:
+    if column == PARTITION_COLUMN:
         raise FormatError(
-            f"a column called {PARTITION!r} cannot be indexed: index files have a column of this "
-            "name for the labels. Rename it"
+            f"a column called {PARTITION_COLUMN!r} cannot be indexed: index files have a column "
+            "of this name for the labels. Rename it"
         )
     problem = role_problem(table.schema.field(VALUE).type, "index")
     if problem is not None:
@@ -175,7 +175,7 @@ def render_index(column: str, table: pa.Table) -> bytes:
     index = _normalized(table).sort_by(VALUE)
     sink = pa.BufferOutputStream()
     pq.write_table(
-        index.rename_columns([column, PARTITION]),
+        index.rename_columns([column, PARTITION_COLUMN]),
         sink,
         version="1.0",
         row_group_size=_ROW_GROUP_SIZE,
@@ -217,20 +217,20 @@ def build_index(values: pa.Array | pa.ChunkedArray, labels: pa.Array | pa.Chunke
     encoded = _plain(_plain(labels).cast(pa.string())).dictionary_encode()
     order = pc.sort_indices(encoded.dictionary)
     rank = pc.subtract(pc.rank(encoded.dictionary), pa.scalar(1, pa.uint64()))
-    pairs = pa.table({VALUE: plain, PARTITION: rank.take(encoded.indices)})
+    pairs = pa.table({VALUE: plain, PARTITION_COLUMN: rank.take(encoded.indices)})
     grouped = (
         pairs.filter(pc.is_valid(pairs[VALUE]))
-        .group_by([VALUE, PARTITION], use_threads=False)
+        .group_by([VALUE, PARTITION_COLUMN], use_threads=False)
         .aggregate([])
-        .sort_by([(VALUE, "ascending"), (PARTITION, "ascending")])
+        .sort_by([(VALUE, "ascending"), (PARTITION_COLUMN, "ascending")])
         .group_by(VALUE, use_threads=False)
-        .aggregate([(PARTITION, "list")])
+        .aggregate([(PARTITION_COLUMN, "list")])
         .sort_by(VALUE)  # the rows of a group keep their order, the groups do not
     )
-    numbers = _plain(grouped.column(f"{PARTITION}_list"))
+    numbers = _plain(grouped.column(f"{PARTITION_COLUMN}_list"))
     names = encoded.dictionary.take(order).take(numbers.values)
     lists = pa.ListArray.from_arrays(numbers.offsets, names)
-    return pa.table([grouped.column(VALUE), lists], [VALUE, PARTITION])
+    return pa.table([grouped.column(VALUE), lists], [VALUE, PARTITION_COLUMN])
 
 
 def flatten_index(table: pa.Table) -> pa.Table:
@@ -242,7 +242,7 @@ def flatten_index(table: pa.Table) -> pa.Table:
     Returns:
         The columns `value` and `label`, one row a pair, in the index's order.
     """
-    lists = _plain(table.column(PARTITION))
+    lists = _plain(table.column(PARTITION_COLUMN))
     values = _plain(table.column(VALUE)).take(pc.list_parent_indices(lists))
     return pa.table({VALUE: values, "label": pc.list_flatten(lists)})
 
@@ -289,8 +289,8 @@ def merge_indices(a: pa.Table, b: pa.Table) -> pa.Table:
 def _normalized(table: pa.Table) -> pa.Table:
     value = table.column(VALUE)
     return pa.table(
-        [value.cast(normalize(value.type)), table.column(PARTITION).cast(_LABELS)],
-        [VALUE, PARTITION],
+        [value.cast(normalize(value.type)), table.column(PARTITION_COLUMN).cast(_LABELS)],
+        [VALUE, PARTITION_COLUMN],
     )
 
 

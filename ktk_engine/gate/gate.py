@@ -28,14 +28,14 @@ from ktk_engine.types.schema import (
     merge_schemas,
 )
 from ktk_engine.types.suggestion import did_you_mean
-from ktk_engine.types.type_class import Role
+from ktk_engine.types.type_class import ColumnRole
 
 _REBUILD = "The class of a column changes only with --full-refresh."
 _NO_REBUILD = "A snapshot is never built anew: cast the column in its query."
 
 
 @dataclass(frozen=True)
-class Passed:
+class GateResult:
     """What a write has to store, after the gate.
 
     Attributes:
@@ -62,7 +62,7 @@ def pass_gate(
     full_refresh: bool = False,
     built_by: Mapping[str, str] | None = None,
     keeps_rows: bool = False,
-) -> Passed:
+) -> GateResult:
     """Check a model's schema against its declaration, its dataset, its cube and its roles.
 
     Costs no Spark job and reads no data. All findings are raised at once.
@@ -103,7 +103,7 @@ def pass_gate(
     if target.cube:
         check_cube(target.cube, {**others, target.dataset: candidate}, specification)
     indexes = tuple(sorted(candidate.indices))
-    return Passed(model, schema, indexes, specification, checked.leaving, checked.notes)
+    return GateResult(model, schema, indexes, specification, checked.leaving, checked.notes)
 
 
 def pass_view_gate(
@@ -321,7 +321,7 @@ def _reserved_names(target: Target, model: pa.Schema) -> Iterator[Finding]:
         problem = own_name_problem(item.name)
         if problem is not None:
             yield Finding(item.name, None, item.type, problem, "rename it", "role")
-    roles: dict[str, Role] = dict.fromkeys(target.indexes, "index")
+    roles: dict[str, ColumnRole] = dict.fromkeys(target.indexes, "index")
     roles |= dict.fromkeys(target.dimension_columns, "dimension")
     roles |= dict.fromkeys(target.partition_by, "partition")
     for name, role in roles.items():

@@ -12,8 +12,8 @@ from ktk_engine.errors import ConfigurationError
 from ktk_engine.gate.claimant import Claimant
 from ktk_engine.gate.constraint import Constraint
 from ktk_engine.gate.schema_change import OnSchemaChange
-from ktk_engine.log.entry import Role
-from ktk_engine.log.scope import Scope, cube_scope, scope_of
+from ktk_engine.log.entry import DatasetRole
+from ktk_engine.log.scope import LogScope, cube_scope, scope_of
 
 DEFAULT_BUCKETS = 16
 
@@ -46,7 +46,7 @@ class Target:
     """
 
     dataset: str
-    role: Role = "table"
+    role: DatasetRole = "table"
     cube: str = ""
     dimension_columns: tuple[str, ...] = ()
     partition_by: tuple[str, ...] = ()
@@ -96,7 +96,7 @@ class Target:
         return f"{self.cube}++{self.dataset}" if self.cube else self.dataset
 
     @property
-    def scope(self) -> Scope:
+    def scope(self) -> LogScope:
         """The log that its commits go to."""
         return cube_scope(self.cube) if self.cube else scope_of(self.dataset)
 

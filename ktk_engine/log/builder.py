@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ktk_engine.log.chain import read_chain
 from ktk_engine.log.entry import DatasetEntry, LogEntry
-from ktk_engine.log.scope import Scope
+from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import State
 from ktk_engine.store.interface import ObjectStore
 
@@ -59,7 +59,9 @@ def builder_of(state: State, uuid: str) -> Builder | None:
     return None if item is None else builder_at(state.store, state.scope, uuid, item)
 
 
-def builder_at(store: ObjectStore, scope: Scope, uuid: str, where: DatasetEntry) -> Builder | None:
+def builder_at(
+    store: ObjectStore, scope: LogScope, uuid: str, where: DatasetEntry
+) -> Builder | None:
     """Tell which dbt node had built a dataset at a version; see `builder_of`.
 
     Args:
@@ -78,7 +80,7 @@ def builder_at(store: ObjectStore, scope: Scope, uuid: str, where: DatasetEntry)
 
 
 def _changes_backwards(
-    store: ObjectStore, scope: Scope, uuid: str, where: DatasetEntry
+    store: ObjectStore, scope: LogScope, uuid: str, where: DatasetEntry
 ) -> Iterator[LogEntry]:
     """The entries that changed a dataset, newest first, as far as the log reaches."""
     known: DatasetEntry | None = where

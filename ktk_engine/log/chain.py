@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ktk_engine.errors import FormatError, ObjectNotFoundError
 from ktk_engine.log.entry import LogEntry, digest, parse_entry
-from ktk_engine.log.scope import Scope
+from ktk_engine.log.scope import LogScope
 from ktk_engine.store.interface import ObjectStore
 
 _THREADS = 16
@@ -33,7 +33,7 @@ class Link:
     problem: str = ""
 
 
-def logged_versions(store: ObjectStore, scope: Scope, since: int = 0) -> list[int]:
+def logged_versions(store: ObjectStore, scope: LogScope, since: int = 0) -> list[int]:
     """List the versions that a log has entries of, in order; one shallow listing.
 
     Args:
@@ -46,7 +46,7 @@ def logged_versions(store: ObjectStore, scope: Scope, since: int = 0) -> list[in
     return [int(name[:-5]) for name in names if _NAME.fullmatch(name)]
 
 
-def read_entry(store: ObjectStore, scope: Scope, version: int) -> tuple[LogEntry, str]:
+def read_entry(store: ObjectStore, scope: LogScope, version: int) -> tuple[LogEntry, str]:
     """Read one entry, with its digest.
 
     Raises:
@@ -66,7 +66,7 @@ def read_entry(store: ObjectStore, scope: Scope, version: int) -> tuple[LogEntry
 
 def read_entries(
     store: ObjectStore,
-    scope: Scope,
+    scope: LogScope,
     after: int,
     until: int | None = None,
     parent_sha256: str | None = None,
@@ -100,7 +100,7 @@ def read_entries(
 
 
 def read_chain(
-    store: ObjectStore, scope: Scope, first: int, last: int, head_sha256: str = ""
+    store: ObjectStore, scope: LogScope, first: int, last: int, head_sha256: str = ""
 ) -> list[Link]:
     """Read some versions of a log and judge each; entries are read in parallel.
 
@@ -138,7 +138,7 @@ def break_of(links: Sequence[Link]) -> str:
     return next((link.problem for link in reversed(links) if link.problem), "")
 
 
-def missing_entry(store: ObjectStore, scope: Scope, version: int) -> str:
+def missing_entry(store: ObjectStore, scope: LogScope, version: int) -> str:
     """Say that an entry is missing, and what to do."""
     return (
         f"Log entry {scope.entry_key(version)} of {store.url} is missing, but version {version} "
@@ -147,7 +147,7 @@ def missing_entry(store: ObjectStore, scope: Scope, version: int) -> str:
     )
 
 
-def _read_link(store: ObjectStore, scope: Scope, version: int) -> tuple[Link, str]:
+def _read_link(store: ObjectStore, scope: LogScope, version: int) -> tuple[Link, str]:
     key = scope.entry_key(version)
     try:
         entry, sha256 = read_entry(store, scope, version)
@@ -158,7 +158,7 @@ def _read_link(store: ObjectStore, scope: Scope, version: int) -> tuple[Link, st
     return Link(version, key, entry), sha256
 
 
-def _exchanged(store: ObjectStore, scope: Scope, version: int) -> str:
+def _exchanged(store: ObjectStore, scope: LogScope, version: int) -> str:
     return (
         f"Log entry {scope.entry_key(version)} of {store.url} is not what it was: version "
         f"{version + 1} was built on another. Restore it from a backup of the store."

@@ -22,14 +22,14 @@ from ktk_engine.log.conflict import check_conflicts, check_given_up, check_neede
 from ktk_engine.log.entry import (
     ChangeRecord,
     DatasetEntry,
+    DatasetRole,
     LogEntry,
     Operation,
-    Role,
     parse_entry,
     render_entry,
 )
 from ktk_engine.log.publish import CUBE_KEYS, publish, verify_document
-from ktk_engine.log.scope import Scope
+from ktk_engine.log.scope import LogScope
 from ktk_engine.log.snapshot import Snapshot, write_snapshot
 from ktk_engine.log.state import State, resolve
 from ktk_engine.log.write import Fate, Write
@@ -59,7 +59,7 @@ class DatasetChange:
     operation: Operation
     rebase: Callable[[Snapshot | None, int], Snapshot] | None
     partitions: frozenset[str] | None = None
-    role: Role = "table"
+    role: DatasetRole = "table"
     relation: str | None = None
     builder: Builder | None = None
 
@@ -107,7 +107,7 @@ class Committed:
     warning: str = ""
 
 
-def role_of(scope: Scope, snapshot: Snapshot) -> Role:
+def role_of(scope: LogScope, snapshot: Snapshot) -> DatasetRole:
     """Tell what a dataset is in its scope, as its own snapshot has it."""
     if scope.kind != "cube":
         return "table"
@@ -284,7 +284,7 @@ def _adopt(
 
 
 def _store_snapshot(
-    head: State, commit_id: str, attempt: int, snapshot: Snapshot, role: Role
+    head: State, commit_id: str, attempt: int, snapshot: Snapshot, role: DatasetRole
 ) -> DatasetEntry:
     key = head.scope.snapshot_key(commit_id, snapshot.uuid, attempt)
     sha256 = write_snapshot(head.store, key, snapshot)

@@ -14,7 +14,7 @@ from ktk_engine.format.sealed import seal, unseal
 Operation = Literal[
     "rebuild", "append", "replace", "remove", "adopt", "cleanup", "compact", "comment", "undrop"
 ]
-Role = Literal["seed", "enrichment", "table"]
+DatasetRole = Literal["seed", "enrichment", "table"]
 
 # Since format 2 an entry carries its own digest and those of the snapshots.
 _FORMAT = 2
@@ -46,7 +46,7 @@ class DatasetEntry:
     snapshot: str
     version: int
     commit: str
-    role: Role
+    role: DatasetRole
     rows: int | None
     files: int
     bytes: int | None

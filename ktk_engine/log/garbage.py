@@ -12,7 +12,7 @@ from ktk_engine.format.dataset_key import COMMON_METADATA, DATA_SUFFIX, common_m
 from ktk_engine.log.chain import Link, read_chain
 from ktk_engine.log.entry import LogEntry
 from ktk_engine.log.intent import read_intents
-from ktk_engine.log.scope import Scope
+from ktk_engine.log.scope import LogScope
 from ktk_engine.log.snapshot import Snapshot, read_snapshot
 from ktk_engine.log.state import State, resolve
 from ktk_engine.store.interface import ObjectInfo, ObjectStore
@@ -69,7 +69,7 @@ class Garbage:
         return not (self.objects or self.unfinished or self.intents)
 
 
-def find_garbage(store: ObjectStore, scope: Scope, retention: Retention) -> Garbage:
+def find_garbage(store: ObjectStore, scope: LogScope, retention: Retention) -> Garbage:
     """List a scope's objects and keep all that anything may still need.
 
     The listing comes before the intents, and those before the roots: a commit that lands in
@@ -151,7 +151,7 @@ def _may_go(info: ObjectInfo, now: datetime, living: set[str], ended: set[str]) 
     return bool(commits & ended) or now - info.modified > FOREIGN_LIFETIME
 
 
-def _objects(store: ObjectStore, scope: Scope, uuids: Sequence[str]) -> Iterator[ObjectInfo]:
+def _objects(store: ObjectStore, scope: LogScope, uuids: Sequence[str]) -> Iterator[ObjectInfo]:
     """Data, index and snapshot files; anything else in a dataset's folder is not ours to judge."""
     yield from store.list(join_key(scope.folder, "snapshots") + "/")
     for uuid in uuids:
@@ -162,7 +162,7 @@ def _objects(store: ObjectStore, scope: Scope, uuids: Sequence[str]) -> Iterator
 
 
 def _unfinished(
-    store: ObjectStore, scope: Scope, uuids: Sequence[str], now: datetime
+    store: ObjectStore, scope: LogScope, uuids: Sequence[str], now: datetime
 ) -> tuple[ObjectInfo, ...]:
     found = [
         info

@@ -19,7 +19,7 @@ from ktk_engine.errors import (
 )
 from ktk_engine.format.parse_json import parse_json
 from ktk_engine.log.remove_traces import remove_traces
-from ktk_engine.log.scope import Scope
+from ktk_engine.log.scope import LogScope
 from ktk_engine.log.write import Fate, Write
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.key import join_key
@@ -45,7 +45,7 @@ class Intent:
 
 @contextmanager
 def announced(
-    store: ObjectStore, scope: Scope, write: Write, operation: str, folder: str = ""
+    store: ObjectStore, scope: LogScope, write: Write, operation: str, folder: str = ""
 ) -> Iterator[None]:
     """Keep an intent alive while a block runs, and take back a write that did not commit.
 
@@ -94,7 +94,7 @@ def announced(
         _end(store, scope, write, folder)
 
 
-def _tell(error: BaseException, scope: Scope, write: Write) -> None:
+def _tell(error: BaseException, scope: LogScope, write: Write) -> None:
     """Say what became of a commit that was interrupted: the exception does not know it."""
     if write.fate is Fate.NOT_COMMITTED or isinstance(error, CommitStateUnknownError):
         return
@@ -107,7 +107,7 @@ def _tell(error: BaseException, scope: Scope, write: Write) -> None:
     _LOGGER.warning(note)
 
 
-def _end(store: ObjectStore, scope: Scope, write: Write, folder: str) -> None:
+def _end(store: ObjectStore, scope: LogScope, write: Write, folder: str) -> None:
     """Remove the files of a write that did not commit, then the note of one whose fate is known.
 
     What cannot be removed now is left to the clean-up, which needs the note for that. No failure
@@ -129,7 +129,7 @@ def _end(store: ObjectStore, scope: Scope, write: Write, folder: str) -> None:
         )
 
 
-def read_intents(store: ObjectStore, scope: Scope) -> list[Intent]:
+def read_intents(store: ObjectStore, scope: LogScope) -> list[Intent]:
     """Read the notes of all writers of a scope, dead ones among them.
 
     Raises:

@@ -24,7 +24,7 @@ from ktk_engine.format.dataset_key import (
 from ktk_engine.format.document import DatasetDocument, render_document, with_stamp
 from ktk_engine.format.stamp import read_stamp, stamp_is_valid
 from ktk_engine.log.entry import DatasetEntry, digest
-from ktk_engine.log.scope import Scope
+from ktk_engine.log.scope import LogScope
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State, resolve
 from ktk_engine.store.interface import ObjectStore
@@ -38,7 +38,7 @@ CUBE_KEYS = (
 )
 
 
-def publish(store: ObjectStore, scope: Scope) -> str:
+def publish(store: ObjectStore, scope: LogScope) -> str:
     """Bring the published documents of a scope up to its head.
 
     Enrichments come first and the seed dataset last, so that an old reader never meets a seed

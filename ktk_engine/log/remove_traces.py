@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ktk_engine.log.scope import Scope
+from ktk_engine.log.scope import LogScope
 from ktk_engine.log.write import Fate, Write
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.key import join_key
 
 
-def remove_traces(store: ObjectStore, scope: Scope, write: Write, folder: str) -> None:
+def remove_traces(store: ObjectStore, scope: LogScope, write: Write, folder: str) -> None:
     """Delete every object that carries the id of a write.
 
     Args:

@@ -12,7 +12,7 @@ SEPARATOR = "++"
 
 
 @dataclass(frozen=True)
-class Scope:
+class LogScope:
     """A cube with all its datasets, or one plain dataset: what one log entry can change.
 
     Attributes:
@@ -61,15 +61,15 @@ class Scope:
         return f"{self.name}{SEPARATOR}{dataset_id}" if self.kind == "cube" else dataset_id
 
 
-def cube_scope(prefix: str) -> Scope:
+def cube_scope(prefix: str) -> LogScope:
     """Scope of a cube by its uuid prefix."""
-    return Scope("cube", validate_uuid(prefix))
+    return LogScope("cube", validate_uuid(prefix))
 
 
-def scope_of(uuid: str) -> Scope:
+def scope_of(uuid: str) -> LogScope:
     """Scope of a dataset: its cube's if its uuid is `<prefix>++<id>`, else its own."""
     prefix, separator, _ = validate_uuid(uuid).partition(SEPARATOR)
-    return Scope("cube", prefix) if separator else Scope("dataset", uuid)
+    return LogScope("cube", prefix) if separator else LogScope("dataset", uuid)
 
 
 def new_commit_id() -> str:

@@ -35,7 +35,12 @@ FILE_FIELDS = (
     pa.field("tail_digest", pa.binary()),
     pa.field("digest", pa.binary()),
 )
-PARTITION, MINIMUM, MAXIMUM, NULLS = "partition.", "min.", "max.", "nulls."
+PARTITION_PREFIX, MINIMUM_PREFIX, MAXIMUM_PREFIX, NULLS_PREFIX = (
+    "partition.",
+    "min.",
+    "max.",
+    "nulls.",
+)
 MAX_FILES = 20_000_000
 _FORMAT = 1
 _METADATA_KEY = b"ktk"
@@ -183,7 +188,7 @@ def files_table(
     arrays = [pa.array(known.get(f.name) or [None] * count, f.type) for f in FILE_FIELDS]
     table = pa.Table.from_arrays(arrays, schema=pa.schema(FILE_FIELDS))
     for name in partitions.column_names:
-        table = table.append_column(PARTITION + name, partitions[name])
+        table = table.append_column(PARTITION_PREFIX + name, partitions[name])
     if statistics is not None:
         for name in statistics.column_names:
             table = table.append_column(name, statistics[name])
@@ -219,7 +224,7 @@ def check_partition_values(snapshot: Snapshot, names: Iterable[str]) -> None:
         FormatError: with the value and its file.
     """
     for name in names:
-        unknown = snapshot.files.filter(pc.is_null(snapshot.files[PARTITION + name]))
+        unknown = snapshot.files.filter(pc.is_null(snapshot.files[PARTITION_PREFIX + name]))
         if unknown.num_rows:
             reason = unreadable_value(
                 unknown["label"][0].as_py(), snapshot.partition_keys, name, snapshot.schema

@@ -27,7 +27,7 @@ from ktk_engine.format.stamp import BASE_KEY, Stamp, read_stamp
 from ktk_engine.log.chain import logged_versions, read_entries, read_entry
 from ktk_engine.log.entry import DatasetEntry, LogEntry, digest
 from ktk_engine.log.foreign import has_files_of, snapshot_of_document, with_document
-from ktk_engine.log.scope import Scope
+from ktk_engine.log.scope import LogScope
 from ktk_engine.log.snapshot import Snapshot, read_snapshot
 from ktk_engine.store.interface import ObjectStore
 
@@ -83,7 +83,7 @@ class State:
     """
 
     store: ObjectStore
-    scope: Scope
+    scope: LogScope
     version: int
     head: LogEntry | None
     head_sha256: str
@@ -181,7 +181,7 @@ class State:
         return self.known[key]
 
 
-def resolve(store: ObjectStore, scope: Scope) -> State:
+def resolve(store: ObjectStore, scope: LogScope) -> State:
     """Find a scope's head and compare it with the published documents (commit.md, 1).
 
     Costs two shallow listings, the first kilobyte of each document and the head entry. Nothing
@@ -217,7 +217,7 @@ def resolve(store: ObjectStore, scope: Scope) -> State:
     return State(store, scope, version, head, sha256, datasets, tuple(removals))
 
 
-def _document_uuids(store: ObjectStore, scope: Scope) -> list[str]:
+def _document_uuids(store: ObjectStore, scope: LogScope) -> list[str]:
     prefix = f"{scope.name}++" if scope.kind == "cube" else scope.name
     return [uuid for uuid in list_documents(store, prefix) if scope.owns(uuid)]
 
@@ -239,7 +239,7 @@ def _stamp(store: ObjectStore, uuid: str) -> Stamp | None:
 
 
 def _find_head(
-    store: ObjectStore, scope: Scope, documents: Mapping[str, Stamp | None]
+    store: ObjectStore, scope: LogScope, documents: Mapping[str, Stamp | None]
 ) -> tuple[int, LogEntry | None, str]:
     """Find the newest entry. A listing shows it also where one before it is missing."""
     stamps = {uuid: stamp.version for uuid, stamp in documents.items() if stamp is not None}
@@ -266,7 +266,7 @@ def _is_removed(found: DatasetState, head: LogEntry | None) -> bool:
 
 
 def _unstamped(
-    store: ObjectStore, scope: Scope, uuid: str, head: LogEntry | None
+    store: ObjectStore, scope: LogScope, uuid: str, head: LogEntry | None
 ) -> DatasetState | None:
     """Judge a dataset whose document is another program's (commit.md, Foreign writers).
 
@@ -321,7 +321,7 @@ def _has_files_of(store: ObjectStore, document: DatasetDocument, entry: DatasetE
 
 
 def _without_document(
-    store: ObjectStore, scope: Scope, uuid: str, entry: DatasetEntry, head: LogEntry | None
+    store: ObjectStore, scope: LogScope, uuid: str, entry: DatasetEntry, head: LogEntry | None
 ) -> DatasetState:
     """A dataset of the log that is not published: not yet, or no more?
 
@@ -343,7 +343,7 @@ def _without_document(
     return DatasetState(uuid, entry, None, problem=problem)
 
 
-def removal(scope: Scope, uuid: str) -> str:
+def removal(scope: LogScope, uuid: str) -> str:
     """The command that takes a dataset out of the log, whatever its document says."""
     if scope.kind == "cube":
         return f"ktk remove {scope.name} {scope.dataset_id(uuid)}"

@@ -10,7 +10,7 @@ from ktk_engine.log.commit import Transaction, commit
 from ktk_engine.log.garbage import UNFINISHED_LIFETIME, Garbage, Retention, find_garbage
 from ktk_engine.log.intent import announced
 from ktk_engine.log.publish import publish
-from ktk_engine.log.scope import Scope
+from ktk_engine.log.scope import LogScope
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import resolve
 from ktk_engine.log.write import Write
@@ -51,7 +51,7 @@ class _NothingNeeded:
                 )
 
 
-def plan_cleanup(store: ObjectStore, scope: Scope, retention: Retention) -> Garbage:
+def plan_cleanup(store: ObjectStore, scope: LogScope, retention: Retention) -> Garbage:
     """Find what a clean-up would delete; nothing is written.
 
     Args:
@@ -75,7 +75,7 @@ def plan_cleanup(store: ObjectStore, scope: Scope, retention: Retention) -> Garb
 
 def run_cleanup(
     store: ObjectStore,
-    scope: Scope,
+    scope: LogScope,
     retention: Retention,
     history: Mapping[str, str] | None = None,
 ) -> Cleaned:

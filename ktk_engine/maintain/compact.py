@@ -26,7 +26,7 @@ from ktk_engine.spark.write.write_frame import write_frame
 from ktk_engine.write.affected import rows_of
 from ktk_engine.write.data_write import data_write
 from ktk_engine.write.extension import Extension
-from ktk_engine.write.retained import Keeping
+from ktk_engine.write.retained import Retained
 
 
 @dataclass(frozen=True)
@@ -161,8 +161,8 @@ def _commit(
         bucketing=base.bucketing,
     )
     labels = frozenset(compaction.files["label"].to_pylist())
-    keeping = Keeping("files", labels, verb="compact")
-    extend = Extension(job.store, keeping, base, addition, report.index_values, job.commit)
+    retained = Retained("files", labels, verb="compact")
+    extend = Extension(job.store, retained, base, addition, report.index_values, job.commit)
     role = role_of(state.scope, base)
     change = DatasetChange(base.uuid, "compact", extend, frozenset(), role)
     cube = state.scope.name if state.scope.kind == "cube" else ""

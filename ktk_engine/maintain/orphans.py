@@ -12,7 +12,7 @@ from typing import Any
 from ktk_engine.catalog.find_scope import present_scopes
 from ktk_engine.errors import KtkError
 from ktk_engine.log.builder import Builder, builder_of
-from ktk_engine.log.scope import SEPARATOR, Scope
+from ktk_engine.log.scope import SEPARATOR, LogScope
 from ktk_engine.log.state import resolve
 from ktk_engine.store.interface import ObjectStore
 
@@ -68,7 +68,7 @@ def find_orphans(store: ObjectStore, nodes: ProjectNodes) -> list[Orphan]:
     return sorted(found, key=lambda orphan: orphan.uuid)
 
 
-def _of_scope(store: ObjectStore, scope: Scope, nodes: ProjectNodes) -> list[Orphan]:
+def _of_scope(store: ObjectStore, scope: LogScope, nodes: ProjectNodes) -> list[Orphan]:
     state = resolve(store, scope)
     found = []
     for uuid in state.datasets:

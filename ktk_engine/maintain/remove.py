@@ -11,7 +11,7 @@ from ktk_engine.errors import ConsistencyError, DatasetNotFoundError, KtkError
 from ktk_engine.format.load_document import load_document
 from ktk_engine.formatting import counted
 from ktk_engine.log.commit import DatasetChange, Transaction, commit
-from ktk_engine.log.entry import Role
+from ktk_engine.log.entry import DatasetRole
 from ktk_engine.log.intent import announced
 from ktk_engine.log.state import State, resolve
 from ktk_engine.log.write import Write
@@ -30,7 +30,7 @@ class Removal:
     """
 
     state: State
-    datasets: Mapping[str, Role]
+    datasets: Mapping[str, DatasetRole]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -159,7 +159,7 @@ def _uuid(state: State, dataset: str) -> str:
     )
 
 
-def _role(state: State, uuid: str) -> Role:
+def _role(state: State, uuid: str) -> DatasetRole:
     """What a dataset is; of one that only another program's document knows, what that says."""
     if state.scope.kind != "cube":
         return "table"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from ktk_engine.log.snapshot import PARTITION
+from ktk_engine.log.snapshot import PARTITION_PREFIX
 
 
 def semi_join(files: pa.Table, other: pa.Table, columns: Sequence[str]) -> pa.Table:
@@ -24,7 +24,7 @@ def semi_join(files: pa.Table, other: pa.Table, columns: Sequence[str]) -> pa.Ta
     """
     if not columns:
         return files if other.num_rows else files.slice(0, 0)
-    names = [PARTITION + column for column in columns]
+    names = [PARTITION_PREFIX + column for column in columns]
     if any(other[name].null_count for name in names):
         return files
     keys = other.select(names).group_by(names).aggregate([])

@@ -13,7 +13,7 @@ ALL_PAYLOAD: Literal["*"] = "*"
 
 @dataclass(frozen=True)
 class CubeQuery:
-    """A question; `make_intention` checks it against a cube.
+    """A question; `resolve_query` checks it against a cube.
 
     Attributes:
         columns: output columns, exactly these and in this order; None means all.

@@ -20,10 +20,10 @@ from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.log.snapshot import Bucketing, Snapshot
 from ktk_engine.plan.align import semi_join
-from ktk_engine.plan.intention import Intention
 from ktk_engine.plan.overlay import overlaid_files
 from ktk_engine.plan.plan import DatasetPlan, Join, Plan, prune_step
 from ktk_engine.plan.prune import prune
+from ktk_engine.plan.resolved_query import ResolvedQuery
 from ktk_engine.store.interface import ObjectStore
 
 
@@ -32,7 +32,7 @@ def make_plan(
     specification: CubeSpecification,
     version: int,
     snapshots: Mapping[str, Snapshot],
-    intention: Intention,
+    resolved: ResolvedQuery,
     known: MetadataCache,
 ) -> Plan:
     """Decide which files are read and how they are joined.
@@ -44,39 +44,39 @@ def make_plan(
         specification: the cube.
         version: version of its log.
         snapshots: its datasets by id, the seed dataset among them.
-        intention: what is asked.
+        resolved: what is asked.
         known: what is known of files from other queries.
     """
-    parts = conjuncts(intention.condition)
+    parts = conjuncts(resolved.condition)
     planned, unread = [], []
     for name in sorted(snapshots):
-        join = _join(specification, name, snapshots[name], intention, parts)
+        join = _join(specification, name, snapshots[name], resolved, parts)
         if join is None:
             unread.append(name)
         else:
             item = snapshots[name]
-            planned.append(_plan_dataset(store, specification, name, item, intention, join, known))
+            planned.append(_plan_dataset(store, specification, name, item, resolved, join, known))
     rank = {"seed": 0, "inner": 1, "left": 2}
     planned.sort(key=lambda item: (rank[item.join], item.dataset))
     aligned = _align(specification, planned)
     done = {part for item in aligned for part in conjuncts(item.condition)}
     left = conjunction(part for part in parts if part not in done)
-    order = (*intention.dimensions, *specification.partition_columns)
-    dropped = set(specification.dimension_columns) - set(intention.dimensions)
-    address = {*order, *intention.partition_by}
+    order = (*resolved.dimensions, *specification.partition_columns)
+    dropped = set(specification.dimension_columns) - set(resolved.dimensions)
+    address = {*order, *resolved.partition_by}
     early = bool(dropped) and not (dropped - address) & columns(left)
     if early:
         aligned[0] = _projected(aligned[0], address)
     return Plan(
         cube=specification.prefix,
         version=version,
-        columns=intention.columns,
+        columns=resolved.columns,
         datasets=tuple(aligned),
         unread=tuple(unread),
         condition=left,
         bucketing=_common_bucketing(specification, aligned),
         order_by=order,
-        partition_by=intention.partition_by,
+        partition_by=resolved.partition_by,
         distinct=bool(dropped) and not early,
     )
 
@@ -89,7 +89,7 @@ def _join(
     specification: CubeSpecification,
     name: str,
     snapshot: Snapshot,
-    intention: Intention,
+    resolved: ResolvedQuery,
     parts: Sequence[Condition],
 ) -> Join | None:
     """How a dataset takes part, None if it gives neither a column nor a condition.
@@ -100,9 +100,9 @@ def _join(
     if name == specification.seed_dataset:
         return "seed"
     payload = _payload(specification, snapshot)
-    if not payload & intention.needed:
+    if not payload & resolved.needed:
         return None
-    restricted = bool(payload.intersection(intention.partition_by)) or any(
+    restricted = bool(payload.intersection(resolved.partition_by)) or any(
         columns(part) & payload and null_rejecting(part, payload) for part in parts
     )
     return "inner" if restricted else "left"
@@ -113,13 +113,13 @@ def _plan_dataset(
     specification: CubeSpecification,
     name: str,
     snapshot: Snapshot,
-    intention: Intention,
+    resolved: ResolvedQuery,
     join: Join,
     known: MetadataCache,
 ) -> DatasetPlan:
     own = [
         part
-        for part in conjuncts(intention.condition)
+        for part in conjuncts(resolved.condition)
         if columns(part)
         and columns(part) <= snapshot.columns
         # A row that a left join fails to find still counts: only conditions that the seed
@@ -130,7 +130,7 @@ def _plan_dataset(
     pruned = prune(store, snapshot, own, within, known)
     dimensions = [c for c in specification.dimension_columns if c in snapshot.columns]
     on = (*within, *dimensions)
-    needed = (intention.needed & snapshot.columns) | set(on)
+    needed = (resolved.needed & snapshot.columns) | set(on)
     opened = replace(snapshot, files=pruned.files)
     return DatasetPlan(
         dataset=name,

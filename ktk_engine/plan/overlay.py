@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ktk_engine.log.snapshot import PARTITION, Snapshot
+from ktk_engine.log.snapshot import PARTITION_PREFIX, Snapshot
 
 _GROUP = "__ktk_group"
 
@@ -105,7 +105,7 @@ def _grouped(snapshot: Snapshot, columns: Sequence[str]) -> pa.Table:
     group = pa.repeat(pa.scalar(0, pa.int64()), files.num_rows)
     for column in columns:
         codes = pc.dictionary_encode(
-            snapshot.files[PARTITION + column].combine_chunks(), null_encoding="encode"
+            snapshot.files[PARTITION_PREFIX + column].combine_chunks(), null_encoding="encode"
         )
         group = pc.add(pc.multiply(group, len(codes.dictionary) + 1), codes.indices.cast("int64"))
         group = pc.dictionary_encode(group).indices.cast("int64")  # keeps the numbers small

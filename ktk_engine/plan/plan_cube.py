@@ -15,9 +15,9 @@ from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
 from ktk_engine.plan.cube_query import CubeQuery
-from ktk_engine.plan.intention import Intention, cube_schema, make_intention
 from ktk_engine.plan.make_plan import make_plan
 from ktk_engine.plan.plan import Plan
+from ktk_engine.plan.resolved_query import ResolvedQuery, cube_schema, resolve_query
 
 
 @dataclass(frozen=True)
@@ -48,21 +48,21 @@ class LoadedCube:
         return self.answer(CubeQuery(columns, where))
 
     def answer(self, query: CubeQuery) -> Plan:
-        """Plan a query of this version; see `CubeQuery` and `make_intention`."""
-        return self.plan_intention(self.intention(query))
+        """Plan a query of this version; see `CubeQuery` and `resolve_query`."""
+        return self.plan_resolved(self.resolved(query))
 
-    def intention(self, query: CubeQuery) -> Intention:
+    def resolved(self, query: CubeQuery) -> ResolvedQuery:
         """Check a query against this version."""
-        return make_intention(self.specification, self.snapshots, query)
+        return resolve_query(self.specification, self.snapshots, query)
 
-    def plan_intention(self, intention: Intention) -> Plan:
+    def plan_resolved(self, resolved: ResolvedQuery) -> Plan:
         """Plan a query that is checked already."""
         return make_plan(
             self.state.store,
             self.specification,
             self.state.version,
             self.snapshots,
-            intention,
+            resolved,
             self.known,
         )
 

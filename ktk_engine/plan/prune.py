@@ -13,8 +13,8 @@ from ktk_engine.conditions.evaluate import evaluate
 from ktk_engine.conditions.may_match import may_match
 from ktk_engine.files.footers import statistics_of
 from ktk_engine.files.metadata_cache import MetadataCache
-from ktk_engine.format.index_file import PARTITION, VALUE
-from ktk_engine.log.snapshot import MAXIMUM, MINIMUM, NULLS, Snapshot
+from ktk_engine.format.index_file import PARTITION_COLUMN, VALUE
+from ktk_engine.log.snapshot import MAXIMUM_PREFIX, MINIMUM_PREFIX, NULLS_PREFIX, Snapshot
 from ktk_engine.plan.overlay import keep_overlaying
 from ktk_engine.plan.plan import PruneStep, prune_step
 from ktk_engine.store.interface import ObjectStore
@@ -120,7 +120,7 @@ def _by_index(
         key = snapshot.indices[name]
         index = known.indices.read(store, key, name, condition, snapshot.index_digests.get(key))
         table = pa.table({name: index[VALUE]})
-        lists = index[PARTITION].filter(pc.fill_null(evaluate(condition, table), False))
+        lists = index[PARTITION_COLUMN].filter(pc.fill_null(evaluate(condition, table), False))
         labels = pc.list_flatten(lists).combine_chunks()
         found = pc.is_in(snapshot.files["label"], value_set=labels)
         matching = pc.and_(matching, found.combine_chunks())
@@ -158,7 +158,7 @@ def _statistics_reason(snapshot: Snapshot, conditions: Sequence[Condition]) -> s
     if snapshot.files["rows"].null_count:
         return ""  # their footers were asked
     names = frozenset().union(*map(columns, conditions)) - set(snapshot.partition_keys)
-    missing = sorted(n for n in names if MINIMUM + n not in snapshot.files.column_names)
+    missing = sorted(n for n in names if MINIMUM_PREFIX + n not in snapshot.files.column_names)
     return f"no bounds of {', '.join(f'`{name}`' for name in missing)}" if missing else ""
 
 
@@ -186,7 +186,7 @@ def _may_match(
     """Ask the statistics of some files."""
     described = replace(snapshot, files=files)
     partitions = described.per_column("partition.")
-    minimum, maximum = described.per_column(MINIMUM), described.per_column(MAXIMUM)
+    minimum, maximum = described.per_column(MINIMUM_PREFIX), described.per_column(MAXIMUM_PREFIX)
     for name in partitions.column_names:
         minimum = minimum.append_column(name, partitions[name])
         maximum = maximum.append_column(name, partitions[name])
@@ -194,6 +194,6 @@ def _may_match(
         conjunction(conditions),
         minimum,
         maximum,
-        described.per_column(NULLS),
+        described.per_column(NULLS_PREFIX),
         files["rows"].combine_chunks(),
     )

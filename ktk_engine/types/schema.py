@@ -20,7 +20,7 @@ from ktk_engine.types.mismatch import merge, mismatch
 from ktk_engine.types.quote import readable_identifier
 from ktk_engine.types.suggestion import cast_to, did_you_mean
 from ktk_engine.types.type_class import (
-    Role,
+    ColumnRole,
     class_name,
     class_problem,
     is_list,
@@ -165,7 +165,7 @@ def check_roles(
         One finding a column and role, for the first role that is not allowed.
     """
     findings: list[Finding] = []
-    roles: tuple[tuple[Role, Iterable[str]], ...] = (
+    roles: tuple[tuple[ColumnRole, Iterable[str]], ...] = (
         ("partition", partitions),
         ("dimension", dimensions),
         ("index", indexes),

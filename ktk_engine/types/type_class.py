@@ -17,7 +17,7 @@ import pyarrow.types as pat
 
 from ktk_engine.errors import TypeClassError
 
-Role = Literal["dimension", "partition", "index"]
+ColumnRole = Literal["dimension", "partition", "index"]
 
 MAX_DECIMAL_PRECISION = 38
 MAX_WIDE_PRECISION = 76
@@ -196,7 +196,7 @@ def is_storable(t: pa.DataType) -> bool:
     return storage_problem(t) is None
 
 
-def role_problem(t: pa.DataType, role: Role) -> str | None:
+def role_problem(t: pa.DataType, role: ColumnRole) -> str | None:
     """Say why a column of a type cannot be a dimension, partition or index column.
 
     Values of these columns are compared, sorted and looked up, so nested types and columns

@@ -13,7 +13,7 @@ from ktk_engine.cube.discovery import discover_cube
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError, KtkError
 from ktk_engine.formatting import counted
-from ktk_engine.log.scope import Scope, cube_scope, scope_of
+from ktk_engine.log.scope import LogScope, cube_scope, scope_of
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.check import check
@@ -193,7 +193,7 @@ class CubeTest:
             raise DatasetNotFoundError(f"There is no relation {schema}.{name}: build it first.")
         return store, relation
 
-    def _own_datasets(self, scope: Scope) -> Collection[str] | None:
+    def _own_datasets(self, scope: LogScope) -> Collection[str] | None:
         """Ids of the datasets that the tested model depends on; None for all of a cube's."""
         store, relation = self._relation()
         if relation.kind == "dataset":
@@ -201,7 +201,7 @@ class CubeTest:
         view = read_view(store, self.name)
         return (view.datasets if view is not None else ()) or None
 
-    def _scope(self) -> tuple[ObjectStore, Scope]:
+    def _scope(self) -> tuple[ObjectStore, LogScope]:
         """The cube or table that the relation belongs to."""
         store, relation = self._relation()
         if relation.kind == "dataset":

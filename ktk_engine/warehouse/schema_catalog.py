@@ -14,7 +14,7 @@ from ktk_engine.describe.info import DatasetDescription, describe_dataset
 from ktk_engine.describe.last_change import changed_at, last_change
 from ktk_engine.format.comments import Comments
 from ktk_engine.formatting import moment
-from ktk_engine.log.scope import Scope, cube_scope, scope_of
+from ktk_engine.log.scope import LogScope, cube_scope, scope_of
 from ktk_engine.log.state import State, resolve
 from ktk_engine.plan.plan_cube import load_cube
 from ktk_engine.store.interface import ObjectStore
@@ -58,7 +58,7 @@ class SchemaCatalog:
 
     store: ObjectStore
     schema: str
-    _states: dict[Scope, State] = field(default_factory=dict)
+    _states: dict[LogScope, State] = field(default_factory=dict)
 
     @cached_property
     def relations(self) -> Mapping[str, list[Relation]]:
@@ -133,7 +133,7 @@ class SchemaCatalog:
             self.schema, view.name, "view", view.columns, view.owner, comments
         )
 
-    def _state(self, scope: Scope) -> State:
+    def _state(self, scope: LogScope) -> State:
         if scope not in self._states:
             self._states[scope] = resolve(self.store, scope)
         return self._states[scope]

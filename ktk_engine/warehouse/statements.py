@@ -181,7 +181,7 @@ def _insert(
 ) -> None:
     """Add the rows of a query to a table; `insert overwrite` replaces all of them."""
     from ktk_engine.write.build import build
-    from ktk_engine.write.retained import Keeping
+    from ktk_engine.write.retained import Retained
 
     schema, name = command.name
     if found.kind != "dataset":
@@ -194,8 +194,8 @@ def _insert(
     store = relations.warehouse.create_schema(schema)
     snapshot = resolve(store, scope_of(found.uuid)).snapshot(found.uuid)
     rows = _as_table(session.query_of(sql), snapshot, command)
-    keeping = None if command.replace else Keeping("append")
-    build(store, rows, _target_of(snapshot, found), statement_history(), keeping=keeping)
+    retained = None if command.replace else Retained("append")
+    build(store, rows, _target_of(snapshot, found), statement_history(), retained=retained)
 
 
 def _as_table(rows: DataFrame, snapshot: Snapshot, command: Command) -> DataFrame:

@@ -21,7 +21,7 @@ from ktk_engine.format.index_file import build_index
 from ktk_engine.format.stamp import BASE_KEY
 from ktk_engine.formatting import counted, size
 from ktk_engine.gate.constraint import CONSTRAINTS
-from ktk_engine.gate.gate import CubeCheck, Passed, check_configured, pass_gate
+from ktk_engine.gate.gate import CubeCheck, GateResult, check_configured, pass_gate
 from ktk_engine.gate.target import Target
 from ktk_engine.log.commit import Committed, DatasetChange, Transaction, commit
 from ktk_engine.log.snapshot import Bucketing, Snapshot
@@ -33,7 +33,7 @@ from ktk_engine.store.interface import ObjectStore
 from ktk_engine.write.claim import check_claim
 from ktk_engine.write.data_write import data_write
 from ktk_engine.write.extension import Extension
-from ktk_engine.write.retained import Keeping
+from ktk_engine.write.retained import Retained
 from ktk_engine.write.row_changes import RowChanges
 from ktk_engine.write.verify_constraints import check_constraints, verify_constraints
 
@@ -84,7 +84,7 @@ def build(
     history: Mapping[str, str] | None = None,
     full_refresh: bool = False,
     built_by: Mapping[str, str] | None = None,
-    keeping: Keeping | None = None,
+    retained: Retained | None = None,
     state: State | None = None,
 ) -> Written:
     """Write a frame as the content of a dataset, or add its rows to what is there.
@@ -99,7 +99,7 @@ def build(
         history: what the log says of this commit, for people.
         full_refresh: column classes may change.
         built_by: dataset id -> the dbt model that builds it, for messages; None if unknown.
-        keeping: what stays of the old content; None, or a dataset that does not exist yet,
+        retained: what stays of the old content; None, or a dataset that does not exist yet,
             builds it anew.
         state: what the rows were computed from, so that a commit since then is a conflict; None
             means that they do not depend on the dataset.
@@ -116,7 +116,7 @@ def build(
     datasets = {target.scope.dataset_id(uuid): item for uuid, item in state.snapshots().items()}
     local = isinstance(frame, pa.Table)
     schema = frame.schema if local else arrow_schema(frame.schema)
-    base = datasets.get(target.dataset) if keeping else None
+    base = datasets.get(target.dataset) if retained else None
     check_configured(target, schema)
     claimed = check_claim(target, state, base is not None, full_refresh)
     passed = pass_gate(target, schema, datasets, full_refresh, built_by, base is not None)
@@ -126,17 +126,17 @@ def build(
     write = Write()
     job = _job(store, target, passed, write.commit, buckets=not local)
     buckets = _bucket_count(target, datasets, base)
-    if not (job.buckets or local) and keeping is not None and keeping.mode == "files":
+    if not (job.buckets or local) and retained is not None and retained.mode == "files":
         # Each empty task starts a Python worker for nothing.
         parallel = frame.sparkSession.sparkContext.defaultParallelism
-        buckets = min(buckets, max(len(keeping.replaced), parallel))
+        buckets = min(buckets, max(len(retained.replaced), parallel))
     with state.reading(), data_write(store, target.uuid, write, f"build {target.uuid}"):
         report = write_table(frame, job) if local else write_frame(frame, job, buckets)
         if report.findings:
             raise DataError(_refusal(target, report.findings), report.findings)
         snapshot = _describe(store, target, passed, job, report, bucketing_of(job, buckets))
-        keeping = _verified(store, frame, target, snapshot, keeping, base)
-        change = _change(store, target, snapshot, report, job, keeping, base)
+        retained = _verified(store, frame, target, snapshot, retained, base)
+        change = _change(store, target, snapshot, report, job, retained, base)
         done = _commit(state, target, change, passed.leaving, write, history or {})
     return Written(
         target.uuid,
@@ -146,7 +146,7 @@ def build(
         snapshot.bytes or 0,
         done.warning,
         tuple(filter(None, (*passed.notes, *_index_notes(job, base), claimed))),
-        RowChanges(snapshot.rows or 0, deleted=_rows_gone(keeping, base, snapshot)),
+        RowChanges(snapshot.rows or 0, deleted=_rows_gone(retained, base, snapshot)),
     )
 
 
@@ -164,17 +164,17 @@ def _verified(
     frame: DataFrame | pa.Table,
     target: Target,
     addition: Snapshot,
-    keeping: Keeping | None,
+    retained: Retained | None,
     base: Snapshot | None,
-) -> Keeping | None:
+) -> Retained | None:
     """Verify the constraints on what was written; the commit depends on what that has read."""
     if not target.constraints or isinstance(frame, pa.Table):
-        return keeping  # of a table there are no rows: `check_constraints`
+        return retained  # of a table there are no rows: `check_constraints`
     kept = None
-    if keeping is not None and base is not None:
-        kept = base.files.filter(pc.invert(keeping.removed(base, addition)))
+    if retained is not None and base is not None:
+        kept = base.files.filter(pc.invert(retained.removed(base, addition)))
     reads = verify_constraints(store, frame, target.constraints, addition, base, kept)
-    return keeping and replace(keeping, reads=(*keeping.reads, *reads))
+    return retained and replace(retained, reads=(*retained.reads, *reads))
 
 
 def _index_notes(job: WriteJob, base: Snapshot | None) -> list[str]:
@@ -189,15 +189,15 @@ def _index_notes(job: WriteJob, base: Snapshot | None) -> list[str]:
     ]
 
 
-def _rows_gone(keeping: Keeping | None, base: Snapshot | None, addition: Snapshot) -> int:
+def _rows_gone(retained: Retained | None, base: Snapshot | None, addition: Snapshot) -> int:
     """How many stored rows the replaced files had; files of other writers do not say it."""
-    if keeping is None or base is None:
+    if retained is None or base is None:
         return 0
-    return int(pc.sum(base.files["rows"].filter(keeping.removed(base, addition))).as_py() or 0)
+    return int(pc.sum(base.files["rows"].filter(retained.removed(base, addition))).as_py() or 0)
 
 
 def _job(
-    store: ObjectStore, target: Target, passed: Passed, commit_id: str, buckets: bool
+    store: ObjectStore, target: Target, passed: GateResult, commit_id: str, buckets: bool
 ) -> WriteJob:
     cells = target.dimension_columns
     required = dict.fromkeys([*target.partition_by, *cells, *passed.indexes])
@@ -218,7 +218,7 @@ def _job(
     )
 
 
-def _physical(target: Target, passed: Passed) -> pa.Schema:
+def _physical(target: Target, passed: GateResult) -> pa.Schema:
     """Payload keeps its width; partition columns take their class's container (spark.md 2)."""
     return pa.schema(
         [
@@ -244,7 +244,7 @@ def _bucket_count(target: Target, datasets: Mapping[str, Snapshot], base: Snapsh
 def _describe(
     store: ObjectStore,
     target: Target,
-    passed: Passed,
+    passed: GateResult,
     job: WriteJob,
     report: WriteReport,
     bucketing: Bucketing | None,
@@ -277,18 +277,18 @@ def _change(
     snapshot: Snapshot,
     report: WriteReport,
     job: WriteJob,
-    keeping: Keeping | None,
+    retained: Retained | None,
     base: Snapshot | None,
 ) -> DatasetChange:
     """What the commit does to the dataset: all of it anew, or on top of what is there."""
-    if keeping is not None and base is not None:
+    if retained is not None and base is not None:
         # A column that the new rows lack cannot be configured: its index stays.
         others = [name for name in base.indices if name not in job.schema.names]
         indexes = (*job.index_columns, *others)
         values = report.index_values
-        extend = Extension(store, keeping, base, snapshot, values, job.commit, indexes)
-        touched = keeping.touched(snapshot)
-        change = DatasetChange(target.uuid, keeping.operation, extend, touched, target.role)
+        extend = Extension(store, retained, base, snapshot, values, job.commit, indexes)
+        touched = retained.touched(snapshot)
+        change = DatasetChange(target.uuid, retained.operation, extend, touched, target.role)
         return _claimed(change, target)
     now = store.now()
     indices, digests = {}, {}
@@ -322,7 +322,7 @@ def _is_of_a_build(key: str) -> bool:
     return key in ("creation_time", BASE_KEY) or key.startswith(("ktk_cube_", "klee_"))
 
 
-def _cube_metadata(target: Target, passed: Passed) -> dict[str, object]:
+def _cube_metadata(target: Target, passed: GateResult) -> dict[str, object]:
     """Kartothek's marks of a cube; before there is a seed, what the enrichment says itself."""
     if passed.specification is not None:
         return passed.specification.metadata(target.dataset)

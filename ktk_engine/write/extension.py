@@ -21,7 +21,7 @@ from ktk_engine.gate.constraint import CONSTRAINTS
 from ktk_engine.gate.target import Target
 from ktk_engine.log.snapshot import Snapshot, concat_files
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.write.retained import Keeping
+from ktk_engine.write.retained import Retained
 
 _SUPPRESSED = "ktk_cube_suppress_index_on"
 IndexValues = Mapping[str, tuple[pa.ChunkedArray, pa.ChunkedArray]]
@@ -33,7 +33,7 @@ class Extension:
 
     Attributes:
         store: where index files go.
-        keeping: what stays.
+        retained: what stays.
         started: the dataset as this write found it.
         addition: the new files, described as a dataset of their own.
         values: the new files' values, by index column.
@@ -42,7 +42,7 @@ class Extension:
     """
 
     store: ObjectStore
-    keeping: Keeping
+    retained: Retained
     started: Snapshot
     addition: Snapshot
     values: IndexValues
@@ -64,8 +64,8 @@ class Extension:
                 f"Dataset {self.addition.uuid} was removed while this run wrote to it. Nothing was "
                 "committed. Run it again."
             )
-        self.keeping.check_unchanged(self.store, self.started, base, self.addition)
-        gone = self.keeping.removed(base, self.addition)
+        self.retained.check_unchanged(self.store, self.started, base, self.addition)
+        gone = self.retained.removed(base, self.addition)
         kept = base.files.filter(pc.invert(gone))
         indices, digests = {}, {}
         for name in base.indices if self.indexes is None else self.indexes:

@@ -17,7 +17,7 @@ from ktk_engine.spark.write.merge_rows import (
     merge_rows,
     rows_without_keys,
     split_rows,
-    together,
+    union_by_name,
 )
 from ktk_engine.write.affected import NewKeys, cell_columns, find_keys
 from ktk_engine.write.build import build
@@ -128,7 +128,7 @@ def _merged_rows(
             return merged
         return merge_rows(rewrite.stored(rewrite.rows(files)), rewrite.new, keys, updated)
     covered, others = map(rewrite.stored, split_rows(rewrite.rows(files), predicate))
-    return together(others, merge_rows(covered, rewrite.new, keys, updated))
+    return union_by_name(others, merge_rows(covered, rewrite.new, keys, updated))
 
 
 def _updated(by: MergeBy, new: Sequence[str], rewrite: Rewrite) -> Sequence[str] | None:
@@ -154,7 +154,7 @@ def _check_cells(rewrite: Rewrite, by: MergeBy, predicate: Condition) -> list[Co
 
     def stay(old: DataFrame) -> DataFrame:
         covered, others = split_rows(old, predicate)
-        return together(others, rows_without_keys(covered, rewrite.new, by.unique_key))
+        return union_by_name(others, rows_without_keys(covered, rewrite.new, by.unique_key))
 
     reason = "since their unique_key differs or incremental_predicates leave them out"
     shown = [*by.unique_key, *sorted(columns(predicate))]

@@ -25,13 +25,13 @@ from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.write.merge_rows import (
     rows_with_keys,
     split_rows,
-    together,
+    union_by_name,
     update_rows,
 )
 from ktk_engine.spark.write.version_rows import (
-    closings,
+    closed_versions,
     constant,
-    insertions,
+    new_versions,
     rows_with_value,
     with_new_ids,
     with_stored_times,
@@ -155,9 +155,9 @@ def merge_versions(
         staged = changes().persist()
         try:
             frame = with_stored_times(staged, base.schema, by.times)
-            new = insertions(frame)
+            new = new_versions(frame)
             rewrite = start_rewrite(scanner, new, target, state, history, built_by)
-            return _merge_into(rewrite, by, closings(frame, by.scd_id, by.valid_to))
+            return _merge_into(rewrite, by, closed_versions(frame, by.scd_id, by.valid_to))
         finally:
             staged.unpersist()
 
@@ -179,9 +179,9 @@ def _merge_into(rewrite: Rewrite, by: Versions, closed: DataFrame) -> Rewritten 
         reads += [read, *_check_cells(rewrite)]
     touched, closed_count = _files_of(rewrite, by, closed, ended, current)
     old, others = split_rows(rewrite.stored(rewrite.rows(touched)), current)
-    stay = together(others, update_rows(old, closed, (by.scd_id,), (by.valid_to,)))
+    stay = union_by_name(others, update_rows(old, closed, (by.scd_id,), (by.valid_to,)))
     new_count = added.row_count
-    done = rewrite.commit(together(stay, rewrite.new), touched, tuple(reads), new_count, True)
+    done = rewrite.commit(union_by_name(stay, rewrite.new), touched, tuple(reads), new_count, True)
     return replace(done, changes=RowChanges(new_count, updated=closed_count))
 
 

@@ -15,7 +15,7 @@ from ktk_engine.gate.target import Target
 from ktk_engine.log.state import State
 from ktk_engine.spark.arrow_types import arrow_schema
 from ktk_engine.spark.read.scan import Scanner
-from ktk_engine.spark.write.merge_rows import split_rows, together
+from ktk_engine.spark.write.merge_rows import split_rows, union_by_name
 from ktk_engine.write.affected import cell_columns
 from ktk_engine.write.build import build
 from ktk_engine.write.predicates import RowFilter
@@ -99,7 +99,7 @@ def _replace_in(rewrite: Rewrite, where: RowFilter) -> Rewritten | None:
     old = rewrite.rows(touched)
     if not (new_count or rewrite.changes_layout or _covers(old, predicate, touched)):
         return None
-    rows = together(rewrite.stored(stay(old)), rewrite.new)
+    rows = union_by_name(rewrite.stored(stay(old)), rewrite.new)
     return rewrite.commit(rows, touched, tuple(reads), new_count, updates=False)
 
 

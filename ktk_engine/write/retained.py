@@ -23,7 +23,7 @@ Conditions = Sequence[Condition]
 
 
 @dataclass(frozen=True)
-class Keeping:
+class Retained:
     """What stays of a dataset's old content when rows are added.
 
     Attributes:

@@ -28,7 +28,7 @@ from ktk_engine.write.affected import (
 from ktk_engine.write.build import Written, build
 from ktk_engine.write.claim import check_claim
 from ktk_engine.write.predicates import RowFilter
-from ktk_engine.write.retained import Conditions, Keeping
+from ktk_engine.write.retained import Conditions, Retained
 from ktk_engine.write.row_changes import RowChanges
 
 if TYPE_CHECKING:
@@ -149,13 +149,13 @@ class Rewrite:
         Args:
             rows: what stays of the old rows, and the new rows.
             touched: the files that go.
-            reads: what the rows depend on; see `Keeping`.
+            reads: what the rows depend on; see `Retained`.
             new_count: number of new rows.
             updates: whether each new row takes the place of one old row that is gone.
         """
         labels = frozenset(touched["label"].to_pylist())
         before = stored_rows(self.scanner, self.base, touched, self.state.version)
-        keeping = Keeping("files", labels, reads)
+        retained = Retained("files", labels, reads)
         # A column that the model lacks cannot be configured: its index stays.
         others = [name for name in self.base.indices if name not in self.new.columns]
         written = build(
@@ -164,7 +164,7 @@ class Rewrite:
             replace(self.target, indexes=(*self.target.indexes, *others)),
             self.history,
             built_by=self.built_by,
-            keeping=keeping,
+            retained=retained,
             state=self.state,
         )
         gone = before + new_count - written.rows

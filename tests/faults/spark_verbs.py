@@ -15,7 +15,7 @@ from ktk_engine.write.build import build
 from ktk_engine.write.merge import MergeBy, merge
 from ktk_engine.write.predicates import Predicates
 from ktk_engine.write.replace_where import replace_where
-from ktk_engine.write.retained import Keeping
+from ktk_engine.write.retained import Retained
 from tests.faults.content import Verb
 from tests.faults.verbs import COLUMNS, TARGETS, table
 
@@ -37,7 +37,7 @@ def run_by_spark(session: SparkSession, store: LocalStore, verb: Verb) -> None:
         build(store, frame, target, full_refresh=True)
     elif verb.name in ("append", "overwrite"):
         mode = "append" if verb.name == "append" else "partitions"
-        build(store, frame, target, keeping=Keeping(mode))
+        build(store, frame, target, retained=Retained(mode))
     elif verb.name == "replace_where":
         replace_where(scanner, frame, target, Predicates([f"{COLUMNS[verb.uuid][2]} < 0"]))
     else:

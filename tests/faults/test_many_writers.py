@@ -19,7 +19,7 @@ from ktk_engine.maintain.check import check
 from ktk_engine.maintain.cleanup import run_cleanup
 from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.write.build import build
-from ktk_engine.write.retained import Keeping
+from ktk_engine.write.retained import Retained
 from tests.faults.content import TABLE, Row, Verb
 from tests.faults.read import rows_of
 from tests.faults.report import Tally
@@ -84,7 +84,7 @@ def _write(connection: Connection, store: LocalStore, number: int) -> None:
         row = ("a/%", number * 1000 + commit, commit)
         for _ in range(100):
             try:
-                build(store, table(TABLE, (row,)), TARGETS[TABLE], keeping=Keeping("append"))
+                build(store, table(TABLE, (row,)), TARGETS[TABLE], retained=Retained("append"))
                 done.append(row)
                 break
             except CommitConflictError:

@@ -25,7 +25,7 @@ from ktk_engine.write.affected import affected_files
 from ktk_engine.write.build import build
 from ktk_engine.write.merge_in_memory import _merged
 from ktk_engine.write.recompute import recompute
-from ktk_engine.write.retained import Keeping
+from ktk_engine.write.retained import Retained
 from tests.faults.content import ENRICHMENT, SEED, TABLE, Row, Verb
 from tests.faults.read import last_of_each_cell
 
@@ -76,12 +76,12 @@ def _build(store: ObjectStore, verb: Verb) -> None:
 
 def _append(store: ObjectStore, verb: Verb) -> None:
     rows = table(verb.uuid, verb.rows)
-    build(store, rows, TARGETS[verb.uuid], keeping=Keeping("append"))
+    build(store, rows, TARGETS[verb.uuid], retained=Retained("append"))
 
 
 def _overwrite(store: ObjectStore, verb: Verb) -> None:
     rows = table(verb.uuid, verb.rows)
-    build(store, rows, TARGETS[verb.uuid], keeping=Keeping("partitions"))
+    build(store, rows, TARGETS[verb.uuid], retained=Retained("partitions"))
 
 
 def _merge(store: ObjectStore, verb: Verb) -> None:
@@ -97,8 +97,8 @@ def _merge(store: ObjectStore, verb: Verb) -> None:
         if files.num_rows:
             old = read_rows(store, base, files, new.column_names)
         updated = new.column_names if verb.name == "merge" else None
-        keeping = Keeping("files", frozenset(files["label"].to_pylist()), (reads,))
-        build(store, _merged(old, new, [key], updated), target, keeping=keeping, state=state)
+        retained = Retained("files", frozenset(files["label"].to_pylist()), (reads,))
+        build(store, _merged(old, new, [key], updated), target, retained=retained, state=state)
 
     recompute(store, target, write)
 
@@ -116,7 +116,7 @@ def _compact(store: ObjectStore, verb: Verb) -> None:
         if base.dimension_columns:
             rows = last_of_each_cell(rows, ("P", "L"))
         labels = frozenset(files["label"].to_pylist())
-        build(store, rows, target, keeping=Keeping("files", labels, verb="compact"), state=state)
+        build(store, rows, target, retained=Retained("files", labels, verb="compact"), state=state)
 
     recompute(store, target, write)
 

@@ -22,14 +22,14 @@ from ktk_engine.log.state import resolve
 from ktk_engine.maintain.cleanup import plan_cleanup
 from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.write.build import build
-from ktk_engine.write.retained import Keeping
+from ktk_engine.write.retained import Retained
 
 WRITER = """
 import sys, time
 import pyarrow as pa
 from ktk_engine.errors import CommitConflictError
 from ktk_engine.write.build import build
-from ktk_engine.write.retained import Keeping
+from ktk_engine.write.retained import Retained
 from ktk_engine.gate.target import Target
 from ktk_engine.store.local.local_store import LocalStore
 
@@ -38,9 +38,9 @@ store = LocalStore(folder)
 for i in range(int(rounds)):
     values = [int(start) + i] * 10
     table = pa.table({"P": list(range(10)), "v": values})
-    keeping = Keeping("append") if mode == "append" else None
+    retained = Retained("append") if mode == "append" else None
     try:
-        build(store, table, Target(name, partition_by=("P",)), keeping=keeping)
+        build(store, table, Target(name, partition_by=("P",)), retained=retained)
         print("done", flush=True)
     except CommitConflictError:
         print("conflict", flush=True)
@@ -150,10 +150,10 @@ def test_replacing_what_was_appended_to_is_a_conflict(tmp_path):
     target = Target("t", partition_by=("P",))
     build(store, pa.table({"P": [0, 1], "v": [0, 1]}), target)
     state = resolve(store, scope_of("t"))
-    build(store, pa.table({"P": [1], "v": [2]}), target, keeping=Keeping("append"))
+    build(store, pa.table({"P": [1], "v": [2]}), target, retained=Retained("append"))
     with pytest.raises(CommitConflictError, match="P=1"):
         table = pa.table({"P": [1], "v": [3]})
-        build(store, table, target, keeping=Keeping("partitions"), state=state)
+        build(store, table, target, retained=Retained("partitions"), state=state)
     table = pa.table({"P": [0], "v": [4]})
-    build(store, table, target, keeping=Keeping("partitions"), state=state)
+    build(store, table, target, retained=Retained("partitions"), state=state)
     assert sorted(rows(store, "t")["v"].to_pylist()) == [1, 2, 4]

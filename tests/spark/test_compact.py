@@ -21,12 +21,12 @@ from ktk_engine.log.state import resolve
 from ktk_engine.maintain.compact import compact
 from ktk_engine.maintain.compactable import find_compactions
 from ktk_engine.write.build import build
-from ktk_engine.write.retained import Keeping
+from ktk_engine.write.retained import Retained
 from tests.spark.test_incremental import SEED, TABLE, check_index, content, rows, snapshot
 from tests.tree import tree
 from tests.unit.faulty_store import FaultyStore, fail
 
-APPEND = Keeping("append")
+APPEND = Retained("append")
 NASTY = ("a/b", "50%", "x=y", "ü", "")
 TYPES = {
     "s": pa.string(),
@@ -81,7 +81,7 @@ def test_values_types_and_indices_stay(spark, sql, store, partition_by):
     target = Target("t", partition_by=partition_by, indexes=("L", "u"))
     build(store, nasty(0), target)
     for start in (100, 200, 300):
-        build(store, nasty(start), target, keeping=APPEND)
+        build(store, nasty(start), target, retained=APPEND)
     before, old = all_rows(sql), snapshot(store, target)
     done = compact(sql.scanner(store), find(store))
     new = snapshot(store, target)
@@ -97,7 +97,7 @@ def test_values_types_and_indices_stay(spark, sql, store, partition_by):
 def test_overlaid_files_become_one_and_keep_bucket_and_index(spark, sql, store):
     build(store, rows(spark, 0, 100), SEED)
     for number in (1, 2):
-        build(store, rows(spark, 0, 20, number * 1000), SEED, keeping=APPEND)
+        build(store, rows(spark, 0, 20, number * 1000), SEED, retained=APPEND)
     old, before = snapshot(store, SEED), content(sql)
     (found,) = find_compactions(store, "c")
     assert (found.files.num_rows, found.overlaid, found.partitions) == (15, 15, 5)
@@ -117,7 +117,7 @@ def test_overlaid_files_become_one_and_keep_bucket_and_index(spark, sql, store):
 def test_files_of_the_target_size(spark, sql, store):
     for number in range(3):
         part = rows(spark, number * 4000, number * 4000 + 4000)
-        build(store, part, TABLE, keeping=APPEND if number else None)
+        build(store, part, TABLE, retained=APPEND if number else None)
     total = snapshot(store, TABLE).bytes
     target_bytes = total // 10  # two files in each of five partitions
     found = find(store, target_bytes=target_bytes * 2)
@@ -130,7 +130,7 @@ def test_files_of_the_target_size(spark, sql, store):
 
 def test_only_partitions_with_enough_small_files(spark, store):
     build(store, rows(spark, 0, 100), TABLE)
-    build(store, rows(spark, 0, 100).where("P = 3"), TABLE, keeping=APPEND)
+    build(store, rows(spark, 0, 100).where("P = 3"), TABLE, retained=APPEND)
     assert find(store).files["partition.P"].to_pylist() == [3, 3]
     assert not find(store, least=3).files.num_rows
     assert not find(store, target_bytes=100).files.num_rows
@@ -142,9 +142,9 @@ def test_only_partitions_with_enough_small_files(spark, store):
 def test_rows_that_are_appended_meanwhile(spark, sql, store, target):
     """In a cube they might be overlaid by older ones: the compaction gives way."""
     build(store, rows(spark, 0, 50), target)
-    build(store, rows(spark, 0, 50, 100), target, keeping=APPEND)
+    build(store, rows(spark, 0, 50, 100), target, retained=APPEND)
     (found,) = find_compactions(store, "t" if target is TABLE else "c")
-    build(store, rows(spark, 0, 50, 200), target, keeping=APPEND)
+    build(store, rows(spark, 0, 50, 200), target, retained=APPEND)
     before = tree(store.root)
     if target is SEED:
         with pytest.raises(CommitConflictError, match="cells beside those"):
@@ -160,7 +160,7 @@ def test_rows_that_are_appended_meanwhile(spark, sql, store, target):
 def test_an_interrupted_compaction_leaves_the_old_table(spark, sql, tmp_path):
     store = FaultyStore(tmp_path / "analytics")
     build(store, rows(spark, 0, 50), TABLE)
-    build(store, rows(spark, 50, 100), TABLE, keeping=APPEND)
+    build(store, rows(spark, 50, 100), TABLE, retained=APPEND)
     before = tree(store.root)
     for part in ("/indices/", "/snapshots/"):
         store.faults = [fail("before", "put_if_absent", part)]
@@ -182,7 +182,7 @@ def test_the_command(spark, store):
 
     build(store, rows(spark, 0, 100), SEED)
     assert "Nothing to do." in ktk("c")
-    build(store, rows(spark, 100, 200), SEED, keeping=APPEND)
+    build(store, rows(spark, 100, 200), SEED, retained=APPEND)
     assert "Nothing was written" in ktk("c", "--dry-run")
     (planned,) = json.loads(ktk("c", "--dry-run", "--json"))
     assert planned["files_before"] == planned["overlaid_files"] == 10
@@ -200,7 +200,7 @@ def test_a_column_that_was_sorted_by_may_leave(spark, sql, store):
     target = Target("t", clustered_by=("k",), on_schema_change="sync_all_columns")
     build(store, spark.sql("select 1 as k, 2 as v"), target)
     target = replace(target, clustered_by=())
-    build(store, spark.sql("select 3 as v"), target, keeping=Keeping("append"))
+    build(store, spark.sql("select 3 as v"), target, retained=Retained("append"))
     (found,) = find_compactions(store, "t")
     assert compact(sql.scanner(store), found).files == 1
     assert sorted(row.v for row in sql.sql("select v from an.t").collect()) == [2, 3]

@@ -25,7 +25,7 @@ from ktk_engine.write.build import build
 from ktk_engine.write.merge import MergeBy, merge
 from ktk_engine.write.predicates import Predicates
 from ktk_engine.write.replace_where import replace_where
-from ktk_engine.write.retained import Keeping
+from ktk_engine.write.retained import Retained
 from ktk_engine.write.row_changes import RowChanges
 from tests.tree import tree
 
@@ -59,7 +59,7 @@ def check_index(store, target, sql):
 def test_append_adds_rows_and_keeps_every_file(spark, sql, store, target):
     build(store, rows(spark, 0, 100), target)
     before = snapshot(store, target).labels
-    build(store, rows(spark, 100, 150), target, keeping=Keeping("append"))
+    build(store, rows(spark, 100, 150), target, retained=Retained("append"))
     after = snapshot(store, target)
     assert after.labels[: len(before)] == before
     assert len(after.labels) == 10
@@ -70,7 +70,7 @@ def test_append_adds_rows_and_keeps_every_file(spark, sql, store, target):
 
 def test_appended_cells_replace_older_ones_in_a_cube(spark, sql, store):
     build(store, rows(spark, 0, 100), SEED)
-    build(store, rows(spark, 0, 10, offset=1000), SEED, keeping=Keeping("append"))
+    build(store, rows(spark, 0, 10, offset=1000), SEED, retained=Retained("append"))
     assert content(sql) == {i: i + (1000 if i < 10 else 0) for i in range(100)}
 
 
@@ -78,7 +78,7 @@ def test_appended_cells_replace_older_ones_in_a_cube(spark, sql, store):
 def test_exactly_the_partitions_of_the_result_are_replaced(spark, sql, store, target):
     build(store, rows(spark, 0, 100), target)
     new = rows(spark, 0, 20, offset=1000).where("P in (1, 2)")
-    build(store, new, target, keeping=Keeping("partitions"))
+    build(store, new, target, retained=Retained("partitions"))
     expected = {i: i for i in range(100) if i % 5 not in (1, 2)}
     assert content(sql) == expected | {i: i + 1000 for i in range(20) if i % 5 in (1, 2)}
     assert snapshot(store, target).files.num_rows == 5
@@ -145,13 +145,13 @@ def test_values_of_columns_that_a_model_lacks_stay(spark, sql, store):
     target = Target("t", partition_by=("P",), indexes=("k",), on_schema_change="append_new_columns")
     new = rows(spark, 5, 15).selectExpr("P", "L", "k", "'new' as w")
     merge(sql.scanner(store), new, target, MergeBy(("L",)))
-    build(store, rows(spark, 15, 20).drop("v"), target, keeping=Keeping("append"))
+    build(store, rows(spark, 15, 20).drop("v"), target, retained=Retained("append"))
     found = {row.L: (row.v, row.w) for row in sql.sql("select L, v, w from an.t").collect()}
     old, both = {i: (i, None) for i in range(5)}, {i: (i, "new") for i in range(5, 10)}
     added = dict.fromkeys(range(10, 15), (None, "new"))
     assert found == old | both | added | dict.fromkeys(range(15, 20), (None, None))
     with pytest.raises(TypeClassError, match="missing in the model"):
-        build(store, rows(spark, 0, 10).drop("v"), TABLE, keeping=Keeping("append"))
+        build(store, rows(spark, 0, 10).drop("v"), TABLE, retained=Retained("append"))
 
 
 def test_null_keys_match_nothing(spark, sql, store):
@@ -169,11 +169,11 @@ def test_what_does_not_fit_is_refused_and_nothing_changes(spark, sql, store):
     before = tree(store.root)
     other = Target("t", partition_by=("k",), indexes=("P",))
     with pytest.raises(ConfigurationError, match="--full-refresh to lay it out anew"):
-        build(store, rows(spark, 0, 10), other, keeping=Keeping("append"))
+        build(store, rows(spark, 0, 10), other, retained=Retained("append"))
     wrong = rows(spark, 0, 10).selectExpr("P", "L", "cast(v as double) v", "k")
-    for keeping in (Keeping("append"), Keeping("partitions")):
+    for retained in (Retained("append"), Retained("partitions")):
         with pytest.raises(TypeClassError, match="cast\\(v as bigint\\)"):
-            build(store, wrong, TABLE, keeping=keeping)
+            build(store, wrong, TABLE, retained=retained)
     with pytest.raises(TypeClassError):
         merge(sql.scanner(store), wrong, TABLE, MergeBy(("L",)))
     with pytest.raises(ConfigurationError, match="unique_key names X"):
@@ -185,11 +185,11 @@ def test_a_commit_since_the_rows_were_read_is_a_conflict(spark, store):
     build(store, rows(spark, 0, 100), TABLE)
     state = resolve(store, TABLE.scope)
     labels = frozenset(state.snapshot("t").labels)
-    build(store, rows(spark, 100, 105), TABLE, keeping=Keeping("append"))
+    build(store, rows(spark, 100, 105), TABLE, retained=Retained("append"))
     before = tree(store.root)
-    keeping = Keeping("files", labels, reads=((),))
+    retained = Retained("files", labels, reads=((),))
     with pytest.raises(CommitConflictError, match="added rows that this one would replace"):
-        build(store, rows(spark, 0, 100), TABLE, keeping=keeping, state=state)
+        build(store, rows(spark, 0, 100), TABLE, retained=retained, state=state)
     assert tree(store.root) == before
 
 
@@ -224,7 +224,7 @@ def test_columns_go_with_their_index(spark, sql, store):
     """`sync_all_columns` where rows are appended or replaced, not merged."""
     build(store, rows(spark, 0, 10), TABLE)
     target = Target("t", partition_by=("P",), on_schema_change="sync_all_columns")
-    build(store, rows(spark, 10, 15).drop("k"), target, keeping=Keeping("append"))
+    build(store, rows(spark, 10, 15).drop("k"), target, retained=Retained("append"))
     assert not snapshot(store, TABLE).indices
     assert set(snapshot(store, TABLE).schema.names) == {"P", "L", "v"}
     where = Predicates(["v >= 12"])
@@ -234,13 +234,13 @@ def test_columns_go_with_their_index(spark, sql, store):
     with pytest.raises(ConfigurationError, match="which the model lacks"):
         replace_where(sql.scanner(store), rows(spark, 20, 21).drop("v"), target, where)
     with pytest.raises(ConfigurationError, match="partition_by names `P`"):
-        build(store, rows(spark, 20, 21).drop("P"), target, keeping=Keeping("append"))
+        build(store, rows(spark, 20, 21).drop("P"), target, retained=Retained("append"))
 
 
 def test_an_index_stays_where_new_rows_lack_its_column(spark, sql, store):
     build(store, rows(spark, 0, 10), TABLE)
     target = Target("t", partition_by=("P",), on_schema_change="append_new_columns")
-    build(store, rows(spark, 10, 15).drop("k"), target, keeping=Keeping("append"))
+    build(store, rows(spark, 10, 15).drop("k"), target, retained=Retained("append"))
     merge(sql.scanner(store), rows(spark, 3, 4, 90).drop("k"), target, MergeBy(("L",)))
     assert content(sql) == {i: i for i in range(15)} | {3: 93}
     found = sql.sql("select L, k from an.t where k = 3 or L > 13").collect()
@@ -252,7 +252,7 @@ def test_rows_are_dealt_into_as_many_buckets_as_the_dataset_has(spark, store):
     """Whatever the configuration says by now: otherwise joins would need an exchange."""
     build(store, rows(spark, 0, 10), SEED)
     before = snapshot(store, SEED).bucketing
-    build(store, rows(spark, 10, 20), replace(SEED, buckets=7), keeping=Keeping("append"))
+    build(store, rows(spark, 10, 20), replace(SEED, buckets=7), retained=Retained("append"))
     assert before.count == 4
     assert snapshot(store, SEED).bucketing == before
 
@@ -260,7 +260,7 @@ def test_rows_are_dealt_into_as_many_buckets_as_the_dataset_has(spark, store):
 def test_several_old_rows_of_one_key_are_all_updated(spark, sql, store):
     """As SQL's MERGE has it; a merge never takes rows away."""
     build(store, rows(spark, 0, 10), TABLE)
-    build(store, rows(spark, 3, 4, 50), TABLE, keeping=Keeping("append"))
+    build(store, rows(spark, 3, 4, 50), TABLE, retained=Retained("append"))
     for update in (None, ("v",)):
         by = MergeBy(("L",), update_columns=update)
         done = merge(sql.scanner(store), rows(spark, 3, 4, 90), TABLE, by)

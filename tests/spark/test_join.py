@@ -18,7 +18,7 @@ from ktk_engine.plan.plan_cube import load_cube
 from ktk_engine.spark.read.join import run_plan
 from ktk_engine.spark.write.write_frame import write_frame
 from ktk_engine.write.build import build
-from ktk_engine.write.retained import Keeping
+from ktk_engine.write.retained import Retained
 
 SEED = Target("seed", "seed", "c", ("L",), ("P", "Q"), indexes=("k",), buckets=4)
 
@@ -84,7 +84,7 @@ def test_a_bucket_of_several_files_is_sorted(spark, sql, store):
         .where("id % 2 = 0")
         .selectExpr(*KEYS.values(), "id as L", "id * 1.5D as a")
     )
-    build(store, even, target, keeping=Keeping("append"))
+    build(store, even, target, retained=Retained("append"))
     _, frame = answer(sql, store, ["L", "a"], "P = 1 and Q = 'q1'")
     assert exchanges(frame) == 0
     assert sorts(frame) > 0

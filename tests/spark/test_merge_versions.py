@@ -11,7 +11,7 @@ from ktk_engine.gate.target import Target
 from ktk_engine.log.state import resolve
 from ktk_engine.write.build import build
 from ktk_engine.write.merge_versions import build_versions, merge_versions
-from ktk_engine.write.retained import Keeping
+from ktk_engine.write.retained import Retained
 from ktk_engine.write.row_changes import RowChanges
 from ktk_engine.write.versions import Versions
 
@@ -223,6 +223,6 @@ def test_appended_rows_of_others_do_not_hide_a_closing(spark, sql, store):
         *[f"timestamp '2025-01-01' as dbt_{name}" for name in ("updated_at", "valid_from")],
         "dbt_valid_to",
     )
-    build(store, other, TABLE, keeping=Keeping("append"))
+    build(store, other, TABLE, retained=Retained("append"))
     done = merge_versions(sql.scanner(store), staged(spark, CLOSE_5), TABLE, BY)
     assert (done.files, done.total_files) == (1, 8)

@@ -26,7 +26,7 @@ from ktk_engine.write.build import build
 from ktk_engine.write.merge import MergeBy, merge
 from ktk_engine.write.predicates import EVERY_ROW, Predicates
 from ktk_engine.write.replace_where import replace_where
-from ktk_engine.write.retained import Keeping
+from ktk_engine.write.retained import Retained
 from tests.random_cubes import examples
 from tests.tree import tree
 
@@ -166,9 +166,9 @@ def write(sql: SqlSession, store: LocalStore, target: Target, step: Step) -> Non
     elif step.verb == "rebuild":
         build(store, new, target, full_refresh=True)
     elif step.verb == "append":
-        build(store, new, target, keeping=Keeping("append"))
+        build(store, new, target, retained=Retained("append"))
     elif step.verb == "overwrite":
-        build(store, new, target, keeping=Keeping("partitions"))
+        build(store, new, target, retained=Retained("partitions"))
     elif step.verb == "replace_where":
         replace_where(scanner, new, target, predicates)
     else:

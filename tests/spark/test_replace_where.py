@@ -14,7 +14,7 @@ from ktk_engine.write.build import build
 from ktk_engine.write.merge import MergeBy, merge
 from ktk_engine.write.predicates import EventWindow, Predicates
 from ktk_engine.write.replace_where import replace_where
-from ktk_engine.write.retained import Keeping
+from ktk_engine.write.retained import Retained
 from ktk_engine.write.row_changes import RowChanges
 from tests.spark.test_incremental import SEED, TABLE, check_index, content, rows, snapshot
 from tests.tree import tree
@@ -90,7 +90,7 @@ def test_the_first_run_builds_and_checks(spark, sql, store):
 
 def test_a_row_that_goes_does_not_bring_back_an_older_one(spark, sql, store):
     build(store, rows(spark, 0, 20), SEED)
-    build(store, rows(spark, 0, 10, offset=1000), SEED, keeping=Keeping("append"))
+    build(store, rows(spark, 0, 10, offset=1000), SEED, retained=Retained("append"))
     new = spark.sql("select 0L as P, 500L as L, 1003L as v, 7 as k")
     replace_where(sql.scanner(store), new, SEED, Predicates(["v in (1003, 1005)"]))
     old = {i: i + (1000 if i < 10 else 0) for i in range(20) if i not in (3, 5)}
@@ -150,14 +150,14 @@ def test_commits_that_touch_other_rows_do_not_disturb(spark, sql, store):
     target = Target("t")
     build(store, rows(spark, 0, 100).coalesce(1), target)
     state = resolve(store, target.scope)
-    build(store, rows(spark, 200, 210), target, keeping=Keeping("append"))
+    build(store, rows(spark, 200, 210), target, retained=Retained("append"))
     where = Predicates(["L >= 100", "L < 200"])
     condition = where.condition(state.snapshot("t").schema, "UTC")
-    keeping = Keeping("files", reads=((condition,),))
-    build(store, rows(spark, 100, 110), target, keeping=keeping, state=state)
+    retained = Retained("files", reads=((condition,),))
+    build(store, rows(spark, 100, 110), target, retained=retained, state=state)
     assert set(content(sql)) == {*range(110), *range(200, 210)}
     with pytest.raises(CommitConflictError, match="added rows that this one would replace"):
-        build(store, rows(spark, 100, 110), target, keeping=keeping, state=state)
+        build(store, rows(spark, 100, 110), target, retained=retained, state=state)
 
 
 @pytest.mark.parametrize("target", [Target("t"), SEED], ids=["table", "cube"])

@@ -21,7 +21,7 @@ from dbt.adapters.spark import SparkConnectionManager
 
 from dbt.adapters.ktk.config.time_limit import time_limit
 from dbt.adapters.ktk.errors import translated
-from dbt.adapters.ktk.session.cancellable_task import Work
+from dbt.adapters.ktk.session.cancellable_task import CancellableTask
 from dbt.adapters.ktk.session.sessions import Sessions
 from ktk_engine.plan.explain import explain
 from ktk_engine.store.warehouse import Warehouse
@@ -199,7 +199,7 @@ class KtkConnectionManager(SparkConnectionManager):
         description = f"{name} {comment.strip()}" if comment else name
         selectable = str(getattr(node, "resource_type", "")) in _SELECTABLE
         of_node = str(getattr(node, "name", "")) if selectable else ""
-        with self.sessions.working(Work(name, description, limit)), translated(of_node):
+        with self.sessions.working(CancellableTask(name, description, limit)), translated(of_node):
             yield
 
     @contextmanager

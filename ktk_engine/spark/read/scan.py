@@ -20,7 +20,7 @@ from ktk_engine.files.footers import FooterCache
 from ktk_engine.files.read_rows import POSITION
 from ktk_engine.format.label import label_texts
 from ktk_engine.log.snapshot import (
-    PARTITION,
+    PARTITION_PREFIX,
     Bucketing,
     Snapshot,
     check_partition_values,
@@ -149,7 +149,7 @@ class Scanner:
         else:
             frame = self._relation(snapshot, cohort, columns, None, partitioned=False)
             wanted = [key for key in snapshot.partition_keys if key in columns]
-            facts = files.select([PARTITION + key for key in wanted])
+            facts = files.select([PARTITION_PREFIX + key for key in wanted])
             facts = facts.rename_columns(wanted) if wanted else None
         if with_position or facts is not None:
             frame = self._with_file_facts(frame, snapshot, files, facts, with_position)
@@ -258,7 +258,7 @@ def _sorting(snapshot: Snapshot) -> list[str]:
 def _files_with_unreadable_values(
     snapshot: Snapshot, files: pa.Table, columns: Sequence[str]
 ) -> pa.Table:
-    names = [PARTITION + name for name in columns if name in snapshot.partition_keys]
+    names = [PARTITION_PREFIX + name for name in columns if name in snapshot.partition_keys]
     masks = [pc.is_null(files[name]) for name in names]
     return files.filter(functools.reduce(pc.or_, masks)) if masks else files.slice(0, 0)
 

@@ -15,7 +15,7 @@ from ktk_engine.catalog.view import ViewDocument
 from ktk_engine.conditions.condition import TrueCondition
 from ktk_engine.errors import DatasetNotFoundError, QueryError
 from ktk_engine.files.metadata_cache import MetadataCache
-from ktk_engine.log.scope import Scope, cube_scope, scope_of
+from ktk_engine.log.scope import LogScope, cube_scope, scope_of
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State, resolve
 from ktk_engine.plan.plan import Plan
@@ -64,7 +64,7 @@ class SqlSession:
     plans: list[Plan] = field(default_factory=list)
     _registered: dict[str, str] = field(default_factory=dict)
     _known: dict[str, MetadataCache] = field(default_factory=dict)
-    _snapshots: dict[tuple[str, Scope], dict[str, Snapshot]] = field(default_factory=dict)
+    _snapshots: dict[tuple[str, LogScope], dict[str, Snapshot]] = field(default_factory=dict)
     # Spark keeps the text of these, and reads it anew wherever they are named.
     _temporary: dict[tuple[str, ...], Statement] = field(default_factory=dict)
 
@@ -151,7 +151,7 @@ class _Binding:
     owner: SqlSession
     plans: list[Plan] = field(default_factory=list)
     _catalogs: dict[str, dict[str, list[Relation]] | None] = field(default_factory=dict)
-    _states: dict[tuple[str, Scope], State] = field(default_factory=dict)
+    _states: dict[tuple[str, LogScope], State] = field(default_factory=dict)
     _views: dict[tuple[str, str], tuple[ViewDocument, Statement | None]] = field(
         default_factory=dict
     )
@@ -296,7 +296,7 @@ class _Binding:
         assert store is not None
         return store
 
-    def _state(self, schema: str, scope: Scope) -> State:
+    def _state(self, schema: str, scope: LogScope) -> State:
         key = (schema, scope)
         if key not in self._states:
             state = resolve(self._store(schema), scope)

@@ -50,9 +50,9 @@ def merge_rows(
         Columns by name; one that a side lacks is null there.
     """
     if updated is None:
-        return together(rows_without_keys(old, new, keys), new)
+        return union_by_name(rows_without_keys(old, new, keys), new)
     found = rows_with_keys(old, new, keys)  # few of the old rows: only their keys move
-    return together(update_rows(old, new, keys, updated), rows_without_keys(new, found, keys))
+    return union_by_name(update_rows(old, new, keys, updated), rows_without_keys(new, found, keys))
 
 
 def update_rows(
@@ -92,7 +92,7 @@ def _join_keys(rows: DataFrame, others: DataFrame, keys: Sequence[str], how: str
     return joined.select(*map(quote_identifier, rows.columns))  # Spark put the keys first
 
 
-def together(rows: DataFrame, others: DataFrame) -> DataFrame:
+def union_by_name(rows: DataFrame, others: DataFrame) -> DataFrame:
     """Rows of both frames; a column that one lacks is null there."""
     return rows.unionByName(others, allowMissingColumns=True)
 

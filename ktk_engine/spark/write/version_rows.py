@@ -24,13 +24,13 @@ _TIMES = (st.DateType, st.TimestampType, st.TimestampNTZType)
 _TAKEN = "__ktk_taken"
 
 
-def insertions(staged: DataFrame) -> DataFrame:
+def new_versions(staged: DataFrame) -> DataFrame:
     """The versions to be added, without the columns that only dbt's staging table has."""
     rows = staged.where(F.col(CHANGE_TYPE) == "insert")
     return rows.select(*[column(n) for n in staged.columns if not _STAGED.fullmatch(n)])
 
 
-def closings(staged: DataFrame, scd_id: str, valid_to: str) -> DataFrame:
+def closed_versions(staged: DataFrame, scd_id: str, valid_to: str) -> DataFrame:
     """The versions to be closed, and until when they held."""
     rows = staged.where(F.col(CHANGE_TYPE).isin("update", "delete"))
     return rows.select(column(scd_id), column(valid_to))

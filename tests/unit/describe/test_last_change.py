@@ -9,13 +9,13 @@ from ktk_engine.errors import DatasetNotFoundError, ForeignWriterError, ForeignW
 from ktk_engine.format.comments import Comments
 from ktk_engine.format.dataset_key import document_key
 from ktk_engine.log.commit import DatasetChange
-from ktk_engine.log.scope import Scope
+from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.comment import comment_on
 from tests.unit.dataset_builder import Builder, build_nyc, build_table, commit_change, write_plain
 from tests.unit.log.test_foreign import append_as_kartothek
 
-PLAIN = Scope("dataset", "plain")
+PLAIN = LogScope("dataset", "plain")
 LONG_AGO = datetime(2020, 2, 29, 12, 30, tzinfo=UTC)
 
 
@@ -45,7 +45,7 @@ def test_what_leaves_the_rows_alone_does_not_count(store):
 
 def test_a_dataset_of_a_cube_has_its_own_time(store):
     build_nyc(store)
-    state = resolve(store, Scope("cube", "nyc"))
+    state = resolve(store, LogScope("cube", "nyc"))
     found = {uuid: last_change(state, uuid).version for uuid in state.datasets}
     assert found == {"nyc++flights": 1, "nyc++weather": 2, "nyc++airlines": 3}
 

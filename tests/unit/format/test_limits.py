@@ -23,7 +23,7 @@ from ktk_engine.format.parse_msgpack import parse_msgpack
 from ktk_engine.format.stamp import read_stamp
 from ktk_engine.log.entry import parse_entry
 from ktk_engine.log.intent import read_intents
-from ktk_engine.log.scope import Scope
+from ktk_engine.log.scope import LogScope
 from ktk_engine.log.snapshot import read_snapshot
 from tests.unit.dataset_builder import build_table, keys, write_plain
 
@@ -75,7 +75,7 @@ def test_every_reader_of_json_refuses_it(store, name):
         parse_view(data, "v.json")
     with pytest.raises(FormatError, match=r"Log entry e\.json"):
         parse_entry(data, "e.json")
-    scope = Scope("dataset", "u")
+    scope = LogScope("dataset", "u")
     store.put(scope.intent_key("c"), data)
     with pytest.raises(FormatError, match=r"Intent \.ktk/dataset/u/intent/c\.json"):
         read_intents(store, scope)

@@ -14,7 +14,7 @@ from ktk_engine.gate.target import Target
 from ktk_engine.log.chain import read_entries
 from ktk_engine.log.commit import DatasetChange, Transaction, commit
 from ktk_engine.log.entry import digest
-from ktk_engine.log.scope import Scope, new_commit_id
+from ktk_engine.log.scope import LogScope, new_commit_id
 from ktk_engine.log.state import resolve
 from ktk_engine.log.write import Write
 from ktk_engine.store.backoff import Backoff
@@ -35,8 +35,8 @@ from tests.unit.dataset_builder import (
 )
 from tests.unit.faulty_store import fail
 
-PLAIN = Scope("dataset", "plain")
-CUBE = Scope("cube", "nyc")
+PLAIN = LogScope("dataset", "plain")
+CUBE = LogScope("cube", "nyc")
 
 
 def test_first_commit(store):

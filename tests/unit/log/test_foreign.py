@@ -16,7 +16,7 @@ from ktk_engine.format.document import render_document
 from ktk_engine.format.load_document import load_document
 from ktk_engine.log import commit as commit_module
 from ktk_engine.log.chain import read_entries
-from ktk_engine.log.scope import Scope
+from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.remove import remove
 from tests.unit.dataset_builder import (
@@ -36,8 +36,8 @@ from tests.unit.dataset_builder import (
 )
 from tests.unit.faulty_store import fail
 
-CUBE = Scope("cube", "nyc")
-PLAIN = Scope("dataset", "plain")
+CUBE = LogScope("cube", "nyc")
+PLAIN = LogScope("dataset", "plain")
 
 
 def append_as_kartothek(store, uuid, table=None):

@@ -18,16 +18,16 @@ from ktk_engine.gate.target import Target
 from ktk_engine.log import commit
 from ktk_engine.log.garbage import Retention
 from ktk_engine.log.publish import publish
-from ktk_engine.log.scope import Scope
+from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.cleanup import plan_cleanup, run_cleanup
 from ktk_engine.maintain.comment import comment_on
 from ktk_engine.maintain.remove import remove
 from ktk_engine.write.build import build
-from ktk_engine.write.retained import Keeping
+from ktk_engine.write.retained import Retained
 from tests.unit.interrupting_store import InterruptingStore
 
-CUBE, PLAIN = Scope("cube", "c"), Scope("dataset", "t")
+CUBE, PLAIN = LogScope("cube", "c"), LogScope("dataset", "t")
 SEED = Target("s", "seed", "c", ("x",), ("p",), buckets=2)
 ENRICHMENT = Target("e", "enrichment", "c", ("x",), ("p",), buckets=2)
 TABLE = Target("t")
@@ -47,8 +47,8 @@ def rewritten(verb):
     def run(store):
         state = resolve(store, PLAIN)
         labels = frozenset(state.snapshot("t").labels[:2])
-        keeping = Keeping("files", labels, verb=verb)
-        build(store, rows(1, 2, 3), TABLE, keeping=keeping, state=state)
+        retained = Retained("files", labels, verb=verb)
+        build(store, rows(1, 2, 3), TABLE, retained=retained, state=state)
 
     return run
 
@@ -56,10 +56,12 @@ def rewritten(verb):
 VERBS = {
     "build": (CUBE, lambda store: build(store, cells(1, 2, value="w"), ENRICHMENT)),
     "rebuild": (CUBE, lambda store: build(store, cells(5, 6), SEED)),
-    "append": (CUBE, lambda store: build(store, cells(9), SEED, keeping=Keeping("append"))),
+    "append": (CUBE, lambda store: build(store, cells(9), SEED, retained=Retained("append"))),
     "replace partitions": (
         CUBE,
-        lambda store: build(store, cells(7, partitions=["b"]), SEED, keeping=Keeping("partitions")),
+        lambda store: build(
+            store, cells(7, partitions=["b"]), SEED, retained=Retained("partitions")
+        ),
     ),
     "rewrite": (PLAIN, rewritten("replace")),
     "compact": (PLAIN, rewritten("compact")),
@@ -79,10 +81,10 @@ def prepared():
     build(store, cells(1, value="w"), ENRICHMENT)
     build(store, rows(0), TABLE)
     build(store, rows(1), TABLE)
-    build(store, rows(2), TABLE, keeping=Keeping("append"))
+    build(store, rows(2), TABLE, retained=Retained("append"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(commit, "publish", lambda store, scope: "killed")
-        build(store, rows(3), TABLE, keeping=Keeping("append"))
+        build(store, rows(3), TABLE, retained=Retained("append"))
     return store.objects
 
 

@@ -4,7 +4,7 @@ from ktk_engine.format.dataset_key import document_key
 from ktk_engine.format.load_document import list_documents, load_document
 from ktk_engine.log.intent import announced, read_intents
 from ktk_engine.log.publish import publish
-from ktk_engine.log.scope import Scope
+from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import resolve
 from ktk_engine.log.write import Write
 from ktk_engine.maintain.remove import remove
@@ -23,7 +23,7 @@ from tests.unit.dataset_builder import (
 )
 from tests.unit.faulty_store import fail
 
-CUBE = Scope("cube", "nyc")
+CUBE = LogScope("cube", "nyc")
 
 
 def test_seed_is_published_last(store):
@@ -80,7 +80,7 @@ def test_failed_publishing_is_a_warning_that_the_next_commit_mends(store, kind, 
     done = build_table(store)
     assert done.entry.version == 1
     assert "not published for Kartothek readers yet" in done.warning
-    state = resolve(store, Scope("dataset", "plain"))
+    state = resolve(store, LogScope("dataset", "plain"))
     assert not state.datasets["plain"].problem
     assert state.snapshot("plain").rows == 3
     assert build_table(store).warning == ""
@@ -102,7 +102,7 @@ def test_bug_in_publishing_is_a_warning_with_a_traceback(store, monkeypatch, cap
 
 
 def test_document_never_goes_backwards(store):
-    scope = Scope("dataset", "plain")
+    scope = LogScope("dataset", "plain")
     build_table(store)
     old = resolve(store, scope)
     build_table(store)
@@ -117,7 +117,7 @@ def test_document_never_goes_backwards(store):
 
 
 def test_slow_publisher_of_a_removal_brings_a_new_dataset_back(store):
-    scope = Scope("dataset", "plain")
+    scope = LogScope("dataset", "plain")
     build_table(store)
     store.faults.append(fail("before", "delete", "by-dataset-metadata"))
     assert remove(store, "plain").warning

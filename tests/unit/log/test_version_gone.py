@@ -21,7 +21,7 @@ from ktk_engine.maintain.remove import remove
 from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.write.build import build
 from ktk_engine.write.recompute import recompute
-from ktk_engine.write.retained import Keeping
+from ktk_engine.write.retained import Retained
 from tests.unit.faulty_store import fail
 
 CUBE = cube_scope("c")
@@ -36,12 +36,12 @@ def cells(*numbers, p="a"):
 
 
 def append(store, *numbers):
-    return build(store, cells(*numbers), SEED, keeping=Keeping("append"))
+    return build(store, cells(*numbers), SEED, retained=Retained("append"))
 
 
 def overtake(store, *numbers):
     """Append and clean up, so that what was there before is gone."""
-    build(store, cells(*numbers, p="b"), SEED, keeping=Keeping("append"))
+    build(store, cells(*numbers, p="b"), SEED, retained=Retained("append"))
     assert run_cleanup(store, CUBE, NOTHING).version
 
 
@@ -85,15 +85,15 @@ def test_a_write_goes_on_top_of_what_a_cleanup_left(store, verb, number, part):
         append(store, 4)
     else:
         labels = frozenset(state.snapshot("c++s").labels)
-        keeping = Keeping("files", labels, verb="replace" if verb == "rewrite" else "compact")
-        build(store, cells(1, 2, 4), SEED, keeping=keeping, state=state)
+        retained = Retained("files", labels, verb="replace" if verb == "rewrite" else "compact")
+        build(store, cells(1, 2, 4), SEED, retained=retained, state=state)
     assert rows(store) == [1, 2, 3, 4]
 
 
 def test_a_rewrite_of_what_was_rebuilt_and_cleaned_is_a_conflict(store):
     build(store, cells(1, 2), SEED)
     state = resolve(store, CUBE)
-    keeping = Keeping("files", frozenset(state.snapshot("c++s").labels))
+    retained = Retained("files", frozenset(state.snapshot("c++s").labels))
 
     def rebuild():
         build(store, cells(7), SEED)
@@ -101,7 +101,7 @@ def test_a_rewrite_of_what_was_rebuilt_and_cleaned_is_a_conflict(store):
 
     at_call(store, 2, "put_if_absent", "/indices/", rebuild)
     with pytest.raises(CommitConflictError, match="was rebuilt by version 2"):
-        build(store, cells(1, 2, 4), SEED, keeping=keeping, state=state)
+        build(store, cells(1, 2, 4), SEED, retained=retained, state=state)
     assert rows(store) == [7]
 
 

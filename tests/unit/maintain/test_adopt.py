@@ -16,7 +16,7 @@ from ktk_engine.facade import Store
 from ktk_engine.format.dataset_key import document_key
 from ktk_engine.format.document import render_document
 from ktk_engine.format.load_document import load_document
-from ktk_engine.log.scope import Scope
+from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.adopt import plan_adoption, run_adoption
 from ktk_engine.maintain.check import check
@@ -30,8 +30,8 @@ from tests.unit.dataset_builder import (
 )
 from tests.unit.log.test_foreign import append_ours, foreign_document
 
-PLAIN = Scope("dataset", "plain")
-CUBE = Scope("cube", "nyc")
+PLAIN = LogScope("dataset", "plain")
+CUBE = LogScope("cube", "nyc")
 
 
 def rewrite(store, uuid, **changes):

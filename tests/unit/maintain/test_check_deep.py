@@ -17,7 +17,7 @@ from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.check import check
 from ktk_engine.write.build import build
-from ktk_engine.write.retained import Keeping
+from ktk_engine.write.retained import Retained
 from tests.unit.dataset_builder import write_plain_nyc
 
 CELLS = Target("cells", "seed", "c", ("k",), partition_by=("P",), indexes=("text",))
@@ -35,7 +35,7 @@ def rows(start=0, **columns):
 def cube(store):
     """A cube with three versions."""
     build(store, rows(text=lambda n: f"value {n % 7}"), CELLS)
-    build(store, rows(200, text=lambda n: f"v {n % 7}"), CELLS, keeping=Keeping("append"))
+    build(store, rows(200, text=lambda n: f"v {n % 7}"), CELLS, retained=Retained("append"))
     build(store, rows(list=lambda n: [n] * (n % 3)), MORE)
     assert check(store, "c", deep=True).problems == ()
     return resolve(store, SCOPE)

@@ -9,7 +9,7 @@ from ktk_engine.errors import CommitConflictError, ForeignWriterError, StoreErro
 from ktk_engine.format.dataset_key import document_key
 from ktk_engine.log.chain import read_entries
 from ktk_engine.log.garbage import Retention
-from ktk_engine.log.scope import Scope
+from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.cleanup import plan_cleanup, run_cleanup
 from ktk_engine.maintain.remove import remove
@@ -26,8 +26,8 @@ from tests.unit.dataset_builder import (
 )
 from tests.unit.faulty_store import fail
 
-CUBE = Scope("cube", "nyc")
-PLAIN = Scope("dataset", "plain")
+CUBE = LogScope("cube", "nyc")
+PLAIN = LogScope("dataset", "plain")
 NOTHING = Retention(timedelta(0), 1)
 STALE, ALIVE = "2020-01-01T00:00:00+00:00", "2999-01-01T00:00:00+00:00"
 
@@ -215,4 +215,4 @@ def test_what_another_program_changed_is_not_touched(store):
     with pytest.raises(ForeignWriterError):
         plan_cleanup(store, PLAIN, NOTHING)
     write_plain(store, "other", pa.table({"a": [1]}))
-    assert plan_cleanup(store, Scope("dataset", "other"), NOTHING).is_empty
+    assert plan_cleanup(store, LogScope("dataset", "other"), NOTHING).is_empty

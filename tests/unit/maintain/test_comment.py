@@ -11,12 +11,12 @@ from ktk_engine.format.dataset_key import document_key
 from ktk_engine.format.load_document import load_document
 from ktk_engine.gate.target import Target
 from ktk_engine.log.chain import read_entries
-from ktk_engine.log.scope import Scope, scope_of
+from ktk_engine.log.scope import LogScope, scope_of
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.comment import comment_on
 from ktk_engine.maintain.remove import remove
 from ktk_engine.write.build import build
-from ktk_engine.write.retained import Keeping
+from ktk_engine.write.retained import Retained
 from tests.unit.dataset_builder import (
     Builder,
     build_nyc,
@@ -27,7 +27,7 @@ from tests.unit.dataset_builder import (
 )
 from tests.unit.log.test_foreign import append_as_kartothek
 
-PLAIN = Scope("dataset", "plain")
+PLAIN = LogScope("dataset", "plain")
 TEXT = """ It's "quoted": 100 %, {{ jinja }} {% raw %} \\ $$ -- /* */
 Zweite Zeile: größer als ∞ 🚀\t\0"""
 COMMENTS = Comments(TEXT, {"a": TEXT, "ä b": "odd name"})
@@ -68,7 +68,7 @@ def test_what_is_there_is_not_committed_again(store):
 
 def test_a_cube_keeps_its_specification_and_roles(store):
     build_nyc(store)
-    scope = Scope("cube", "nyc")
+    scope = LogScope("cube", "nyc")
     before = resolve(store, scope)
     comment_on(store, "nyc++flights", Comments("All flights", {"delay": "minutes"}))
     state = resolve(store, scope)
@@ -80,12 +80,12 @@ def test_a_cube_keeps_its_specification_and_roles(store):
     assert comments(store, "nyc++weather") == Comments()
 
 
-@pytest.mark.parametrize("keeping", [None, Keeping("append"), Keeping("partitions")])
-def test_builds_keep_them_as_far_as_columns_stay(store, keeping):
+@pytest.mark.parametrize("retained", [None, Retained("append"), Retained("partitions")])
+def test_builds_keep_them_as_far_as_columns_stay(store, retained):
     target = Target("plain", on_schema_change="sync_all_columns")
     build(store, pa.table({"a": [1], "b": [2]}), target)
     comment_on(store, "plain", Comments("text", {"a": "1st", "b": "2nd"}))
-    build(store, pa.table({"a": [1]}), target, keeping=keeping)
+    build(store, pa.table({"a": [1]}), target, retained=retained)
     assert comments(store) == Comments("text", {"a": "1st"})
 
 

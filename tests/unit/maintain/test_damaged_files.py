@@ -14,7 +14,7 @@ from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import resolve
 from ktk_engine.plan.prune import prune
 from ktk_engine.write.build import build
-from ktk_engine.write.retained import Keeping
+from ktk_engine.write.retained import Retained
 
 ROWS = pa.table(
     {
@@ -98,7 +98,7 @@ def test_planning_names_the_damaged_index(store, snapshot):
             MetadataCache(),
         )
     with pytest.raises(FormatError, match=key):
-        build(store, ROWS, Target("t", indexes=("k", "text")), keeping=Keeping("append"))
+        build(store, ROWS, Target("t", indexes=("k", "text")), retained=Retained("append"))
 
 
 def test_a_missing_file_is_named(store, snapshot):

@@ -2,7 +2,7 @@ import pytest
 
 from ktk_engine.errors import ConsistencyError, DatasetNotFoundError
 from ktk_engine.format.load_document import list_documents
-from ktk_engine.log.scope import Scope
+from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.remove import remove
 from tests.unit.dataset_builder import (
@@ -15,7 +15,7 @@ from tests.unit.dataset_builder import (
     write_plain_nyc,
 )
 
-CUBE = Scope("cube", "nyc")
+CUBE = LogScope("cube", "nyc")
 
 
 def test_enrichment(store):

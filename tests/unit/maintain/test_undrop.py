@@ -12,7 +12,7 @@ from ktk_engine.describe.history import read_history
 from ktk_engine.errors import ConsistencyError, DatasetNotFoundError
 from ktk_engine.format.load_document import list_documents
 from ktk_engine.log.builder import Builder, builder_of
-from ktk_engine.log.scope import Scope
+from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.remove import remove
 from ktk_engine.maintain.undrop import plan_undrop, undrop
@@ -29,7 +29,7 @@ from tests.unit.dataset_builder import (
     write_plain_nyc,
 )
 
-CUBE = Scope("cube", "nyc")
+CUBE = LogScope("cube", "nyc")
 
 
 def test_an_enrichment_comes_back_with_its_files_name_and_builder(store):
@@ -63,7 +63,7 @@ def test_a_table_and_a_whole_cube_come_back(store):
     build_table(store)
     remove(store, "plain")
     assert undrop(store, "plain").version == 3
-    assert resolve(store, Scope("dataset", "plain")).snapshot("plain").rows == 3
+    assert resolve(store, LogScope("dataset", "plain")).snapshot("plain").rows == 3
     build_nyc(store)
     remove(store, "nyc", cascade=True)
     with pytest.raises(ConsistencyError, match="Removed were: airlines, flights, weather"):

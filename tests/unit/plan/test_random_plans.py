@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktk_engine.facade import Store
-from ktk_engine.log.snapshot import PARTITION
+from ktk_engine.log.snapshot import PARTITION_PREFIX
 from ktk_engine.plan.plan import DatasetPlan
 from ktk_engine.store.local.local_store import LocalStore
 from tests.random_cubes import (
@@ -32,7 +32,7 @@ def rows_of(store: LocalStore, item: DatasetPlan, dataset: RandomDataset) -> lis
     found = []
     for file in item.files.to_pylist():
         table = pq.read_table(io.BytesIO(store.get(file["key"])), partitioning=None)
-        values = {name: file[PARTITION + name] for name in dataset.partitions}
+        values = {name: file[PARTITION_PREFIX + name] for name in dataset.partitions}
         found.append([{**row, **values} for row in table.to_pylist()])
     return found
 

@@ -13,11 +13,11 @@ from ktk_engine.gate.target import Target
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.check import check
 from ktk_engine.write.build import build
-from ktk_engine.write.retained import Keeping
+from ktk_engine.write.retained import Retained
 
 TABLE = Target("t")
 SEED = Target("cells", "seed", "c", ("L",))
-APPEND = Keeping("append")
+APPEND = Retained("append")
 
 
 def indexed(store, target) -> dict[str, list[tuple]]:
@@ -35,12 +35,12 @@ def indexed(store, target) -> dict[str, list[tuple]]:
 
 def test_a_new_index_knows_the_files_that_were_there(store):
     build(store, pa.table({"a": pa.array([1, 2], pa.int32())}), TABLE)
-    build(store, pa.table({"a": pa.array([2, None], pa.int64())}), TABLE, keeping=APPEND)
+    build(store, pa.table({"a": pa.array([2, None], pa.int64())}), TABLE, retained=APPEND)
     with_index = replace(TABLE, indexes=("a",))
-    done = build(store, pa.table({"a": [3]}), with_index, keeping=APPEND)
+    done = build(store, pa.table({"a": [3]}), with_index, retained=APPEND)
     assert indexed(store, TABLE) == {"a": [(1, 0), (2, 0), (2, 1), (3, 2)]}
     assert "index on a built" in str(done)
-    done = build(store, pa.table({"a": [1]}), with_index, keeping=APPEND)
+    done = build(store, pa.table({"a": [1]}), with_index, retained=APPEND)
     assert (1, 3) in indexed(store, TABLE)["a"]
     assert "index" not in str(done)
     assert check(store, "t").problems == ()
@@ -49,7 +49,7 @@ def test_a_new_index_knows_the_files_that_were_there(store):
 def test_an_index_that_is_no_longer_configured_goes(store):
     build(store, pa.table({"a": [1], "b": [1]}), replace(TABLE, indexes=("a", "b")))
     only_b = replace(TABLE, indexes=("b",))
-    done = build(store, pa.table({"a": [2], "b": [2]}), only_b, keeping=APPEND)
+    done = build(store, pa.table({"a": [2], "b": [2]}), only_b, retained=APPEND)
     assert indexed(store, TABLE) == {"b": [(1, 0), (2, 1)]}
     assert "index on a dropped" in str(done)
 
@@ -58,7 +58,7 @@ def test_files_that_are_replaced_are_not_in_it(store):
     by_p = replace(TABLE, partition_by=("p",))
     build(store, pa.table({"p": [1, 2], "a": [1, 2]}), by_p)
     rows = pa.table({"p": [2], "a": [3]})
-    build(store, rows, replace(by_p, indexes=("a",)), keeping=Keeping("partitions"))
+    build(store, rows, replace(by_p, indexes=("a",)), retained=Retained("partitions"))
     assert [value for value, _ in indexed(store, TABLE)["a"]] == [1, 3]
 
 
@@ -66,7 +66,7 @@ def test_in_a_cube_no_kept_row_may_lack_the_value(store):
     build(store, pa.table({"L": [1, 2], "a": [1, None]}), SEED)
     rows, with_index = pa.table({"L": [3], "a": [3]}), replace(SEED, indexes=("a",))
     with pytest.raises(DataError, match=r"1 row has no value in `a`.*--full-refresh"):
-        build(store, rows, with_index, keeping=APPEND)
+        build(store, rows, with_index, retained=APPEND)
     assert resolve(store, SEED.scope).version == 1
 
 
@@ -75,13 +75,13 @@ def test_nor_may_they_lack_a_new_column_that_is_indexed(store):
     rows = pa.table({"L": [3], "v": [3], "a": [3]})
     target = replace(SEED, indexes=("a",), on_schema_change="append_new_columns")
     with pytest.raises(DataError, match=r"1 row has no value in `a`"):
-        build(store, rows, target, keeping=APPEND)
+        build(store, rows, target, retained=APPEND)
 
 
 def test_a_dimension_column_of_the_seed_dataset_loses_its_index_and_gets_it_back(store):
     build(store, pa.table({"L": [1]}).append_column("v", [[1]]), SEED)
     without = replace(SEED, suppress_index_on=("L",))
-    build(store, pa.table({"L": [2], "v": [1]}), without, keeping=APPEND)
+    build(store, pa.table({"L": [2], "v": [1]}), without, retained=APPEND)
     assert indexed(store, SEED) == {}
-    build(store, pa.table({"L": [3], "v": [1]}), SEED, keeping=APPEND)
+    build(store, pa.table({"L": [3], "v": [1]}), SEED, retained=APPEND)
     assert indexed(store, SEED) == {"L": [(1, 0), (2, 1), (3, 2)]}

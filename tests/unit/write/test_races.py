@@ -17,19 +17,19 @@ from ktk_engine.log.state import resolve
 from ktk_engine.maintain.cleanup import run_cleanup
 from ktk_engine.maintain.remove import remove
 from ktk_engine.write.build import build
-from ktk_engine.write.retained import Keeping
+from ktk_engine.write.retained import Retained
 
 TABLE = Target("t", partition_by=("P",), on_schema_change="append_new_columns")
 ROWS = pa.table({"P": ["a", "b"], "v": [1, 2]})
-APPEND = Keeping("append")
+APPEND = Retained("append")
 
 
 def test_columns_that_changed_meanwhile(store):
     build(store, ROWS, TABLE)
     state = resolve(store, TABLE.scope)
-    build(store, ROWS.append_column("w", pa.array([1, 2])), TABLE, keeping=APPEND)
+    build(store, ROWS.append_column("w", pa.array([1, 2])), TABLE, retained=APPEND)
     with pytest.raises(CommitConflictError, match="its columns changed"):
-        build(store, ROWS, TABLE, keeping=APPEND, state=state)
+        build(store, ROWS, TABLE, retained=APPEND, state=state)
     assert resolve(store, TABLE.scope).version == 2
 
 
@@ -48,7 +48,7 @@ def test_a_dataset_that_was_made_anew_meanwhile(store, mode):
     remove(store, "t")
     build(store, ROWS.slice(1), TABLE)
     with pytest.raises(CommitConflictError, match="what it started from is gone"):
-        build(store, ROWS, TABLE, keeping=Keeping(mode), state=state)
+        build(store, ROWS, TABLE, retained=Retained(mode), state=state)
     assert resolve(store, TABLE.scope).snapshot("t").rows == 1
 
 

@@ -11,7 +11,7 @@ from ktk_engine.format.load_document import load_document
 from ktk_engine.gate.target import Target
 from ktk_engine.maintain.comment import comment_on
 from ktk_engine.write.build import build
-from ktk_engine.write.retained import Keeping
+from ktk_engine.write.retained import Retained
 from tests.unit.dataset_builder import write_plain
 
 ROWS = pa.table({"p": [1, 2], "a": [1, 2]})
@@ -21,8 +21,8 @@ NOTES = {"owner": "us", "nested": {"x": [1]}, "creation_time": "2001-01-01T00:00
 def test_what_others_noted_in_the_document_stays(store):
     write_plain(store, "plain", ROWS, ("p",), NOTES)
     target = Target("plain", partition_by=("p",))
-    for keeping in (None, Keeping("append"), None):
-        build(store, ROWS, target, keeping=keeping)
+    for retained in (None, Retained("append"), None):
+        build(store, ROWS, target, retained=retained)
         metadata = load_document(store, "plain").metadata
         assert {key: metadata[key] for key in ("owner", "nested")} == {
             key: NOTES[key] for key in ("owner", "nested")
@@ -46,6 +46,6 @@ def test_a_table_of_another_name_keeps_it(store):
     """Kartothek's old datasets have a table of any name, which its readers ask for."""
     write_plain(store, "plain", ROWS, ("p",), table="core")
     target = Target("plain", partition_by=("p",))
-    for keeping in (Keeping("append"), None):
-        build(store, ROWS, target, keeping=keeping)
+    for retained in (Retained("append"), None):
+        build(store, ROWS, target, retained=retained)
         assert load_document(store, "plain").table == "core"

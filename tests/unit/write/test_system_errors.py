@@ -14,15 +14,15 @@ import pytest
 
 from ktk_engine.errors import CommitStateUnknownError, KtkError, StoreError
 from ktk_engine.gate.target import Target
-from ktk_engine.log.scope import Scope
+from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import resolve
 from ktk_engine.write.build import build
-from ktk_engine.write.retained import Keeping
+from ktk_engine.write.retained import Retained
 from tests.unit.dataset_builder import keys
 from tests.unit.faulty_store import FaultyStore
 
 SEED = Target("s", "seed", "c", ("x",), ("p",), buckets=2)
-CUBE = Scope("cube", "c")
+CUBE = LogScope("cube", "c")
 CALLS = ("open", "write", "mkdir", "link", "rename", "fsync", "scandir", "stat", "pread")
 FULL = ("write", "mkdir", "link", "rename", "fsync")
 ERRNOS = (
@@ -74,7 +74,7 @@ def refusing(monkeypatch, calls, at, number, again=False):
 
 
 def append(store):
-    build(store, table(7), SEED, keeping=Keeping("append"))
+    build(store, table(7), SEED, retained=Retained("append"))
 
 
 def rows(store):
@@ -193,7 +193,7 @@ import numpy as np, pyarrow as pa
 from ktk_engine.errors import KtkError
 from ktk_engine.log.state import resolve
 from ktk_engine.write.build import build
-from ktk_engine.write.retained import Keeping
+from ktk_engine.write.retained import Retained
 from ktk_engine.gate.target import Target
 from ktk_engine.store.local.local_store import LocalStore
 
@@ -206,7 +206,7 @@ for pages in range(8, 80, int(sys.argv[2])):
     version = 0
     while True:
         try:
-            build(store, table, target, keeping=Keeping("append"))
+            build(store, table, target, retained=Retained("append"))
             version += 1
         except KtkError as caught:
             error = caught

@@ -107,7 +107,7 @@ def _write_incrementally(
     from ktk_engine.write.merge import MergeBy, merge
     from ktk_engine.write.predicates import Predicates
     from ktk_engine.write.replace_where import replace_where
-    from ktk_engine.write.retained import Keeping
+    from ktk_engine.write.retained import Retained
 
     frame, target, about = write.frame, write.target, (write.history, write.built_by)
     if how.strategy == "microbatch":
@@ -115,9 +115,9 @@ def _write_incrementally(
         done = replace_where(write.scanner(), frame, target, window, *about, full_refresh)
         return _outcome(done)
     if full_refresh or how.strategy in ("append", "insert_overwrite"):
-        keeping = None if full_refresh else Keeping(_MODES[how.strategy])
+        retained = None if full_refresh else Retained(_MODES[how.strategy])
         history, built_by = about
-        written = build(write.store, frame, target, history, full_refresh, built_by, keeping)
+        written = build(write.store, frame, target, history, full_refresh, built_by, retained)
         return Outcome(str(written), written.changes)
     predicates = Predicates(how.predicates)
     if how.strategy == "replace_where":

@@ -19,7 +19,7 @@ _DISCARDED = "What it had not committed is discarded."
 INTERRUPTED = f"cancelled. {_DISCARDED} Run it again."
 
 
-class Work:
+class CancellableTask:
     """What a thread does for a node.
 
     Args:

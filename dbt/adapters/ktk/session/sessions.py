@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary, WeakSet
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.ktk.session.cancellable_task import INTERRUPTED, Work
+from dbt.adapters.ktk.session.cancellable_task import INTERRUPTED, CancellableTask
 from ktk_engine.spark.session.metastore import has_metastore
 from ktk_engine.store.warehouse import Warehouse
 
@@ -41,7 +41,7 @@ class Sessions:
         self._scratch: Path | None = None
         # By the thread itself: the number of one that ended is given to the next.
         self._of_thread: WeakKeyDictionary[threading.Thread, SqlSession] = WeakKeyDictionary()
-        self._work: dict[threading.Thread, Work] = {}
+        self._work: dict[threading.Thread, CancellableTask] = {}
         self._cancelled: WeakSet[threading.Thread] = WeakSet()
 
     @property
@@ -73,7 +73,7 @@ class Sessions:
         return session
 
     @contextmanager
-    def working(self, work: Work) -> Iterator[None]:
+    def working(self, work: CancellableTask) -> Iterator[None]:
         """Run a block as a piece of work that can be stopped; it may be part of a larger one.
 
         Raises:

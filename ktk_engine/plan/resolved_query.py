@@ -1,4 +1,4 @@
-"""The intention of a query: what is asked, checked against what the cube has (kartothek.md 4.2)."""
+"""A resolved query: what is asked, checked against what the cube has (kartothek.md 4.2)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ktk_engine.types.suggestion import did_you_mean
 
 
 @dataclass(frozen=True)
-class Intention:
+class ResolvedQuery:
     """A query that can be answered.
 
     Attributes:
@@ -62,9 +62,9 @@ def cube_schema(specification: CubeSpecification, snapshots: Mapping[str, Snapsh
     return pa.schema(fields.values())
 
 
-def make_intention(
+def resolve_query(
     specification: CubeSpecification, snapshots: Mapping[str, Snapshot], query: CubeQuery
-) -> Intention:
+) -> ResolvedQuery:
     """Check what is asked, in Kartothek's order: dimensions, groups, conditions, columns.
 
     Args:
@@ -93,10 +93,10 @@ def make_intention(
     columns = _columns(specification, schema.names, query, dimensions, groups)
     # Within a group a dropped dimension by which the groups are made has one value.
     _check_not_dropped(prefix, columns, dropped - set(groups), dimensions)
-    intention = Intention(columns, condition, dimensions, groups)
+    resolved = ResolvedQuery(columns, condition, dimensions, groups)
     if dropped:
-        _check_projection(specification, snapshots, intention)
-    return intention
+        _check_projection(specification, snapshots, resolved)
+    return resolved
 
 
 def _dimensions(specification: CubeSpecification, asked: Sequence[str] | None) -> tuple[str, ...]:
@@ -205,19 +205,19 @@ def _check_not_dropped(
 
 
 def _check_projection(
-    specification: CubeSpecification, snapshots: Mapping[str, Snapshot], intention: Intention
+    specification: CubeSpecification, snapshots: Mapping[str, Snapshot], resolved: ResolvedQuery
 ) -> None:
     """Only datasets whose dimensions all remain may give columns or conditions."""
     for name in sorted(snapshots):
         snapshot = snapshots[name]
         own = [c for c in specification.dimension_columns if c in snapshot.columns]
-        lost = [c for c in own if c not in intention.dimensions]
+        lost = [c for c in own if c not in resolved.dimensions]
         payload = frozenset(visible_columns(snapshot)) - specification.shared_columns
-        needed = sorted(payload & intention.needed)
+        needed = sorted(payload & resolved.needed)
         if lost and needed:
             raise QueryError(
                 f"Cannot project dataset {name} of cube {specification.prefix} with the dimensions "
-                f"{', '.join(own)} to {', '.join(intention.dimensions)} while keeping "
+                f"{', '.join(own)} to {', '.join(resolved.dimensions)} while keeping "
                 f"{', '.join(needed)}: a cell would have several values. Keep {', '.join(lost)}, "
                 "or leave these columns out."
             )

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 
-class Described(Protocol):
+class CubeDataset(Protocol):
     """A dataset as the rules of cubes see it; a log's snapshot is one."""
 
     @property
