@@ -1,4 +1,7 @@
-"""Finds the store that a command works on, and says which one (architecture.md, Identity)."""
+"""Finds the store that a command works on, and says which one.
+
+See docs/stores.md, How it is found.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Checks that the datasets of a cube fit together (kartothek.md 1.2, Consistency checks)."""
+"""Checks that the datasets of a cube fit together.
+
+See docs/design/kartothek-format.md, Consistency of a cube.
+"""
 
 from __future__ import annotations
 

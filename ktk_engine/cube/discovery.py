@@ -1,4 +1,7 @@
-"""Recovers a cube's specification from the datasets that are stored (kartothek.md 1.2)."""
+"""Recovers a cube's specification from the datasets that are stored.
+
+See docs/design/kartothek-format.md, Discovery of a cube.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The specification of a cube, with all its validations (kartothek.md 1.1)."""
+"""The specification of a cube, with all its validations.
+
+See docs/design/kartothek-format.md, Specification of a cube.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
-"""Writes sorted rows as parquet files, inside Spark's Python workers (spark.md 4).
+"""Writes sorted rows as parquet files, inside Spark's Python workers.
 
 Needs pyarrow and the store only, so that it can be shipped to a cluster. One pass over the rows
 writes the files and gathers statistics, index values, duplicate cells, nulls and values that do
 not fit; findings are rows of the report, since a worker's traceback is no message for a person.
+
+See docs/design/writing.md, Writing files.
 """
 
 from __future__ import annotations

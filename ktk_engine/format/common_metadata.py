@@ -1,4 +1,7 @@
-"""`_common_metadata`: the published schema of a dataset (kartothek.md, section 2.5)."""
+"""`_common_metadata`: the published schema of a dataset.
+
+See docs/design/kartothek-format.md, Schema file.
+"""
 
 from __future__ import annotations
 

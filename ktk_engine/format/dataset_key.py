@@ -1,4 +1,7 @@
-"""Keys of the objects that make up a dataset (kartothek.md, section 2.1)."""
+"""Keys of the objects that make up a dataset.
+
+See docs/design/kartothek-format.md, Keys.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The metadata document of a dataset: which files it has (kartothek.md, section 2.4)."""
+"""The metadata document of a dataset: which files it has.
+
+See docs/design/kartothek-format.md, Document.
+"""
 
 from __future__ import annotations
 

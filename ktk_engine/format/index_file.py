@@ -1,7 +1,9 @@
-"""Secondary index files: in which partitions a value occurs (kartothek.md, section 2.7).
+"""Secondary index files: in which partitions a value occurs.
 
 In memory an index is a table with the columns `value` and `partition` (the labels), one row a
 value. `flatten_index` gives pairs of value and label instead.
+
+See docs/design/kartothek-format.md, Index files.
 """
 
 from __future__ import annotations

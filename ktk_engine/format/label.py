@@ -44,7 +44,7 @@ def split_label(label: str) -> tuple[tuple[tuple[str, str], ...], str]:
     """Split a label without knowing the partition columns.
 
     A segment without `=` belongs to the value before it: Kartothek leaves `/` in values as it
-    is (kartothek.md, section 2.2).
+    is (docs/design/kartothek-format.md, Percent encoding).
 
     Args:
         label: the label.

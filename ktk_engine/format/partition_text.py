@@ -1,7 +1,9 @@
-"""Values of partition columns as text in paths, and back (kartothek.md, section 2.3).
+"""Values of partition columns as text in paths, and back.
 
 A *path text* is what stands behind `k=` in a key: percent-encoded. All functions here speak
 path texts, since only they can carry bytes that are no UTF-8.
+
+See docs/design/kartothek-format.md, Partition values in paths.
 """
 
 from __future__ import annotations

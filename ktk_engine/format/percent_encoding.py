@@ -1,4 +1,7 @@
-"""Percent encoding of names and values in keys (kartothek.md, section 2.2)."""
+"""Percent encoding of names and values in keys.
+
+See docs/design/kartothek-format.md, Percent encoding.
+"""
 
 from __future__ import annotations
 

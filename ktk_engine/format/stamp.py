@@ -1,8 +1,8 @@
 """The stamp of our commits in a published document.
 
 Kartothek drops unknown keys at the top of a document when it rewrites it, and keeps those in
-`metadata` (reliability.md, section 3.1). So the stamp at the top says that the document is
-ours, and `metadata.ktk_base` says on which of our versions another writer built.
+`metadata`. So the stamp at the top says that the document is ours, and `metadata.ktk_base` says
+on which of our versions another writer built.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The gate: every write passes it before a file exists (type-system.txt, architecture.md)."""
+"""The gate: every write passes it before a file exists.
+
+See docs/design/writing.md, The gate.
+"""
 
 from __future__ import annotations
 
@@ -403,7 +406,7 @@ def _specification(
 
 
 def _without_null_types(model: pa.Schema, committed: pa.Schema) -> pa.Schema:
-    """An all-null column takes the committed type (decisions.md 11)."""
+    """An all-null column takes the committed type (decision 11)."""
     fields = [
         field.with_type(committed.field(field.name).type) if pa.types.is_null(field.type) else field
         for field in model

@@ -1,4 +1,7 @@
-"""Commits: one log entry, put if absent, decides (commit.md, Order of a commit)."""
+"""Commits: one log entry, put if absent, decides.
+
+See docs/design/files-and-commits.md, Order of a commit.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Conflicts: what a commit that came in between means for mine (commit.md 3)."""
+"""Conflicts: what a commit that came in between means for mine.
+
+See docs/design/files-and-commits.md, Conflicts.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ def check_conflicts(
     """Refuse a change if an entry that was committed meanwhile contradicts it.
 
     Append beside append is fine, also beside replaced partitions. Replacing or deleting what
-    another commit changed is not (reliability.md 3.9).
+    another commit changed is not.
 
     Args:
         uuid: the dataset that I change.

@@ -1,4 +1,7 @@
-"""Log entries: one is one commit, put if absent and never changed (commit.md)."""
+"""Log entries: one is one commit, put if absent and never changed.
+
+See docs/design/files-and-commits.md, Log entries.
+"""
 
 from __future__ import annotations
 

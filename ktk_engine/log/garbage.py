@@ -1,4 +1,7 @@
-"""Finds what no retained snapshot refers to, so that a clean-up may delete it (commit.md)."""
+"""Finds what no retained snapshot refers to, so that a clean-up may delete it.
+
+See docs/design/files-and-commits.md, Clean-up.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Publishes the head as plain Kartothek files, which any old reader understands (commit.md 5)."""
+"""Publishes the head as plain Kartothek files, which any old reader understands.
+
+See docs/design/files-and-commits.md, Publishing.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Scopes: which datasets share a log, and where a scope keeps its records (commit.md)."""
+"""Scopes: which datasets share a log, and where a scope keeps its records.
+
+See docs/design/files-and-commits.md, Scopes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Snapshots: the committed state of one dataset, one row a file (commit.md)."""
+"""Snapshots: the committed state of one dataset, one row a file.
+
+See docs/design/files-and-commits.md, Snapshots.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,9 @@ _METADATA_KEY = b"ktk"
 
 @dataclass(frozen=True)
 class Bucketing:
-    """How rows were dealt to the numbered files, in Spark's own hash (spark.md 2).
+    """How rows were dealt to the numbered files, in Spark's own hash.
+
+    See docs/design/reading.md, Joins without an exchange.
 
     Attributes:
         count: number of buckets.

@@ -182,7 +182,7 @@ class State:
 
 
 def resolve(store: ObjectStore, scope: LogScope) -> State:
-    """Find a scope's head and compare it with the published documents (commit.md, 1).
+    """Find a scope's head and compare it with the published documents.
 
     Costs two shallow listings, the first kilobyte of each document and the head entry. Nothing
     is written.
@@ -268,7 +268,9 @@ def _is_removed(found: DatasetState, head: LogEntry | None) -> bool:
 def _unstamped(
     store: ObjectStore, scope: LogScope, uuid: str, head: LogEntry | None
 ) -> DatasetState | None:
-    """Judge a dataset whose document is another program's (commit.md, Foreign writers).
+    """Judge a dataset whose document is another program's.
+
+    See docs/design/files-and-commits.md, Foreign writers.
 
     Returns:
         None if the document has vanished, and the log does not have the dataset.

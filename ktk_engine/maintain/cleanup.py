@@ -1,4 +1,7 @@
-"""Deletes what no retained version needs: first committed as a list, then done (commit.md)."""
+"""Deletes what no retained version needs: first committed as a list, then done.
+
+See docs/design/files-and-commits.md, Clean-up.
+"""
 
 from __future__ import annotations
 

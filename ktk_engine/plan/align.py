@@ -1,4 +1,7 @@
-"""Aligns the datasets of a cube by physical partition (cube-query.txt, Alignment)."""
+"""Aligns the datasets of a cube by physical partition.
+
+See docs/design/reading.md, Align.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Makes the plan of a query: relevance, restriction, pruning, alignment (cube-query.txt)."""
+"""Makes the plan of a query: relevance, restriction, pruning, alignment.
+
+See docs/design/reading.md, Relevance and restriction.
+"""
 
 from __future__ import annotations
 
@@ -95,7 +98,7 @@ def _join(
     """How a dataset takes part, None if it gives neither a column nor a condition.
 
     It is restricted, and joined inner, by a condition that cannot be true where all its payload
-    is null (decisions.md 1), and by groups of its values.
+    is null (decision 1), and by groups of its values.
     """
     if name == specification.seed_dataset:
         return "seed"

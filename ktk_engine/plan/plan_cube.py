@@ -101,7 +101,7 @@ def load_cube(
         state: the cube's scope, resolved.
         datasets: ids of the datasets to take; empty means all.
         specification: what the cube is, where the store cannot tell: Kartothek's
-            `build_dataset_indices` drops that from the documents (kartothek.md, B1).
+            `build_dataset_indices` drops that from the documents.
         known: what is known of the store's files from other queries.
 
     Raises:

@@ -48,7 +48,7 @@ def prune(
         conditions: conjuncts on its columns.
         overlay_columns: partition columns within which a later file may replace a cell of an
             earlier one; None if cells are never replaced. A file that replaces cells of a kept
-            file is kept as well, or the replaced rows would come back (decisions.md 2).
+            file is kept as well, or the replaced rows would come back (decision 2).
         known: what is known of files from other queries.
 
     Returns:

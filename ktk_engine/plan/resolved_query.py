@@ -1,4 +1,7 @@
-"""A resolved query: what is asked, checked against what the cube has (kartothek.md 4.2)."""
+"""A resolved query: what is asked, checked against what the cube has.
+
+See docs/design/kartothek-format.md, A query of a cube.
+"""
 
 from __future__ import annotations
 

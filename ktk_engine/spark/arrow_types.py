@@ -1,4 +1,7 @@
-"""Maps Arrow types to Spark's and back (spark.md 3)."""
+"""Maps Arrow types to Spark's and back.
+
+See docs/types.md, Classes.
+"""
 
 from __future__ import annotations
 

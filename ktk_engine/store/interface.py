@@ -32,7 +32,8 @@ class ObjectInfo:
 class ObjectStore(ABC):
     """A flat space of keys and immutable contents, with put-if-absent and compare-and-swap.
 
-    The protocol of commits rests on these promises (reliability.md, sections 1.5 and 3):
+    The protocol of commits rests on these promises (docs/design/files-and-commits.md, What
+    a store must offer):
 
     - a reader sees an object completely or not at all;
     - of several `put_if_absent` for one key exactly one succeeds;

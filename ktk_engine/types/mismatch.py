@@ -12,7 +12,7 @@ from ktk_engine.types.type_class import class_name, class_problem, is_list, norm
 
 _FRACTION_BITS = "float64 has 53 fraction bits: 9007199254740993 would become 9007199254740992"
 
-# Pairs of class families and why they do not mix, in the words of type-system.txt
+# Pairs of class families and why they do not mix, in the words of docs/types.md
 # ("This section points out why we treat certain type classes as incompatible").
 _REASONS: dict[frozenset[str], str] = {
     frozenset({"signed", "unsigned"}): (
@@ -58,7 +58,7 @@ def mismatch(left: pa.DataType, right: pa.DataType, path: str = "") -> Mismatch 
     """Compare two types by class.
 
     Symmetric up to the order of `left` and `right`; transitive apart from null, which is
-    compatible with everything at any depth (type-system.txt, "Null").
+    compatible with everything at any depth.
 
     Args:
         left: an Arrow type.

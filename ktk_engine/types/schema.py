@@ -1,8 +1,8 @@
 """Schemas of datasets: the normal form, and every check that a schema has to pass.
 
-The committed schema is the truth (type-system.txt, "Technical Implementation"): data and
-index files may hold any type of a column's class. The checks return findings, all at once;
-who calls them decides whether to refuse.
+The committed schema is the truth (docs/design/writing.md, The gate): data and index files may
+hold any type of a column's class. The checks return findings, all at once; the caller decides
+whether to refuse.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Type classes: which Arrow types mean the same, and the one type that holds them all.
 
-The rules are those of type-system.txt ("Type Classes", "Normalization"), extended by
-decisions 7 to 10 of decisions.md: timestamps and times are kept in microseconds, decimals
-belong together by scale, structs by field names and classes, date64 is date32. The large,
-view and fixed-size layouts of a type are the same class as the type.
+The rules are those of docs/types.md, with decisions 7 to 10: timestamps and times are kept
+in microseconds, decimals belong together by scale, structs by field names and classes, date64 is
+date32. The large, view and fixed-size layouts of a type are the same class as the type.
 """
 
 from __future__ import annotations
@@ -54,8 +53,8 @@ def unwrap(t: pa.DataType) -> pa.DataType:
         t: an Arrow type.
 
     Returns:
-        The value type of a dictionary or run-end encoding (type-system.txt, "Dictionary
-        Encoding"), the storage type of `arrow.json` and `arrow.uuid`; other types as they are.
+        The value type of a dictionary or run-end encoding, the storage
+        type of `arrow.json` and `arrow.uuid`; other types as they are.
     """
     while True:
         if pat.is_dictionary(t) or pat.is_run_end_encoded(t):
@@ -111,7 +110,7 @@ def normalize(t: pa.DataType) -> pa.DataType:
     Raises:
         TypeClassError: the type has no class (duration, interval, union, unknown extension).
 
-    Source: type-system.txt, "Normalization"; decisions 7, 8, 9 and 10.
+    Source: docs/types.md, Classes; decisions 7, 8, 9 and 10.
     """
     problem = class_problem(t)
     if problem is not None:

@@ -219,7 +219,7 @@ def _job(
 
 
 def _physical(target: Target, passed: GateResult) -> pa.Schema:
-    """Payload keeps its width; partition columns take their class's container (spark.md 2)."""
+    """Payload keeps its width; partition columns take their class's container."""
     return pa.schema(
         [
             passed.committed.field(f.name) if f.name in target.partition_by else f

@@ -34,7 +34,7 @@ _SETTINGS = {
 }
 _THREADS = 4
 
-# The oddities of Kartothek by name, and our decision about each (decisions.md, last lines).
+# The oddities of Kartothek by name, and our decision about each (docs/design/decisions.md).
 _QUIRKS = {
     "ne_null": "1",
     "late_dedup": "2",

@@ -1,26 +1,8 @@
 """What our decisions predict where Kartothek's recorded answer is another.
 
-Each rule is written for a decision (decisions.md) and knows no case: it says what has to come
-out of any input. It is written without the engine's code, so that both check each other.
-
-Rules that stand in decisions.md carry its number. The others are part of the rules of type
-classes, which go further than Kartothek's code:
-
-- "layout": large, view and fixed-size layouts are the class of the plain type; times are kept
-  in microseconds; maps are compared by the classes of key and value.
-- "no class": durations, intervals and unions are refused, Kartothek only fails to write them.
-- "classes": a schema is normalised wherever it comes from, not only when it is that of a frame.
-- "nullability": whether a field may be null is no part of its class.
-- "pandas metadata": is no part of a schema's classes; schemas with and without it compare.
-
-Rules about writes that follow from architecture.md, not from a number:
-
-- "rebuild": a build replaces the dataset it names and leaves the others, as dbt's models do;
-  there is no `overwrite` to be asked for, and no second verb for a further dataset.
-- "enrichment first": an enrichment may be built before its seed dataset.
-- "no partitions": a cube need not be partitioned.
-- "empty": a dataset without rows is one.
-- "arguments": there is no argument `metadata` that could be wrong.
+Each rule is written for a decision of docs/design/decisions.md, carries its number, and knows no
+case: it says what has to come out of any input. It is written without the engine's code, so that
+both check each other.
 """
 
 from __future__ import annotations
@@ -63,7 +45,7 @@ def _predicted(t: pa.DataType, decisions: set[str]) -> pa.DataType | None:
     if pat.is_dictionary(t) or pat.is_run_end_encoded(t):
         return _predicted(t.value_type, decisions)
     if pat.is_duration(t) or pat.is_interval(t) or pat.is_union(t):
-        decisions.add("no class")
+        decisions.add("30")
         return None
     if pat.is_nested(t):
         return _predicted_nested(t, decisions)
@@ -90,11 +72,11 @@ def _by_decision(t: pa.DataType) -> list[tuple[str, pa.DataType]]:
     if pat.is_date(t):
         return [("10", pa.date32())]
     if pat.is_time(t):
-        return [("layout", pa.time64("us"))]
+        return [("29", pa.time64("us"))]
     if pat.is_large_string(t) or pat.is_string_view(t):
-        return [("layout", pa.string())]
+        return [("29", pa.string())]
     if pat.is_large_binary(t) or pat.is_fixed_size_binary(t) or pat.is_binary_view(t):
-        return [("layout", pa.binary())]
+        return [("29", pa.binary())]
     return []
 
 
@@ -103,7 +85,7 @@ def _predicted_nested(t: pa.DataType, decisions: set[str]) -> pa.DataType | None
     if pat.is_struct(t):
         children = {f.name: _predicted(f.type, decisions) for f in t.fields}
         if None in children.values() or len(children) < t.num_fields:
-            decisions.add("no class")
+            decisions.add("30")
             return None
         result = pa.struct([(name, children[name]) for name in sorted(children)])
         return _noted(t, result, "9", decisions)
@@ -111,12 +93,12 @@ def _predicted_nested(t: pa.DataType, decisions: set[str]) -> pa.DataType | None
         key, value = _predicted(t.key_type, decisions), _predicted(t.item_type, decisions)
         if key is None or value is None:
             return None
-        return _noted(t, pa.map_(key, value), "layout", decisions)
+        return _noted(t, pa.map_(key, value), "29", decisions)
     item = _predicted(t.value_type, decisions)
     if item is None:
         return None
     if not pat.is_list(t):
-        decisions.add("layout")
+        decisions.add("29")
     return pa.list_(item)
 
 
@@ -162,7 +144,7 @@ def predict_schemas(
     """
     decisions: set[str] = {"24"} if broken else set()
     if len(set(with_pandas)) > 1:
-        decisions.add("pandas metadata")
+        decisions.add("33")
     if prepared == "none" and any(
         schema.names != _ordered(schema, partition_keys) for schema in schemas
     ):
@@ -194,7 +176,7 @@ def _predicted_columns(
         if predicted.type is None:
             return None
         if prepared != "make_meta_frame" and not predicted.type.equals(column.type):
-            decisions.add("classes")
+            decisions.add("31")
         columns[column.name] = predicted.type
     return columns
 
@@ -204,7 +186,7 @@ def _note_differences(first: pa.Schema, other: pa.Schema, decisions: set[str]) -
     for column in other:
         index = first.get_field_index(column.name)
         if index >= 0 and first.field(index).nullable != column.nullable:
-            decisions.add("nullability")
+            decisions.add("32")
 
 
 def _folded(
@@ -299,24 +281,24 @@ def predict_write(call: Write) -> WritePrediction:
     decisions: set[str] = {"24"} if call.broken else set()
     writes = call.operation in ("build", "extend")
     if writes and call.existing and not call.overwrite:
-        decisions.add("rebuild")
+        decisions.add("34")
     if writes and set(call.existing) - set(call.frames):
-        decisions.add("rebuild")
+        decisions.add("34")
     if call.operation == "extend" and call.seed in call.frames:
-        decisions.add("rebuild")
+        decisions.add("34")
     if writes and call.seed not in {*call.frames, *call.existing}:
-        decisions.add("enrichment first")
+        decisions.add("25")
     if any(rows == 0 for _, rows in call.frames.values()):
-        decisions.add("empty")
+        decisions.add("25")
     if "metadata" in call.arguments:
-        decisions.add("arguments")
+        decisions.add("36")
     if not call.partition_columns:
-        decisions.add("no partitions")
+        decisions.add("35")
     accepted = True
     names = {name for schema, _ in call.frames.values() for name in schema.names}
     if writes and any(name == "KLEE_TS" or name.startswith("__") for name in names):
         # Kartothek stores them, and its cubes do not show them: they would be lost silently.
-        decisions.add("hidden columns")
+        decisions.add("37")
         accepted = False
     if call.operation == "append":
         for name, (schema, _) in call.frames.items():

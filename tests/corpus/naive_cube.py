@@ -1,8 +1,8 @@
 """What the documented semantics give for a query of a stored cube, without the engine's code.
 
 Reads every file and joins row by row in Python: slow, short, and written from the documents alone
-(cube-query.txt, decisions.md). It notes which decisions have a part in an answer, so that a runner
-can tell a decided difference from a mistake.
+(docs/design/kartothek-format.md, docs/design/decisions.md). It notes which decisions have a part
+in an answer, so that a runner can tell a decided difference from a mistake.
 """
 
 from __future__ import annotations

@@ -125,7 +125,7 @@ def test_parallel_enrichments_of_one_cube(tmp_path):
 
 
 def test_the_same_payload_from_two_writers_is_refused_for_one(tmp_path):
-    """Both pass the gate; the second to commit sees the first (commit.md, 3)."""
+    """Both pass the gate; the second to commit sees the first."""
     from concurrent.futures import ThreadPoolExecutor
 
     store = LocalStore(tmp_path / "s")

@@ -1,4 +1,4 @@
-"""Dimensions, groups and datasets of a query in Python (kartothek.md 4)."""
+"""Dimensions, groups and datasets of a query in Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The three worked examples of the specification (cube-query.txt), with its own tables."""
+"""The three worked examples of the specification, with its own tables."""
 
 from __future__ import annotations
 

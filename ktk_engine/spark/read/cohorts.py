@@ -1,8 +1,10 @@
-"""Cohorts: files of one dataset that Spark reads alike (spark.md 3).
+"""Cohorts: files of one dataset that Spark reads alike.
 
 A type class allows several physical types in one column, and Spark's reader not all of them under
 the class's Spark type. Files are sorted by what has to be done for their columns; each cohort is a
 relation of its own with its own casts.
+
+See docs/design/reading.md, Cohorts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Runs a plan natively in Spark: scans, overlay, conditions, joins, projection (spark.md 2)."""
+"""Runs a plan natively in Spark: scans, overlay, conditions, joins, projection.
+
+See docs/design/reading.md, Joins without an exchange.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Manifests: folders that make Spark read exactly the files they name (spark.md 1)."""
+"""Manifests: folders that make Spark read exactly the files they name.
+
+See docs/design/reading.md, Manifests.
+"""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def restored_by_spark(
     Returns:
         True or False, or an array of them.
 
-    Source: trials with Spark 4.3 (spark.md, section 1) and its partition reader: the digits of
+    Source: trials with Spark 4.3 and its partition reader: the digits of
     a decimal must be those of the scale, since its unscaled number is taken over.
     """
     if isinstance(texts, str):

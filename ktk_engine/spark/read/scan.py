@@ -1,4 +1,7 @@
-"""Turns chosen files of a snapshot into a Spark relation that reads exactly them (spark.md 1-3)."""
+"""Turns chosen files of a snapshot into a Spark relation that reads exactly them.
+
+See docs/design/reading.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Reads files by pyarrow in the executors, where Spark's reader cannot (spark.md 3)."""
+"""Reads files by pyarrow in the executors, where Spark's reader cannot.
+
+See docs/design/reading.md, Cohorts.
+"""
 
 from __future__ import annotations
 

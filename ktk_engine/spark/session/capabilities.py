@@ -1,4 +1,7 @@
-"""What this Spark can do beyond its public interface, asked for once and by name (spark.md 2)."""
+"""What this Spark can do beyond its public interface, asked for once and by name.
+
+See docs/design/reading.md, Capabilities.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Finds the relations that a statement names, and puts other names in their places (spark.md 5)."""
+"""Finds the relations that a statement names, and puts other names in their places.
+
+See docs/design/statements.md, Bind.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Reads from Spark's optimised plan what a statement needs of a cube (spark.md 5, step 3)."""
+"""Reads from Spark's optimised plan what a statement needs of a cube.
+
+See docs/design/statements.md, Plan cubes for the statement.
+"""
 
 from __future__ import annotations
 

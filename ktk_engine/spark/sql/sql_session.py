@@ -1,4 +1,7 @@
-"""A Spark session whose statements see the relations of stores (spark.md 5)."""
+"""A Spark session whose statements see the relations of stores.
+
+See docs/design/statements.md.
+"""
 
 from __future__ import annotations
 

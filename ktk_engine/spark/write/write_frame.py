@@ -1,4 +1,7 @@
-"""Writes a Spark DataFrame as the files of one dataset: one job, collected once (spark.md 4)."""
+"""Writes a Spark DataFrame as the files of one dataset: one job, collected once.
+
+See docs/design/writing.md, Writing files.
+"""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ _T = TypeVar("_T")
 
 
 class LocalStore(ObjectStore):
-    """A folder of the local disk as an object store (reliability.md, section 3.7).
+    """A folder of the local disk as an object store.
 
     Keys are relative paths; percent signs in them are plain characters. Writes go to a
     temporary file in the same folder, are synced to the disk and then linked or renamed, so a

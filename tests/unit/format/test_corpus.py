@@ -56,7 +56,7 @@ def columns_of(data):
     result = []
     for column in metadata["columns"]:
         t = column["pandas_type"]
-        # Kartothek's type of the codes of categories (kartothek.md, section 3.1), and bool with
+        # Kartothek's type of the codes of categories, and bool with
         # nulls, which is an object in pandas.
         quirk = t == "int8" or t == "bool"
         precision = {"precision"} if column["metadata"] and t == "decimal" else None
