@@ -184,7 +184,7 @@ def _with_hints(unknown: Iterable[str], known: Sequence[str]) -> str:
 
 
 def _check_indexed(prefix: str, groups: Iterable[str], snapshots: Mapping[str, Snapshot]) -> None:
-    """Groups are found by index (kartothek.md 4.7)."""
+    """Groups are found by index (docs/design/kartothek-format.md, Groups of a query)."""
     indexed = frozenset().union(*(item.indexed_columns for item in snapshots.values()))
     missing = [name for name in groups if name not in indexed]
     if missing:
