@@ -19,7 +19,9 @@ _MOST = 200_000
 class VerifiedTails:
     """Which files were verified; shared by all queries of a store object.
 
-    A data file never changes under its key, so once is enough.
+    A data file never changes under its key, so once is enough. Threads share it without a lock:
+    the set is only asked, added to and cleared, and a file that two of them verify is verified
+    twice.
     """
 
     _known: set[str] = field(default_factory=set)

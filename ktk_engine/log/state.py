@@ -70,6 +70,8 @@ class DatasetState:
 class State:
     """A scope at one version: every reader and writer starts here.
 
+    Threads may share it: snapshots, which never change under their keys, are loaded under a lock.
+
     Attributes:
         store: where it lives.
         scope: the cube or dataset.

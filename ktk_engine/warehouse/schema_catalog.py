@@ -51,6 +51,8 @@ class RelationDescription:
 class SchemaCatalog:
     """Describes the relations of one schema, each cube at one version; starts no JVM.
 
+    For one thread: what it has resolved it keeps, so that all of it is of one version.
+
     Attributes:
         store: where the schema lies.
         schema: its name.

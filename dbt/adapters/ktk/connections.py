@@ -22,6 +22,7 @@ from dbt.adapters.spark import SparkConnectionManager
 from dbt.adapters.ktk.config.time_limit import time_limit
 from dbt.adapters.ktk.errors import translated
 from dbt.adapters.ktk.session.cancellable_task import CancellableTask
+from dbt.adapters.ktk.session.log_warnings import log_warnings
 from dbt.adapters.ktk.session.sessions import Sessions
 from ktk_engine.plan.explain import explain
 from ktk_engine.store.warehouse import Warehouse
@@ -114,15 +115,27 @@ _SELECTABLE = frozenset({"model", "snapshot", "seed", "test"})
 
 
 class KtkHandle:
-    """What dbt keeps as the connection of a thread."""
+    """What dbt keeps as the connection of a thread; no other thread uses it.
+
+    dbt makes cursors itself and tells them nothing, so the handle knows what is asked of them.
+    """
 
     def __init__(self, sessions: Sessions) -> None:
         self.sessions = sessions
-        self.wanted: Wanted = "later"
+        self._wanted: Wanted = "later"
+
+    @contextmanager
+    def computing(self, wanted: Wanted) -> Iterator[None]:
+        """Let cursors that are made within a block compute these rows when they run a query."""
+        self._wanted = wanted
+        try:
+            yield
+        finally:
+            self._wanted = "later"
 
     def cursor(self) -> KtkCursor:
         """Give a new cursor."""
-        return KtkCursor(self.sessions, self.wanted)
+        return KtkCursor(self.sessions, self._wanted)
 
     def close(self) -> None:
         """Keep the session: the next node of this thread uses it again."""
@@ -144,7 +157,9 @@ class KtkConnectionManager(SparkConnectionManager):
             self.warehouse = Warehouse(url if "://" in url else (root / url).resolve())
         settings = config.credentials.server_side_parameters  # type: ignore[attr-defined]
         self.sessions = Sessions(self.warehouse, settings)
+        # Each thread writes its own item only; whoever cancels takes a copy.
         self._nodes: dict[threading.Thread, tuple[str, Any]] = {}
+        log_warnings()
 
     def open(self, connection: Connection) -> Connection:  # type: ignore[override]
         """Give a connection its handle; starts nothing."""
@@ -220,11 +235,8 @@ class KtkConnectionManager(SparkConnectionManager):
 
         handle = self.get_thread_connection().handle
         with self.exception_handler(sql):
-            handle.wanted = "none" if not fetch else "all" if limit is None else limit
-            try:
+            with handle.computing("none" if not fetch else "all" if limit is None else limit):
                 _, cursor = self.add_query(self._add_query_comment(sql), auto_begin)
-            finally:
-                handle.wanted = "later"
             rows = self.get_result_from_cursor(cursor, limit) if fetch else empty_table()
             return self.get_response(cursor), rows
 

@@ -8,7 +8,7 @@ from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.contracts.relation import RelationConfig
 from dbt.adapters.spark import SparkAdapter, SparkColumn
 
-from dbt.adapters.ktk.config.model_config import IN_METASTORE
+from dbt.adapters.ktk.config.config_reader import IN_METASTORE
 
 
 class MetastoreAdapter(SparkAdapter):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import logging
 import os
 import shutil
 import sys
@@ -18,8 +17,12 @@ from ktk_engine.errors import SessionError
 from ktk_engine.spark.jvm import is_explicit
 from ktk_engine.spark.session.class_archive import archive_folder, archive_options
 from ktk_engine.spark.session.gateway import start_gateway
-from ktk_engine.spark.session.java import find_java, java_home
 from ktk_engine.spark.session.metastore import has_metastore
+from ktk_engine.spark.session.process_state import (
+    silence_errors_said_twice,
+    use_java,
+    use_this_python,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -111,22 +114,15 @@ def start_session(
             return new_session(SparkSession.builder.getOrCreate())
         _refuse_connect()
         scratch = make_scratch_folder()
-        own = settings or {}
         options = archive_options(archive_folder()) if java_options is None else java_options
-        in_scratch = _scratch_settings(scratch, options, has_metastore(own))
-        chosen = {**DEFAULT_SETTINGS, **in_scratch, **own}
-        if _JAVA_OPTIONS in own:  # beside ours, which say where Java logs and what it starts from
-            chosen[_JAVA_OPTIONS] = f"{in_scratch[_JAVA_OPTIONS]} {own[_JAVA_OPTIONS]}"
-        _use_java(scratch)
-        # PySpark reads the workers' interpreter from here; its own default is PATH's python3.
-        os.environ.setdefault("PYSPARK_PYTHON", chosen.get("spark.pyspark.python", sys.executable))
-        chosen.update(REQUIRED_SETTINGS)
-        builder = SparkSession.builder
-        for key, value in chosen.items():
-            builder = builder.config(key, value)
-        _silence_query_context()
-        logging.getLogger().addFilter(_is_not_py4js)
         try:
+            chosen = _settings(settings or {}, scratch, options)
+            use_java(scratch)
+            use_this_python(chosen)
+            silence_errors_said_twice()
+            builder = SparkSession.builder
+            for key, value in chosen.items():
+                builder = builder.config(key, value)
             quiet = _LOG_LEVEL not in os.environ
             start_gateway(chosen, scratch, (tell or _print_line) if quiet else None)
             return builder.getOrCreate()
@@ -178,6 +174,15 @@ def make_scratch_folder() -> Path:
     return folder
 
 
+def _settings(own: Mapping[str, str], scratch: Path, options: Sequence[str]) -> dict[str, str]:
+    """All settings to start with: the defaults, those of the caller, and what has to be."""
+    in_scratch = _scratch_settings(scratch, options, has_metastore(own))
+    chosen = {**DEFAULT_SETTINGS, **in_scratch, **own}
+    if _JAVA_OPTIONS in own:  # beside ours, which say where Java logs and what it starts from
+        chosen[_JAVA_OPTIONS] = f"{in_scratch[_JAVA_OPTIONS]} {own[_JAVA_OPTIONS]}"
+    return {**chosen, **REQUIRED_SETTINGS}
+
+
 def _scratch_settings(
     scratch: Path, java_options: Sequence[str], keeps_tables: bool
 ) -> dict[str, str]:
@@ -206,22 +211,3 @@ def _refuse_connect() -> None:
                 f"The environment variable {name} asks for Spark Connect; cubes need a classic "
                 f"session in this process. Unset it, or name a master: spark.master."
             )
-
-
-def _silence_query_context() -> None:
-    """PySpark prints the stack of each failed statement as JSON; the exception says it all."""
-    from pyspark.logger import PySparkLogger
-
-    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
-        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
-
-
-def _is_not_py4js(record: logging.LogRecord) -> bool:
-    """Whether a record of the root logger is not py4j's stack of an error that it also raises."""
-    return not record.getMessage().endswith("while sending command.")
-
-
-def _use_java(scratch: Path) -> None:
-    home = java_home(find_java(), scratch)
-    if home is not None:
-        os.environ["JAVA_HOME"] = str(home)

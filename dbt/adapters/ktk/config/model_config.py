@@ -4,28 +4,23 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 from dbt_common.exceptions import DbtConfigError
 
+from dbt.adapters.ktk.config.config_reader import ROLES, WITH_ROLE, ConfigReader
 from dbt.adapters.ktk.config.constraints import ModelConstraints, parse_constraints
 from dbt.adapters.ktk.config.incremental import Incremental, parse_incremental
 from dbt.adapters.ktk.config.persist_docs import check_persist_docs
 from dbt.adapters.ktk.config.snapshot_config import check_versions, parse_versions
 from dbt.adapters.ktk.config.time_limit import seconds_problem
 from ktk_engine.errors import KtkError
-from ktk_engine.gate.schema_change import ON_SCHEMA_CHANGE, OnSchemaChange
 from ktk_engine.gate.target import DEFAULT_BUCKETS, Target
-from ktk_engine.maintain.compactable import AUTO_COMPACT_FILES
-from ktk_engine.types.arrow_name import parse_type
-from ktk_engine.types.suggestion import did_you_mean
 from ktk_engine.write.versions import Versions
 
-ROLES = {"cube_seed": "seed", "cube_enrichment": "enrichment"}
-_WITH_ROLE = frozenset({"seed", "incremental", "snapshot"})
-_STORED = frozenset({*ROLES, *_WITH_ROLE, "table"})
+_STORED = frozenset({*ROLES, *WITH_ROLE, "table"})
 
 # Keys of ours that a dataset may have, and those that only make sense in a cube.
 _CUBE_KEYS = ("cube", "dataset", "dimension_columns", "suppress_index_on")
@@ -33,12 +28,6 @@ _KEYS = (
     *_CUBE_KEYS,
     *("cube_role", "cascade", "partition_by", "indexes", "buckets", "options", "auto_compact"),
     "query_timeout",
-)
-# What a metastore can keep, see `metastore.py`.
-IN_METASTORE = ("table", "incremental", "snapshot")
-_METASTORE = (
-    ", or keep the table in a metastore: `spark.sql.catalogImplementation: hive` in the profile's "
-    "server_side_parameters"
 )
 # What Kartothek and others call them, in letters that are not near enough.
 _OTHER_NAMES = {
@@ -54,9 +43,6 @@ _OTHER_NAMES = {
     "compact": "auto_compact",
     "timeout": "query_timeout",
 }
-_OPTIONS = ("compression", "row_group_rows")
-_COMPRESSIONS = ("zstd", "snappy", "gzip", "lz4", "brotli", "none")
-
 # Keys of dbt, dbt-spark and others that look like ours and are left alone.
 _OTHERS = frozenset(  # a text, since a hundred quoted names are hard to read
     """
@@ -81,202 +67,58 @@ _OTHERS = frozenset(  # a text, since a hundred quoted names are hard to read
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """What a model says to this adapter.
+    """What a model says to this adapter; one that is no `DatasetConfig` stores no rows.
 
     Attributes:
         model: the model's name, for messages.
         materialized: its materialization.
-        target: the dataset it writes; None for one that stores no rows of its own.
-        full_refresh: whether its own configuration asks for a full refresh.
         declared: types that its YAML gives to columns.
         contract: whether it has to have exactly these columns.
-        incremental: what an incremental run does; None for a model that is always built anew.
-        auto_compact: how many small or overlaid files a partition has to have for an incremental
-            run to compact it; None for never.
-        unchecked: warnings of constraints that are accepted and not checked.
-        versions: the columns of a snapshot; None for everything else.
     """
 
     model: str
     materialized: str
-    target: Target | None
-    full_refresh: bool | None = None
-    declared: Mapping[str, pa.DataType] = field(default_factory=dict)
-    contract: bool = False
-    incremental: Incremental | None = None
-    auto_compact: int | None = None
-    unchecked: tuple[str, ...] = ()
-    versions: Versions | None = None
+    declared: Mapping[str, pa.DataType]
+    contract: bool
 
 
 @dataclass(frozen=True)
-class _Reader:
-    """Reads keys of one model's configuration and says precisely what is wrong with them."""
+class DatasetConfig(ModelConfig):
+    """What a model says that stores its rows as a dataset.
 
-    model: str
-    config: Mapping[str, Any]
-    columns: Mapping[str, Any] = field(default_factory=dict)
+    Attributes:
+        target: the dataset.
+        incremental: what an incremental run does; None for a model that is always built anew.
+        auto_compact: how many small or overlaid files a partition has to have for an incremental
+            run to compact it; None for never.
+        unchecked: warnings of constraints that are accepted and not checked.
+    """
 
-    def refuse(self, key: str, message: str) -> DbtConfigError:
-        return DbtConfigError(f"Model {self.model}: config `{key}` {message}")
+    target: Target
+    incremental: Incremental | None
+    auto_compact: int | None
+    unchecked: tuple[str, ...]
 
-    def names(self, key: str) -> tuple[str, ...]:
-        """A column name or a list of them."""
-        value = self.config.get(key)
-        if value is None:
-            return ()
-        if isinstance(value, str):
-            return (value,)
-        if isinstance(value, Mapping):
-            raise self.refuse(key, f"must be a list of column names, but is a mapping: {value!r}.")
-        if not isinstance(value, Iterable) or not all(isinstance(item, str) for item in value):
-            raise self.refuse(key, f"must be a list of column names, but is {value!r}.")
-        names = tuple(value)
-        repeated = sorted({name for name in names if names.count(name) > 1})
-        if repeated:
-            raise self.refuse(key, f"names {', '.join(repeated)} twice.")
-        return names
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether a run that is no full refresh keeps rows of those before."""
+        return self.incremental is not None
 
-    def cube_role(self, materialized: str) -> str | None:
-        """What a CSV, a snapshot or an incremental model is in a cube, if it is put into one."""
-        if materialized not in _WITH_ROLE or not self.config.get("cube"):
-            return None
-        role = self.config.get("cube_role")
-        if role not in ROLES.values():
-            raise self.refuse("cube_role", f"must be seed or enrichment, but is {role!r}.")
-        return str(role)
 
-    def indexes(self) -> tuple[str, ...]:
-        """Column names, also in the form that other adapters use: `{columns: [c]}`."""
-        value = self.config.get("indexes")
-        if not isinstance(value, list | tuple) or not any(isinstance(i, Mapping) for i in value):
-            return self.names("indexes")
-        found: list[str] = []
-        for item in value:
-            columns = item.get("columns") if isinstance(item, Mapping) else item
-            columns = [columns] if isinstance(columns, str) else columns
-            if not isinstance(columns, list) or len(columns) != 1:
-                raise self.refuse(
-                    "indexes",
-                    f"holds {item!r}: an index here is on one column, for instance `dest` or "
-                    "`{columns: [dest]}`.",
-                )
-            found += columns
-        return _Reader(self.model, {"indexes": found}).names("indexes")
+@dataclass(frozen=True)
+class SnapshotConfig(DatasetConfig):
+    """What a snapshot says.
 
-    def text(self, key: str) -> str:
-        value = self.config.get(key)
-        if not isinstance(value, str) or not value:
-            raise self.refuse(key, f"must be a name, but is {value!r}.")
-        return value
+    Attributes:
+        versions: its columns that tell versions apart.
+    """
 
-    def count(self, key: str, default: int) -> int:
-        value = self.config.get(key)
-        if value is None:
-            return default
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise self.refuse(key, f"must be a whole number above 0, but is {value!r}.")
-        return int(value)
+    versions: Versions
 
-    def flag(self, key: str) -> bool:
-        value = self.config.get(key)
-        if value is not None and not isinstance(value, bool):
-            raise self.refuse(key, f"must be true or false, but is {value!r}.")
-        return bool(value)
-
-    def auto_compact(self) -> int | None:
-        """From how many files in a partition on; `true` leaves the number to us."""
-        value = self.config.get("auto_compact")
-        if value is None or isinstance(value, bool):  # 1 would equal True
-            return AUTO_COMPACT_FILES if value else None
-        if not isinstance(value, int) or value < 2:
-            raise self.refuse(
-                "auto_compact",
-                "must be true, false, or the number of small files in a partition from which on "
-                f"it is compacted, above 1, but is {value!r}.",
-            )
-        return value
-
-    def check_file_format(self, materialized: str) -> None:
-        """Every dataset is parquet files of ours; another format would be ignored."""
-        value = self.config.get("file_format")
-        if value not in (None, "parquet", "ktk"):
-            raise self.refuse(
-                "file_format",
-                f"is {value!r}, but datasets of this adapter are parquet files that its own log "
-                f"commits. Remove it{_METASTORE if materialized in IN_METASTORE else ''}.",
-            )
-
-    def contract(self) -> bool:
-        """Whether a contract is enforced."""
-        value = self.config.get("contract") or {}
-        enforced = value.get("enforced") if isinstance(value, Mapping) else value
-        return bool(getattr(value, "enforced", enforced))
-
-    def schema_policy(
-        self, materialized: str, role: str | None, unrendered: Mapping[str, Any]
-    ) -> OnSchemaChange:
-        """What happens to new and missing columns; plain tables follow dbt's own default."""
-        if materialized == "snapshot":
-            return "append_new_columns"  # as dbt does it, whatever is configured
-        if role is None:
-            return self.on_schema_change({**unrendered, "on_schema_change": None})
-        return self.on_schema_change(unrendered)
-
-    def on_schema_change(self, unrendered: Mapping[str, Any]) -> OnSchemaChange:
-        """What the model's own configuration says; dbt fills in `ignore` (decision 17)."""
-        if "on_schema_change" not in unrendered:
-            return "fail"
-        value = self.config.get("on_schema_change") or "ignore"
-        if value not in ON_SCHEMA_CHANGE:
-            nearest = did_you_mean(str(value), ON_SCHEMA_CHANGE)
-            hint = f" Did you mean `{nearest}`?" if nearest else ""
-            raise self.refuse(
-                "on_schema_change",
-                f"is {value!r}.{hint} Known: {', '.join(ON_SCHEMA_CHANGE)}.",
-            )
-        return cast(OnSchemaChange, value)
-
-    def options(self) -> dict[str, Any]:
-        value = self.config.get("options") or {}
-        if not isinstance(value, Mapping):
-            raise self.refuse("options", f"must be a mapping, but is {value!r}.")
-        for key in value:
-            if key not in _OPTIONS:
-                nearest = did_you_mean(str(key), _OPTIONS)
-                hint = f" Did you mean `{nearest}`?" if nearest else ""
-                raise self.refuse(
-                    "options", f"has the unknown key `{key}`.{hint} Known: {', '.join(_OPTIONS)}."
-                )
-        chosen: dict[str, Any] = {}
-        if "compression" in value:
-            chosen["compression"] = str(value["compression"]).lower()
-            if chosen["compression"] not in _COMPRESSIONS:
-                raise self.refuse(
-                    "options.compression",
-                    f"is {value['compression']!r}. Known: {', '.join(_COMPRESSIONS)}.",
-                )
-        if "row_group_rows" in value:
-            reader = _Reader(self.model, value)
-            chosen["row_group_rows"] = reader.count("row_group_rows", 1)
-        return chosen
-
-    def declared(self) -> dict[str, pa.DataType]:
-        """Types that the YAML gives to columns."""
-        types = {}
-        for name, column in self.columns.items():
-            text = getattr(column, "data_type", None)
-            if text is None and isinstance(column, Mapping):
-                text = column.get("data_type")
-            if not text:
-                continue
-            try:
-                types[str(name)] = parse_type(str(text))
-            except KtkError as error:
-                raise DbtConfigError(
-                    f"Model {self.model}: column `{name}` has data_type {text!r}: {error}"
-                ) from error
-        return types
+    @property
+    def keeps_rows(self) -> bool:
+        """Always: a snapshot is never built anew."""
+        return True
 
 
 def parse_model_config(
@@ -306,14 +148,14 @@ def parse_model_config(
     materialized = str(config.get("materialized") or "view")
     _refuse_near_misses(model, config if own_keys is None else own_keys)
     check_persist_docs(model, config.get("persist_docs"))
-    reader = _Reader(model, config, columns or {})
+    reader = ConfigReader(model, config, columns or {})
     if problem := seconds_problem(config.get("query_timeout")):
         raise reader.refuse("query_timeout", problem)
     role = ROLES.get(materialized) or reader.cube_role(materialized)
     contract = reader.contract()
     declared = reader.declared() if contract or materialized in _STORED else {}
     if materialized not in _STORED:
-        return ModelConfig(model, materialized, None, None, declared, contract)
+        return ModelConfig(model, materialized, declared, contract)
     reader.check_file_format(materialized)
     if role is None:
         _refuse_cube_keys(reader, materialized)
@@ -343,27 +185,19 @@ def parse_model_config(
     except KtkError as error:
         raise DbtConfigError(f"Model {model}: {error}") from error
     cells = (*target.partition_by, *target.dimension_columns) if role else ()
-    incremental = versions = None
+    own = (model, materialized, declared, contract, target)
+    compact = reader.auto_compact()
     if materialized == "snapshot":
         versions = parse_versions(model, config)
         check_versions(model, target, versions)
-    elif materialized == "incremental" or (role and config.get("incremental_strategy")):
+        return SnapshotConfig(*own, None, compact, found.unchecked, versions)
+    incremental = None
+    if materialized == "incremental" or (role and config.get("incremental_strategy")):
         incremental = parse_incremental(model, config, tuple(dict.fromkeys(cells)))
-    return ModelConfig(
-        model,
-        materialized,
-        target,
-        config.get("full_refresh"),
-        declared,
-        contract,
-        incremental,
-        reader.auto_compact(),
-        found.unchecked,
-        versions,
-    )
+    return DatasetConfig(*own, incremental, compact, found.unchecked)
 
 
-def _require(reader: _Reader, keys: Iterable[str], materialized: str) -> None:
+def _require(reader: ConfigReader, keys: Iterable[str], materialized: str) -> None:
     missing = [key for key in keys if reader.config.get(key) is None]
     empty = [key for key in keys if key not in missing and not reader.config[key]]
     if empty:
@@ -377,7 +211,7 @@ def _require(reader: _Reader, keys: Iterable[str], materialized: str) -> None:
         )
 
 
-def _refuse_cube_keys(reader: _Reader, materialized: str) -> None:
+def _refuse_cube_keys(reader: ConfigReader, materialized: str) -> None:
     for key in _CUBE_KEYS:
         if reader.config.get(key):
             raise reader.refuse(

@@ -1,4 +1,4 @@
-"""Compacts a dataset behind a run that added files to it, as `auto_compact` asks."""
+"""Compacts a dataset after a run that added files to it, as `auto_compact` asks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dbt.adapters.events.logging import AdapterLogger
 
-from dbt.adapters.ktk.config.model_config import ModelConfig
+from dbt.adapters.ktk.config.model_config import DatasetConfig
 from dbt.adapters.ktk.materialize.outcome import Outcome
 from ktk_engine.errors import KtkError
 from ktk_engine.store.interface import ObjectStore
@@ -22,7 +22,7 @@ _LOGGER = AdapterLogger("ktk")
 def auto_compacted(
     outcome: Outcome,
     store: ObjectStore,
-    config: ModelConfig,
+    config: DatasetConfig,
     scanner: Callable[[], Scanner],
     history: Mapping[str, str],
 ) -> Outcome:
@@ -31,7 +31,7 @@ def auto_compacted(
     Args:
         outcome: of the write that added files.
         store: where the dataset lives.
-        config: the model's configuration, with a target; without `auto_compact` nothing is done.
+        config: the model's configuration; without `auto_compact` nothing is done.
         scanner: gives what reads the store's files.
         history: what the log says of the commit.
 
@@ -43,7 +43,7 @@ def auto_compacted(
     from ktk_engine.maintain.compactable import find_compaction
 
     target = config.target
-    if config.auto_compact is None or target is None:
+    if config.auto_compact is None:
         return outcome
     try:
         state = resolve(store, target.scope)

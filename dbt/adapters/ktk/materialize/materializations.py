@@ -16,7 +16,7 @@ from dbt_common.events.functions import warn_or_error
 from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
 from dbt.adapters.ktk.config.incremental import STRATEGIES
-from dbt.adapters.ktk.config.model_config import ModelConfig, parse_model_config
+from dbt.adapters.ktk.config.model_config import DatasetConfig, ModelConfig, parse_model_config
 from dbt.adapters.ktk.errors import translated
 from dbt.adapters.ktk.materialize.findings_file import findings_file
 from dbt.adapters.ktk.materialize.response import KtkResponse, response_of
@@ -123,13 +123,13 @@ class Materializations(StoreAdapter):
             _LOGGER.info(f"{relation} reads {plan_line(plan)}")
         return frame
 
-    def _built_by(self, schema: str, config: ModelConfig) -> Mapping[str, str] | None:
+    def _built_by(self, schema: str, config: DatasetConfig) -> Mapping[str, str] | None:
         """Dataset id -> model, of a model's cube; None if the project is not known."""
-        if self._builders is None or config.target is None:
+        if self._builders is None:
             return None
         return self._builders.of(schema, config.target.cube)
 
-    def _warn_of(self, config: ModelConfig) -> None:
+    def _warn_of(self, config: DatasetConfig) -> None:
         """Say what is configured and not checked."""
         for warning in config.unchecked:
             _LOGGER.warning(warning)
@@ -159,8 +159,7 @@ class Materializations(StoreAdapter):
         full_refresh: bool,
     ) -> KtkResponse:
         """Build a dataset from rows, which are only computed once nothing stands in the way."""
-        config = self._config_of(model)
-        assert config.target is not None
+        config = self._dataset_config_of(model)
         self._warn_of(config)
         schema = str(relation.schema)
         author = self._author(model, full_refresh)
@@ -185,12 +184,11 @@ class Materializations(StoreAdapter):
         return response_of(outcome.remarked(notes))
 
     def _displaced(
-        self, store: ObjectStore, claim: NameClaim, config: ModelConfig
+        self, store: ObjectStore, claim: NameClaim, config: DatasetConfig
     ) -> tuple[Relation, ...]:
         """Find what a write takes the place of; refuses it before anything is computed."""
-        assert config.target is not None
         displaced = displaced_by(store, claim)
-        keeps_rows = bool(config.incremental or config.versions) and not claim.full_refresh
+        keeps_rows = config.keeps_rows and not claim.full_refresh
         state = resolve(store, config.target.scope)
         check_builder(config.target, state, keeps_rows, claim.full_refresh)
         return displaced
@@ -200,7 +198,8 @@ class Materializations(StoreAdapter):
         """Whether a model adds to what it has, unless a run is a full refresh."""
         if self.keeps_in_metastore(model["config"]):
             return bool(model["config"]["materialized"] == "incremental")
-        return self._config_of(model).incremental is not None
+        config = self._config_of(model)
+        return isinstance(config, DatasetConfig) and config.incremental is not None
 
     def valid_incremental_strategies(self) -> list[str]:
         """Strategies that dbt may find in a configuration; `config.model_config` checks them."""
@@ -345,10 +344,19 @@ class Materializations(StoreAdapter):
             unrendered=model.get("unrendered_config"),
             constraints=model.get("constraints") or (),
         )
-        if found.target is None:
+        if not isinstance(found, DatasetConfig):
             return found
         claimant = self._claimant(str(model["unique_id"]))
         return replace(found, target=replace(found.target, claimant=claimant))
+
+    def _dataset_config_of(self, model: Mapping[str, Any]) -> DatasetConfig:
+        """The configuration of a model whose materialization writes a dataset."""
+        config = self._config_of(model)
+        if isinstance(config, DatasetConfig):
+            return config
+        raise DbtConfigError(  # a project's own materialization may call the adapter
+            f"Model {config.model}: materialized {config.materialized} stores no rows."
+        )
 
     @property
     def _target_folder(self) -> Path | None:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from dbt.adapters.base import available
 from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.events.logging import AdapterLogger
+from dbt_common.exceptions import DbtConfigError
 
-from dbt.adapters.ktk.config.model_config import ModelConfig
+from dbt.adapters.ktk.config.model_config import SnapshotConfig
 from dbt.adapters.ktk.history import history_of
 from dbt.adapters.ktk.materialize.auto_compact import auto_compacted
 from dbt.adapters.ktk.materialize.findings_file import findings_file
@@ -50,7 +51,7 @@ class Snapshots(Materializations):
         Returns:
             What dbt logs and keeps in run_results.
         """
-        config = self._config_of(model)
+        config = self._snapshot_config_of(model)
         self._warn_of(config)
         with self.connections.running():
             self._check_place(model, relation, config)
@@ -66,11 +67,16 @@ class Snapshots(Materializations):
             self._warn_of_times(relation, config)
         return response_of(outcome)
 
+    def _snapshot_config_of(self, model: Mapping[str, Any]) -> SnapshotConfig:
+        config = self._config_of(model)
+        if isinstance(config, SnapshotConfig):
+            return config
+        raise DbtConfigError(f"Model {config.model} is no snapshot.")
+
     def _check_place(
-        self, model: Mapping[str, Any], relation: BaseRelation, config: ModelConfig
+        self, model: Mapping[str, Any], relation: BaseRelation, config: SnapshotConfig
     ) -> None:
         """Refuse to take the place of anything: a snapshot is never built anew."""
-        assert config.target is not None
         store = self.connections.warehouse.create_schema(str(relation.schema))
         claim = self._author(model).dataset(config.target)
         for other in self._displaced(store, claim, config):
@@ -81,7 +87,7 @@ class Snapshots(Materializations):
                 "snapshot another name."
             )
 
-    def _check_stored(self, relation: BaseRelation, sql: str, config: ModelConfig) -> None:
+    def _check_stored(self, relation: BaseRelation, sql: str, config: SnapshotConfig) -> None:
         """Check the query against what is stored.
 
         The gate comes before dbt's SQL compares old values with new ones, which Spark would
@@ -90,20 +96,16 @@ class Snapshots(Materializations):
         from ktk_engine.spark.arrow_types import arrow_schema
         from ktk_engine.write.merge_versions import check_source
 
-        assert config.target is not None
-        assert config.versions is not None
         schema = str(relation.schema)
         store = self.connections.warehouse.create_schema(schema)
         source = arrow_schema(self.connections.sessions.current().sql(sql).schema)
         check_source(store, source, config.target, config.versions, self._built_by(schema, config))
 
     def _build_versions(
-        self, model: Mapping[str, Any], relation: BaseRelation, query: str, config: ModelConfig
+        self, model: Mapping[str, Any], relation: BaseRelation, query: str, config: SnapshotConfig
     ) -> Outcome:
         from ktk_engine.write.merge_versions import build_versions
 
-        assert config.target is not None
-        assert config.versions is not None
         schema = str(relation.schema)
         written = build_versions(
             self.connections.warehouse.create_schema(schema),
@@ -116,15 +118,13 @@ class Snapshots(Materializations):
         return Outcome(str(written), written.changes)
 
     def _merge_versions(
-        self, model: Mapping[str, Any], relation: BaseRelation, query: str, config: ModelConfig
+        self, model: Mapping[str, Any], relation: BaseRelation, query: str, config: SnapshotConfig
     ) -> Outcome:
         from ktk_engine.write.merge_versions import merge_versions
 
         def changes() -> DataFrame:
             return self._rows_of(relation, query)
 
-        assert config.target is not None
-        assert config.versions is not None
         schema = str(relation.schema)
         store = self.connections.warehouse.create_schema(schema)
         scanner = self.connections.sessions.current().scanner(store)
@@ -141,9 +141,8 @@ class Snapshots(Materializations):
         outcome = Outcome(str(done), done.changes)
         return auto_compacted(outcome, store, config, lambda: scanner, history_of(model))
 
-    def _warn_of_times(self, relation: BaseRelation, config: ModelConfig) -> None:
+    def _warn_of_times(self, relation: BaseRelation, config: SnapshotConfig) -> None:
         """Say that times are of another type than the present one, which they are mixed with."""
-        assert config.versions is not None
         for column in self.get_columns_in_relation(relation):
             if column.name == config.versions.updated_at and column.dtype != "timestamp":
                 _LOGGER.warning(  # the words of dbt's check_time_data_types

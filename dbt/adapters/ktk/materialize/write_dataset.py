@@ -11,7 +11,7 @@ import pyarrow as pa
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.ktk.config.incremental import Incremental
-from dbt.adapters.ktk.config.model_config import ModelConfig
+from dbt.adapters.ktk.config.model_config import DatasetConfig
 from dbt.adapters.ktk.materialize.auto_compact import auto_compacted
 from dbt.adapters.ktk.materialize.outcome import Outcome
 from ktk_engine.gate.target import Target
@@ -35,7 +35,7 @@ _MODES: Mapping[str, Literal["append", "partitions"]] = {
 def write_dataset(
     store: ObjectStore,
     frame: DataFrame | pa.Table,
-    config: ModelConfig,
+    config: DatasetConfig,
     scanner: Callable[[], Scanner],
     history: Mapping[str, str],
     full_refresh: bool,
@@ -47,7 +47,7 @@ def write_dataset(
     Args:
         store: where to write.
         frame: the rows.
-        config: the model's configuration, with a target.
+        config: the model's configuration.
         scanner: gives what reads the store's files; only strategies that rewrite files need it.
         history: what the log says of the commit.
         full_refresh: build anew, whatever the strategy.
@@ -59,7 +59,6 @@ def write_dataset(
     """
     from ktk_engine.write.build import build
 
-    assert config.target is not None
     if config.incremental is None:
         written = build(store, frame, config.target, history, full_refresh, built_by)
         return Outcome(str(written), written.changes)
@@ -97,7 +96,7 @@ def _for_spark(
 
 def _write_incrementally(
     write: _Write,
-    config: ModelConfig,
+    config: DatasetConfig,
     how: Incremental,
     full_refresh: bool,
     batch: Mapping[str, Any] | None,

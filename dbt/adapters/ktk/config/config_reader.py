@@ -1,0 +1,208 @@
+"""Reads keys of a model's configuration, and says precisely what is wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pyarrow as pa
+from dbt_common.exceptions import DbtConfigError
+
+from ktk_engine.errors import KtkError
+from ktk_engine.gate.schema_change import ON_SCHEMA_CHANGE, OnSchemaChange
+from ktk_engine.maintain.compactable import AUTO_COMPACT_FILES
+from ktk_engine.types.arrow_name import parse_type
+from ktk_engine.types.suggestion import did_you_mean
+
+ROLES = {"cube_seed": "seed", "cube_enrichment": "enrichment"}
+WITH_ROLE = frozenset({"seed", "incremental", "snapshot"})
+# What a metastore can keep, see `metastore.py`.
+IN_METASTORE = ("table", "incremental", "snapshot")
+_METASTORE = (
+    ", or keep the table in a metastore: `spark.sql.catalogImplementation: hive` in the profile's "
+    "server_side_parameters"
+)
+_OPTIONS = ("compression", "row_group_rows")
+_COMPRESSIONS = ("zstd", "snappy", "gzip", "lz4", "brotli", "none")
+
+
+@dataclass(frozen=True)
+class ConfigReader:
+    """The configuration of one model.
+
+    Attributes:
+        model: the model's name, for messages.
+        config: all of its configuration.
+        columns: its columns in YAML, by name.
+    """
+
+    model: str
+    config: Mapping[str, Any]
+    columns: Mapping[str, Any] = field(default_factory=dict)
+
+    def refuse(self, key: str, message: str) -> DbtConfigError:
+        """Make the error for a key."""
+        return DbtConfigError(f"Model {self.model}: config `{key}` {message}")
+
+    def names(self, key: str) -> tuple[str, ...]:
+        """A column name or a list of them."""
+        value = self.config.get(key)
+        if value is None:
+            return ()
+        if isinstance(value, str):
+            return (value,)
+        if isinstance(value, Mapping):
+            raise self.refuse(key, f"must be a list of column names, but is a mapping: {value!r}.")
+        if not isinstance(value, Iterable) or not all(isinstance(item, str) for item in value):
+            raise self.refuse(key, f"must be a list of column names, but is {value!r}.")
+        names = tuple(value)
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            raise self.refuse(key, f"names {', '.join(repeated)} twice.")
+        return names
+
+    def cube_role(self, materialized: str) -> str | None:
+        """What a CSV, a snapshot or an incremental model is in a cube, if it is put into one."""
+        if materialized not in WITH_ROLE or not self.config.get("cube"):
+            return None
+        role = self.config.get("cube_role")
+        if role not in ROLES.values():
+            raise self.refuse("cube_role", f"must be seed or enrichment, but is {role!r}.")
+        return str(role)
+
+    def indexes(self) -> tuple[str, ...]:
+        """Column names, also in the form that other adapters use: `{columns: [c]}`."""
+        value = self.config.get("indexes")
+        if not isinstance(value, list | tuple) or not any(isinstance(i, Mapping) for i in value):
+            return self.names("indexes")
+        found: list[str] = []
+        for item in value:
+            columns = item.get("columns") if isinstance(item, Mapping) else item
+            columns = [columns] if isinstance(columns, str) else columns
+            if not isinstance(columns, list) or len(columns) != 1:
+                raise self.refuse(
+                    "indexes",
+                    f"holds {item!r}: an index here is on one column, for instance `dest` or "
+                    "`{columns: [dest]}`.",
+                )
+            found += columns
+        return ConfigReader(self.model, {"indexes": found}).names("indexes")
+
+    def text(self, key: str) -> str:
+        """A name."""
+        value = self.config.get(key)
+        if not isinstance(value, str) or not value:
+            raise self.refuse(key, f"must be a name, but is {value!r}.")
+        return value
+
+    def count(self, key: str, default: int) -> int:
+        """A whole number above 0."""
+        value = self.config.get(key)
+        if value is None:
+            return default
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise self.refuse(key, f"must be a whole number above 0, but is {value!r}.")
+        return int(value)
+
+    def flag(self, key: str) -> bool:
+        """True or false; false if it is not given."""
+        value = self.config.get(key)
+        if value is not None and not isinstance(value, bool):
+            raise self.refuse(key, f"must be true or false, but is {value!r}.")
+        return bool(value)
+
+    def auto_compact(self) -> int | None:
+        """From how many files in a partition on; `true` leaves the number to us."""
+        value = self.config.get("auto_compact")
+        if value is None or isinstance(value, bool):  # 1 would equal True
+            return AUTO_COMPACT_FILES if value else None
+        if not isinstance(value, int) or value < 2:
+            raise self.refuse(
+                "auto_compact",
+                "must be true, false, or the number of small files in a partition from which on "
+                f"it is compacted, above 1, but is {value!r}.",
+            )
+        return value
+
+    def check_file_format(self, materialized: str) -> None:
+        """Every dataset is parquet files of ours; another format would be ignored."""
+        value = self.config.get("file_format")
+        if value not in (None, "parquet", "ktk"):
+            raise self.refuse(
+                "file_format",
+                f"is {value!r}, but datasets of this adapter are parquet files that its own log "
+                f"commits. Remove it{_METASTORE if materialized in IN_METASTORE else ''}.",
+            )
+
+    def contract(self) -> bool:
+        """Whether a contract is enforced."""
+        value = self.config.get("contract") or {}
+        enforced = value.get("enforced") if isinstance(value, Mapping) else value
+        return bool(getattr(value, "enforced", enforced))
+
+    def schema_policy(
+        self, materialized: str, role: str | None, unrendered: Mapping[str, Any]
+    ) -> OnSchemaChange:
+        """What happens to new and missing columns; plain tables follow dbt's own default."""
+        if materialized == "snapshot":
+            return "append_new_columns"  # as dbt does it, whatever is configured
+        if role is None:
+            return self.on_schema_change({**unrendered, "on_schema_change": None})
+        return self.on_schema_change(unrendered)
+
+    def on_schema_change(self, unrendered: Mapping[str, Any]) -> OnSchemaChange:
+        """What the model's own configuration says; dbt fills in `ignore` (decision 17)."""
+        if "on_schema_change" not in unrendered:
+            return "fail"
+        value = self.config.get("on_schema_change") or "ignore"
+        if value not in ON_SCHEMA_CHANGE:
+            nearest = did_you_mean(str(value), ON_SCHEMA_CHANGE)
+            hint = f" Did you mean `{nearest}`?" if nearest else ""
+            raise self.refuse(
+                "on_schema_change",
+                f"is {value!r}.{hint} Known: {', '.join(ON_SCHEMA_CHANGE)}.",
+            )
+        return cast(OnSchemaChange, value)
+
+    def options(self) -> dict[str, Any]:
+        """Options of the files, as keyword arguments of `Target`."""
+        value = self.config.get("options") or {}
+        if not isinstance(value, Mapping):
+            raise self.refuse("options", f"must be a mapping, but is {value!r}.")
+        for key in value:
+            if key not in _OPTIONS:
+                nearest = did_you_mean(str(key), _OPTIONS)
+                hint = f" Did you mean `{nearest}`?" if nearest else ""
+                raise self.refuse(
+                    "options", f"has the unknown key `{key}`.{hint} Known: {', '.join(_OPTIONS)}."
+                )
+        chosen: dict[str, Any] = {}
+        if "compression" in value:
+            chosen["compression"] = str(value["compression"]).lower()
+            if chosen["compression"] not in _COMPRESSIONS:
+                raise self.refuse(
+                    "options.compression",
+                    f"is {value['compression']!r}. Known: {', '.join(_COMPRESSIONS)}.",
+                )
+        if "row_group_rows" in value:
+            reader = ConfigReader(self.model, value)
+            chosen["row_group_rows"] = reader.count("row_group_rows", 1)
+        return chosen
+
+    def declared(self) -> dict[str, pa.DataType]:
+        """Types that the YAML gives to columns."""
+        types = {}
+        for name, column in self.columns.items():
+            text = getattr(column, "data_type", None)
+            if text is None and isinstance(column, Mapping):
+                text = column.get("data_type")
+            if not text:
+                continue
+            try:
+                types[str(name)] = parse_type(str(text))
+            except KtkError as error:
+                raise DbtConfigError(
+                    f"Model {self.model}: column `{name}` has data_type {text!r}: {error}"
+                ) from error
+        return types

@@ -1,0 +1,32 @@
+"""Warnings of the engine go to dbt's log; other warnings of Python stay as they are."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from dbt.adapters.events.logging import AdapterLogger
+
+from ktk_engine.errors import ForeignWriterWarning
+
+_LOGGER = AdapterLogger("ktk")
+
+
+def log_warnings() -> None:
+    """Let the process show the engine's warnings as lines of dbt's log.
+
+    `warnings.showwarning` is the whole process's; it is replaced once, and what it was is called
+    for every other warning.
+    """
+    before: Any = warnings.showwarning
+    if getattr(before, "logs_warnings_of_ktk", False):
+        return
+
+    def show(message: Warning | str, category: type[Warning], *rest: Any, **named: Any) -> None:
+        if issubclass(category, ForeignWriterWarning):
+            _LOGGER.warning(str(message))
+        else:
+            before(message, category, *rest, **named)
+
+    show.logs_warnings_of_ktk = True  # type: ignore[attr-defined]
+    warnings.showwarning = show

@@ -1,0 +1,52 @@
+"""What the start of Spark changes of this process: environment variables and loggers.
+
+Only `start_session` calls these, under its lock, before there is a JVM; nothing changes them
+back, since PySpark reads them for as long as its JVM runs.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from ktk_engine.spark.session.java import find_java, java_home
+
+
+def use_java(scratch: Path) -> None:
+    """Let PySpark find the Java that was found here (`JAVA_HOME`).
+
+    Args:
+        scratch: folder of this process.
+
+    Raises:
+        SessionError: Java is missing or too old.
+    """
+    home = java_home(find_java(), scratch)
+    if home is not None:
+        os.environ["JAVA_HOME"] = str(home)
+
+
+def use_this_python(settings: Mapping[str, str]) -> None:
+    """Let workers run this interpreter, unless a setting or the environment names another.
+
+    PySpark's own default is `python3` of PATH.
+    """
+    python = settings.get("spark.pyspark.python", sys.executable)
+    os.environ.setdefault("PYSPARK_PYTHON", python)
+
+
+def silence_errors_said_twice() -> None:
+    """Keep PySpark and py4j from logging the stack of an error that they also raise."""
+    from pyspark.logger import PySparkLogger
+
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
+    logging.getLogger().addFilter(_is_not_py4js)  # a filter is added once, however often asked
+
+
+def _is_not_py4js(record: logging.LogRecord) -> bool:
+    """Whether a record of the root logger is not py4j's stack of an error that it also raises."""
+    return not record.getMessage().endswith("while sending command.")
