@@ -9,10 +9,11 @@ from typing import Literal
 
 from ktk_engine.catalog.view import FOLDER as VIEW_FOLDER
 from ktk_engine.catalog.view import ViewDocument, parse_view, view_key, view_name
+from ktk_engine.cube.dataset_uuid import is_in_cube, split_uuid
 from ktk_engine.errors import ConsistencyError, ObjectNotFoundError
 from ktk_engine.format.load_document import list_documents
 from ktk_engine.log.entry import DatasetEntry
-from ktk_engine.log.scope import FOLDER, SEPARATOR, LogScope
+from ktk_engine.log.scope import FOLDER, LogScope
 from ktk_engine.log.state import resolve
 from ktk_engine.store.interface import ObjectStore
 
@@ -71,7 +72,7 @@ def find_relation(relations: Mapping[str, list[Relation]], name: str) -> Relatio
     found = relations.get(name, [])
     if len(found) > 1:
         raise ConsistencyError(_ambiguous(name, found))
-    if not found and SEPARATOR in name:
+    if not found and is_in_cube(name):
         return _by_uuid(relations, "dataset", name)
     return found[0] if found else None
 
@@ -94,7 +95,7 @@ def _by_uuid(relations: Mapping[str, list[Relation]], kind: str, wanted: str) ->
     datasets = [item for items in relations.values() for item in items if item.uuid]
     if kind == "dataset":
         return next((item for item in datasets if item.uuid == wanted), None)
-    if any(item.uuid.startswith(wanted + SEPARATOR) for item in datasets):
+    if any(split_uuid(item.uuid)[0] == wanted for item in datasets):
         return Relation(_CUBE + wanted, "view")
     return None
 
@@ -128,7 +129,7 @@ def relation_name(uuid: str, entry: DatasetEntry | None = None) -> str:
     Returns:
         The name that its model gave it; else its id within the cube, or its uuid.
     """
-    return (entry.relation if entry else "") or uuid.partition(SEPARATOR)[2] or uuid
+    return (entry.relation if entry else "") or split_uuid(uuid)[1] or uuid
 
 
 def list_scopes(store: ObjectStore) -> list[LogScope]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ktk_engine.catalog.catalog import list_scopes
+from ktk_engine.cube.dataset_uuid import is_in_cube, split_uuid
 from ktk_engine.errors import ConsistencyError, DatasetNotFoundError, InvalidKeyError
 from ktk_engine.format.load_document import list_documents
 from ktk_engine.log.scope import LogScope, cube_scope, scope_of
@@ -47,7 +48,7 @@ def _candidates(store: ObjectStore, name: str) -> list[State]:
         scopes = dict.fromkeys((cube_scope(name), scope_of(name)))
     except InvalidKeyError:
         return []  # no dataset can have this name
-    if "++" in name:
+    if is_in_cube(name):
         return []  # a dataset of a cube: asked for by the cube's name
     return [resolve(store, scope) for scope in scopes]
 
@@ -55,8 +56,8 @@ def _candidates(store: ObjectStore, name: str) -> list[State]:
 def _not_found(store: ObjectStore, name: str) -> str:
     from ktk_engine.types.suggestion import did_you_mean
 
-    cube, separator, dataset = name.partition("++")
-    if separator:
+    if is_in_cube(name):
+        cube, dataset = split_uuid(name)
         return f"{name} is a dataset of cube {cube}: give the two apart, as {cube} {dataset}."
     states = [resolve(store, scope) for scope in present_scopes(store)]
     if any(state.scope.name == name for state in states):

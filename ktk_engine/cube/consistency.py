@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
+from ktk_engine.cube.cube_metadata import DIMENSION_COLUMNS
 from ktk_engine.cube.cube_dataset import CubeDataset
 from ktk_engine.cube.discovery import find_seed, visible_columns
 from ktk_engine.cube.specification import CubeSpecification
@@ -54,7 +55,7 @@ def _shared_columns(
     return frozenset(
         column
         for item in datasets.values()
-        for column in (*item.metadata.get("ktk_cube_dimension_columns", ()), *item.partition_keys)
+        for column in (*item.metadata.get(DIMENSION_COLUMNS, ()), *item.partition_keys)
     )
 
 

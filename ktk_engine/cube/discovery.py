@@ -6,13 +6,19 @@ See docs/design/kartothek-format.md, Discovery of a cube.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from ktk_engine.cube.cube_metadata import (
+    DIMENSION_COLUMNS,
+    IS_SEED,
+    PARTITION_COLUMNS,
+    SUPPRESS_INDEX_ON,
+    cube_value,
+)
 from ktk_engine.cube.cube_dataset import CubeDataset
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import ConsistencyError
 
-# Cubes older than Kartothek 3 call these keys klee_*, and their timestamp column this.
+# What cubes older than Kartothek 3 call their timestamp column.
 _OLD_TIMESTAMP_COLUMN = "KLEE_TS"
 
 
@@ -29,7 +35,7 @@ def find_seed(prefix: str, datasets: Mapping[str, CubeDataset]) -> str | None:
     Raises:
         ConsistencyError: several do.
     """
-    seeds = sorted(name for name, item in datasets.items() if _get(item.metadata, "is_seed"))
+    seeds = sorted(name for name, item in datasets.items() if cube_value(item.metadata, IS_SEED))
     if len(seeds) > 1:
         raise ConsistencyError(
             f"Cube {prefix} has several seed datasets: {', '.join(seeds)}. Keep one and run: "
@@ -61,12 +67,12 @@ def discover_cube(prefix: str, datasets: Mapping[str, CubeDataset]) -> CubeSpeci
             + " Build the model that is materialized cube_seed first."
         )
     metadata = datasets[seed].metadata
-    dimensions = _get(metadata, "dimension_columns")
+    dimensions = cube_value(metadata, DIMENSION_COLUMNS)
     if not dimensions:
         raise ConsistencyError(
             f"Seed dataset {seed} of cube {prefix} does not name its dimension columns."
         )
-    partitions = _get(metadata, "partition_columns")
+    partitions = cube_value(metadata, PARTITION_COLUMNS)
     if partitions is None:
         partitions = _old_partition_columns(prefix, seed, datasets[seed].partition_keys)
     _check_columns(prefix, seed, datasets[seed], [*dimensions, *partitions])
@@ -79,7 +85,7 @@ def discover_cube(prefix: str, datasets: Mapping[str, CubeDataset]) -> CubeSpeci
         index_columns=frozenset(
             indexed - set(dimensions) - set(partitions) - {_OLD_TIMESTAMP_COLUMN}
         ),
-        suppress_index_on=frozenset(_get(metadata, "suppress_index_on") or ()),
+        suppress_index_on=frozenset(cube_value(metadata, SUPPRESS_INDEX_ON) or ()),
     )
 
 
@@ -103,11 +109,6 @@ def _check_columns(prefix: str, seed: str, dataset: CubeDataset, named: Sequence
             f"{', '.join(missing)}. Restore the damaged one of both from a backup, or build the "
             "dataset anew."
         )
-
-
-def _get(metadata: Mapping[str, Any], key: str) -> Any:
-    value = metadata.get(f"ktk_cube_{key}")
-    return metadata.get(f"klee_{key}") if value is None else value
 
 
 def _old_partition_columns(prefix: str, seed: str, keys: tuple[str, ...]) -> tuple[str, ...]:

@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from ktk_engine.cube.cube_metadata import cube_metadata
+from ktk_engine.cube.dataset_uuid import SEPARATOR, dataset_uuid
 from ktk_engine.errors import InvalidKeyError, SpecificationError
 from ktk_engine.store.key import validate_uuid
-
-SEPARATOR = "++"
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class CubeSpecification:
             SpecificationError: the id holds characters that no uuid may have.
         """
         check_cube_name("dataset", dataset_id)
-        return f"{self.prefix}{SEPARATOR}{dataset_id}"
+        return dataset_uuid(self.prefix, dataset_id)
 
     @property
     def shared_columns(self) -> frozenset[str]:
@@ -84,12 +84,12 @@ class CubeSpecification:
 
     def metadata(self, dataset_id: str) -> dict[str, Any]:
         """What Kartothek wants to find in the user metadata of a dataset of this cube."""
-        return {
-            "ktk_cube_is_seed": dataset_id == self.seed_dataset,
-            "ktk_cube_dimension_columns": list(self.dimension_columns),
-            "ktk_cube_partition_columns": list(self.partition_columns),
-            "ktk_cube_suppress_index_on": sorted(self.suppress_index_on),
-        }
+        return cube_metadata(
+            is_seed=dataset_id == self.seed_dataset,
+            dimension_columns=self.dimension_columns,
+            partition_columns=self.partition_columns,
+            suppress_index_on=self.suppress_index_on,
+        )
 
 
 def check_cube_name(what: str, name: str) -> None:

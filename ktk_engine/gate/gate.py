@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from ktk_engine.cube.consistency import check_cube
+from ktk_engine.cube.cube_metadata import DIMENSION_COLUMNS, cube_metadata
+from ktk_engine.cube.dataset_uuid import split_uuid
 from ktk_engine.cube.discovery import discover_cube, find_seed, is_hidden
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import ConfigurationError, ConsistencyError
@@ -264,7 +266,7 @@ class CubeCheck:
         """
         if not self.cube:
             return
-        datasets = {uuid.partition("++")[2]: item for uuid, item in snapshots.items()}
+        datasets = {split_uuid(uuid)[1]: item for uuid, item in snapshots.items()}
         seed = find_seed(self.cube, datasets)
         specification = discover_cube(self.cube, datasets) if seed else None
         check_cube(self.cube, datasets, specification)
@@ -358,7 +360,7 @@ def _shared_columns(target: Target, others: Mapping[str, Snapshot]) -> frozenset
     """Columns that several datasets may have: dimensions and partition columns."""
     shared = set(target.dimension_columns) | set(target.partition_by)
     for item in others.values():
-        shared |= set(item.metadata.get("ktk_cube_dimension_columns", ()))
+        shared |= set(item.metadata.get(DIMENSION_COLUMNS, ()))
         shared |= set(item.partition_keys)
     return frozenset(shared)
 
@@ -368,14 +370,12 @@ def _candidate(target: Target, schema: pa.Schema, others: Mapping[str, Snapshot]
     indexes = set(target.indexes) - set(target.partition_by)
     if target.role == "seed":
         indexes |= set(target.dimension_columns) - set(target.suppress_index_on)
-    partitions: tuple[str, ...] = target.partition_by if target.role == "seed" else ()
-    suppressed: list[str] = sorted(target.suppress_index_on)
-    metadata = {
-        "ktk_cube_is_seed": target.role == "seed",
-        "ktk_cube_dimension_columns": list(target.dimension_columns),
-        "ktk_cube_partition_columns": list(partitions),
-        "ktk_cube_suppress_index_on": suppressed,
-    }
+    metadata = cube_metadata(
+        is_seed=target.role == "seed",
+        dimension_columns=target.dimension_columns,
+        partition_columns=target.partition_by if target.role == "seed" else (),
+        suppress_index_on=target.suppress_index_on,
+    )
     return Snapshot(
         uuid=target.uuid,
         schema=schema,

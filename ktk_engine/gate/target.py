@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from ktk_engine.cube.dataset_uuid import dataset_uuid
 from ktk_engine.cube.specification import CubeSpecification, check_cube_name
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.gate.claimant import Claimant
@@ -93,7 +94,7 @@ class Target:
     @property
     def uuid(self) -> str:
         """The dataset's uuid."""
-        return f"{self.cube}++{self.dataset}" if self.cube else self.dataset
+        return dataset_uuid(self.cube, self.dataset)
 
     @property
     def scope(self) -> LogScope:

@@ -9,6 +9,12 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+from ktk_engine.cube.cube_metadata import (
+    DIMENSION_COLUMNS,
+    IS_SEED,
+    PARTITION_COLUMNS,
+    SUPPRESS_INDEX_ON,
+)
 from ktk_engine.errors import (
     ForeignWriterError,
     FormatError,
@@ -34,11 +40,7 @@ from ktk_engine.store.interface import ObjectStore
 
 _LOGGER = logging.getLogger(__name__)
 _RETRIES = 10
-CUBE_KEYS = (
-    "ktk_cube_dimension_columns",
-    "ktk_cube_partition_columns",
-    "ktk_cube_suppress_index_on",
-)
+CUBE_KEYS = (DIMENSION_COLUMNS, PARTITION_COLUMNS, SUPPRESS_INDEX_ON)
 
 
 def publish(store: ObjectStore, scope: LogScope) -> str:
@@ -222,7 +224,7 @@ def _document(
 ) -> DatasetDocument:
     metadata = {**snapshot.metadata, **cube_metadata}
     if entry.role != "table":
-        metadata["ktk_cube_is_seed"] = entry.role == "seed"
+        metadata[IS_SEED] = entry.role == "seed"
     return DatasetDocument(
         uuid=snapshot.uuid,
         partition_keys=snapshot.partition_keys,

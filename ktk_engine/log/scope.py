@@ -8,10 +8,10 @@ from __future__ import annotations
 import uuid as uuids
 from dataclasses import dataclass
 
+from ktk_engine.cube.dataset_uuid import dataset_uuid, is_in_cube, split_uuid
 from ktk_engine.store.key import join_key, validate_uuid
 
 FOLDER = ".ktk"
-SEPARATOR = "++"
 
 
 @dataclass(frozen=True)
@@ -57,11 +57,11 @@ class LogScope:
 
     def dataset_id(self, uuid: str) -> str:
         """A dataset's name within the scope: the part behind the cube's prefix."""
-        return uuid.partition(SEPARATOR)[2] if self.kind == "cube" else uuid
+        return split_uuid(uuid)[1] if self.kind == "cube" else uuid
 
     def uuid_of(self, dataset_id: str) -> str:
         """A dataset's uuid, from its name within the scope."""
-        return f"{self.name}{SEPARATOR}{dataset_id}" if self.kind == "cube" else dataset_id
+        return dataset_uuid(self.name, dataset_id) if self.kind == "cube" else dataset_id
 
 
 def cube_scope(prefix: str) -> LogScope:
@@ -71,8 +71,8 @@ def cube_scope(prefix: str) -> LogScope:
 
 def scope_of(uuid: str) -> LogScope:
     """Scope of a dataset: its cube's if its uuid is `<prefix>++<id>`, else its own."""
-    prefix, separator, _ = validate_uuid(uuid).partition(SEPARATOR)
-    return LogScope("cube", prefix) if separator else LogScope("dataset", uuid)
+    cube, _ = split_uuid(validate_uuid(uuid))
+    return LogScope("cube", cube) if is_in_cube(uuid) else LogScope("dataset", uuid)
 
 
 def new_commit_id() -> str:

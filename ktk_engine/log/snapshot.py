@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from ktk_engine.cube.cube_metadata import DIMENSION_COLUMNS, IS_SEED, cube_value
 from ktk_engine.errors import FormatError, ObjectNotFoundError
 from ktk_engine.format.comments import Comments, comments_of
 from ktk_engine.format.dataset_key import TABLE, common_metadata_key
@@ -109,7 +110,7 @@ class Snapshot:
     @property
     def is_seed(self) -> bool:
         """Whether this is the seed dataset of its cube."""
-        return bool(self.metadata.get("ktk_cube_is_seed", self.metadata.get("klee_is_seed")))
+        return bool(cube_value(self.metadata, IS_SEED))
 
     @property
     def dimension_columns(self) -> tuple[str, ...]:
@@ -118,7 +119,7 @@ class Snapshot:
         Empty for a plain table.
         """
         own = self.properties.get("dimension_columns")
-        known = own or self.metadata.get("ktk_cube_dimension_columns") or ()
+        known = own or self.metadata.get(DIMENSION_COLUMNS) or ()
         return tuple(name for name in known if name in self.schema.names)
 
     @property

@@ -220,7 +220,7 @@ def resolve(store: ObjectStore, scope: LogScope) -> State:
 
 
 def _document_uuids(store: ObjectStore, scope: LogScope) -> list[str]:
-    prefix = f"{scope.name}++" if scope.kind == "cube" else scope.name
+    prefix = scope.uuid_of("") if scope.kind == "cube" else scope.name
     return [uuid for uuid in list_documents(store, prefix) if scope.owns(uuid)]
 
 

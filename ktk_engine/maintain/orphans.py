@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from ktk_engine.catalog.find_scope import present_scopes
+from ktk_engine.cube.dataset_uuid import dataset_uuid, uuid_as_words
 from ktk_engine.errors import KtkError
 from ktk_engine.log.builder import Builder, builder_of
-from ktk_engine.log.scope import SEPARATOR, LogScope
+from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import resolve
 from ktk_engine.store.interface import ObjectStore
 
@@ -32,7 +33,7 @@ class Orphan:
     builder: Builder
 
     def __str__(self) -> str:
-        removal = f"ktk remove {self.uuid.replace(SEPARATOR, ' ')}"
+        removal = f"ktk remove {uuid_as_words(self.uuid)}"
         return f"{self.uuid} (was built by {self.builder}; to take it out: {removal})"
 
 
@@ -97,7 +98,7 @@ class Manifest:
 _STORED = ("table", "incremental", "seed", "snapshot", "cube_seed", "cube_enrichment")
 
 
-def dataset_uuid(alias: str, config: Mapping[str, Any]) -> str:
+def uuid_of_node(alias: str, config: Mapping[str, Any]) -> str:
     """Uuid of the dataset that a node builds; empty for one that stores no rows.
 
     Args:
@@ -107,7 +108,7 @@ def dataset_uuid(alias: str, config: Mapping[str, Any]) -> str:
     if config.get("materialized") not in _STORED:
         return ""
     cube = config.get("cube")
-    return f"{cube}++{config.get('dataset') or alias}" if cube else alias
+    return dataset_uuid(cube, config.get("dataset") or alias) if cube else alias
 
 
 def read_manifest(project_folder: Path) -> Manifest | None:
@@ -125,7 +126,7 @@ def read_manifest(project_folder: Path) -> Manifest | None:
         project = str(metadata["project_name"])
         schemas: dict[str, dict[str, str]] = {}
         for unique_id, node in document["nodes"].items():
-            uuid = dataset_uuid(str(node.get("alias")), node.get("config") or {})
+            uuid = uuid_of_node(str(node.get("alias")), node.get("config") or {})
             if uuid:
                 schemas.setdefault(str(node["schema"]), {})[uuid] = unique_id
         generated = datetime.fromisoformat(metadata["generated_at"])

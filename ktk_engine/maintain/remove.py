@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ktk_engine.catalog.find_scope import find_scope
+from ktk_engine.cube.cube_metadata import IS_SEED, cube_value
 from ktk_engine.errors import ConsistencyError, DatasetNotFoundError, KtkError
 from ktk_engine.format.load_document import load_document
 from ktk_engine.formatting import counted
@@ -170,5 +171,4 @@ def _role(state: State, uuid: str) -> DatasetRole:
         metadata = load_document(state.store, uuid).metadata
     except KtkError:
         return "enrichment"  # damaged or gone: nothing can depend on what nobody can read
-    is_seed = metadata.get("ktk_cube_is_seed", metadata.get("klee_is_seed"))
-    return "seed" if is_seed else "enrichment"
+    return "seed" if cube_value(metadata, IS_SEED) else "enrichment"

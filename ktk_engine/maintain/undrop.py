@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ktk_engine.catalog.catalog import list_relations, relation_name
 from ktk_engine.catalog.find_scope import find_scope
+from ktk_engine.cube.dataset_uuid import uuid_as_words
 from ktk_engine.errors import (
     CommitConflictError,
     ConsistencyError,
@@ -99,7 +100,7 @@ def plan_undrop(store: ObjectStore, name: str, dataset: str | None = None) -> Un
     if uuid in state.datasets:
         raise ConsistencyError(
             f"Dataset {uuid} is there: there is nothing to bring back. To have an older one in its "
-            f"place, take this one out first: ktk remove {_words(state, uuid)}"
+            f"place, take this one out first: ktk remove {uuid_as_words(uuid)}"
         )
     version, entry, given_up = _last(state, uuid)
     snapshot = _snapshot(state, uuid, version, entry, given_up)
@@ -219,13 +220,8 @@ def _check_name(state: State, uuid: str, entry: DatasetEntry) -> None:
             continue
         what, out = f"the view {name}", f"drop view {name}"
         if other.uuid:
-            what, out = f"dataset {other.uuid}", f"ktk remove {' '.join(other.uuid.split('++'))}"
+            what, out = f"dataset {other.uuid}", f"ktk remove {uuid_as_words(other.uuid)}"
         raise ConsistencyError(
             f"Dataset {uuid} was known as {name}, which is now the name of {what}. Nothing was "
             f"written. Take that out first: {out}"
         )
-
-
-def _words(state: State, uuid: str) -> str:
-    name = state.scope.name
-    return f"{name} {state.scope.dataset_id(uuid)}" if state.scope.kind == "cube" else name

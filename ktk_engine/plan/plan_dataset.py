@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow.compute as pc
 
 from ktk_engine.conditions.condition import TrueCondition
+from ktk_engine.cube.cube_metadata import PARTITION_COLUMNS
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.plan.overlay import overlaid_files
 from ktk_engine.plan.plan import DatasetPlan, Plan
@@ -12,7 +13,7 @@ from ktk_engine.plan.plan import DatasetPlan, Plan
 
 def address_partitions(snapshot: Snapshot) -> list[str]:
     """The partition columns that address a cell of a cube's dataset, beside its dimensions."""
-    partitions = snapshot.metadata.get("ktk_cube_partition_columns") or snapshot.partition_keys
+    partitions = snapshot.metadata.get(PARTITION_COLUMNS) or snapshot.partition_keys
     return [name for name in partitions if name in snapshot.partition_keys]
 
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from ktk_engine.catalog.catalog import Relation, list_relations, read_view
 from ktk_engine.catalog.view import view_key
+from ktk_engine.cube.dataset_uuid import is_in_cube, split_uuid, uuid_as_words
 from ktk_engine.errors import ConsistencyError
 from ktk_engine.gate.claimant import Claimant
 from ktk_engine.log.builder import Builder, builder_of
-from ktk_engine.log.scope import SEPARATOR, scope_of
+from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.remove import plan_removal, run_removal
 from ktk_engine.store.interface import ObjectStore
@@ -113,7 +114,7 @@ def _stands_in_the_way(store: ObjectStore, claim: NameClaim, relation: Relation)
         return same_name and bool(claim.uuid)  # a view's document is written over
     if relation.uuid == claim.uuid:
         return False
-    if SEPARATOR in relation.uuid:
+    if is_in_cube(relation.uuid):
         builder = _builder_in_cube(store, relation)
         own = claim.claimant is not None and builder == claim.claimant.builder
         if same_name and not own:
@@ -146,7 +147,7 @@ def _check_table(store: ObjectStore, claim: NameClaim, relation: Relation) -> No
         return
     if builder is None or not claim.claimant.is_successor_of(builder):
         raise ConsistencyError(_taken(claim, relation, builder))
-    if SEPARATOR in claim.uuid and not claim.full_refresh:
+    if is_in_cube(claim.uuid) and not claim.full_refresh:
         raise ConsistencyError(_leaving(claim, relation))
 
 
@@ -164,17 +165,19 @@ def _builder_in_cube(store: ObjectStore, relation: Relation) -> Builder | None:
 def _what(uuid: str, name: str) -> str:
     if not uuid:
         return f"the view {name}"
-    return f"dataset {uuid}" if SEPARATOR in uuid else f"the table {uuid}"
+    return f"dataset {uuid}" if is_in_cube(uuid) else f"the table {uuid}"
 
 
 def _taken(claim: NameClaim, relation: Relation, builder: Builder | None) -> str:
     by = f"built by {builder}" if builder else "which no dbt node built"
     removal = (
-        f"drop view {relation.name}" if not relation.uuid else f"ktk remove {_words(relation.uuid)}"
+        f"drop view {relation.name}"
+        if not relation.uuid
+        else f"ktk remove {uuid_as_words(relation.uuid)}"
     )
     own = ""
-    if SEPARATOR in claim.uuid:
-        dataset = claim.uuid.partition(SEPARATOR)[2]
+    if is_in_cube(claim.uuid):
+        dataset = split_uuid(claim.uuid)[1]
         own = f" (with the config dataset='{dataset}' its dataset keeps its name in the cube)"
     if claim.claimant is None:
         return (
@@ -203,11 +206,6 @@ def _leaving(claim: NameClaim, relation: Relation) -> str:
         f"{claim.who} has built {_what(relation.uuid, relation.name)} and would now build "
         f"{claim.what}: {leaves}, with its rows. Nothing was written. If that is a slip, change "
         "`cube`, `dataset`, `alias` or `materialized` back. If it is meant: dbt build "
-        f"--full-refresh -s {select} takes it out, and ktk undrop {_words(relation.uuid)} would "
-        "bring it back."
+        f"--full-refresh -s {select} takes it out, and ktk undrop {uuid_as_words(relation.uuid)} "
+        "would bring it back."
     )
-
-
-def _words(uuid: str) -> str:
-    name, dataset = cube_and_dataset(uuid)
-    return f"{name} {dataset}" if dataset else name

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from ktk_engine.catalog.catalog import Relation, by_name, find_relation, list_relations, read_view
 from ktk_engine.catalog.view import ViewDocument, render_view, view_key
+from ktk_engine.cube.dataset_uuid import is_in_cube, split_uuid
 from ktk_engine.describe.last_change import changed_at
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError
 from ktk_engine.format.comments import Comments
@@ -120,14 +121,14 @@ class Relations:
             _in_cube(self, f"{schema}.{name}", schema, place) for place in _cube_comment(name, sql)
         ]
         uuids = sorted({relation.uuid for relation in found})
-        prefixes = {uuid.partition("++")[0] for uuid in uuids}
+        prefixes = {split_uuid(uuid)[0] for uuid in uuids}
         if len(prefixes) != 1:
             raise ConfigurationError(
                 f"Cube {schema}.{name}: its datasets belong to several cubes: "
                 f"{', '.join(uuids)}. Give all models the same `cube`."
             )
         (prefix,) = prefixes
-        datasets = tuple(uuid.partition("++")[2] for uuid in uuids)
+        datasets = tuple(split_uuid(uuid)[1] for uuid in uuids)
         load_cube(resolve(store, cube_scope(prefix)), datasets)  # a seed dataset must be among them
         kept = _kept(store, name, author)
         view = ViewDocument(name, "cube", cube=prefix, datasets=datasets, **kept)
@@ -268,7 +269,7 @@ def _in_cube(relations: Relations, cube: str, schema: str, place: tuple[str, str
             f"Cube {cube}: there is no {shown} yet. Build it first: dbt build "
             f"--select +{cube.partition('.')[2]} builds all models of the cube."
         )
-    if relation is None or "++" not in relation.uuid:
+    if relation is None or not is_in_cube(relation.uuid):
         raise ConfigurationError(
             f"Cube {cube}: {shown} is no cube dataset of schema {schema}. Models in "
             "cube_of(...) must be materialized cube_seed or cube_enrichment, and sources must "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ktk_engine.cube.dataset_uuid import split_uuid
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError
 from ktk_engine.formatting import counted
 from ktk_engine.gate.constraint import CONSTRAINTS, Constraint
@@ -220,16 +221,16 @@ def _as_table(rows: DataFrame, snapshot: Snapshot, command: Command) -> DataFram
 
 def _target_of(snapshot: Snapshot, found: Relation) -> Target:
     """The dataset as it is laid out."""
-    cube, separator, dataset = found.uuid.partition("++")
-    dimensions = snapshot.dimension_columns if separator else ()
+    cube, dataset = split_uuid(found.uuid)
+    dimensions = snapshot.dimension_columns if cube else ()
     return Target(
-        dataset=dataset or found.uuid,
-        role="table" if not separator else ("seed" if snapshot.is_seed else "enrichment"),
-        cube=cube if separator else "",
+        dataset=dataset,
+        role="table" if not cube else ("seed" if snapshot.is_seed else "enrichment"),
+        cube=cube,
         dimension_columns=dimensions,
         partition_by=snapshot.partition_keys,
         clustered_by=snapshot.clustered_by,
-        indexes=tuple(name for name in snapshot.indices if name not in dimensions or not separator),
+        indexes=tuple(name for name in snapshot.indices if name not in dimensions or not cube),
         suppress_index_on=tuple(
             name for name in dimensions if snapshot.is_seed and name not in snapshot.indices
         ),

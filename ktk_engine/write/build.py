@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ktk_engine.cube.cube_metadata import cube_metadata, is_cube_key
 from ktk_engine.errors import ConfigurationError, DataError
 from ktk_engine.files.file_writer import WriteJob
 from ktk_engine.files.stored_index import put_index
@@ -319,19 +320,14 @@ def _claimed(change: DatasetChange, target: Target) -> DatasetChange:
 
 def _is_of_a_build(key: str) -> bool:
     """Whether an entry of a document's metadata says how, when or as what it was built."""
-    return key in ("creation_time", BASE_KEY) or key.startswith(("ktk_cube_", "klee_"))
+    return key in ("creation_time", BASE_KEY) or is_cube_key(key)
 
 
 def _cube_metadata(target: Target, passed: GateResult) -> dict[str, object]:
     """Kartothek's marks of a cube; before there is a seed, what the enrichment says itself."""
     if passed.specification is not None:
         return passed.specification.metadata(target.dataset)
-    return {
-        "ktk_cube_is_seed": False,
-        "ktk_cube_dimension_columns": list(target.dimension_columns),
-        "ktk_cube_partition_columns": [],
-        "ktk_cube_suppress_index_on": [],
-    }
+    return cube_metadata(is_seed=False, dimension_columns=target.dimension_columns)
 
 
 def _commit(
@@ -343,7 +339,7 @@ def _commit(
     history: Mapping[str, str],
 ) -> Committed:
     removals = [
-        DatasetChange(f"{target.cube}++{name}", "remove", None, role="enrichment")
+        DatasetChange(target.scope.uuid_of(name), "remove", None, role="enrichment")
         for name in leaving
     ]
     if leaving:

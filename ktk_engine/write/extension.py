@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ktk_engine.cube.cube_metadata import SUPPRESS_INDEX_ON
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.files.build_index import index_of_files
 from ktk_engine.files.stored_index import get_index, put_index
@@ -23,7 +24,6 @@ from ktk_engine.log.snapshot import Snapshot, concat_files
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.write.retained import Retained
 
-_SUPPRESSED = "ktk_cube_suppress_index_on"
 IndexValues = Mapping[str, tuple[pa.ChunkedArray, pa.ChunkedArray]]
 
 
@@ -75,8 +75,8 @@ class Extension:
                 digests[key] = put_index(self.store, key, name, index)
                 indices[name] = key
         metadata = base.metadata
-        if self.indexes is not None and _SUPPRESSED in self.addition.metadata:
-            metadata = {**metadata, _SUPPRESSED: self.addition.metadata[_SUPPRESSED]}
+        if self.indexes is not None and SUPPRESS_INDEX_ON in self.addition.metadata:
+            metadata = {**metadata, SUPPRESS_INDEX_ON: self.addition.metadata[SUPPRESS_INDEX_ON]}
         properties = base.properties
         if CONSTRAINTS in self.addition.properties:
             constraints = self.addition.properties[CONSTRAINTS]

@@ -8,7 +8,8 @@ from typing import Any
 
 from dbt.adapters.contracts.relation import RelationConfig
 
-from ktk_engine.maintain.orphans import dataset_uuid
+from ktk_engine.cube.dataset_uuid import dataset_uuid, split_uuid
+from ktk_engine.maintain.orphans import uuid_of_node
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Built:
     @property
     def uuid(self) -> str:
         """The dataset's uuid."""
-        return f"{self.cube}++{self.dataset}"
+        return dataset_uuid(self.cube, self.dataset)
 
 
 @dataclass(frozen=True)
@@ -81,11 +82,11 @@ def builders(nodes: Iterable[RelationConfig]) -> Builders:
         config: Any = node.config
         if not hasattr(config, "get"):
             continue
-        uuid = dataset_uuid(str(node.identifier), config)
+        uuid = uuid_of_node(str(node.identifier), config)
         stored.setdefault(schema, {})
         if uuid:
             stored[schema][uuid] = unique_id
-        cube, separator, dataset = uuid.partition("++")
-        if separator:
+        cube, dataset = split_uuid(uuid)
+        if cube:
             in_cubes.append(Built(unique_id, str(node.name), schema, cube, dataset))
     return Builders(tuple(in_cubes), frozenset(known), stored)

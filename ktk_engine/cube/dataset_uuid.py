@@ -1,0 +1,30 @@
+"""The uuid of a cube's dataset: the cube's name and the dataset's id, as in `cube++dataset`."""
+
+from __future__ import annotations
+
+SEPARATOR = "++"
+
+
+def dataset_uuid(cube: str, dataset: str) -> str:
+    """Compose the uuid of a dataset; a plain table, which has no cube, is its own."""
+    return f"{cube}{SEPARATOR}{dataset}" if cube else dataset
+
+
+def is_in_cube(uuid: str) -> bool:
+    """Whether a uuid is that of a cube's dataset."""
+    return SEPARATOR in uuid
+
+
+def split_uuid(uuid: str) -> tuple[str, str]:
+    """Take a uuid apart.
+
+    Returns:
+        The cube's name, empty for a plain table, and the dataset's name within it.
+    """
+    cube, separator, dataset = uuid.partition(SEPARATOR)
+    return (cube, dataset) if separator else ("", uuid)
+
+
+def uuid_as_words(uuid: str) -> str:
+    """Write a uuid as the commands of `ktk` take it: cube and dataset as two words."""
+    return uuid.replace(SEPARATOR, " ")
