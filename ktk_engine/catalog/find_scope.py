@@ -10,6 +10,7 @@ from ktk_engine.log.scope import LogScope, cube_scope, scope_of
 from ktk_engine.log.state import State, resolve
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.local.missing_folder import missing_folder
+from ktk_engine.types.did_you_mean import did_you_mean
 
 
 def find_scope(store: ObjectStore, name: str, *, removed: bool = False) -> State:
@@ -54,8 +55,6 @@ def _candidates(store: ObjectStore, name: str) -> list[State]:
 
 
 def _not_found(store: ObjectStore, name: str) -> str:
-    from ktk_engine.types.suggestion import did_you_mean
-
     if is_in_cube(name):
         cube, dataset = split_uuid(name)
         return f"{name} is a dataset of cube {cube}: give the two apart, as {cube} {dataset}."
@@ -69,6 +68,5 @@ def _not_found(store: ObjectStore, name: str) -> str:
     if not names:
         reason = missing_folder(store) or "It is empty."
         return f"{store.url} has no cube or table {name}. {reason}"
-    nearest = did_you_mean(name, names)
-    hint = f" Did you mean {nearest}?" if nearest else ""
+    hint = did_you_mean(name, names, "{}")
     return f"{store.url} has no cube or table {name}.{hint} It has: {', '.join(names)}."

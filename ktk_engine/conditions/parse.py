@@ -36,7 +36,7 @@ from ktk_engine.conditions.condition import (
 )
 from ktk_engine.conditions.sql_literal import SqlValue, Text, python_value, sql_value
 from ktk_engine.errors import ConditionError
-from ktk_engine.types.suggestion import did_you_mean
+from ktk_engine.types.did_you_mean import did_you_mean_clause
 from ktk_engine.types.type_class import class_name, normalize
 
 _SUPPORTED = (
@@ -184,8 +184,7 @@ def _column(node: exp.Expression, scope: _Scope) -> str | None:
     same = [known for known in scope.types if known.casefold() == name.casefold()]
     if len(same) == 1:
         return same[0]
-    near = did_you_mean(name, scope.types)
-    hint = f"; did you mean `{near}`?" if near else ""
+    hint = did_you_mean_clause(name, scope.types)
     raise ConditionError(f"Unknown column `{name}` in the condition{hint}")
 
 

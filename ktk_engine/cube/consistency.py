@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from ktk_engine.cube.cube_metadata import DIMENSION_COLUMNS
 from ktk_engine.cube.cube_dataset import CubeDataset
+from ktk_engine.cube.cube_metadata import DIMENSION_COLUMNS
 from ktk_engine.cube.discovery import find_seed, visible_columns
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import ConsistencyError

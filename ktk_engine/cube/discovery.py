@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ktk_engine.cube.cube_dataset import CubeDataset
 from ktk_engine.cube.cube_metadata import (
     DIMENSION_COLUMNS,
     IS_SEED,
@@ -14,7 +15,6 @@ from ktk_engine.cube.cube_metadata import (
     SUPPRESS_INDEX_ON,
     cube_value,
 )
-from ktk_engine.cube.cube_dataset import CubeDataset
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import ConsistencyError
 

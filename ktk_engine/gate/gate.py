@@ -23,6 +23,7 @@ from ktk_engine.gate.schema_change import change_schema
 from ktk_engine.gate.target import Target
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.types.declared import apply_declared, stored_type
+from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.finding import Finding, raise_findings
 from ktk_engine.types.schema import (
     adopt_unsigned,
@@ -32,7 +33,6 @@ from ktk_engine.types.schema import (
     dataset_schema,
     merge_schemas,
 )
-from ktk_engine.types.suggestion import did_you_mean
 from ktk_engine.types.type_class import ColumnRole
 
 _REBUILD = "The class of a column changes only with --full-refresh."
@@ -287,8 +287,7 @@ def check_configured(target: Target, model: pa.Schema) -> None:
         for name in getattr(target, key):
             if name not in model.names:
                 _check_declared(target, model, name)
-                nearest = did_you_mean(name, model.names)
-                hint = f" Did you mean `{nearest}`?" if nearest else ""
+                hint = did_you_mean(name, model.names)
                 raise ConfigurationError(
                     f"Dataset {target.uuid}: {key} names `{name}`, but the model has no such "
                     f"column.{hint} It has: {', '.join(model.names)}. Nothing was written."

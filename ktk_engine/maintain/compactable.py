@@ -8,8 +8,9 @@ from pathlib import PurePosixPath
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ktk_engine.catalog.find_dataset import find_dataset
 from ktk_engine.catalog.find_scope import find_scope
-from ktk_engine.errors import ConfigurationError, DatasetNotFoundError
+from ktk_engine.errors import ConfigurationError
 from ktk_engine.files.footers import FooterCache
 from ktk_engine.formatting import counted, size
 from ktk_engine.log.snapshot import Snapshot
@@ -17,7 +18,6 @@ from ktk_engine.log.state import State
 from ktk_engine.plan.overlay import overlaid_files, partition_groups
 from ktk_engine.plan.plan_dataset import address_partitions
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.types.suggestion import did_you_mean
 
 # One task of Spark reads as much at once (spark.sql.files.maxPartitionBytes): larger files are
 # split again, smaller ones cost an opening each.
@@ -97,18 +97,12 @@ def find_compactions(
         ConfigurationError: `dataset` is given for a table.
     """
     state = find_scope(store, name)
-    known = {state.scope.dataset_id(uuid): uuid for uuid in state.datasets}
     if dataset is None:
-        return [find_compaction(state, uuid, target_bytes, least) for uuid in known.values()]
+        return [find_compaction(state, uuid, target_bytes, least) for uuid in state.datasets]
     if state.scope.kind != "cube":
         raise ConfigurationError(f"{name} is a table, not a cube: it has no dataset {dataset}.")
-    if dataset not in known:
-        nearest = did_you_mean(dataset, known)
-        hint = f" Did you mean {nearest}?" if nearest else ""
-        raise DatasetNotFoundError(
-            f"Cube {name} has no dataset {dataset}.{hint} It has: {', '.join(known)}."
-        )
-    return [find_compaction(state, known[dataset], target_bytes, least)]
+    uuid = find_dataset(state, dataset)
+    return [find_compaction(state, uuid, target_bytes, least)]
 
 
 def find_compaction(

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ktk_engine.catalog.find_dataset import find_dataset
 from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.cube.cube_metadata import IS_SEED, cube_value
 from ktk_engine.errors import ConsistencyError, DatasetNotFoundError, KtkError
@@ -102,7 +103,7 @@ def plan_removal(
                 f"remove, or remove them all: ktk remove {name} --cascade. Nothing was removed."
             )
         return Removal(state, ordered)
-    uuid = _uuid(state, dataset)
+    uuid = find_dataset(state, dataset)
     if roles[uuid] != "seed" or len(roles) == 1:
         return Removal(state, {uuid: roles[uuid]})
     if not cascade:
@@ -145,19 +146,6 @@ def _noted(removal: Removal) -> State:
     except KtkError as error:
         _LOGGER.warning("%s: what is removed cannot be brought back: %s", state.scope, error)
         return state
-
-
-def _uuid(state: State, dataset: str) -> str:
-    known = {state.scope.dataset_id(uuid): uuid for uuid in state.datasets}
-    if dataset in known:
-        return known[dataset]
-    from ktk_engine.types.suggestion import did_you_mean
-
-    nearest = did_you_mean(dataset, known)
-    hint = f" Did you mean {nearest}?" if nearest else ""
-    raise DatasetNotFoundError(
-        f"Cube {state.scope.name} has no dataset {dataset}.{hint} It has: {', '.join(known)}."
-    )
 
 
 def _role(state: State, uuid: str) -> DatasetRole:

@@ -24,7 +24,7 @@ from ktk_engine.log.snapshot import Snapshot, read_snapshot
 from ktk_engine.log.state import State
 from ktk_engine.log.write import Write
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.types.suggestion import did_you_mean
+from ktk_engine.types.did_you_mean import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -171,8 +171,7 @@ def _last(state: State, uuid: str) -> tuple[int, DatasetEntry, set[str]]:
                 return version, entry.datasets[uuid], given_up
             given_up.update(entry.deleted)
     gone, dataset = _removed(state), state.scope.dataset_id(uuid)
-    nearest = did_you_mean(dataset, gone)
-    hint = f" Did you mean {nearest}?" if nearest else ""
+    hint = did_you_mean(dataset, gone, "{}")
     raise DatasetNotFoundError(
         f"The log of {state.scope} never had a dataset {dataset}.{hint} Removed were: "
         f"{', '.join(gone) or 'none'}."

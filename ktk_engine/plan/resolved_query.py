@@ -18,7 +18,7 @@ from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import QueryError
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.plan.cube_query import ALL_PAYLOAD, CubeQuery
-from ktk_engine.types.suggestion import did_you_mean
+from ktk_engine.types.did_you_mean import nearest_name
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ def _check_known(prefix: str, asked: Iterable[str], known: Sequence[str]) -> Non
 def _with_hints(unknown: Iterable[str], known: Sequence[str]) -> str:
     hints = []
     for name in unknown:
-        nearest = did_you_mean(name, known)
+        nearest = nearest_name(name, known)
         hints.append(f"`{name}`" + (f" (did you mean `{nearest}`?)" if nearest else ""))
     return ", ".join(hints)
 

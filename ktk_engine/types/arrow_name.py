@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from ktk_engine.errors import TypeClassError
+from ktk_engine.types.did_you_mean import did_you_mean_clause
 from ktk_engine.types.type_class import MAX_DECIMAL_PRECISION, is_list, normalize, unwrap
 
 _SIMPLE: dict[str, pa.DataType] = {
@@ -225,9 +225,7 @@ def _type(tokens: _Tokens) -> pa.DataType:
         return reader(name, tokens)
     if name in _SIMPLE:
         return _SIMPLE[name]
-    known = sorted({*_SIMPLE, *_READERS})
-    close = difflib.get_close_matches(name, known, n=1)
-    hint = f"; did you mean `{close[0]}`?" if close else ""
+    hint = did_you_mean_clause(name, {*_SIMPLE, *_READERS})
     raise TypeClassError(f"`{tokens.text}` is no type: `{word.lstrip('`')}` is unknown{hint}")
 
 

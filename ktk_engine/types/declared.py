@@ -12,11 +12,12 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.types as pat
 
+from ktk_engine.types.did_you_mean import nearest_name
 from ktk_engine.types.exact_cast import plain_type
 from ktk_engine.types.finding import Finding
 from ktk_engine.types.mismatch import mismatch
 from ktk_engine.types.quote import readable_identifier
-from ktk_engine.types.suggestion import cast_to, did_you_mean
+from ktk_engine.types.suggestion import cast_to
 from ktk_engine.types.type_class import class_problem, is_list, unwrap
 
 
@@ -128,7 +129,7 @@ def _fix(name: str, model: pa.DataType, declared: pa.DataType) -> str:
 
 def _undeclared(field: pa.Field, candidates: set[str]) -> Finding:
     """A column that a contract does not name."""
-    near = did_you_mean(field.name, candidates)
+    near = nearest_name(field.name, candidates)
     reason = "missing in contract" + (f"; did you mean {near}?" if near else "")
     fix = f"add it to the model's YAML with its data_type, or remove {field.name} from the model"
     if near:
@@ -138,7 +139,7 @@ def _undeclared(field: pa.Field, candidates: set[str]) -> Finding:
 
 def _absent(name: str, declared: pa.DataType, candidates: set[str]) -> Finding:
     """A declared column that the model lacks."""
-    near = did_you_mean(name, candidates)
+    near = nearest_name(name, candidates)
     reason = "missing in definition, though declared in YAML"
     fix = f"select it, or remove {name} from the model's YAML"
     if near:

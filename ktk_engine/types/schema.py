@@ -15,10 +15,11 @@ import pyarrow.types as pat
 
 from ktk_engine.errors import TypeClassError
 from ktk_engine.types.arrow_name import sql_name
+from ktk_engine.types.did_you_mean import did_you_mean_clause, nearest_name
 from ktk_engine.types.finding import Finding, raise_findings
 from ktk_engine.types.mismatch import merge, mismatch
 from ktk_engine.types.quote import readable_identifier
-from ktk_engine.types.suggestion import cast_to, did_you_mean
+from ktk_engine.types.suggestion import cast_to
 from ktk_engine.types.type_class import (
     ColumnRole,
     class_name,
@@ -51,8 +52,7 @@ def dataset_schema(schema: pa.Schema, partition_keys: Sequence[str]) -> pa.Schem
         raise_findings(findings, "a dataset's schema", len(schema.names))
     missing = [key for key in partition_keys if key not in schema.names]
     if missing:
-        near = did_you_mean(missing[0], schema.names)
-        hint = f"; did you mean `{near}`?" if near else ""
+        hint = did_you_mean_clause(missing[0], schema.names)
         raise TypeClassError(f"Partition column `{missing[0]}` is not in the schema{hint}")
     rest = sorted(set(schema.names) - set(partition_keys))
     order = [*dict.fromkeys(partition_keys), *rest]
@@ -304,7 +304,7 @@ def _unknown_finding(name: str, model: pa.DataType, candidates: Collection[str])
     problem = class_problem(model)
     if problem is not None:
         return Finding(name, None, model, problem, "cast it to a type with a class", "storable")
-    near = did_you_mean(name, candidates)
+    near = nearest_name(name, candidates)
     if near is not None:
         reason = f"unknown to the dataset; did you mean {near}?"
         fix = f"{readable_identifier(name)} as {readable_identifier(near)}"

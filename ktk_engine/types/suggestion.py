@@ -1,10 +1,8 @@
-"""What to write instead: the cast that brings a column to a class, and names that are near."""
+"""What to write instead: the cast that brings a column to a class."""
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Iterable
 
 import pyarrow as pa
 import pyarrow.types as pat
@@ -15,21 +13,6 @@ from ktk_engine.types.quote import readable_identifier
 from ktk_engine.types.type_class import class_name, is_list, normalize, unwrap
 
 _NUMBERS = frozenset({"bool", "signed", "unsigned", "float", "decimal"})
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str | None:
-    """Find the name that somebody probably meant.
-
-    Args:
-        name: a name that is unknown.
-        known: the names that exist.
-
-    Returns:
-        The nearest name, differing letter case first, or None if none is near.
-    """
-    names = sorted(set(known))
-    same = [other for other in names if other.casefold() == name.casefold()]
-    return next(iter(same or difflib.get_close_matches(name, names, n=1)), None)
 
 
 def cast_to(column: str, model: pa.DataType, committed: pa.DataType) -> str:

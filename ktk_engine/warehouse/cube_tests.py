@@ -19,9 +19,9 @@ from ktk_engine.log.state import resolve
 from ktk_engine.maintain.check import check
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.arrow_name import parse_type
+from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.mismatch import mismatch
 from ktk_engine.types.quote import quote_identifier, quote_text
-from ktk_engine.types.suggestion import did_you_mean
 from ktk_engine.types.type_class import class_name
 from ktk_engine.warehouse.relations import Relations
 
@@ -277,8 +277,7 @@ def _is_of_class(found: pa.DataType, wanted: str) -> bool:
     except KtkError as error:
         if wanted.startswith(_WITH_PARTS):
             return False
-        nearest = did_you_mean(wanted, _CLASSES)
-        hint = f" Did you mean {nearest}?" if nearest else ""
+        hint = did_you_mean(wanted, _CLASSES, "{}")
         raise ConfigurationError(
             f"type_class: `{wanted}` is no type class.{hint} Known: {', '.join(_CLASSES)}, "
             "decimal(scale 2), timestamp[UTC], list of float, or the name of a type."

@@ -24,7 +24,7 @@ from ktk_engine.maintain.remove import remove
 from ktk_engine.plan.plan_cube import load_cube
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.warehouse import Warehouse
-from ktk_engine.types.suggestion import did_you_mean
+from ktk_engine.types.did_you_mean import did_you_mean, nearest_name
 from ktk_engine.warehouse.author import Author, user_name
 from ktk_engine.warehouse.name_claim import cube_and_dataset, displace, displaced_by
 
@@ -234,8 +234,7 @@ class Relations:
         """
         store = self.warehouse.find_schema(schema)
         if store is None:
-            nearest = did_you_mean(schema, self.warehouse.schemas())
-            hint = f" Did you mean {nearest}?" if nearest else ""
+            hint = did_you_mean(schema, self.warehouse.schemas(), "{}")
             raise DatasetNotFoundError(
                 f"There is no schema {schema} in {self.warehouse.url}.{hint}"
             )
@@ -250,7 +249,7 @@ class Relations:
         store = self.store_of(schema)
         relation = self.find(schema, name)
         if relation is None:
-            nearest = did_you_mean(name, [item.name for item in self.list(schema)])
+            nearest = nearest_name(name, [item.name for item in self.list(schema)])
             hint = f" Did you mean {schema}.{nearest}?" if nearest else ""
             raise DatasetNotFoundError(f"There is no relation {schema}.{name}.{hint}")
         return store, relation

@@ -14,7 +14,7 @@ from ktk_engine.conditions.condition import And, Condition, conjunction
 from ktk_engine.conditions.literal import comparison
 from ktk_engine.conditions.parse import parse_condition
 from ktk_engine.errors import ConditionError, ConfigurationError
-from ktk_engine.types.suggestion import did_you_mean
+from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.type_class import class_name
 
 # The name that dbt gives the table in its own merge statements.
@@ -111,8 +111,7 @@ class EventWindow:
     def condition(self, schema: pa.Schema, session_zone: str) -> Condition:
         """See `RowFilter`; timestamps without a zone and dates are taken as UTC."""
         if self.column not in schema.names:
-            nearest = did_you_mean(self.column, schema.names)
-            hint = f" Did you mean `{nearest}`?" if nearest else ""
+            hint = did_you_mean(self.column, schema.names)
             raise ConfigurationError(
                 f"event_time is `{self.column}`, which is no column of the table.{hint}"
             )

@@ -10,7 +10,7 @@ from dbt_common.dataclass_schema import ValidationError
 
 from dbt.adapters.ktk.config.time_limit import seconds_problem
 from ktk_engine.spark.session.session import REQUIRED_SETTINGS
-from ktk_engine.types.suggestion import did_you_mean
+from ktk_engine.types.did_you_mean import did_you_mean
 
 
 @dataclass
@@ -50,8 +50,7 @@ class KtkCredentials(Credentials):
         known = {item.name for item in fields(cls)} | {"type", "threads"}
         known |= set(cls._ALIASES)
         for key in sorted(set(data) - known):
-            nearest = did_you_mean(key, known)
-            hint = f" Did you mean `{nearest}`?" if nearest else ""
+            hint = did_you_mean(key, known)
             allowed = ", ".join(sorted(known - {"database", "method"}))
             raise ValidationError(  # its message alone is shown: no error within an error
                 f"The profile has the key `{key}`, which type ktk does not know.{hint} "

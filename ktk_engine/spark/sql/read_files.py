@@ -14,7 +14,7 @@ from ktk_engine.catalog.source_address import FileAddress
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError
 from ktk_engine.spark.arrow_types import spark_type
 from ktk_engine.types.arrow_name import parse_type
-from ktk_engine.types.suggestion import did_you_mean
+from ktk_engine.types.did_you_mean import did_you_mean
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -84,8 +84,7 @@ def _schema(
     found = _load(session, address, without_types, None).schema
     unknown = [column for column in declared if column not in found.names]
     if unknown:
-        nearest = did_you_mean(unknown[0], found.names)
-        hint = f" Did you mean {nearest}?" if nearest else ""
+        hint = did_you_mean(unknown[0], found.names, "{}")
         raise ConfigurationError(
             f"Source {name}: the files at {address.location} have no column {', '.join(unknown)}, "
             f"which its YAML declares with a data_type.{hint} They have: {', '.join(found.names)}."

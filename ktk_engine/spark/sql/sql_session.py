@@ -35,8 +35,8 @@ from ktk_engine.spark.sql.cube_usage import CubeUsage, read_usage
 from ktk_engine.spark.sql.read_files import read_files
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.warehouse import is_store_address
+from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.quote import quote_identifier
-from ktk_engine.types.suggestion import did_you_mean
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -279,8 +279,7 @@ class _Binding:
         catalog = self._catalog(address.store) or {}
         relation = find_relation(catalog, address.relation)
         if relation is None:
-            nearest = did_you_mean(address.relation, catalog)
-            hint = f" Did you mean {nearest}?" if nearest else ""
+            hint = did_you_mean(address.relation, catalog, "{}")
             known = ", ".join(item.uuid or item.name for r in catalog.values() for item in r)
             raise DatasetNotFoundError(
                 f"{'.'.join(reference.parts[1:])}: the store {address.store} has no "

@@ -13,7 +13,7 @@ from ktk_engine.errors import KtkError
 from ktk_engine.gate.schema_change import ON_SCHEMA_CHANGE, OnSchemaChange
 from ktk_engine.maintain.compactable import AUTO_COMPACT_FILES
 from ktk_engine.types.arrow_name import parse_type
-from ktk_engine.types.suggestion import did_you_mean
+from ktk_engine.types.did_you_mean import did_you_mean
 
 ROLES = {"cube_seed": "seed", "cube_enrichment": "enrichment"}
 WITH_ROLE = frozenset({"seed", "incremental", "snapshot"})
@@ -157,8 +157,7 @@ class ConfigReader:
             return "fail"
         value = self.config.get("on_schema_change") or "ignore"
         if value not in ON_SCHEMA_CHANGE:
-            nearest = did_you_mean(str(value), ON_SCHEMA_CHANGE)
-            hint = f" Did you mean `{nearest}`?" if nearest else ""
+            hint = did_you_mean(str(value), ON_SCHEMA_CHANGE)
             raise self.refuse(
                 "on_schema_change",
                 f"is {value!r}.{hint} Known: {', '.join(ON_SCHEMA_CHANGE)}.",
@@ -172,8 +171,7 @@ class ConfigReader:
             raise self.refuse("options", f"must be a mapping, but is {value!r}.")
         for key in value:
             if key not in _OPTIONS:
-                nearest = did_you_mean(str(key), _OPTIONS)
-                hint = f" Did you mean `{nearest}`?" if nearest else ""
+                hint = did_you_mean(str(key), _OPTIONS)
                 raise self.refuse(
                     "options", f"has the unknown key `{key}`.{hint} Known: {', '.join(_OPTIONS)}."
                 )

@@ -8,7 +8,7 @@ from typing import Any, Literal, cast, get_args
 
 from dbt_common.exceptions import DbtConfigError
 
-from ktk_engine.types.suggestion import did_you_mean
+from ktk_engine.types.did_you_mean import did_you_mean
 
 Strategy = Literal[
     "append", "insert_overwrite", "merge", "delete+insert", "replace_where", "microbatch"
@@ -95,8 +95,7 @@ def _strategy(model: str, config: Mapping[str, Any], unique_key: tuple[str, ...]
     if strategy == "default":
         return "merge" if unique_key else "append"
     if strategy not in STRATEGIES:
-        nearest = did_you_mean(str(strategy), STRATEGIES)
-        hint = f" Did you mean `{nearest}`?" if nearest else ""
+        hint = did_you_mean(str(strategy), STRATEGIES)
         raise DbtConfigError(
             f"Model {model}: incremental_strategy {strategy!r} is not supported.{hint} "
             f"Supported: {', '.join(STRATEGIES)}."

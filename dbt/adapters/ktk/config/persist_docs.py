@@ -8,7 +8,7 @@ from typing import Any
 from dbt_common.exceptions import DbtConfigError
 
 from ktk_engine.format.comments import Comments
-from ktk_engine.types.suggestion import did_you_mean
+from ktk_engine.types.did_you_mean import did_you_mean
 
 _PARTS = ("relation", "columns")
 
@@ -44,8 +44,7 @@ def unknown_parts(model: Mapping[str, Any]) -> str:
     unknown = [str(key) for key in model["config"].get("persist_docs") or {} if key not in _PARTS]
     if not unknown:
         return ""
-    nearest = did_you_mean(unknown[0], _PARTS)
-    hint = f" Did you mean `{nearest}`?" if nearest else ""
+    hint = did_you_mean(unknown[0], _PARTS)
     return (
         f"{model['name']}: config `persist_docs` has the unknown key `{unknown[0]}`, which does "
         f"nothing.{hint} Known: {', '.join(_PARTS)}."

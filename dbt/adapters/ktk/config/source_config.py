@@ -21,7 +21,7 @@ from ktk_engine.catalog.source_address import (
 )
 from ktk_engine.errors import KtkError
 from ktk_engine.types.arrow_name import parse_type
-from ktk_engine.types.suggestion import did_you_mean
+from ktk_engine.types.did_you_mean import did_you_mean, nearest_name
 
 _FILE_KEYS = ("ktk_location", "ktk_format", "ktk_options")
 _STORE_KEYS = ("ktk_store", "ktk_cube", "ktk_dataset")
@@ -120,8 +120,7 @@ class _Source:
         """Refuse unknown keys, and keys that contradict each other."""
         for key in self.keys:
             if key not in _KEYS:
-                nearest = did_you_mean(key, _KEYS)
-                hint = f" Did you mean `{nearest}`?" if nearest else ""
+                hint = did_you_mean(key, _KEYS)
                 raise self._refused(key, f"is unknown.{hint} Known: {', '.join(_KEYS)}")
         files = [key for key in _FILE_KEYS if key in self.keys]
         stores = [key for key in _STORE_KEYS if key in self.keys]
@@ -146,7 +145,7 @@ class _Source:
         """What a word in braces stands for; one that is no slip of ours is part of the path."""
         if name in self._names:
             return self._names[name]
-        nearest = did_you_mean(name, self._names)
+        nearest = nearest_name(name, self._names)
         if nearest:
             raise self._refused(key, f"holds {{{name}}}. Did you mean {{{nearest}}}?")
         return f"{{{name}}}"

@@ -1,0 +1,26 @@
+"""From the name that a person gives to a dataset of a cube to its uuid."""
+
+from __future__ import annotations
+
+from ktk_engine.errors import DatasetNotFoundError
+from ktk_engine.log.state import State
+from ktk_engine.types.did_you_mean import did_you_mean
+
+
+def find_dataset(state: State, dataset: str) -> str:
+    """Find the uuid of a dataset that a cube has.
+
+    Args:
+        state: the cube.
+        dataset: the dataset's id within it.
+
+    Raises:
+        DatasetNotFoundError: the cube has no such dataset; the message says which it has.
+    """
+    known = {state.scope.dataset_id(uuid): uuid for uuid in state.datasets}
+    if dataset in known:
+        return known[dataset]
+    hint = did_you_mean(dataset, known, "{}")
+    raise DatasetNotFoundError(
+        f"Cube {state.scope.name} has no dataset {dataset}.{hint} It has: {', '.join(known)}."
+    )
