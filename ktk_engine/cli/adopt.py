@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from ktk_engine.cli.console import warn
 from ktk_engine.cli.find_store import find_store, store_option
 
 
@@ -32,5 +33,4 @@ def adopt(cube: str, dry_run: bool, force: bool, store_url: str | None) -> None:
         return
     done = run_adoption(adoption, {"command": "ktk adopt"}, force=force)
     click.echo(f"Taken over: version {done.version}.")
-    if done.warning:
-        click.echo(f"Warning: {done.warning}", err=True)
+    warn(done.warning)

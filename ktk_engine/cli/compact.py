@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ktk_engine.cli.console import make_console, make_table, print_table
+from ktk_engine.cli.console import make_console, make_table, print_table, warn
 from ktk_engine.cli.find_store import find_store, store_option
 from ktk_engine.formatting import number, size
 
@@ -68,8 +68,7 @@ def _run(store: ObjectStore, found: list[Compaction], results: list[dict[str, An
         if item.files.num_rows:
             done = compact_dataset(scanner, item, {"command": "ktk compact"})
             result |= {"files": done.files, "bytes": done.bytes, "version": done.version}
-            if done.warning:
-                click.echo(f"Warning: {done.warning}", err=True)
+            warn(done.warning)
 
 
 def _scanner(store: ObjectStore) -> Scanner:

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import click
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
 PIPE_COLUMNS = 100
 _BETWEEN = "   "  # what stands between two columns
+
+
+def warn(warning: str) -> None:
+    """Say on standard error what a person should know of what was done; empty for nothing."""
+    if warning:
+        click.echo(f"Warning: {warning}", err=True)
 
 
 def make_console() -> Console:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from ktk_engine.cli.console import warn
 from ktk_engine.cli.find_store import find_store, store_option
 
 
@@ -27,5 +28,4 @@ def remove(cube: str, dataset: str | None, cascade: bool, yes: bool, store_url: 
         f"Removed {what}: version {done.version}. Files stay until ktk cleanup; until then ktk "
         "undrop brings it back."
     )
-    if done.warning:
-        click.echo(f"Warning: {done.warning}", err=True)
+    warn(done.warning)

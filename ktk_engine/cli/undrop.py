@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from ktk_engine.cli.console import warn
 from ktk_engine.cli.find_store import find_store, store_option
 from ktk_engine.formatting import number
 
@@ -26,5 +27,4 @@ def undrop(cube: str, dataset: str | None, dry_run: bool, store_url: str | None)
         return
     done = run_undrop(plan, {"command": "ktk undrop"})
     click.echo(f"Brought back {what}. Now version {done.version}.")
-    if done.warning:
-        click.echo(f"Warning: {done.warning}", err=True)
+    warn(done.warning)

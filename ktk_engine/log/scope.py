@@ -30,6 +30,11 @@ class LogScope:
         return f"{self.kind}/{self.name}"
 
     @property
+    def cube(self) -> str:
+        """The cube's name; empty for a plain table."""
+        return self.name if self.kind == "cube" else ""
+
+    @property
     def folder(self) -> str:
         """Key of the folder that holds the scope's records."""
         return join_key(FOLDER, self.kind, self.name)
@@ -57,11 +62,11 @@ class LogScope:
 
     def dataset_id(self, uuid: str) -> str:
         """A dataset's name within the scope: the part behind the cube's prefix."""
-        return split_uuid(uuid)[1] if self.kind == "cube" else uuid
+        return split_uuid(uuid)[1] if self.cube else uuid
 
     def uuid_of(self, dataset_id: str) -> str:
         """A dataset's uuid, from its name within the scope."""
-        return dataset_uuid(self.name, dataset_id) if self.kind == "cube" else dataset_id
+        return dataset_uuid(self.cube, dataset_id)
 
 
 def cube_scope(prefix: str) -> LogScope:

@@ -12,14 +12,12 @@ from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.errors import DatasetNotFoundError, ForeignWriterError, FormatError
 from ktk_engine.format.document import DatasetDocument
 from ktk_engine.format.load_document import load_document
-from ktk_engine.gate.gate import CubeCheck
-from ktk_engine.log.commit import DatasetChange, Transaction, commit, role_of
+from ktk_engine.log.commit import DatasetChange, role_of
 from ktk_engine.log.entry import DatasetEntry
 from ktk_engine.log.foreign import kept_metadata, snapshot_of_document, with_document
-from ktk_engine.log.intent import announced
 from ktk_engine.log.snapshot import Snapshot, read_snapshot
 from ktk_engine.log.state import DatasetState, State, removal
-from ktk_engine.log.write import Write
+from ktk_engine.maintain.change_datasets import ChangeResult, change_datasets
 from ktk_engine.store.interface import ObjectStore
 
 
@@ -69,19 +67,6 @@ class Adoption:
         return any(item.lost for item in self.datasets)
 
 
-@dataclass(frozen=True)
-class Adopted:
-    """The outcome of an adoption.
-
-    Attributes:
-        version: version of the log.
-        warning: why Kartothek readers may not see it yet; empty if they do.
-    """
-
-    version: int
-    warning: str = ""
-
-
 def plan_adoption(store: ObjectStore, name: str) -> Adoption:
     """Find what another program changed in a cube or table; nothing is written.
 
@@ -101,7 +86,7 @@ def plan_adoption(store: ObjectStore, name: str) -> Adoption:
 
 def run_adoption(
     adoption: Adoption, history: Mapping[str, str] | None = None, *, force: bool = False
-) -> Adopted:
+) -> ChangeResult:
     """Commit a planned adoption: the documents count from now on.
 
     Files that are lost stay in the store, and in older versions, until a clean-up.
@@ -118,7 +103,7 @@ def run_adoption(
     """
     state = adoption.state
     if not adoption.datasets:
-        return Adopted(state.version)
+        return ChangeResult(state.scope.name, (), state.version)
     if adoption.loses and not force:
         lines = "\n".join(f"- {item}" for item in adoption.datasets)
         raise ForeignWriterError(
@@ -127,12 +112,7 @@ def run_adoption(
             f"ktk adopt {state.scope.name} --force"
         )
     changes = tuple(_change(state, item) for item in adoption.datasets)
-    check = CubeCheck(state.scope.name if state.scope.kind == "cube" else "")
-    write = Write()
-    transaction = Transaction(write, changes, check, history or {})
-    with announced(state.store, state.scope, write, f"adopt {state.scope.name}"):
-        done = commit(state, transaction)
-    return Adopted(done.entry.version, done.warning)
+    return change_datasets(state, f"adopt {state.scope.name}", changes, history)
 
 
 def _change(state: State, item: AdoptedDataset) -> DatasetChange:

@@ -165,5 +165,5 @@ def _commit(
     extend = Extension(job.store, retained, base, addition, report.index_values, job.commit)
     role = role_of(state.scope, base)
     change = DatasetChange(base.uuid, "compact", extend, frozenset(), role)
-    cube = state.scope.name if state.scope.kind == "cube" else ""
-    return commit(state, Transaction(write, (change,), CubeCheck(cube), history))
+    check = CubeCheck(state.scope.cube)
+    return commit(state, Transaction(write, (change,), check, history))

@@ -12,11 +12,10 @@ from ktk_engine.cube.cube_metadata import IS_SEED, cube_value
 from ktk_engine.errors import ConsistencyError, DatasetNotFoundError, KtkError
 from ktk_engine.format.load_document import load_document
 from ktk_engine.formatting import counted
-from ktk_engine.log.commit import DatasetChange, Transaction, commit
+from ktk_engine.log.commit import DatasetChange
 from ktk_engine.log.entry import DatasetRole
-from ktk_engine.log.intent import announced
 from ktk_engine.log.state import State, resolve
-from ktk_engine.log.write import Write
+from ktk_engine.maintain.change_datasets import ChangeResult, change_datasets
 from ktk_engine.store.interface import ObjectStore
 
 _LOGGER = logging.getLogger(__name__)
@@ -40,23 +39,6 @@ class Removal:
         return tuple(self.state.scope.dataset_id(uuid) for uuid in self.datasets)
 
 
-@dataclass(frozen=True)
-class Removed:
-    """The outcome of a removal.
-
-    Attributes:
-        name: the cube or table.
-        datasets: names of the removed datasets.
-        version: version of the log.
-        warning: why Kartothek readers may still see them; empty if they do not.
-    """
-
-    name: str
-    datasets: tuple[str, ...]
-    version: int
-    warning: str = ""
-
-
 def remove(
     store: ObjectStore,
     name: str,
@@ -64,7 +46,7 @@ def remove(
     history: Mapping[str, str] | None = None,
     *,
     cascade: bool = False,
-) -> Removed:
+) -> ChangeResult:
     """Remove a dataset of a cube, a whole cube, or a plain table, in one commit.
 
     Works also where another program has changed or removed a document: it is the way out.
@@ -115,17 +97,13 @@ def plan_removal(
     return Removal(state, ordered)
 
 
-def run_removal(removal: Removal, history: Mapping[str, str] | None = None) -> Removed:
+def run_removal(removal: Removal, history: Mapping[str, str] | None = None) -> ChangeResult:
     """Commit a planned removal; see `remove`."""
     state = _noted(removal)
     changes = tuple(
         DatasetChange(uuid, "remove", None, role=role) for uuid, role in removal.datasets.items()
     )
-    write = Write()
-    transaction = Transaction(write, changes, history=history or {})
-    with announced(state.store, state.scope, write, f"remove {', '.join(removal.names)}"):
-        done = commit(state, transaction)
-    return Removed(state.scope.name, removal.names, done.entry.version, done.warning)
+    return change_datasets(state, f"remove {', '.join(removal.names)}", changes, history)
 
 
 def _noted(removal: Removal) -> State:
@@ -138,10 +116,9 @@ def _noted(removal: Removal) -> State:
     found = [state.datasets[uuid] for uuid in removal.datasets]
     if not any(item.foreign for item in found):
         return state
-    write, names = Write(), ", ".join(removal.names)
+    names = ", ".join(removal.names)
     try:
-        with announced(state.store, state.scope, write, f"adopt {names}"):
-            commit(state, Transaction(write, (), history={"reason": f"to remove {names}"}))
+        change_datasets(state, f"adopt {names}", (), {"reason": f"to remove {names}"})
         return resolve(state.store, state.scope)
     except KtkError as error:
         _LOGGER.warning("%s: what is removed cannot be brought back: %s", state.scope, error)

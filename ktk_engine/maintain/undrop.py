@@ -17,12 +17,11 @@ from ktk_engine.errors import (
 from ktk_engine.gate.gate import CubeCheck
 from ktk_engine.log.builder import Builder, builder_at
 from ktk_engine.log.chain import read_entries
-from ktk_engine.log.commit import DatasetChange, Transaction, commit
+from ktk_engine.log.commit import DatasetChange
 from ktk_engine.log.entry import DatasetEntry
-from ktk_engine.log.intent import announced
 from ktk_engine.log.snapshot import Snapshot, read_snapshot
 from ktk_engine.log.state import State
-from ktk_engine.log.write import Write
+from ktk_engine.maintain.change_datasets import ChangeResult, change_datasets
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.did_you_mean import did_you_mean
 
@@ -58,25 +57,12 @@ class Undrop:
         return self.state.scope.dataset_id(self.uuid)
 
 
-@dataclass(frozen=True)
-class Undropped:
-    """The outcome.
-
-    Attributes:
-        version: version of the log.
-        warning: why Kartothek readers may not see it yet; empty if they do.
-    """
-
-    version: int
-    warning: str = ""
-
-
 def undrop(
     store: ObjectStore,
     name: str,
     dataset: str | None = None,
     history: Mapping[str, str] | None = None,
-) -> Undropped:
+) -> ChangeResult:
     """Bring back a removed dataset of a cube, or a dropped table, as it was last.
 
     Args:
@@ -105,13 +91,13 @@ def plan_undrop(store: ObjectStore, name: str, dataset: str | None = None) -> Un
     version, entry, given_up = _last(state, uuid)
     snapshot = _snapshot(state, uuid, version, entry, given_up)
     _check_name(state, uuid, entry)
-    if state.scope.kind == "cube":
-        CubeCheck(state.scope.name)({**state.snapshots(), uuid: snapshot})
+    if state.scope.cube:
+        CubeCheck(state.scope.cube)({**state.snapshots(), uuid: snapshot})
     builder = builder_at(store, state.scope, uuid, entry)
     return Undrop(state, uuid, version, entry, snapshot, builder)
 
 
-def run_undrop(plan: Undrop, history: Mapping[str, str] | None = None) -> Undropped:
+def run_undrop(plan: Undrop, history: Mapping[str, str] | None = None) -> ChangeResult:
     """Commit what was planned; see `undrop`."""
 
     def rebase(base: Snapshot | None, attempt: int) -> Snapshot:
@@ -121,7 +107,6 @@ def run_undrop(plan: Undrop, history: Mapping[str, str] | None = None) -> Undrop
             )
         return plan.snapshot
 
-    state, write = plan.state, Write()
     change = DatasetChange(
         plan.uuid,
         "undrop",
@@ -131,11 +116,8 @@ def run_undrop(plan: Undrop, history: Mapping[str, str] | None = None) -> Undrop
         plan.entry.relation,
         plan.builder or Builder("", ""),
     )
-    check = CubeCheck(state.scope.name if state.scope.kind == "cube" else "")
     said = {"reason": f"as version {plan.version} had it", **(history or {})}
-    with announced(state.store, state.scope, write, f"undrop {plan.uuid}"):
-        done = commit(state, Transaction(write, (change,), check, said))
-    return Undropped(done.entry.version, done.warning)
+    return change_datasets(plan.state, f"undrop {plan.uuid}", (change,), said)
 
 
 def _uuid(state: State, dataset: str | None) -> str:

@@ -95,7 +95,7 @@ class SchemaCatalog:
             {
                 **_sizes(state, [found], found),
                 **_roles(found),
-                "cube": state.scope.name if state.scope.kind == "cube" else "",
+                "cube": state.scope.cube,
                 "cube_role": found.role if state.scope.kind == "cube" else "",
                 "payload_columns": _names(_payload(found)) if state.scope.kind == "cube" else "",
             },

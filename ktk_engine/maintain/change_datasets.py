@@ -1,0 +1,57 @@
+"""Commits a change of datasets as a whole: they are removed, brought back or taken over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ktk_engine.gate.gate import CubeCheck
+from ktk_engine.log.commit import DatasetChange, Transaction, commit
+from ktk_engine.log.intent import announced
+from ktk_engine.log.state import State
+from ktk_engine.log.write import Write
+
+
+@dataclass(frozen=True)
+class ChangeResult:
+    """What came of a change of datasets.
+
+    Attributes:
+        name: the cube or table.
+        datasets: the changed datasets' names within the cube, or the table's name.
+        version: version of the log.
+        warning: why Kartothek readers may not see the change yet; empty if they do.
+    """
+
+    name: str
+    datasets: tuple[str, ...]
+    version: int
+    warning: str = ""
+
+
+def change_datasets(
+    state: State,
+    operation: str,
+    changes: tuple[DatasetChange, ...],
+    history: Mapping[str, str] | None = None,
+) -> ChangeResult:
+    """Commit a change that needs no new data files; the cube is checked as it will be.
+
+    Args:
+        state: what the change was planned on.
+        operation: the verb, which is announced with the datasets' names, for people.
+        changes: one a dataset; none to let the log only note what another program changed, which
+            is not checked.
+        history: what the log says of this commit, for people.
+
+    Raises:
+        ConsistencyError: the cube's datasets would not fit together; nothing was committed.
+        CommitConflictError: another run changed one of them meanwhile; nothing was committed.
+    """
+    write, scope = Write(), state.scope
+    check = CubeCheck(scope.cube if changes else "")
+    transaction = Transaction(write, changes, check, history or {})
+    names = tuple(scope.dataset_id(change.uuid) for change in changes)
+    with announced(state.store, scope, write, operation):
+        done = commit(state, transaction)
+    return ChangeResult(scope.name, names, done.entry.version, done.warning)
