@@ -55,6 +55,10 @@ class QueryError(KtkError):
     """A query asks for something that the cube does not have or cannot give."""
 
 
+class LocalEngineError(QueryError):
+    """A query cannot be answered within this process; Spark can answer it."""
+
+
 class DatasetNotFoundError(KtkError):
     """A cube, dataset or relation does not exist."""
 

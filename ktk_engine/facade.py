@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, get_args
 
 import pyarrow as pa
 
@@ -14,7 +15,13 @@ from ktk_engine.catalog.catalog import list_scopes
 from ktk_engine.catalog.find_scope import find_scope, present_scopes
 from ktk_engine.conditions.condition import Condition, conjunction
 from ktk_engine.cube.specification import CubeSpecification
-from ktk_engine.errors import DatasetNotFoundError, QueryError, VersionGoneError
+from ktk_engine.errors import (
+    DatasetNotFoundError,
+    LocalEngineError,
+    QueryError,
+    SessionError,
+    VersionGoneError,
+)
 from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import resolve
@@ -27,8 +34,12 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame, SparkSession
 
-    from ktk_engine.spark.read.collect import Values
+    from ktk_engine.merge.answer import LocalEngine
+    from ktk_engine.merge.sorted_rows import Values
     from ktk_engine.spark.read.scan import Scanner
+
+Engine: TypeAlias = Literal["auto", "local", "spark"]
+T = TypeVar("T")
 
 _ATTEMPTS = 10  # a clean-up may remove a version between two steps of opening it
 
@@ -203,7 +214,7 @@ class Cube:
 class Query:
     """A planned query.
 
-    Make one with `Cube.query`.
+    Make one with `Cube.query`. Libraries that know Arrow (DuckDB, Polars, pandas) take it as it is.
 
     Attributes:
         plan: which files are read and how they are joined; plain data.
@@ -271,43 +282,136 @@ class Query:
             plan = self._loaded.plan_resolved(replace(whole, condition=condition))
             yield values, run_plan(scanner, plan)
 
-    def to_arrow(self, session: SparkSession | None = None) -> pa.Table:
+    def to_arrow(
+        self,
+        session: SparkSession | None = None,
+        *,
+        engine: Engine = "auto",
+        memory_limit: int | None = None,
+    ) -> pa.Table:
         """Collect the rows, sorted by dimension columns, then partition columns.
 
+        Both engines give the same rows in the same types and order.
+
         Args:
-            session: as for `spark`.
+            session: as for `spark`; with a session, "auto" means Spark.
+            engine: "local" answers in threads of this process, without Java; "spark" starts
+                Spark, or takes the session that runs; "auto" takes "local" where the answer fits.
+            memory_limit: bytes that an answer in this process may take; None means a quarter of
+                the memory.
 
         Returns:
             The columns in the types of their classes: int64, uint64, float64, ...
 
         Raises:
+            LocalEngineError: `engine` is "local", and the answer does not fit.
             VersionGoneError: a clean-up has removed the version that the cube was opened at.
         """
-        from ktk_engine.spark.read.collect import collect
+        return self._table(self.plan.columns, session, engine, memory_limit)
 
-        scanner = self._store._scanner(session)
-        with self._loaded.state.reading():
-            return collect(scanner, self.plan)
-
-    def to_pandas(self, session: SparkSession | None = None) -> pd.DataFrame:
+    def to_pandas(
+        self,
+        session: SparkSession | None = None,
+        *,
+        engine: Engine = "auto",
+        memory_limit: int | None = None,
+    ) -> pd.DataFrame:
         """Collect the rows as `to_arrow` does; types are Arrow's, so integers stay integers.
 
         Args:
-            session: as for `spark`.
+            session: as for `to_arrow`.
+            engine: as for `to_arrow`.
+            memory_limit: as for `to_arrow`.
         """
         import pandas as pd
 
-        table = self.to_arrow(session)
+        table = self.to_arrow(session, engine=engine, memory_limit=memory_limit)
         frame: pd.DataFrame = table.to_pandas(types_mapper=pd.ArrowDtype)
         return frame
 
-    def arrow_groups(
-        self, session: SparkSession | None = None
-    ) -> Iterator[tuple[Values, pa.Table]]:
-        """Collect all groups in one job; for results that fit into memory.
+    def to_batches(
+        self,
+        session: SparkSession | None = None,
+        *,
+        engine: Engine = "auto",
+        memory_limit: int | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Give the rows piece by piece, in no certain order and in the types of `to_arrow`.
+
+        In this process only a few pieces are in memory at a time; Spark collects all rows first.
 
         Args:
-            session: as for `spark`.
+            session: as for `to_arrow`.
+            engine: as for `to_arrow`.
+            memory_limit: as for `to_arrow`.
+
+        Yields:
+            Batches of one schema; none for an answer without rows.
+
+        Raises:
+            LocalEngineError: the answer does not fit, and `engine` is "local", or rows were given
+                already.
+        """
+
+        def local(answers: LocalEngine) -> Iterator[pa.RecordBatch]:
+            batches = answers.batches(self.plan)
+            first = next(batches, None)  # Spark can still take over
+            return batches if first is None else chain((first,), batches)
+
+        def by_spark() -> Iterator[pa.RecordBatch]:
+            return iter(self.to_arrow(session, engine="spark").to_batches())
+
+        with self._loaded.state.reading():
+            yield from self._answered(local, by_spark, session, engine, memory_limit)
+
+    def count(
+        self,
+        session: SparkSession | None = None,
+        *,
+        engine: Engine = "auto",
+        memory_limit: int | None = None,
+    ) -> int:
+        """Count the rows; only the columns that decide about them are read.
+
+        Args:
+            session: as for `to_arrow`.
+            engine: as for `to_arrow`.
+            memory_limit: as for `to_arrow`.
+        """
+
+        def by_spark() -> int:
+            from ktk_engine.spark.session.spark_job import spark_job
+
+            frame = self.spark(session)
+            with spark_job():
+                return frame.count()
+
+        with self._loaded.state.reading():
+            return self._answered(
+                lambda answers: answers.count(self.plan), by_spark, session, engine, memory_limit
+            )
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Give the rows to another library (Arrow's PyCapsule interface), as `to_batches` does."""
+        from ktk_engine.merge.answer import plan_schema
+
+        schema = plan_schema(self.plan, self.plan.columns)
+        reader = pa.RecordBatchReader.from_batches(schema, self.to_batches())
+        return reader.__arrow_c_stream__(requested_schema)
+
+    def arrow_groups(
+        self,
+        session: SparkSession | None = None,
+        *,
+        engine: Engine = "auto",
+        memory_limit: int | None = None,
+    ) -> Iterator[tuple[Values, pa.Table]]:
+        """Collect all groups at once; for results that fit into memory.
+
+        Args:
+            session: as for `to_arrow`.
+            engine: as for `to_arrow`.
+            memory_limit: as for `to_arrow`.
 
         Yields:
             The group's values by column, sorted with null last, and its rows as `to_arrow` has
@@ -316,10 +420,66 @@ class Query:
         Raises:
             QueryError: the query has no `partition_by`.
         """
-        from ktk_engine.spark.read.collect import collect_groups
+        from ktk_engine.merge.sorted_rows import groups_of
 
         self._check_groups()
-        return collect_groups(self._store._scanner(session), self.plan)
+        names = tuple(dict.fromkeys([*self.plan.columns, *self.plan.partition_by]))
+        table = self._table(names, session, engine, memory_limit)
+        return groups_of(table, self.plan.partition_by, self.plan.columns)
+
+    def _table(
+        self,
+        names: Sequence[str],
+        session: SparkSession | None,
+        engine: Engine,
+        memory_limit: int | None,
+    ) -> pa.Table:
+        """Columns of the plan, by one of the engines."""
+
+        def by_spark() -> pa.Table:
+            from ktk_engine.spark.read.collect import collect
+
+            return collect(self._store._scanner(session), self.plan).select(list(names))
+
+        with self._loaded.state.reading():
+            return self._answered(
+                lambda answers: answers.table(self.plan, names),
+                by_spark,
+                session,
+                engine,
+                memory_limit,
+            )
+
+    def _answered(
+        self,
+        local: Callable[[LocalEngine], T],
+        by_spark: Callable[[], T],
+        session: SparkSession | None,
+        engine: Engine,
+        memory_limit: int | None,
+    ) -> T:
+        """Ask the engine that is asked for, or the one that can."""
+        if engine not in get_args(Engine):
+            known = ", ".join(f'"{name}"' for name in get_args(Engine))
+            raise QueryError(f"There is no engine {engine!r}; known are {known}.")
+        if engine == "spark" or (engine == "auto" and session is not None):
+            return by_spark()
+        try:
+            return local(self._local_engine(memory_limit))
+        except LocalEngineError as reason:
+            if engine == "local":
+                raise
+            try:
+                return by_spark()
+            except SessionError as error:
+                raise SessionError(f"{error} Spark was needed: {reason}") from error
+
+    def _local_engine(self, memory_limit: int | None) -> LocalEngine:
+        from ktk_engine.merge.answer import LocalEngine
+        from ktk_engine.merge.memory_limit import default_memory_limit
+
+        limit = default_memory_limit() if memory_limit is None else memory_limit
+        return LocalEngine(self._loaded.state.store, self._store._known.footers, limit)
 
     def _check_groups(self) -> None:
         if not self.plan.partition_by:

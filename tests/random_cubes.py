@@ -6,7 +6,7 @@ import datetime
 import itertools
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -98,11 +98,23 @@ class RandomDataset:
 
 
 @st.composite
-def cubes(draw: st.DrawFn, enrichments: int = 5) -> list[RandomDataset]:
-    """1 to 4 dimensions, 0 to 3 partition columns, 1 to 5 enrichments with some of them."""
+def cubes(
+    draw: st.DrawFn,
+    enrichments: int = 5,
+    kinds: Sequence[pa.DataType] = INDEXED,
+    missing: bool = False,
+) -> list[RandomDataset]:
+    """1 to 4 dimensions, 0 to 3 partition columns, 1 to 5 enrichments with some of them.
+
+    Args:
+        draw: draws.
+        enrichments: the largest number of enrichments.
+        kinds: the classes of dimensions.
+        missing: let dimensions be null, as only other writers do.
+    """
     dimensions = [f"d{i}" for i in range(draw(st.integers(1, 4)))]
     partitions = [f"p{i}" for i in range(draw(st.integers(0, 3)))]
-    types = {name: draw(st.sampled_from(INDEXED)) for name in dimensions}
+    types = {name: draw(st.sampled_from(kinds)) for name in dimensions}
     types |= {name: draw(st.sampled_from(INDEXED)) for name in partitions}
     found = []
     for number in range(draw(st.integers(2, 1 + enrichments))):
@@ -112,19 +124,23 @@ def cubes(draw: st.DrawFn, enrichments: int = 5) -> list[RandomDataset]:
             keys = draw(st.sampled_from([partitions, partitions[:1], []]))
         payload = f"v{number}"
         kind = draw(st.sampled_from(list(CLASSES)))
-        kinds = {name: types[name] for name in (*keys, *own)} | {payload: kind}
+        columns = {name: types[name] for name in (*keys, *own)} | {payload: kind}
         name = f"e{number}" if number else "seed"
         indexed = draw(st.booleans()) and kind in INDEXED
-        dataset = RandomDataset(name, own, keys, payload, kinds, indexed)
-        dataset.parts = draw(st.lists(_parts(dataset), min_size=1, max_size=2))
+        dataset = RandomDataset(name, own, keys, payload, columns, indexed)
+        dataset.parts = draw(st.lists(_parts(dataset, missing), min_size=1, max_size=2))
         found.append(dataset)
     return found
 
 
 @st.composite
-def _parts(draw: st.DrawFn, dataset: RandomDataset) -> list[Row]:
+def _parts(draw: st.DrawFn, dataset: RandomDataset, missing: bool) -> list[Row]:
     """Up to a dozen rows, each cell once."""
-    cells = list(itertools.product(*(CLASSES[dataset.types[c]] for c in dataset.address)))
+    offered = [CLASSES[dataset.types[c]] for c in dataset.address]
+    if missing:
+        partitions = len(dataset.partitions)
+        offered[partitions:] = [[None, *values] for values in offered[partitions:]]
+    cells = list(itertools.product(*offered))
     chosen = draw(st.lists(st.sampled_from(cells), min_size=1, max_size=12, unique=True))
     values = CLASSES[dataset.types[dataset.payload]]
     payload = st.sampled_from(values if dataset.indexed else [None, *values])

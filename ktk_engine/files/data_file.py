@@ -61,6 +61,37 @@ def read_data_file(
     """
     metadata, schema, _ = read_footer(store, key, digest)
     names = [name for name in schema.names if columns is None or name in columns]
+    return read_row_groups(store, key, metadata, schema, digest, names)
+
+
+def read_row_groups(
+    store: ObjectStore,
+    key: str,
+    metadata: pq.FileMetaData,
+    schema: pa.Schema,
+    digest: FileDigest | None,
+    columns: Sequence[str],
+    groups: Sequence[int] | None = None,
+    use_threads: bool = True,
+) -> pa.Table:
+    """Read columns of some row groups of a file whose footer is known and verified.
+
+    Args:
+        store: where it lies.
+        key: its key.
+        metadata: its footer, of `read_footer`.
+        schema: its physical types, of `read_footer`.
+        digest: what was recorded of it; None if nothing was.
+        columns: columns that it has.
+        groups: numbers of row groups in ascending order; None means all.
+        use_threads: decode columns in several threads.
+
+    Raises:
+        FormatError: the file is damaged.
+        ObjectNotFoundError: it is missing.
+    """
+    names = list(columns)
+    chosen = list(range(metadata.num_row_groups) if groups is None else groups)
     # How many values a page of nested values holds is in its header, which has no checksum.
     nested = any(pat.is_nested(schema.field(name).type) for name in names)
     with named_damage(store, key):
@@ -72,7 +103,8 @@ def read_data_file(
             source,
             pq.ParquetFile(source, metadata=metadata, page_checksum_verification=True) as file,
         ):
-            table = file.read(columns=names)
-        if table.num_rows != metadata.num_rows:
-            raise ValueError(f"{table.num_rows} rows of {metadata.num_rows} are left")
+            table = file.read_row_groups(chosen, columns=names, use_threads=use_threads)
+        wanted = sum(metadata.row_group(number).num_rows for number in chosen)
+        if table.num_rows != wanted:
+            raise ValueError(f"{table.num_rows} rows of {wanted} are left")
     return table

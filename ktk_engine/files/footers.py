@@ -7,12 +7,13 @@ since a data file never changes under its key.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pyarrow.types as pat
 
 from ktk_engine.files.data_file import read_footer
@@ -105,11 +106,40 @@ def statistics_of(footers: Sequence[Footer], columns: Iterable[str], schema: pa.
 
 def _read_footer(store: ObjectStore, key: str) -> Footer:
     metadata, schema, size = read_footer(store, key)
+    groups = range(metadata.num_row_groups)
+    return Footer(metadata.num_rows, size, schema, _bounds(metadata, schema, groups))
+
+
+def row_group_footers(
+    metadata: pq.FileMetaData, schema: pa.Schema, columns: Collection[str]
+) -> list[Footer]:
+    """Say of each row group of a file what a footer says of the whole file.
+
+    Args:
+        metadata: the file's footer.
+        schema: the physical types of its columns.
+        columns: the columns whose bounds are wanted.
+    """
+    found = []
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        bounds = _bounds(metadata, schema, (number,), columns)
+        found.append(Footer(group.num_rows, group.total_byte_size, schema, bounds))
+    return found
+
+
+def _bounds(
+    metadata: pq.FileMetaData,
+    schema: pa.Schema,
+    groups: Sequence[int],
+    columns: Collection[str] | None = None,
+) -> dict[str, tuple[Any, Any, int | None]]:
+    """Bounds of flat columns over some row groups."""
     flat = {f.name: f.type for f in schema if not pat.is_nested(f.type)}
     bounds = {}
     for position in range(metadata.num_columns):
-        groups = [metadata.row_group(i).column(position) for i in range(metadata.num_row_groups)]
-        if groups and groups[0].path_in_schema in flat:
-            name = groups[0].path_in_schema
-            bounds[name] = bounds_of([group.statistics for group in groups], flat[name])
-    return Footer(metadata.num_rows, size, schema, bounds)
+        name = metadata.schema.column(position).path
+        if groups and name in flat and (columns is None or name in columns):
+            chunks = [metadata.row_group(i).column(position) for i in groups]
+            bounds[name] = bounds_of([chunk.statistics for chunk in chunks], flat[name])
+    return bounds

@@ -1,9 +1,14 @@
-"""Run reference cases: `python -m tests.corpus <folder>/types.jsonl <folder>/cubes`."""
+"""Run reference cases: `python -m tests.corpus <folder>/types.jsonl <folder>/cubes`.
+
+`--engine local` answers the queries of cubes in this process, not in Spark.
+"""
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from tests.corpus.cube_cases import run_cubes
@@ -14,39 +19,39 @@ from tests.corpus.types_cases import run_types
 Runner = Callable[[Path], Iterator[Outcome]]
 
 
-def runner_for(path: Path) -> Runner | None:
+def runner_for(path: Path, engine: str = "spark") -> Runner | None:
     """Choose what judges a path.
 
     Args:
         path: a file or folder of reference cases.
+        engine: what answers queries of cubes, "spark" or "local".
 
     Returns:
         The function that judges it, or None if nothing does.
     """
     if path.is_file() and path.suffix == ".jsonl":
         return run_types
-    return FOLDER_RUNNERS.get(path.name) if path.is_dir() else None
-
-
-# Folders of cases, by name.
-FOLDER_RUNNERS: dict[str, Runner] = {"cubes": run_cubes, "rejects": run_rejects}
+    if path.is_dir() and path.name == "cubes":
+        return partial(run_cubes, engine=engine)
+    return run_rejects if path.is_dir() and path.name == "rejects" else None
 
 
 def main(arguments: list[str]) -> int:
     """Judge every path, print the failures and the numbers.
 
     Args:
-        arguments: paths.
+        arguments: paths and options.
 
     Returns:
         0 if nothing failed, 1 if a case failed, 2 if a path cannot be judged.
     """
-    if not arguments:
-        print("usage: python -m tests.corpus PATH ...", file=sys.stderr)
-        return 2
+    parser = argparse.ArgumentParser(prog="python -m tests.corpus")
+    parser.add_argument("paths", nargs="+", metavar="PATH")
+    parser.add_argument("--engine", choices=("local", "spark"), default="spark")
+    options = parser.parse_args(arguments)
     outcomes: list[Outcome] = []
-    for argument in arguments:
-        runner = runner_for(Path(argument))
+    for argument in options.paths:
+        runner = runner_for(Path(argument), options.engine)
         if runner is None:
             print(f"{argument}: no reference cases known by this name", file=sys.stderr)
             return 2

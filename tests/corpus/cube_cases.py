@@ -1,4 +1,4 @@
-"""The reference cases in `cubes/`: every query of every stored cube, through Spark."""
+"""The reference cases in `cubes/`: every query of every stored cube, by each engine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import KtkError
-from ktk_engine.facade import Cube, Store
+from ktk_engine.facade import Cube, Engine, Store
 from ktk_engine.spark.session.session import new_session, start_session
 from tests.conftest import SPARK_SETTINGS
 from tests.corpus.cube_frames import Frame, difference, frame_of, group_value, plain
@@ -53,30 +53,36 @@ _QUIRKS = {
 }
 
 
-def run_cubes(path: Path) -> Iterator[Outcome]:
+def run_cubes(path: Path, engine: str = "spark") -> Iterator[Outcome]:
     """Judge every query of every case in a folder.
 
     Args:
         path: a folder of the format of `cubes/`.
+        engine: "spark", or "local" for this process.
 
     Yields:
         One outcome a query.
     """
-    spark = new_session(start_session(_SETTINGS))
-    for key, value in _SETTINGS.items():
-        if spark.conf.isModifiable(key):
-            spark.conf.set(key, value)
+    spark = _session() if engine == "spark" else None
     for folder in sorted(path.iterdir()):
         if (folder / "case.json").is_file():
             yield from run_case(folder, spark)
 
 
-def run_case(folder: Path, spark: SparkSession) -> Iterator[Outcome]:
+def _session() -> SparkSession:
+    spark = new_session(start_session(_SETTINGS))
+    for key, value in _SETTINGS.items():
+        if spark.conf.isModifiable(key):
+            spark.conf.set(key, value)
+    return spark
+
+
+def run_case(folder: Path, spark: SparkSession | None) -> Iterator[Outcome]:
     """Judge every query of one case.
 
     Args:
         folder: the case.
-        spark: where the queries run.
+        spark: where the queries run; None means in this process.
 
     Yields:
         One outcome a query.
@@ -97,7 +103,7 @@ def run_case(folder: Path, spark: SparkSession) -> Iterator[Outcome]:
 
 
 def _judge(
-    folder: Path, query: dict[str, Any], cube: Cube, naive: NaiveCube, spark: SparkSession
+    folder: Path, query: dict[str, Any], cube: Cube, naive: NaiveCube, spark: SparkSession | None
 ) -> Outcome:
     name = f"{folder.name} query {query['id']}"
     types = {c: t for item in naive.datasets.values() for c, t in item.types.items()}
@@ -126,7 +132,7 @@ def _judge(
 
 
 def _ask(
-    cube: Cube, query: dict[str, Any], types: dict[str, pa.DataType], spark: SparkSession
+    cube: Cube, query: dict[str, Any], types: dict[str, pa.DataType], spark: SparkSession | None
 ) -> list[Frame]:
     payload = query["payload_columns"]
     asked = cube.query(
@@ -136,11 +142,12 @@ def _ask(
         payload_columns="*" if payload is None else payload,
         datasets=query["datasets"],
     )
+    engine: Engine = "local" if spark is None else "spark"
     if not query["partition_by"]:
-        table = asked.to_arrow(spark)
+        table = asked.to_arrow(spark, engine=engine)
         return [frame_of(table, types)] if table.num_rows else []
     found = []
-    for values, rows in asked.arrow_groups(spark):
+    for values, rows in asked.arrow_groups(spark, engine=engine):
         keys = pa.table({c: pa.array([v], cube.schema.field(c).type) for c, v in values.items()})
         found.append(frame_of(rows, types, frame_of(keys, types).rows[0]))
     return found

@@ -31,6 +31,14 @@ def test_rejects(corpus: Path) -> None:
     assert [outcome for outcome in outcomes if outcome.status == "failed"] == []
 
 
+def test_many_cubes_in_this_process(corpus: Path) -> None:
+    """A third of the cases; `python -m tests.corpus --engine local` judges all of them."""
+    cases = sorted(path.parent for path in (corpus / "cubes").glob("*/case.json"))
+    outcomes = [outcome for case in cases[::3] for outcome in run_case(case, None)]
+    assert outcomes
+    assert [outcome for outcome in outcomes if outcome.status == "failed"] == []
+
+
 def test_some_cubes(corpus: Path) -> None:
     """A few cases, for their time; `python -m tests.corpus <folder>/cubes` judges all of them."""
     spark = new_session(start_session(SPARK_SETTINGS))

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ktk_engine.cube.specification import CubeSpecification
+from ktk_engine.files.file_statistics import computable
 from ktk_engine.format.common_metadata import render_common_metadata
 from ktk_engine.format.dataset_key import (
     TABLE,
@@ -65,6 +66,7 @@ class Builder:
         metadata: Kartothek's user metadata.
         role: its role in the log.
         properties: what only this library knows.
+        row_group_rows: the most rows of a row group; None leaves that to Arrow.
     """
 
     store: object
@@ -74,6 +76,7 @@ class Builder:
     metadata: dict = field(default_factory=dict)
     role: str = "table"
     properties: dict = field(default_factory=dict)
+    row_group_rows: int | None = None
 
     def files(self, table, commit_id):
         """Write data files and describe them."""
@@ -91,7 +94,7 @@ class Builder:
             label = f"{path}/{commit_id}-0-{number}" if path else f"{commit_id}-0-{number}"
             data = rows.drop_columns(keys) if keys else rows
             with self.store.open_write(data_key(self.uuid, label)) as sink:
-                pq.write_table(data, sink)
+                pq.write_table(data, sink, row_group_size=self.row_group_rows)
                 size = sink.tell()
             labels.append(label)
             infos.append((rows.num_rows, size))
@@ -196,10 +199,14 @@ def build_nyc(store):
         commit_change(store, lambda commit_id, b=builder, t=table: b.rebuild(t, commit_id))
 
 
-def write_plain(store, uuid, rows, partition_by=(), metadata=None, indexes=(), table=TABLE):
+def write_plain(
+    store, uuid, rows, partition_by=(), metadata=None, indexes=(), table=TABLE, row_group_rows=None
+):
     """Write a dataset as Kartothek does: no log, names of its own; gives its document."""
     name = f"{next(_numbers):032x}"
-    builder = Builder(store, uuid, tuple(partition_by), tuple(indexes))
+    builder = Builder(
+        store, uuid, tuple(partition_by), tuple(indexes), row_group_rows=row_group_rows
+    )
     snapshot = builder.snapshot(rows, name)
     schema = render_common_metadata(snapshot.schema, partition_by)
     store.put(common_metadata_key(uuid, table), schema)
@@ -231,8 +238,8 @@ def _statistics(data):
     columns = {}
     for name in data.column_names:
         column = data[name]
-        if not pa.types.is_nested(column.type):
-            extremes = pc.min_max(column)
+        if not (pa.types.is_nested(column.type) or pa.types.is_dictionary(column.type)):
+            extremes = pc.min_max(computable(column))
             columns[f"min.{name}"] = pa.array([extremes["min"].as_py()], column.type)
             columns[f"max.{name}"] = pa.array([extremes["max"].as_py()], column.type)
         columns[f"nulls.{name}"] = pa.array([column.null_count], pa.int64())

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from ktk_engine.conditions.condition import Comparison, Condition, IsNull
 from ktk_engine.conditions.literal import literal_for
+from ktk_engine.merge.sorted_rows import sorted_indices, sorted_rows
 from ktk_engine.plan.plan import Plan
 from ktk_engine.spark.read.join import run_plan
 from ktk_engine.spark.read.scan import Scanner
@@ -22,8 +22,6 @@ from ktk_engine.types.type_class import normalize
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-Values = dict[str, Any]
-
 
 def collect(scanner: Scanner, plan: Plan) -> pa.Table:
     """Collect the rows of a plan, sorted by `plan.order_by`.
@@ -33,34 +31,13 @@ def collect(scanner: Scanner, plan: Plan) -> pa.Table:
         plan: any plan.
 
     Returns:
-        The plan's columns in order, in the container types of their classes.
+        The plan's columns in order, then those of its address, in the container types of their
+        classes.
     """
-    return _collect_with_address(scanner, plan).select(list(plan.columns))
-
-
-def collect_groups(scanner: Scanner, plan: Plan) -> Iterator[tuple[Values, pa.Table]]:
-    """Collect the rows of a plan once and cut them into groups by `plan.partition_by`.
-
-    Args:
-        scanner: makes the relations.
-        plan: a plan with groups.
-
-    Yields:
-        The values of each group, sorted with null last, and its rows, sorted by `plan.order_by`.
-    """
-    table = _collect_with_address(scanner, plan)
-    codes = pa.table({name: _codes(table[name].combine_chunks()) for name in plan.partition_by})
-    at = "__ktk_at"
-    codes = codes.append_column(at, pa.array(range(table.num_rows), pa.int64()))
-    groups = codes.group_by(list(plan.partition_by), use_threads=False).aggregate(
-        [(at, "list"), (at, "min")]
-    )
-    firsts = table.select(list(plan.partition_by)).take(groups[f"{at}_min"])
-    order = _sorted_indices(firsts, plan.partition_by)
-    for number in order.to_pylist():
-        rows = table.take(groups[f"{at}_list"][number].values)
-        values = firsts.slice(number, 1).to_pylist()[0]
-        yield values, rows.select(list(plan.columns))
+    frame = run_plan(scanner, plan, with_address=True)
+    with spark_job():
+        found = frame.toArrow()
+    return sorted_rows(in_containers(found, plan), plan.order_by)
 
 
 def find_groups(frame: DataFrame, plan: Plan) -> pa.Table:
@@ -76,7 +53,7 @@ def find_groups(frame: DataFrame, plan: Plan) -> pa.Table:
     with spark_job():
         found = frame.select(*map(quote_identifier, plan.partition_by)).distinct().toArrow()
     table = in_containers(found, plan)
-    return table.take(_sorted_indices(table, plan.partition_by))
+    return table.take(sorted_indices(table, plan.partition_by))
 
 
 def group_condition(plan: Plan, values: Mapping[str, Any]) -> list[Condition]:
@@ -122,28 +99,3 @@ def in_containers(table: pa.Table, plan: Plan) -> pa.Table:
         target = normalize(types[name])
         columns.append(table[name] if pat.is_null(target) else table[name].cast(target))
     return pa.table(columns, names=table.column_names)
-
-
-def _collect_with_address(scanner: Scanner, plan: Plan) -> pa.Table:
-    frame = run_plan(scanner, plan, with_address=True)
-    with spark_job():
-        found = frame.toArrow()
-    table = in_containers(found, plan)
-    return table.take(_sorted_indices(table, plan.order_by)) if plan.order_by else table
-
-
-def _codes(values: pa.Array) -> pa.Array:
-    """Number distinct values; null is one of them, and -0.0 is 0.0."""
-    if pat.is_floating(values.type):
-        values = pc.add(values, 0.0)
-    return pc.dictionary_encode(values, null_encoding="encode").indices
-
-
-def _sorted_indices(table: pa.Table, columns: tuple[str, ...]) -> pa.Array:
-    """Order by columns, null last; Arrow cannot sort bools of tables, so they become numbers."""
-    keys = {}
-    for number, name in enumerate(columns):
-        values = table[name]
-        keys[f"k{number}"] = values.cast(pa.int8()) if pat.is_boolean(values.type) else values
-    names = [(name, "ascending", "at_end") for name in keys]
-    return pc.sort_indices(pa.table(keys), sort_keys=names)

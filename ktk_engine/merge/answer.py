@@ -1,0 +1,135 @@
+"""Answers plans in this process, without Spark."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from ktk_engine.errors import LocalEngineError
+from ktk_engine.files.footers import FooterCache
+from ktk_engine.merge.memory_limit import default_memory_limit
+from ktk_engine.merge.merge_run import MemoryBudget, MergeRun, too_large
+from ktk_engine.merge.run_tasks import run_tasks
+from ktk_engine.merge.sorted_rows import sorted_rows
+from ktk_engine.merge.task import Task
+from ktk_engine.merge.tasks import decoded_bytes, tasks
+from ktk_engine.plan.plan import Plan
+from ktk_engine.store.interface import ObjectStore
+
+Progress = Callable[[int, int], None]
+
+
+def _threads() -> int:
+    return os.cpu_count() or 1
+
+
+@dataclass(frozen=True)
+class LocalEngine:
+    """Answers plans in threads of this process.
+
+    Attributes:
+        store: where the files lie.
+        footers: what is known of files of other writers.
+        limit: bytes that an answer may take in memory.
+        threads: how many tasks are at work at a time.
+        progress: is told the rows that are done, and all of them, after each task.
+    """
+
+    store: ObjectStore
+    footers: FooterCache
+    limit: int = field(default_factory=default_memory_limit)
+    threads: int = field(default_factory=_threads)
+    progress: Progress | None = None
+
+    def table(self, plan: Plan, names: Sequence[str] | None = None) -> pa.Table:
+        """Give all rows of a plan, sorted by `plan.order_by`.
+
+        Args:
+            plan: any plan.
+            names: the columns to give; None means `plan.columns`.
+
+        Returns:
+            The columns in order, in the container types of their classes.
+
+        Raises:
+            LocalEngineError: they do not fit into the limit, or only Spark can answer the plan.
+        """
+        self._check_size(decoded_bytes(self.store, self.footers, plan))
+        output = tuple(plan.columns if names is None else names)
+        address = list(dict.fromkeys([*output, *plan.order_by]))
+        budget = MemoryBudget(self.limit)
+        batches = []
+        for found in self._run(tasks(self.store, self.footers, plan, address), self.limit):
+            budget.take(sum(batch.nbytes for batch in found))
+            batches += found
+        schema = plan_schema(plan, address)
+        table = sorted_rows(pa.Table.from_batches(batches, schema), plan.order_by)
+        return table.select(list(output))
+
+    def batches(self, plan: Plan) -> Iterator[pa.RecordBatch]:
+        """Give the rows of a plan piece by piece, in no certain order.
+
+        Args:
+            plan: any plan.
+
+        Yields:
+            Batches of `plan_schema`; only a few tasks are in memory at a time.
+
+        Raises:
+            LocalEngineError: a task does not fit into the limit, or only Spark can answer.
+        """
+        found = tasks(self.store, self.footers, plan)
+        held = self.threads + 2  # at work, waiting, and with whoever asked
+        self._check_size(max((task.bytes for task in found), default=0) * held)
+        for batches in self._run(found, self.limit // held):
+            yield from batches
+
+    def count(self, plan: Plan) -> int:
+        """Count the rows of a plan.
+
+        Args:
+            plan: any plan.
+
+        Raises:
+            LocalEngineError: as for `batches`.
+        """
+        names = [c for c in plan.datasets[0].cell_columns if c not in _partitions(plan)]
+        found = tasks(self.store, self.footers, plan, (names or list(plan.columns))[:1])
+        held = self.threads + 2
+        self._check_size(max((task.bytes for task in found), default=0) * held)
+        return sum(
+            batch.num_rows for batches in self._run(found, self.limit // held) for batch in batches
+        )
+
+    def _check_size(self, needed: int) -> None:
+        if needed > self.limit:
+            raise LocalEngineError(too_large(needed, self.limit, "as far as the plan tells"))
+
+    def _run(self, found: Sequence[Task], limit: int) -> Iterator[list[pa.RecordBatch]]:
+        run = MergeRun(self.store, limit, use_threads=len(found) < self.threads)
+        total, done = sum(task.rows for task in found), 0
+
+        def tell(rows: int) -> None:
+            nonlocal done
+            done += rows
+            if self.progress is not None:
+                self.progress(done, total)
+
+        yield from run_tasks(run, found, self.threads, tell)
+
+
+def _partitions(plan: Plan) -> tuple[str, ...]:
+    return plan.datasets[0].snapshot.partition_keys
+
+
+def plan_schema(plan: Plan, names: Sequence[str]) -> pa.Schema:
+    """The types of columns of a plan: those of the classes."""
+    types: dict[str, pa.DataType] = {}
+    for item in plan.datasets:
+        for field_ in item.snapshot.schema:
+            if field_.name in item.columns:
+                types.setdefault(field_.name, field_.type)
+    return pa.schema([pa.field(name, types[name]) for name in names])

@@ -1,0 +1,82 @@
+"""Rows of several datasets side by side, as positions: columns are read when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from ktk_engine.merge.dataset_rows import DatasetRows
+from ktk_engine.merge.match import Positions
+from ktk_engine.merge.merge_run import MemoryBudget, MergeRun
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One dataset.
+
+    Attributes:
+        rows: its rows.
+        at: which of them stands in each joined row; `NOTHING`: none; None: all, in order.
+    """
+
+    rows: DatasetRows
+    at: Positions | None
+
+
+@dataclass(frozen=True)
+class JoinedRows:
+    """The rows of the seed dataset with what belongs to them.
+
+    Attributes:
+        count: number of rows.
+    """
+
+    count: int
+    _sides: tuple[_Side, ...]
+
+    def keep(self, chosen: Positions | None) -> JoinedRows:
+        """Keep some of the rows, or repeat them; None keeps all."""
+        if chosen is None:
+            return self
+        return JoinedRows(len(chosen), tuple(_moved(side, chosen) for side in self._sides))
+
+    def join(self, rows: DatasetRows, at: Positions | None) -> JoinedRows:
+        """Put rows of a further dataset beside these.
+
+        Args:
+            rows: the dataset's.
+            at: which of them stands in each row, as `Matches.right` has it.
+        """
+        return replace(self, _sides=(*self._sides, _Side(rows, at)))
+
+    def columns(self, run: MergeRun, budget: MemoryBudget, names: Sequence[str]) -> pa.Table:
+        """Give columns of all rows, in order; columns that several datasets have are the first's.
+
+        Args:
+            run: reads what is not known yet.
+            budget: counts it.
+            names: the columns.
+        """
+        left = dict.fromkeys(names)
+        found: dict[str, pa.ChunkedArray] = {}
+        for side in self._sides:
+            own = [name for name in left if name in side.rows.item.schema.names]
+            if own:
+                table = side.rows.columns(run, budget, own, side.at)
+                found.update(zip(own, table.columns, strict=True))
+            left = dict.fromkeys(name for name in left if name not in found)
+        return pa.table([found[name] for name in names], names=list(names))
+
+
+def joined_seed(seed: DatasetRows) -> JoinedRows:
+    """Start with the rows of the seed dataset."""
+    return JoinedRows(seed.count, (_Side(seed, None),))
+
+
+def _moved(side: _Side, chosen: Positions) -> _Side:
+    """Positions after a choice of rows; those of nothing stay."""
+    if side.at is None:
+        return replace(side, at=chosen)
+    return replace(side, at=side.at[chosen])

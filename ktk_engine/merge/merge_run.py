@@ -1,0 +1,104 @@
+"""What the tasks of one run share: the store, a limit of memory, and whether to go on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import CancelledError
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ktk_engine.errors import LocalEngineError
+from ktk_engine.files.data_file import read_footer
+from ktk_engine.formatting import size
+from ktk_engine.merge.task import TaskFile
+from ktk_engine.store.interface import ObjectStore
+from ktk_engine.store.read_cache import ReadCache
+
+if TYPE_CHECKING:
+    from ktk_engine.merge.dataset_rows import DatasetRows
+
+_MOST_FOOTERS = 2_000
+
+OpenedFooter: TypeAlias = tuple[pq.FileMetaData, pa.Schema]
+
+
+def _footers() -> ReadCache[str, OpenedFooter]:
+    return ReadCache(_MOST_FOOTERS, lambda footer: 1)
+
+
+def _shared() -> ReadCache[str, DatasetRows]:
+    return ReadCache(1, lambda rows: 0)
+
+
+@dataclass(frozen=True)
+class MergeRun:
+    """One execution of tasks, in any number of threads.
+
+    Attributes:
+        store: where the files lie.
+        limit: bytes that one task may hold in memory.
+        use_threads: whether Arrow may decode the columns of a file in several threads.
+        cancelled: set by whoever wants the tasks to end.
+    """
+
+    store: ObjectStore
+    limit: int
+    use_threads: bool = False
+    cancelled: threading.Event = field(default_factory=threading.Event)
+    _footers: ReadCache[str, OpenedFooter] = field(default_factory=_footers)
+    _shared: ReadCache[str, DatasetRows] = field(default_factory=_shared)
+
+    def check(self) -> None:
+        """Go on, unless the run was cancelled.
+
+        Raises:
+            CancelledError: it was.
+        """
+        if self.cancelled.is_set():
+            raise CancelledError
+
+    def footer(self, file: TaskFile) -> OpenedFooter:
+        """Give a file's verified footer and physical types, read once a run."""
+        return self._footers.get(
+            file.key, lambda: read_footer(self.store, file.key, file.digest)[:2]
+        )
+
+    def shared(self, dataset: str, read: Callable[[], DatasetRows]) -> DatasetRows:
+        """Give the rows of a dataset of which all tasks read the same, read once a run."""
+        return self._shared.get(dataset, read)
+
+
+@dataclass
+class MemoryBudget:
+    """Counts what is held in memory.
+
+    Attributes:
+        limit: how many bytes that may be.
+        used: how many it is.
+    """
+
+    limit: int
+    used: int = 0
+
+    def take(self, count: int) -> None:
+        """Count bytes that were read.
+
+        Raises:
+            LocalEngineError: they are too many.
+        """
+        self.used += count
+        if self.used > self.limit:
+            raise LocalEngineError(too_large(self.used, self.limit, "so far"))
+
+
+def too_large(needed: int, limit: int, what: str) -> str:
+    """Say that an answer does not fit, and the ways out."""
+    return (
+        f"The query takes {size(needed)} of memory ({what}), more than the limit of "
+        f"{size(limit)} for this process. Ask for fewer columns or rows, give a larger "
+        'memory_limit, or let Spark answer it: engine="spark".'
+    )

@@ -1,0 +1,105 @@
+"""A task: one piece of a plan's work, plain data that can be sent to another process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from ktk_engine.conditions.condition import Condition
+from ktk_engine.format.file_digest import FileDigest
+from ktk_engine.plan.plan import Join
+
+_VARIABLE_WIDTH = 32
+
+
+@dataclass(frozen=True)
+class TaskFile:
+    """A data file to read.
+
+    Attributes:
+        key: where it lies.
+        digest: what was recorded of it; None if nothing was.
+        values: the partition values that only its path tells, by column, as Arrow gives them in
+            Python.
+    """
+
+    key: str
+    digest: FileDigest | None
+    values: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class TaskDataset:
+    """How one dataset takes part in a task.
+
+    Attributes:
+        dataset: its id.
+        files: what to read, in the order in which later files win over earlier ones.
+        schema: the columns that are needed of it, in the types of their classes.
+        join: how it is joined; `seed` for the seed dataset.
+        on: columns to join by.
+        condition: which of its rows take part.
+        overlaid: whether several files may hold one cell, of which the last one wins.
+        cell_columns: what addresses a cell in it.
+        distinct: the columns to which its rows are reduced before the join; empty if they are not.
+        shared: whether all tasks of the plan read the same few rows of it.
+    """
+
+    dataset: str
+    files: tuple[TaskFile, ...]
+    schema: pa.Schema
+    join: Join
+    on: tuple[str, ...]
+    condition: Condition
+    overlaid: bool
+    cell_columns: tuple[str, ...]
+    distinct: tuple[str, ...]
+    shared: bool = False
+
+
+@dataclass(frozen=True)
+class Task:
+    """A part of a plan's rows: all rows of some partitions, or a range of one partition.
+
+    Attributes:
+        datasets: the seed dataset first, then inner joins, then left joins.
+        columns: output columns, in order.
+        condition: what is left to check after the joins.
+        distinct: the columns of which each combination of values gives one row; empty if all
+            rows are given.
+        range: which cells belong to the task, a condition on one column that addresses cells.
+        rows: about how many rows of the seed dataset belong to it.
+    """
+
+    datasets: tuple[TaskDataset, ...]
+    columns: tuple[str, ...]
+    condition: Condition
+    distinct: tuple[str, ...]
+    range: Condition
+    rows: int
+
+    @property
+    def bytes(self) -> int:
+        """About how many bytes its columns take in memory."""
+        return self.rows * sum(row_width(item.schema) for item in self.datasets)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The types of the output columns: those of the classes."""
+        fields: dict[str, pa.Field] = {}
+        for item in self.datasets:
+            for field in item.schema:
+                fields.setdefault(field.name, field)
+        return pa.schema([pa.field(name, fields[name].type) for name in self.columns])
+
+
+def row_width(schema: pa.Schema) -> int:
+    """About how many bytes a row of some columns takes in memory."""
+    width = 0
+    for field in schema:
+        fixed = pat.is_primitive(field.type) or pat.is_decimal(field.type)
+        width += max(field.type.bit_width // 8, 1) if fixed else _VARIABLE_WIDTH
+    return max(width, 1)

@@ -1,0 +1,260 @@
+"""Cuts a plan into tasks: partitions, ranges of large ones, several small ones together.
+
+No data is read for it: snapshots and footers say all that is needed.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from ktk_engine.conditions.condition import Condition, TrueCondition, columns
+from ktk_engine.errors import LocalEngineError
+from ktk_engine.files.footers import FooterCache
+from ktk_engine.files.read_rows import KEY, POSITION, values_by_file
+from ktk_engine.log.snapshot import PARTITION_PREFIX, digests_of
+from ktk_engine.merge.ranges import ranges
+from ktk_engine.merge.sorted_rows import sorted_indices
+from ktk_engine.merge.task import Task, TaskDataset, TaskFile, row_width
+from ktk_engine.plan.plan import DatasetPlan, Plan
+from ktk_engine.store.interface import ObjectStore
+
+_TASK_ROWS = 1_000_000
+_TASK_BYTES = 128 * 1024 * 1024
+# Each file costs about a millisecond, whatever it holds.
+_TASK_FILES = 64
+_SHARED_BYTES = 64 * 1024 * 1024
+
+_Group: TypeAlias = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class _Planned:
+    """A dataset of a plan with all its files.
+
+    Attributes:
+        item: how it takes part, with all files.
+        groups: for each file the partition values that it shares with the seed dataset.
+        rows: rows of each file.
+        width: about how many bytes a row takes in memory.
+    """
+
+    item: TaskDataset
+    groups: tuple[_Group, ...]
+    rows: tuple[int, ...]
+    width: int
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """What one task takes of the seed dataset.
+
+    Attributes:
+        files: numbers of its files.
+        range: which of their cells.
+        rows: about how many rows these are.
+    """
+
+    files: list[int]
+    range: Condition
+    rows: int
+
+
+def tasks(
+    store: ObjectStore, footers: FooterCache, plan: Plan, names: Sequence[str] | None = None
+) -> list[Task]:
+    """Cut a plan into tasks; their rows one after the other are the plan's.
+
+    Args:
+        store: where footers lie: of files of other writers, and of partitions to cut.
+        footers: what is known of files of other writers.
+        plan: any plan.
+        names: the columns to give, of those that the plan reads; None means `plan.columns`.
+
+    Returns:
+        The tasks, by partition values and then by the leading dimension.
+
+    Raises:
+        LocalEngineError: only Spark can answer the plan.
+        FormatError: a partition value that is needed cannot be read.
+    """
+    output = tuple(plan.columns if names is None else names)
+    distinct = tuple(dict.fromkeys([*plan.order_by, *plan.partition_by])) if plan.distinct else ()
+    needed = {*output, *columns(plan.condition), *distinct}
+    _check(plan, needed)
+    seed, *others = (_planned(store, footers, plan, item, needed) for item in plan.datasets)
+    pieces = list(_pieces(store, plan, seed))
+    found = []
+    for piece in pieces:
+        groups = {seed.groups[number] for number in piece.files}
+        datasets = [_with_files(seed, piece.files)]
+        for other in others:
+            datasets.append(_other(other, groups, many=len(pieces) > 1))
+        found.append(
+            Task(tuple(datasets), output, plan.condition, distinct, piece.range, piece.rows)
+        )
+    return found
+
+
+def decoded_bytes(store: ObjectStore, footers: FooterCache, plan: Plan) -> int:
+    """About how many bytes the columns that a plan reads take in memory.
+
+    Args:
+        store: where footers of files of other writers lie.
+        footers: what is known of them.
+        plan: any plan.
+    """
+    total = 0
+    for item in plan.datasets:
+        schema = pa.schema([item.snapshot.schema.field(name) for name in item.columns])
+        total += sum(_rows(store, footers, item.files)) * row_width(schema)
+    return total
+
+
+def _check(plan: Plan, needed: set[str]) -> None:
+    """Refuse what only Spark can do."""
+    owners: dict[str, str] = {}
+    for item in plan.datasets:
+        if item.join != "seed" and not item.on:
+            raise LocalEngineError(
+                f"Dataset {item.dataset} of cube {plan.cube} has no dimension by which it could "
+                'be joined in this process. Let Spark answer the query: engine="spark".'
+            )
+        for name in item.columns:
+            if name in needed and name not in item.on and name in owners:
+                raise LocalEngineError(
+                    f"Datasets {owners[name]} and {item.dataset} of cube {plan.cube} both have "
+                    f"column `{name}`, but are not joined by it. Leave it out of the query."
+                )
+            owners.setdefault(name, item.dataset)
+
+
+def _planned(
+    store: ObjectStore, footers: FooterCache, plan: Plan, item: DatasetPlan, needed: set[str]
+) -> _Planned:
+    """A dataset with all its files, reduced to the columns that are needed of it."""
+    seed = plan.datasets[0]
+    own = {*needed, *item.on, *columns(item.condition), *item.distinct}
+    if item.join == "seed":
+        own |= {name for other in plan.datasets for name in other.on}
+        own |= set(_leading(item)[:1])
+    if item.overlaid:
+        own |= set(item.cell_columns)
+    names = [name for name in item.columns if name in own]
+    keys = item.snapshot.partition_keys
+    values = values_by_file(item.snapshot, item.files, names).drop_columns([POSITION])
+    digests = digests_of(item.files)
+    files = tuple(
+        TaskFile(row.pop(KEY), digest, row)
+        for row, digest in zip(values.to_pylist(), digests, strict=True)
+    )
+    within = [c for c in _partitions(seed) if c in keys and c in item.cell_columns]
+    shared = item.files.select([PARTITION_PREFIX + name for name in within]).to_pylist()
+    dataset = TaskDataset(
+        dataset=item.dataset,
+        files=files,
+        schema=pa.schema([item.snapshot.schema.field(name) for name in names]),
+        join=item.join,
+        on=item.on,
+        condition=item.condition,
+        overlaid=item.overlaid,
+        cell_columns=item.cell_columns,
+        distinct=item.distinct,
+    )
+    groups: tuple[_Group, ...] = tuple(
+        tuple((name, _value(v)) for name, v in row.items()) for row in shared
+    )
+    if not within:
+        groups = ((),) * len(files)
+    rows = tuple(_rows(store, footers, item.files))
+    return _Planned(dataset, groups, rows, row_width(dataset.schema))
+
+
+def _partitions(seed: DatasetPlan) -> list[str]:
+    """The partition columns of the seed dataset that address its cells."""
+    return [name for name in seed.cell_columns if name in seed.snapshot.partition_keys]
+
+
+def _leading(seed: DatasetPlan) -> list[str]:
+    """What addresses the cells of a partition: the first column is what its rows are sorted by."""
+    return [name for name in seed.cell_columns if name not in seed.snapshot.partition_keys]
+
+
+def _value(value: Any) -> Any:
+    """A partition value as joins compare it: NaN is one value, -0.0 is 0.0."""
+    if isinstance(value, float):
+        return "NaN" if value != value else value + 0.0
+    return value
+
+
+def _rows(store: ObjectStore, footers: FooterCache, files: pa.Table) -> list[int]:
+    """Rows of each file; footers are asked where a snapshot does not know."""
+    rows: list[int | None] = files["rows"].to_pylist()
+    keys = files["key"].to_pylist()
+    unknown = [key for key, count in zip(keys, rows, strict=True) if count is None]
+    known = dict(zip(unknown, footers.read(store, unknown), strict=True)) if unknown else {}
+    return [
+        known[key].rows if count is None else count for key, count in zip(keys, rows, strict=True)
+    ]
+
+
+def _pieces(store: ObjectStore, plan: Plan, seed: _Planned) -> Iterator[_Piece]:
+    """Cut the seed dataset's files into what the tasks take."""
+    most = max(min(_TASK_ROWS, _TASK_BYTES // seed.width), 1)
+    column = _cut_column(plan)
+    waiting = _Piece([], TrueCondition(), 0)
+    for chosen in _partition_groups(plan, seed):
+        rows = sum(seed.rows[number] for number in chosen)
+        many = len(waiting.files) + len(chosen) > _TASK_FILES
+        if waiting.files and (many or waiting.rows + rows > most):
+            yield waiting
+            waiting = _Piece([], TrueCondition(), 0)
+        if column is not None and rows > 2 * most:
+            files = [seed.item.files[number] for number in chosen]
+            found = ranges(store, files, seed.item.schema.field(column), most)
+            yield from (_Piece(chosen, range_, rows // len(found)) for range_ in found)
+        else:
+            waiting = _Piece([*waiting.files, *chosen], TrueCondition(), waiting.rows + rows)
+    if waiting.files:
+        yield waiting
+
+
+def _cut_column(plan: Plan) -> str | None:
+    """The column by whose values a partition is cut, if there is one.
+
+    Rows that become one since dimensions are dropped have to stay together.
+    """
+    (name, *_) = [*_leading(plan.datasets[0]), None]
+    dropped = plan.distinct or bool(plan.datasets[0].distinct)
+    return None if dropped and name not in plan.order_by else name
+
+
+def _partition_groups(plan: Plan, seed: _Planned) -> Iterator[list[int]]:
+    """Numbers of the seed dataset's files by partition, in the order of the partition values."""
+    members: dict[_Group, list[int]] = defaultdict(list)
+    for number, group in enumerate(seed.groups):
+        members[group].append(number)
+    found = list(members.values())
+    names = [PARTITION_PREFIX + name for name in _partitions(plan.datasets[0])]
+    if names and len(found) > 1:
+        firsts = plan.datasets[0].files.select(names).take(pa.array([m[0] for m in found]))
+        found = [found[at] for at in sorted_indices(firsts, names).to_pylist()]
+    yield from found
+
+
+def _with_files(planned: _Planned, chosen: Sequence[int]) -> TaskDataset:
+    return replace(planned.item, files=tuple(planned.item.files[number] for number in chosen))
+
+
+def _other(other: _Planned, groups: set[_Group], many: bool) -> TaskDataset:
+    """The files of a dataset that can hold cells of some of the seed dataset's partitions."""
+    names = [name for name, _ in other.groups[0]] if other.groups else []
+    if not names:
+        few = sum(other.rows) * other.width <= _SHARED_BYTES
+        return replace(other.item, shared=many and few)
+    wanted = {tuple((c, v) for c, v in group if c in names) for group in groups}
+    return _with_files(other, [n for n, group in enumerate(other.groups) if group in wanted])

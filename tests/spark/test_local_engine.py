@@ -1,0 +1,78 @@
+"""Both engines give the same rows, in the same types and order."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ktk_engine.facade import Query, Store
+from ktk_engine.gate.target import Target
+from ktk_engine.store.local.local_store import LocalStore
+from ktk_engine.write.build import build
+from tests.random_cubes import INDEXED, columns_of, conditions, cubes, examples, write
+from tests.unit.merge.foreign_cubes import write_foreign
+
+QUESTIONS = 3
+
+
+def check_same(spark, query: Query) -> None:
+    ours = query.to_arrow(engine="local")
+    theirs = query.to_arrow(spark)
+    assert ours.schema == theirs.schema
+    # As texts: NaN is not equal to itself, -0.0 is not 0.0.
+    assert list(map(repr, ours.to_pylist())) == list(map(repr, theirs.to_pylist()))
+    assert query.count(engine="local") == query.count(spark)
+
+
+@pytest.mark.filterwarnings("ignore")
+@given(data=st.data(), cube=cubes(enrichments=3, kinds=[*INDEXED, pa.float64()], missing=True))
+@examples(2)
+def test_files_of_other_writers(spark, tmp_path_factory, data, cube):
+    store = LocalStore(tmp_path_factory.mktemp("random") / "an")
+    write_foreign(store, cube, data)
+    check_questions(spark, store, data, cube)
+
+
+@pytest.mark.filterwarnings("ignore")
+@given(data=st.data(), cube=cubes(enrichments=3))
+@examples(1)
+def test_files_of_ours(spark, tmp_path_factory, data, cube):
+    store = LocalStore(tmp_path_factory.mktemp("random") / "an")
+    write(store, cube)
+    check_questions(spark, store, data, cube)
+
+
+def check_questions(spark, store, data, cube) -> None:
+    opened = Store(store.root).cube("c")
+    for _ in range(QUESTIONS):
+        condition = data.draw(conditions(cube))
+        columns = data.draw(st.permutations(list(columns_of(cube))))
+        check_same(spark, opened.query(columns, condition.text))
+    check_same(
+        spark, opened.query(cube[0].dimensions[:1], dimension_columns=cube[0].dimensions[:1])
+    )
+
+
+def test_groups_are_the_same(spark, store):
+    n = range(40)
+    seed = {"P": [i % 3 for i in n], "L": list(n), "k": [None if i % 7 == 3 else i % 4 for i in n]}
+    build(store, pa.table(seed), Target("seed", "seed", "c", ("L",), ("P",)))
+    names = pa.table({"P": [0, 1, 2], "L": [0, 1, 2], "name": ["zero", None, "two"]})
+    build(store, names, Target("names", "enrichment", "c", ("L",), ("P",)))
+    query = Store(store.root).cube("c").query(["L", "name"], partition_by=["P"])
+    ours, theirs = list(query.arrow_groups(engine="local")), list(query.arrow_groups(spark))
+    assert [values for values, _ in ours] == [values for values, _ in theirs]
+    for (_, mine), (_, other) in zip(ours, theirs, strict=True):
+        assert mine.equals(other)
+
+
+def test_spark_answers_what_does_not_fit(spark, store):
+    rows = pa.table({"L": range(1000), "v": [i * 0.5 for i in range(1000)]})
+    build(store, rows, Target("seed", "seed", "c", ("L",), ()))
+    query = Store(store.root).cube("c").query()
+    for answer in (query.to_arrow(memory_limit=1_000), query.to_arrow()):
+        assert answer.equals(rows)
+    assert query.count(memory_limit=1_000) == 1000
+    assert sum(batch.num_rows for batch in query.to_batches(memory_limit=1_000)) == 1000

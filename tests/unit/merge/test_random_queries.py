@@ -1,0 +1,75 @@
+"""Random cubes and queries, answered in this process, give the same rows as plain joins."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ktk_engine.facade import Store
+from ktk_engine.files.footers import FooterCache
+from ktk_engine.merge.answer import LocalEngine
+from ktk_engine.store.local.local_store import LocalStore
+from tests.random_cubes import (
+    INDEXED,
+    RandomDataset,
+    Row,
+    answer,
+    columns_of,
+    comparable,
+    conditions,
+    cubes,
+    examples,
+    write,
+)
+from tests.unit.merge.foreign_cubes import joined_with_nulls, write_foreign
+
+QUESTIONS = 4
+
+
+@pytest.fixture(autouse=True)
+def small_tasks(monkeypatch):
+    """Partitions of a dozen rows are cut and put together as larger ones are."""
+    monkeypatch.setattr("ktk_engine.merge.tasks._TASK_ROWS", 3)
+    monkeypatch.setattr("os.fsync", lambda descriptor: None)
+
+
+@given(data=st.data(), cube=cubes(enrichments=3))
+@examples(10)
+def test_files_of_ours(tmp_path_factory, data, cube):
+    store = LocalStore(tmp_path_factory.mktemp("random") / "an")
+    write(store, cube)
+    check_questions(store, data, cube, answer(cube))
+
+
+@given(data=st.data(), cube=cubes(enrichments=3, kinds=[*INDEXED, pa.float64()], missing=True))
+@examples(15)
+def test_files_of_other_writers(tmp_path_factory, data, cube):
+    store = LocalStore(tmp_path_factory.mktemp("random") / "an")
+    write_foreign(store, cube, data)
+    check_questions(store, data, cube, joined_with_nulls(cube))
+
+
+def check_questions(
+    store: LocalStore, data: st.DataObject, cube: list[RandomDataset], whole: list[Row]
+) -> None:
+    engine = LocalEngine(store, FooterCache(), threads=2)
+    opened = Store(store.root).cube("c")
+    for _ in range(QUESTIONS):
+        condition = data.draw(conditions(cube))
+        columns = data.draw(st.permutations(list(columns_of(cube))))
+        columns = columns[: data.draw(st.integers(1, len(columns)))]
+        expected = [row for row in whole if condition.holds(row) is True]
+        plan = opened.query(columns, condition.text).plan
+        table = engine.table(plan)
+        assert table.schema.equals(pa.schema([opened.schema.field(c) for c in columns]))
+        assert comparable(table.to_pylist(), columns) == comparable(expected, columns)
+        assert engine.count(plan) == len(expected), condition.text
+        batches = [row for batch in engine.batches(plan) for row in batch.to_pylist()]
+        assert comparable(batches, columns) == comparable(expected, columns)
+    first = cube[0].dimensions[:1]
+    address = [*first, *cube[0].partitions]
+    plan = opened.query(address, dimension_columns=first).plan
+    found = comparable(engine.table(plan).to_pylist(), address)
+    assert found == sorted(set(comparable(whole, address)))
