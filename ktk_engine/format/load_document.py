@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
-from ktk_engine.errors import DatasetNotFoundError, ObjectNotFoundError
+from ktk_engine.errors import DatasetNotFoundError, FormatError, ObjectNotFoundError
 from ktk_engine.format.dataset_key import (
     COMMON_METADATA,
     DOCUMENT_SUFFIX,
@@ -43,16 +44,35 @@ def load_document(store: ObjectStore, uuid: str) -> DatasetDocument:
         return [info.key for info in store.list(f"{uuid}/")]
 
     try:
-        document = parse_document(uuid, store.get(document_key(uuid)), list_keys)
-    except ObjectNotFoundError:
-        try:
-            data = store.get(msgpack_document_key(uuid))
-        except ObjectNotFoundError as error:
-            raise DatasetNotFoundError(f"there is no dataset {uuid!r} in {store.url}") from error
-        key = msgpack_document_key(uuid)
+        key, data = document_bytes(store, uuid)
+    except ObjectNotFoundError as error:
+        raise DatasetNotFoundError(f"there is no dataset {uuid!r} in {store.url}") from error
+    if key == document_key(uuid):
+        document = parse_document(uuid, data, list_keys)
+    else:
         content = parse_msgpack(data, f"the document {key} of dataset {uuid!r}")
         document = document_of(uuid, content, list_keys)
     return document if document.partitions else _with_table(store, document)
+
+
+def document_bytes(store: ObjectStore, uuid: str) -> tuple[str, bytes]:
+    """Read a dataset's document: the JSON one, else the msgpack one, as Kartothek does.
+
+    Returns:
+        Its key and content.
+
+    Raises:
+        ObjectNotFoundError: there is neither.
+        FormatError: a folder lies in its place, so that nobody can tell.
+    """
+    keys = (document_key(uuid), msgpack_document_key(uuid))
+    for key in keys:
+        with suppress(ObjectNotFoundError):
+            return key, store.get(key)
+    for key in keys:
+        if f"{key}/" in store.list_names("", key):
+            raise FormatError(f"{key} is a folder")
+    raise ObjectNotFoundError(f"there is no document of {uuid!r} in {store.url}")
 
 
 def list_documents(store: ObjectStore, prefix: str = "") -> list[str]:
@@ -69,10 +89,10 @@ def list_documents(store: ObjectStore, prefix: str = "") -> list[str]:
         StoreError: the store could not be listed.
     """
     uuids = {
-        name.removesuffix(suffix)
+        name.removesuffix("/").removesuffix(suffix)
         for name in store.list_names("", prefix)
         for suffix in (DOCUMENT_SUFFIX, MSGPACK_SUFFIX)
-        if name.endswith(suffix)
+        if name.removesuffix("/").endswith(suffix)  # a folder there is no missing document
     }
     return sorted(uuid for uuid in uuids if uuid.startswith(prefix) and is_uuid(uuid))
 

@@ -20,9 +20,9 @@ from ktk_engine.errors import (
     ObjectNotFoundError,
     VersionGoneError,
 )
-from ktk_engine.format.dataset_key import document_key, msgpack_document_key
+from ktk_engine.format.dataset_key import document_key
 from ktk_engine.format.document import DatasetDocument
-from ktk_engine.format.load_document import list_documents, load_document
+from ktk_engine.format.load_document import document_bytes, list_documents, load_document
 from ktk_engine.format.stamp import BASE_KEY, Stamp, read_stamp
 from ktk_engine.log.chain import logged_versions, read_entries, read_entry
 from ktk_engine.log.entry import DatasetEntry, LogEntry, digest
@@ -224,13 +224,6 @@ def _document_uuids(store: ObjectStore, scope: LogScope) -> list[str]:
     return [uuid for uuid in list_documents(store, prefix) if scope.owns(uuid)]
 
 
-def _document_bytes(store: ObjectStore, uuid: str) -> bytes:
-    try:
-        return store.get(document_key(uuid))
-    except ObjectNotFoundError:
-        return store.get(msgpack_document_key(uuid))
-
-
 def _stamp(store: ObjectStore, uuid: str) -> Stamp | None:
     try:
         return read_stamp(store.get_range(document_key(uuid), 0, _STAMP_BYTES))
@@ -279,9 +272,11 @@ def _unstamped(
     """
     entry = head.datasets.get(uuid) if head else None
     try:
-        data = _document_bytes(store, uuid)
+        _, data = document_bytes(store, uuid)
     except ObjectNotFoundError:
         return None if entry is None else _without_document(store, scope, uuid, entry, head)
+    except FormatError as error:
+        return DatasetState(uuid, entry, None, problem=_damaged(store, scope, uuid, entry, error))
     sha256 = digest(data)
     try:
         stamp = read_stamp(data)
@@ -291,11 +286,7 @@ def _unstamped(
             return DatasetState(uuid, entry, None, sha256)  # taken over, but not published yet
         document = load_document(store, uuid)
     except (FormatError, InvalidKeyError) as error:
-        problem = (
-            f"The document of dataset {uuid} in {store.url} is damaged: {error}. "
-            f"{_READ_FROM_LOG if entry else ''}Restore the file, or drop the dataset: "
-            f"{removal(scope, uuid)}"
-        )
+        problem = _damaged(store, scope, uuid, entry, error)
         return DatasetState(uuid, entry, None, sha256, problem=problem)
     except DatasetNotFoundError:
         return None if entry is None else _without_document(store, scope, uuid, entry, head)
@@ -315,6 +306,16 @@ def _unstamped(
         f"{removal(scope, uuid)}"
     )
     return DatasetState(uuid, entry, None, sha256, foreign="" if entry else sha256, problem=problem)
+
+
+def _damaged(
+    store: ObjectStore, scope: LogScope, uuid: str, entry: DatasetEntry | None, error: KtkError
+) -> str:
+    return (
+        f"The document of dataset {uuid} in {store.url} is damaged: {error}. "
+        f"{_READ_FROM_LOG if entry else ''}Restore the file, or drop the dataset: "
+        f"{removal(scope, uuid)}"
+    )
 
 
 def _has_files_of(store: ObjectStore, document: DatasetDocument, entry: DatasetEntry) -> bool:

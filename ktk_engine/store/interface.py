@@ -181,7 +181,9 @@ class ObjectStore(ABC):
 
         Returns:
             The names of objects, and those of sub-folders with a trailing `/`, in code-point
-            order. Empty if there is no such folder.
+            order. Empty if there is no such folder. A name may also be that of something that is
+            neither, such as a symbolic link: reading it is an error, so that nobody takes it for
+            an object that is gone.
 
         Raises:
             StoreError: the folder could not be listed.

@@ -159,7 +159,8 @@ class LocalStore(ObjectStore):
         with os_errors("list", folder, self.url):
             try:
                 with open_folder(self._root, segments) as descriptor:
-                    names = [*_names(descriptor, folder + "/" if folder else "", prefix, since)]
+                    below = folder + "/" if folder else ""
+                    names = [*_names(descriptor, below, prefix, since, unreadable=True)]
             except FileNotFoundError:
                 return []
         return sorted(name for name in names if not name.startswith(TEMPORARY_PREFIX))
@@ -330,14 +331,19 @@ def _split_prefix(prefix: str) -> tuple[builtins.list[str], str]:
     return (validate_key(folder).split("/") if slash else []), start
 
 
-def _names(descriptor: int, folder: str, start: str, since: str = "") -> Iterator[str]:
-    """The names in a folder that are objects or, with a trailing `/`, folders."""
+def _names(
+    descriptor: int, folder: str, start: str, since: str = "", unreadable: bool = False
+) -> Iterator[str]:
+    """The names in a folder that are objects or, with a trailing `/`, folders.
+
+    With `unreadable` also those of links, pipes and the like, which no call reads.
+    """
     with os.scandir(descriptor) as entries:
         for entry in entries:
             if entry.name < since or not entry.name.startswith(start):
                 continue
             is_folder = entry.is_dir(follow_symlinks=False)
-            if not is_folder and not entry.is_file(follow_symlinks=False):
+            if not (is_folder or unreadable or entry.is_file(follow_symlinks=False)):
                 continue
             with suppress(InvalidKeyError):  # not addressable, so it is no object
                 if validate_key(folder + entry.name) != LOCK_KEY:
@@ -371,13 +377,16 @@ def _delete_object(name: str, folder: int) -> None:
 
 
 def _open_object(name: str, folder: int) -> int:
-    """Open a regular file; anything else is no object, except a link, which is an error."""
+    """Open a regular file. A folder is no object; a link, a pipe or a device is an error."""
     refuse_link(name, folder)
     descriptor = os.open(name, _READ_FLAGS, dir_fd=folder)
-    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
         return descriptor
     os.close(descriptor)
-    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+    if stat.S_ISDIR(mode):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+    raise OSError(errno.EINVAL, f"{name!r} is a pipe or a device, not a file")
 
 
 def _read(descriptor: int, start: int, length: int) -> bytes:

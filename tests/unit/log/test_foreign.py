@@ -1,4 +1,5 @@
 import json
+import os
 from dataclasses import replace
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ from ktk_engine.errors import (
     ForeignWriterError,
     ForeignWriterWarning,
     FormatError,
+    KtkError,
 )
 from ktk_engine.format.dataset_key import document_key
 from ktk_engine.format.document import render_document
@@ -270,3 +272,17 @@ def test_a_damaged_schema_names_file_and_dataset(store):
     store.put("plain/table/_common_metadata", b"PAR1 no more")
     with pytest.raises(FormatError, match=r"_common_metadata of dataset plain .*damaged"):
         resolve(store, PLAIN).snapshot("plain")
+
+
+@pytest.mark.parametrize("instead", ["folder", "link", "pipe"])
+def test_what_lies_in_a_documents_place_is_no_missing_document(store, instead):
+    write_plain_nyc(store)
+    path = store.root / document_key("nyc++flights")
+    path.rename(path.with_name("away"))
+    {
+        "folder": path.mkdir,
+        "link": lambda: path.symlink_to("away"),
+        "pipe": lambda: os.mkfifo(path),
+    }[instead]()
+    with pytest.raises(KtkError, match=path.name):
+        resolve(store, CUBE).snapshot("nyc++flights")
