@@ -33,7 +33,7 @@ SPECIFICATION = CubeSpecification("w", ("L",), ("P",), "seed", frozenset({"k"}))
 
 
 def synthetic_files(dataset: str, count: int, commit_id: str, start: int = 0) -> pa.Table:
-    """A table of files as a dataset of one file a partition would have it."""
+    """A table of files as a dataset of one file per partition would have it."""
     numbers = np.arange(start, start + count)
     labels = [f"P={n}/{commit_id}-0-{n}" for n in numbers]
     keys = [f"w++{dataset}/table/{label}.parquet" for label in labels]

@@ -27,7 +27,7 @@ class TypeClassError(KtkError):
     """Columns break the rules of type classes; nothing was written.
 
     Attributes:
-        findings: one entry a column that breaks a rule, as far as there are several.
+        findings: one entry per column that breaks a rule, as far as there are several.
     """
 
     def __init__(self, message: str, findings: tuple[object, ...] = ()) -> None:

@@ -184,10 +184,9 @@ class Cube:
         """Ask for rows of the joined table; nothing is read yet.
 
         The result has exactly `columns`, in that order; without them all columns in the order of
-        `schema`, as far as `dimension_columns` leave them. Whoever gives `payload_columns` gets
-        Kartothek's form instead: these, the dimension, partition and `partition_by` columns,
-        sorted by name. Collected rows are sorted by the dimension columns and then the
-        partition columns.
+        `schema`, as far as `dimension_columns` leave them. With `payload_columns` it has
+        Kartothek's form instead: these, the dimension, partition and `partition_by` columns, sorted
+        by name. Collected rows are sorted by the dimension columns and then the partition columns.
 
         Args:
             columns: output columns, in order.

@@ -37,12 +37,12 @@ def parse_size(text: str) -> int:
     """Read a number of bytes in decimal units, for instance `128MB`.
 
     Raises:
-        ConfigurationError: it is no size above zero.
+        ConfigurationError: it is not a size above zero.
     """
     match = re.fullmatch(r"(\d{1,12})\s*([kKMGT]?B)", str(text).strip())
     count = int(match[1]) * 1000 ** _UNITS[match[2].upper()] if match else 0
     if not count:
-        raise ConfigurationError(f"{text!r} is no size: write for instance 64MB, 128MB or 1GB.")
+        raise ConfigurationError(f"{text!r} is not a size: write for instance 64MB, 128MB or 1GB.")
     return count
 
 
@@ -63,5 +63,5 @@ def counted(count: int, one: str, several: str | None = None) -> str:
 
 
 def noun(count: float, one: str, several: str | None = None) -> str:
-    """Give the form that stands behind a number; see `counted`."""
+    """Give the form that follows a number; see `counted`."""
     return one if count == 1 else several or f"{one}s"

@@ -23,7 +23,7 @@ _CUBE = "cube:"
 
 @dataclass(frozen=True)
 class Relation:
-    """Something that can stand behind FROM.
+    """Something that can follow FROM.
 
     Attributes:
         name: its name in the schema.

@@ -30,7 +30,7 @@ def find_scope(store: ObjectStore, name: str, *, removed: bool = False) -> State
         found = [state for state in _candidates(store, name) if state.head is not None]
     if len(found) > 1:
         raise ConsistencyError(
-            f"{store.url} has a cube and a table of the name {name}. Rename one of the models."
+            f"{store.url} has a cube and a table named {name}. Rename one of the models."
         )
     if not found:
         raise DatasetNotFoundError(_not_found(store, name))
@@ -57,7 +57,7 @@ def _candidates(store: ObjectStore, name: str) -> list[State]:
 def _not_found(store: ObjectStore, name: str) -> str:
     if is_in_cube(name):
         cube, dataset = split_uuid(name)
-        return f"{name} is a dataset of cube {cube}: give the two apart, as {cube} {dataset}."
+        return f"{name} is a dataset of cube {cube}: give the two separately, as {cube} {dataset}."
     states = [resolve(store, scope) for scope in present_scopes(store)]
     if any(state.scope.name == name for state in states):
         return (

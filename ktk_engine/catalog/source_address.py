@@ -1,4 +1,4 @@
-"""Addresses of rows outside of a warehouse, as text that stands in SQL in the place of a catalog.
+"""Addresses of rows outside a warehouse, as text that stands in SQL in the place of a catalog.
 
 A relation with such an address has a name of three parts: the address, and the two parts that
 people gave it. So a statement says by itself where its rows lie, a stored view does too, and two

@@ -20,7 +20,7 @@ _SHOWN = 50
 
 @click.command()
 @click.argument("cube")
-@click.option("--deep", is_flag=True, help="Read every page of every file, not footers alone.")
+@click.option("--deep", is_flag=True, help="Read every page of every file, not only the footers.")
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 @store_option
 def check(cube: str, deep: bool, as_json: bool, store_url: str | None) -> None:

@@ -27,7 +27,7 @@ def _age(ctx: click.Context, param: click.Parameter, value: str) -> timedelta:
     """Parse a span of time such as `12h`, `7d` or `4w`."""
     match = re.fullmatch(r"(\d{1,6})([mhdw])", value)
     if match is None:
-        raise click.BadParameter(f"{value!r} is no age; write for instance 12h, 7d or 4w")
+        raise click.BadParameter(f"{value!r} is not an age; write for instance 12h, 7d or 4w")
     return timedelta(**{_UNITS[match[2]]: int(match[1])})
 
 

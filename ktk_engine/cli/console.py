@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 PIPE_COLUMNS = 100
-_BETWEEN = "   "  # what stands between two columns
+_BETWEEN = "   "  # what is between two columns
 
 
 def warn(warning: str) -> None:
@@ -78,7 +78,7 @@ def make_table(left: list[str], right: list[str] | None = None) -> Table:
 
     Args:
         left: headers of columns with text.
-        right: headers of the columns behind them, with numbers.
+        right: headers of the columns after them, with numbers.
     """
     from rich.box import SIMPLE_HEAD
     from rich.table import Table

@@ -27,7 +27,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def store_option(command: _F) -> _F:
-    """Give a command the option `--store`, which may stand before or behind its name."""
+    """Give a command the option `--store`, which may be before or behind its name."""
     return click.option(
         "--store",
         "store_url",
@@ -43,7 +43,7 @@ def find_store(store_url: str | None, *, quiet: bool = False) -> ObjectStore:
     dbt project in the current folder names.
 
     Args:
-        store_url: what stood behind the command's own `--store`.
+        store_url: what was given with the command's own `--store`.
         quiet: do not say which store it is.
 
     Raises:
@@ -135,7 +135,7 @@ def _load(path: Path) -> Mapping[str, Any]:
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise ConfigurationError(f"{path} cannot be read: {error}. Give --store.") from error
     if not isinstance(content, dict):
-        raise ConfigurationError(f"{path} is no map of settings. Give --store.")
+        raise ConfigurationError(f"{path} is not a map of settings. Give --store.")
     return content
 
 

@@ -48,7 +48,7 @@ def history(cube: str, limit: int, as_json: bool, store_url: str | None) -> None
 
 
 def _rows(entry: HistoryEntry) -> list[list[str]]:
-    """One row a changed dataset; version and time stand in the first."""
+    """One row per changed dataset; version and time are in the first."""
     rows = [
         [f"{item.operation} {item.dataset}", change(item.rows_delta), change(item.files_delta)]
         for item in entry.changes

@@ -221,7 +221,7 @@ def push_not_inward(condition: Condition) -> Condition:
         condition: any condition.
 
     Returns:
-        A condition whose NOTs stand only in front of IsIn, StartsWith, Like, IsNull and
+        A condition whose NOTs are only in front of IsIn, StartsWith, Like, IsNull and
         NullSafeEqual.
     """
     match condition:

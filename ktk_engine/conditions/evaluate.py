@@ -53,7 +53,7 @@ def evaluate(condition: Condition, table: pa.Table) -> pa.BooleanArray:
             class of the literals. A column of class null is null everywhere.
 
     Returns:
-        One value a row: true, false, or null where the result is unknown.
+        One value per row: true, false, or null where the result is unknown.
 
     Raises:
         ConditionError: the table lacks a column, or has it in another class.

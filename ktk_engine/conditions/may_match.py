@@ -35,7 +35,7 @@ _LAST_CHARACTER = "\U0010ffff"
 
 @dataclass(frozen=True)
 class _Statistics:
-    """Statistics of files, one row a file; None or null means unknown."""
+    """Statistics of files, one row per file; None or null means unknown."""
 
     mins: pa.Table
     maxs: pa.Table
@@ -96,19 +96,19 @@ def may_match(
 
     Args:
         condition: any condition.
-        mins: lower bounds, one row a file and one column each as far as known; null: unknown.
+        mins: lower bounds, one row per file and one column each as far as known; null: unknown.
         maxs: upper bounds, likewise.
         null_counts: number of nulls, likewise.
         row_counts: number of rows of each file.
 
     Returns:
-        One value a file without nulls; False only where no row can fulfil the condition.
+        One value per file without nulls; False only where no row can fulfil the condition.
     """
     return _may(push_not_inward(condition), _Statistics(mins, maxs, null_counts, row_counts))
 
 
 def _may(condition: Condition, stats: _Statistics) -> pa.BooleanArray:
-    """Judge a condition whose NOTs stand at the leaves."""
+    """Judge a condition whose NOTs are at the leaves."""
     match condition:
         case TrueCondition():
             return stats.all_files()
@@ -236,7 +236,7 @@ def _after(prefix: str) -> str | None:
     if not prefix:
         return None
     following = ord(prefix[-1]) + 1
-    if 0xD800 <= following <= 0xDFFF:  # surrogates are no characters
+    if 0xD800 <= following <= 0xDFFF:  # surrogates are not characters
         following = 0xE000
     return prefix[:-1] + chr(following)
 

@@ -95,14 +95,14 @@ def parse_condition(
     Args:
         sql: the text of a WHERE clause, without the word.
         schema: the columns that exist.
-        qualifier: a table or alias that may stand before a column.
+        qualifier: a table or alias that may be before a column.
         session_zone: the zone of timestamp literals without one, on columns with a zone.
 
     Returns:
         The condition.
 
     Raises:
-        ConditionError: the text is no condition, names an unknown column, compares with a
+        ConditionError: the text is not a condition, names an unknown column, compares with a
             value of another class, or holds something that is not supported.
     """
     scope = _Scope({field.name: field.type for field in schema}, qualifier, session_zone)
@@ -116,9 +116,9 @@ def _parse(sql: str) -> exp.Expression:
         found: list[Any] = [n for n in sqlglot.parse(sql, dialect="spark") if n is not None]
     except (SqlglotError, RecursionError) as error:
         reason = re.sub(r"\x1b\[\d+m", "", str(error) or type(error).__name__).splitlines()[0]
-        raise ConditionError(f"`{sql}` is no condition: {reason}") from error
+        raise ConditionError(f"`{sql}` is not a condition: {reason}") from error
     if len(found) != 1:
-        raise ConditionError(f"`{sql}` is no condition: expected one, found {len(found)}")
+        raise ConditionError(f"`{sql}` is not a condition: expected one, found {len(found)}")
     root: exp.Expression = found[0]
     nodes: Iterator[Any] = root.walk()
     for node in nodes:
@@ -171,13 +171,13 @@ def _refuse(node: exp.Expression, why: str = "is not supported") -> NoReturn:
 
 
 def _column(node: exp.Expression, scope: _Scope) -> str | None:
-    """Resolve the name of a column; None if the expression is no column."""
+    """Resolve the name of a column; None if the expression is not a column."""
     while isinstance(node, exp.Paren):
         node = node.this
     if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
         return None
     if node.table and (node.args.get("db") or not scope.is_called(str(node.table))):
-        _refuse(node, "is no column of the cube; fields of structs are not supported")
+        _refuse(node, "is not a column of the cube; fields of structs are not supported")
     name = str(node.name)
     if name in scope.types:
         return name
@@ -189,12 +189,12 @@ def _column(node: exp.Expression, scope: _Scope) -> str | None:
 
 
 def _literal(node: exp.Expression) -> SqlValue:
-    """Read a literal, or refuse what stands in its place."""
+    """Read a literal, or refuse what is in its place."""
     value = sql_value(node)
     if value is None:
         quote = isinstance(node, exp.Concat) and "'" in node.sql(dialect="spark")
         hint = r" (write a quote within a text as \')" if quote else ""
-        _refuse(node, f"is no literal{hint}")
+        _refuse(node, f"is not a literal{hint}")
     return value
 
 

@@ -32,7 +32,7 @@ def to_sql(condition: Condition, qualifier: str | None = None) -> str:
         SQL text; all names are quoted and all values are typed literals.
 
     Raises:
-        ConditionError: a value has no literal (a day outside of the years 1 to 9999).
+        ConditionError: a value has no literal (a day outside the years 1 to 9999).
     """
     match condition:
         case TrueCondition():

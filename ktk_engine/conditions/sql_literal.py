@@ -53,7 +53,7 @@ def sql_value(node: exp.Expression) -> SqlValue | None:
 
     Returns:
         Its value: a Fraction for a number of any kind but double, Text for a string without
-        a cast; None if the expression is no literal.
+        a cast; None if the expression is not a literal.
 
     Raises:
         ConditionError: the literal is NULL, or its value does not fit its own type.
@@ -94,7 +94,7 @@ def python_value(column: str, t: pa.DataType, value: SqlValue, session_zone: str
         A value as `comparison` takes it.
 
     Raises:
-        ConditionError: a text is no date, time or timestamp, or is of another class.
+        ConditionError: a text is not a date, time or timestamp, or is of another class.
     """
     container = normalize(t)
     if isinstance(value, Instant):
@@ -117,7 +117,7 @@ def _number(text: str) -> Fraction:
     try:
         number = Decimal(text)
     except InvalidOperation as error:
-        raise ConditionError(f"`{text}` is no number") from error
+        raise ConditionError(f"`{text}` is not a number") from error
     if number and abs(number.adjusted()) > _LARGEST_EXPONENT:
         raise ConditionError(f"`{text}` is out of the range of every class")
     return Fraction(number)
@@ -188,7 +188,7 @@ def _cast_other(target: pa.DataType, value: SqlValue) -> SqlValue | None:
         try:
             return datetime.datetime.strptime(value.text, "%Y-%m-%d").date()
         except ValueError as error:
-            raise ConditionError(f"'{value.text}' is no date: write 'YYYY-MM-DD'") from error
+            raise ConditionError(f"'{value.text}' is not a date: write 'YYYY-MM-DD'") from error
     return None
 
 
@@ -199,7 +199,7 @@ def _time(text: str) -> datetime.time:
             return datetime.time.fromisoformat(text)
         except ValueError:
             pass
-    raise ConditionError(f"'{text}' is no time: write 'HH:MM:SS'")
+    raise ConditionError(f"'{text}' is not a time: write 'HH:MM:SS'")
 
 
 def _instant(column: str, container: pa.DataType, text: str, session_zone: str) -> object:
@@ -209,7 +209,7 @@ def _instant(column: str, container: pa.DataType, text: str, session_zone: str) 
         moment, nanoseconds, zone = _parts(match)
     except (ValueError, zoneinfo.ZoneInfoNotFoundError) as error:
         raise ConditionError(
-            f"'{text}' is no timestamp: write 'YYYY-MM-DD HH:MM:SS.ffffff'"
+            f"'{text}' is not a timestamp: write 'YYYY-MM-DD HH:MM:SS.ffffff'"
         ) from error
     if zone is None and pat.is_timestamp(container) and container.tz is not None:
         zone = zoneinfo.ZoneInfo(session_zone)

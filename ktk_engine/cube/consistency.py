@@ -51,7 +51,7 @@ def _shared_columns(
 ) -> frozenset[str]:
     if specification is not None:
         return specification.shared_columns
-    # Without a seed dataset the enrichments' own words say what is no payload.
+    # Without a seed dataset the enrichments' own words say what is not a payload.
     return frozenset(
         column
         for item in datasets.values()
@@ -124,7 +124,7 @@ def layout_problems(
     elif not columns & dimensions:
         yield (
             f"Dataset {name} has none of the cube's dimension columns "
-            f"({', '.join(specification.dimension_columns)}): nothing can be joined by."
+            f"({', '.join(specification.dimension_columns)}): there is nothing to join on."
         )
     indexed = keys | set(dataset.indices)
     wanted = set(specification.index_columns & columns)

@@ -1,4 +1,4 @@
-"""What the rules of cubes need to know of a dataset, whoever stores it."""
+"""What the rules of cubes need to know of a dataset, no matter who stores it."""
 
 from __future__ import annotations
 

@@ -106,8 +106,8 @@ def _check_columns(prefix: str, seed: str, dataset: CubeDataset, named: Sequence
         raise ConsistencyError(
             f"Seed dataset {seed} of cube {prefix}: its document names the dimension and partition "
             f"columns {', '.join(named)}, its schema (_common_metadata) lacks "
-            f"{', '.join(missing)}. Restore the damaged one of both from a backup, or build the "
-            "dataset anew."
+            f"{', '.join(missing)}. Restore whichever of the two is damaged from a backup, or "
+            "rebuild the dataset."
         )
 
 

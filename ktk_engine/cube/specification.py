@@ -99,7 +99,7 @@ def check_cube_name(what: str, name: str) -> None:
         SpecificationError: with a name that would do.
     """
     if not isinstance(name, str):
-        raise SpecificationError(f"{what} must be a text, but is {name!r}.")
+        raise SpecificationError(f"{what} must be text, but is {name!r}.")
     try:
         validate_uuid(name)
     except InvalidKeyError as error:

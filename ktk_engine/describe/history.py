@@ -81,7 +81,7 @@ def read_history(store: ObjectStore, name: str, limit: int | None = None) -> lis
         limit: at most so many; None means all.
 
     Returns:
-        One entry a version; a version whose log entry is missing, damaged or not what it was has
+        One entry per version; a version whose log entry is missing, damaged or not what it was has
         a problem instead of changes. Empty for what Kartothek wrote and this library never
         changed.
 

@@ -16,7 +16,7 @@ class DigestingSink:
         """Wrap a file that nothing was written to yet.
 
         Args:
-            file: where the bytes go; whoever opened it closes it.
+            file: where the bytes go; the caller, who opened it, closes it.
         """
         self._file = file
         self._whole = hashlib.sha256()

@@ -2,7 +2,7 @@
 
 Needs pyarrow and the store only, so that it can be shipped to a cluster. One pass over the rows
 writes the files and gathers statistics, index values, duplicate cells, nulls and values that do
-not fit; findings are rows of the report, since a worker's traceback is no message for a person.
+not fit; findings are rows of the report, since a worker's traceback is not a message for a person.
 
 See docs/design/writing.md, Writing files.
 """
@@ -71,7 +71,7 @@ class WriteJob:
         compression: Parquet codec.
         row_group_rows: rows in a row group.
         file_rows: after how many rows a partition's next file begins, a multiple of
-            `row_group_rows`; None for one file a partition and task.
+            `row_group_rows`; None for one file per partition and task.
         tasks: into how many tasks the rows of an unpartitioned dataset are dealt; None leaves
             it to Spark.
     """
@@ -105,7 +105,7 @@ class WriteJob:
 def write_files(
     batches: Iterator[pa.RecordBatch], job: WriteJob, task: int
 ) -> Iterator[pa.RecordBatch]:
-    """Write one task's rows, one file a partition, and report on them.
+    """Write one task's rows, one file per partition, and report on them.
 
     Args:
         batches: the rows, sorted by partition and cell columns.
@@ -210,7 +210,7 @@ class _TaskWriter:
 
     def _base_label(self) -> str:
         self.count += 1
-        # Spark reads a file's bucket from the digits behind the last underscore.
+        # Spark reads a file's bucket from the digits after the last underscore.
         bucket = f"_{self.task:05d}" if self.job.buckets else ""
         return f"{self.job.commit}-{self.task}-{self.count}{bucket}"
 

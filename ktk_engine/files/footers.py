@@ -91,7 +91,7 @@ def statistics_of(footers: Sequence[Footer], columns: Iterable[str], schema: pa.
         schema: the dataset's schema.
 
     Returns:
-        Columns `min.<c>`, `max.<c>` and `nulls.<c>`, one row a file.
+        Columns `min.<c>`, `max.<c>` and `nulls.<c>`, one row per file.
     """
     arrays: dict[str, pa.Array] = {}
     unknown = (None, None, None)

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 MAGIC = b"PAR1"
 
-# Field or position in a list -> what to edit inside of it; None drops a field.
+# Field or position in a list -> what to edit inside it; None drops a field.
 Edits: TypeAlias = "Mapping[int, Edits | None]"
 
 # Thrift's types in the compact protocol.
@@ -64,7 +64,7 @@ class _Editor:
     at: int = 0
 
     def struct(self, edits: Edits) -> bytes:
-        """Copy a structure. Numbers of fields are given as distances, so all are written anew."""
+        """Copy a structure. Numbers of fields are given as distances, so all are written again."""
         out = bytearray()
         number = written = 0
         while kind := self._byte():

@@ -35,7 +35,7 @@ class Comments:
 
 
 def comments_of(metadata: Mapping[str, Any]) -> Comments:
-    """Read the comments of a document; what another program put there instead is no comment."""
+    """Read the comments of a document; what another program put there instead is not a comment."""
     relation, columns = metadata.get(RELATION_KEY), metadata.get(COLUMNS_KEY)
     return Comments(
         relation if isinstance(relation, str) else "",

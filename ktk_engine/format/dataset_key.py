@@ -60,7 +60,7 @@ def data_key(uuid: str, label: str, table: str = TABLE) -> str:
         `<uuid>/<table>/<label>.parquet`.
 
     Raises:
-        InvalidKeyError: the result is no valid key, for example because a partition value
+        InvalidKeyError: the result is not a valid key, for example because a partition value
             has more than 255 bytes when encoded.
     """
     return join_key(validate_uuid(uuid), table, label + DATA_SUFFIX)
@@ -96,7 +96,7 @@ def index_key(uuid: str, column: str, timestamp: datetime, commit_id: str) -> st
         timestamp percent-encoded.
 
     Raises:
-        InvalidKeyError: the result is no valid key.
+        InvalidKeyError: the result is not a valid key.
     """
     if timestamp.tzinfo is not None:
         timestamp = timestamp.astimezone(UTC).replace(tzinfo=None)

@@ -66,7 +66,7 @@ def parse_document(
     Args:
         uuid: the uuid under which the document was found.
         data: its content.
-        list_keys: gives the keys of all objects inside of the dataset's folder. Called only
+        list_keys: gives the keys of all objects inside the dataset's folder. Called only
             for a document that does not list its partitions (implicit partitions).
 
     Returns:
@@ -74,7 +74,7 @@ def parse_document(
 
     Raises:
         FormatError: the document is damaged, of another version or dataset, has several
-            tables, or names a key outside of its dataset.
+            tables, or names a key outside its dataset.
     """
     content = parse_json(data, f"the document {document_key(uuid)} of dataset {uuid!r}")
     return document_of(uuid, content, list_keys)
@@ -107,7 +107,7 @@ def document_of(
     if top.get("dataset_uuid") != uuid:
         raise FormatError(
             f"the document of dataset {uuid!r} says that it belongs to "
-            f"{top.get('dataset_uuid')!r}; a renamed or copied file is no dataset"
+            f"{top.get('dataset_uuid')!r}; a renamed or copied file is not a dataset"
         )
     try:
         return _document(uuid, top, list_keys)
@@ -196,7 +196,7 @@ def _explicit_partitions(uuid: str, content: object) -> tuple[str, dict[str, str
     partitions = {label: names[table] for label, names in files.items()}
     for label, key in partitions.items():
         if not isinstance(key, str):
-            raise FormatError(f"the file of partition {label!r} of dataset {uuid!r} is no key")
+            raise FormatError(f"the file of partition {label!r} of dataset {uuid!r} is not a key")
         partitions[label] = _data_key(uuid, key)
     return table, partitions
 
@@ -258,7 +258,7 @@ def _partition_keys(uuid: str, content: object, partitions: dict[str, str]) -> t
         pairs, _ = split_label(next(iter(partitions), ""))
         return tuple(name for name, _ in pairs)
     if not isinstance(content, list) or not all(isinstance(name, str) for name in content):
-        raise FormatError(f"the partition_keys of dataset {uuid!r} are no list of names")
+        raise FormatError(f"the partition_keys of dataset {uuid!r} are not a list of names")
     return tuple(content)
 
 
@@ -281,5 +281,5 @@ def _embedded_index(uuid: str, column: str, content: object) -> dict[str, tuple[
 
 def _mapping(uuid: str, what: str, content: object) -> dict[str, Any]:
     if not isinstance(content, dict):
-        raise FormatError(f"dataset {uuid!r}: the {what} is no map but {type(content).__name__}")
+        raise FormatError(f"dataset {uuid!r}: the {what} is not a map but {type(content).__name__}")
     return content

@@ -156,8 +156,8 @@ def named_damage(store: ObjectStore, key: str) -> Iterator[None]:
 def damaged(store: ObjectStore, key: str, reason: object) -> str:
     """Say that a file is damaged, and what to do."""
     return (
-        f"The file {key} of {store.url} is damaged: {reason}. Restore it from a backup, or build "
-        "the dataset anew with --full-refresh. `ktk check --deep` lists every damaged file."
+        f"The file {key} of {store.url} is damaged: {reason}. Restore it from a backup, or rebuild "
+        "the dataset with --full-refresh. `ktk check --deep` lists every damaged file."
     )
 
 
@@ -165,5 +165,5 @@ def missing(store: ObjectStore, key: str) -> ObjectNotFoundError:
     """The error for a committed file that is gone."""
     return ObjectNotFoundError(
         f"The file {key} of {store.url} is missing, but committed. Restore it from a backup, or "
-        "build the dataset anew with --full-refresh. `ktk check` lists every missing file."
+        "rebuild the dataset with --full-refresh. `ktk check` lists every missing file."
     )

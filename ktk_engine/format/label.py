@@ -26,7 +26,7 @@ def partition_path(
 
     Args:
         columns: the partition columns, in the dataset's order.
-        values: one value a column; Python values or Arrow scalars.
+        values: one value per column; Python values or Arrow scalars.
         types: one Arrow type a column.
 
     Returns:
@@ -105,7 +105,7 @@ def partition_table(
             fails: `unreadable_value` says why.
 
     Returns:
-        One row a label, one column a partition column, of the container type of its class.
+        One row per label, one column per partition column, of the container type of its class.
         Without partition columns the table has rows but no columns.
 
     Raises:
@@ -149,7 +149,7 @@ def label_texts(labels: Texts, partition_keys: Sequence[str]) -> pa.Table:
         partition_keys: names of the partition columns, in order; at least one.
 
     Returns:
-        One row a label, one text column a partition column, still percent-encoded.
+        One row per label, one text column per partition column, still percent-encoded.
 
     Raises:
         FormatError: a label does not have these columns in this order.

@@ -83,7 +83,7 @@ def list_documents(store: ObjectStore, prefix: str = "") -> list[str]:
         prefix: the start of the wanted uuids.
 
     Returns:
-        The uuids, sorted. Documents whose names hold no valid uuid are no datasets.
+        The uuids, sorted. Documents whose names hold no valid uuid are not datasets.
 
     Raises:
         StoreError: the store could not be listed.

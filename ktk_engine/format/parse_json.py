@@ -39,11 +39,11 @@ def parse_json(data: bytes, what: str) -> Any:
         found = _DECODER.decode(data.decode("utf-8-sig"))
         check_depth(found, what)
     except UnicodeDecodeError as error:
-        raise FormatError(f"{what} is no UTF-8 text: {error}") from error
+        raise FormatError(f"{what} is not UTF-8 text: {error}") from error
     except RecursionError as error:
         raise too_deep(what) from error
     except ValueError as error:
-        raise FormatError(f"{what} is no valid JSON: {error}") from error
+        raise FormatError(f"{what} is not valid JSON: {error}") from error
     return found
 
 
@@ -82,7 +82,7 @@ def check_count(values: int, what: str, largest: int = MAX_VALUES) -> None:
 
 
 def check_depth(content: object, what: str) -> None:
-    """Refuse maps and lists that are nested too deeply: whoever writes them again would fail.
+    """Refuse maps and lists that are nested too deeply: writing them again would fail.
 
     Raises:
         FormatError: they are deeper than allowed.
@@ -110,7 +110,7 @@ def too_deep(what: str) -> FormatError:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number in JSON")
+    raise ValueError(f"{name} is not a number in JSON")
 
 
 def _finite(text: str) -> float:

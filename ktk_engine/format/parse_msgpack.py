@@ -55,7 +55,7 @@ def parse_msgpack(data: bytes, what: str) -> Any:
         )
         check_depth(found, what)
     except (ValueError, MemoryError, msgpack.UnpackException) as error:
-        raise FormatError(f"{what} is no valid msgpack: {error}") from error
+        raise FormatError(f"{what} is not valid msgpack: {error}") from error
     return found
 
 
@@ -71,7 +71,7 @@ def _decompressed(data: bytes, what: str) -> bytes:
                 size += len(piece)
                 check_size(size, largest, what)
     except (OSError, pa.ArrowException) as error:
-        raise FormatError(f"{what} is no zstd frame: {error}") from error
+        raise FormatError(f"{what} is not a zstd frame: {error}") from error
     return b"".join(pieces)
 
 

@@ -1,7 +1,7 @@
 """Values of partition columns as text in paths, and back.
 
-A *path text* is what stands behind `k=` in a key: percent-encoded. All functions here speak
-path texts, since only they can carry bytes that are no UTF-8.
+A *path text* is what follows `k=` in a key: percent-encoded. All functions here speak
+path texts, since only they can carry bytes that are not UTF-8.
 
 See docs/design/kartothek-format.md, Partition values in paths.
 """
@@ -64,16 +64,16 @@ def partition_texts(values: pa.Array | pa.ChunkedArray) -> pa.StringArray:
 
     The text is that of the normalised value: `1` for every integer, `repr` for floats, `True`
     and `False`, ISO dates, `str(pandas.Timestamp)` for timestamps. A decimal has as many digits
-    behind the point as its scale.
+    after the point as its scale.
 
     Args:
         values: the values; repeated ones cost little.
 
     Returns:
-        One text a value.
+        One text per value.
 
     Raises:
-        DataError: a value is null or NaN, has more than microseconds, or is a date outside of
+        DataError: a value is null or NaN, has more than microseconds, or is a date outside
             the years 1 to 9999.
         TypeClassError: values of the type cannot be partition values.
     """
@@ -104,7 +104,7 @@ def partition_values(texts: Texts, t: pa.DataType) -> pa.Array:
         One value a text; the type is the container of the class of `t`.
 
     Raises:
-        FormatError: a text is no value of the class; the message names it. Also when it has
+        FormatError: a text is not a value of the class; the message names it. Also when it has
             nanoseconds, which the class does not hold (decision 7).
         TypeClassError: values of the type cannot be partition values.
     """
@@ -167,7 +167,7 @@ def _writer(t: pa.DataType) -> Callable[[Any], str]:
 
 def _write_float(value: float) -> str:
     if value != value:
-        raise ValueError("NaN is no partition value")
+        raise ValueError("NaN is not a partition value")
     return quote(repr(value))
 
 
@@ -261,4 +261,4 @@ def _typed(values: list[object], texts: pa.Array, t: pa.DataType) -> pa.Array:
 
 
 def _no_value(text: str, t: pa.DataType) -> str:
-    return f"the partition value {text!r} is no value of the class {class_name(t)}"
+    return f"the partition value {text!r} is not a value of the class {class_name(t)}"

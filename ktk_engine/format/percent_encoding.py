@@ -28,7 +28,7 @@ def quote(value: str | bytes) -> str:
 
 
 def unquote(text: str) -> str:
-    """Decode a percent-encoded text. `+` is no blank, and broken escapes stay as they are.
+    """Decode a percent-encoded text. `+` is not a blank, and broken escapes stay as they are.
 
     Args:
         text: the encoded text; may contain characters that need not be there unencoded.

@@ -1,6 +1,6 @@
 """JSON documents of ours that carry their own digest: a flipped bit makes no other document.
 
-The digest is the first key, so that the bytes behind it are what it was made of.
+The digest is the first key, so that the bytes after it are what it was made of.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ def unseal(data: bytes, sealed_since: int, what: str) -> dict[str, Any]:
         The document without the digest.
 
     Raises:
-        FormatError: it is no JSON that a store may hold, see `parse_json`.
+        FormatError: it is not JSON that a store may hold, see `parse_json`.
         ValueError: it is damaged otherwise.
     """
     document = parse_json(data, what)
     if not isinstance(document, dict):
-        raise ValueError("it is no JSON object")
+        raise ValueError("it is not a JSON object")
     if data.startswith(_START):
         start = len(_START) + _DIGITS
         body = b"{" + data[start + len(_BEHIND) :]

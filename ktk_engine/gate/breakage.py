@@ -53,7 +53,7 @@ def breakage_text(cube: str, broken: Mapping[str, tuple[str, ...]], full_refresh
     lines.append(
         "Fix: change the model so that they fit; or set cascade: true in its config"
         f"{command}, which takes them out of the cube in the commit that rebuilds the seed "
-        "dataset, and build them anew. Nothing was written."
+        "dataset, and rebuild them. Nothing was written."
     )
     return "\n".join(lines)
 

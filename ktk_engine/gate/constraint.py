@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from ktk_engine.types.quote import quote_identifier
 
-# Where a snapshot's properties keep what its rows have to keep, for whoever inserts by hand.
+# Where a snapshot's properties keep what its rows have to keep, for anyone who inserts by hand.
 CONSTRAINTS = "constraints"
 
 

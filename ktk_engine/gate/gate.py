@@ -36,7 +36,7 @@ from ktk_engine.types.schema import (
 from ktk_engine.types.type_class import ColumnRole
 
 _REBUILD = "The class of a column changes only with --full-refresh."
-_NO_REBUILD = "A snapshot is never built anew: cast the column in its query."
+_NO_REBUILD = "A snapshot is never rebuilt: cast the column in its query."
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def pass_gate(
         target: what is to be written.
         model: the schema as Spark hands rows over.
         datasets: the committed datasets of the scope, by id.
-        full_refresh: the dataset is built anew; only the other datasets bind it.
+        full_refresh: the dataset is rebuilt; only the other datasets bind it.
         built_by: dataset id -> dbt model, to say what to do about columns of others.
         keeps_rows: whether rows of the dataset stay, which binds plain tables as well.
 
@@ -145,7 +145,7 @@ class _Checked:
     notes: tuple[str, ...] = ()
 
     def remark(self, target: Target) -> str:
-        """What stands below the table of findings."""
+        """What is below the table of findings."""
         lines = []
         if any(finding.rule == "class" for finding in self.findings):
             lines.append(_NO_REBUILD if target.keeps_versions else _REBUILD)
@@ -347,9 +347,9 @@ def _with_fix_of_layout(
 ) -> Iterator[Finding]:
     """A column of the layout cannot be filled with nulls where the model lacks it."""
     layout = {*own.partition_keys, *own.dimension_columns} if own is not None else set()
-    fix = "keep the column; --full-refresh lays the dataset out anew"
+    fix = "keep the column; --full-refresh changes the layout"
     if target.keeps_versions:
-        fix = "keep the column: a snapshot is never built anew"
+        fix = "keep the column: a snapshot is never rebuilt"
     for item in findings:
         in_layout = item.rule == "missing" and item.column in layout
         yield replace(item, fix=fix) if in_layout else item

@@ -40,7 +40,7 @@ class Target:
         contract: whether the model has to have exactly the declared columns.
         on_schema_change: which differences from the committed schema a run accepts.
         constraints: what its rows have to keep.
-        keeps_versions: whether it is a snapshot, which nothing builds anew.
+        keeps_versions: whether it is a snapshot, which nothing rebuilds.
         cascade: whether enrichments that a full refresh of the seed dataset breaks leave the cube.
         relation: name by which SQL knows it; empty leaves it as it is, at first the dataset's id.
         claimant: the dbt node that builds it; None for what a person does by hand.
@@ -111,5 +111,5 @@ class Target:
 
     @property
     def name(self) -> str | None:
-        """The name that SQL shall know it by, as the log keeps it; None leaves it as it is."""
+        """The name that SQL is to know it by, as the log keeps it; None leaves it as it is."""
         return None if not self.relation else "" if self.relation == self.dataset else self.relation

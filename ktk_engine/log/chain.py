@@ -71,7 +71,7 @@ def read_entries(
     until: int | None = None,
     parent_sha256: str | None = None,
 ) -> Iterator[tuple[LogEntry, str]]:
-    """Read the entries behind a version, in order, each with its digest.
+    """Read the entries after a version, in order, each with its digest.
 
     Args:
         store: where the log lives.
@@ -112,7 +112,7 @@ def read_chain(
         head_sha256: digest that the entry `last` must have, if it is known.
 
     Returns:
-        One link a version, in order.
+        One link per version, in order.
 
     Raises:
         StoreError: the store could not tell.

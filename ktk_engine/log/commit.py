@@ -50,7 +50,7 @@ class DatasetChange:
         uuid: the dataset.
         operation: the verb.
         rebase: gives the new snapshot on top of the current one (None if there is none yet);
-            the second argument counts attempts. Called anew after each lost slot. None removes
+            the second argument counts attempts. Called again after each lost slot. None removes
             the dataset.
         partitions: folders of the partitions that are replaced; None means all of them.
         role: what the dataset is in its cube.
@@ -173,7 +173,7 @@ def _refuse_gap(head: State) -> None:
 def _refuse_foreign(base: State, transaction: Transaction) -> None:
     """Nothing is built on a document that somebody else changed in an unknown way.
 
-    A removal builds on nothing, and whoever adopts has seen what was changed: these are the ways
+    A removal builds on nothing, and anyone who adopts has seen what was changed: these are the ways
     out of such a state, also of several.
     """
     if _only_removes(transaction):

@@ -32,7 +32,7 @@ class DatasetEntry:
         snapshot: key of its snapshot.
         version: version of the entry that changed it last.
         commit: id of that commit.
-        role: what it is in its cube; `table` outside of cubes.
+        role: what it is in its cube; `table` outside cubes.
         rows: stored rows, None if unknown (files of another writer).
         files: number of data files.
         bytes: size of the data files in bytes, None if unknown.

@@ -54,7 +54,7 @@ def _published_schema(store: ObjectStore, document: DatasetDocument) -> pa.Schem
     except FormatError as error:
         raise FormatError(
             f"The schema {key} of dataset {document.uuid} in {store.url} cannot be used: {error}. "
-            "Restore the file from a backup, or build the dataset anew."
+            "Restore the file from a backup, or rebuild the dataset."
         ) from error
 
 

@@ -56,7 +56,7 @@ def publish(store: ObjectStore, scope: LogScope) -> str:
 
     Returns:
         A warning, empty if all is published. A failure here is never an error, not even a bug:
-        the commit stands, and whoever comes next publishes it.
+        it stays committed, and the next writer publishes it.
     """
     try:
         state = _publish_removals(resolve(store, scope))
@@ -97,7 +97,7 @@ def verify_document(store: ObjectStore, uuid: str) -> None:
     if not stamp_is_valid(data):
         raise ForeignWriterError(
             f"{key} of {store.url} was edited: its content does not fit its stamp. Nothing was "
-            "written. Restore the file, or remove it with the dataset and build that anew."
+            "written. Restore the file, or remove it with the dataset and rebuild it."
         )
 
 

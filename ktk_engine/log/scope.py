@@ -57,11 +57,11 @@ class LogScope:
         return join_key(self.folder, "snapshots", commit, f"{uuid}{suffix}.parquet")
 
     def owns(self, uuid: str) -> bool:
-        """Whether a dataset's commits stand in this scope's log."""
+        """Whether a dataset's commits are in this scope's log."""
         return scope_of(uuid) == self
 
     def dataset_id(self, uuid: str) -> str:
-        """A dataset's name within the scope: the part behind the cube's prefix."""
+        """A dataset's name within the scope: the part after the cube's prefix."""
         return split_uuid(uuid)[1] if self.cube else uuid
 
     def uuid_of(self, dataset_id: str) -> str:

@@ -1,4 +1,4 @@
-"""Snapshots: the committed state of one dataset, one row a file.
+"""Snapshots: the committed state of one dataset, one row per file.
 
 See docs/design/files-and-commits.md, Snapshots.
 """
@@ -158,7 +158,7 @@ class Snapshot:
         return self.files.select(names).rename_columns([name[len(prefix) :] for name in names])
 
     def with_files(self, files: pa.Table, **changes: Any) -> Snapshot:
-        """The same dataset with other files, numbered anew by their order."""
+        """The same dataset with other files, renumbered in their order."""
         positions = pa.array(range(files.num_rows), pa.int64())
         return replace(self, files=files.set_column(0, FILE_FIELDS[0], positions), **changes)
 
@@ -181,9 +181,9 @@ def files_table(
     Args:
         labels: one a file, in order of position.
         keys: their data file keys.
-        partitions: typed partition values, one row a file, named by column.
+        partitions: typed partition values, one row per file, named by column.
         columns: values for any other of `FILE_FIELDS`; what is missing is unknown.
-        statistics: columns `min.<c>`, `max.<c>`, `nulls.<c>`, one row a file.
+        statistics: columns `min.<c>`, `max.<c>`, `nulls.<c>`, one row per file.
 
     Returns:
         A table as `Snapshot.files` describes it.
@@ -202,7 +202,7 @@ def files_table(
 
 
 def concat_files(tables: Sequence[pa.Table]) -> pa.Table:
-    """Put tables of files behind one another; statistics that one lacks become unknown."""
+    """Put tables of files after one another; statistics that one lacks become unknown."""
     return pa.concat_tables(tables, promote_options="permissive").combine_chunks()
 
 
@@ -239,7 +239,7 @@ def check_partition_values(snapshot: Snapshot, names: Iterable[str]) -> None:
             raise FormatError(
                 f"Dataset {snapshot.uuid}: {unknown.num_rows:,} files of another program have a "
                 f"value of partition column `{name}` that cannot be read, {reason}. Leave the "
-                "column out, or write these files anew; if the value is right, the schema file "
+                "column out, or rewrite these files; if the value is right, the schema file "
                 f"{common_metadata_key(snapshot.uuid, table)} is wrong."
             )
 
@@ -314,7 +314,7 @@ class _NewerFormatError(Exception):
     """A snapshot of a version of this library that does not exist yet."""
 
 
-_RESTORE = "Restore the file from a backup of the store, or build the dataset anew."
+_RESTORE = "Restore the file from a backup of the store, or rebuild the dataset."
 
 
 def _damaged(store: ObjectStore, key: str, reason: object) -> str:

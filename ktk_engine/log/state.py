@@ -81,7 +81,7 @@ class State:
         datasets: by uuid, sorted.
         unpublished_removals: documents of datasets that the log has removed, in the order in
             which they are to vanish: the seed dataset first.
-        known: snapshots by key, which never change; whoever resolves again may keep them.
+        known: snapshots by key, which never change; anyone who resolves again may keep them.
     """
 
     store: ObjectStore
@@ -123,7 +123,7 @@ class State:
         if not state.is_readable:
             raise ForeignWriterError(state.problem)
         if state.problem:
-            # From this line whoever reads: Python shows a message once for each place.
+            # From this line, no matter who reads: Python shows a message once for each place.
             warnings.warn(state.problem, ForeignWriterWarning, stacklevel=1)
         return state
 
@@ -300,9 +300,9 @@ def _unstamped(
     reading = _READ_FROM_LOG if entry else "It is read as that document has it. "
     problem = (
         f"Dataset {uuid} of {store.url} was changed by another program: its document is based on "
-        f"{based_on}, the log has {known}. {reading}Nothing can be written before it is clear "
-        f"what counts. To see what the other program changed, and to take that over, run: "
-        f"ktk adopt {scope.name} --dry-run. To drop both and build it anew, run: "
+        f"{based_on}, the log has {known}. {reading}Nothing can be written until it is clear "
+        "which of the two counts. To see what the other program changed, and to take that over, "
+        f"run: ktk adopt {scope.name} --dry-run. To drop both and rebuild it, run: "
         f"{removal(scope, uuid)}"
     )
     return DatasetState(uuid, entry, None, sha256, foreign="" if entry else sha256, problem=problem)
@@ -322,7 +322,7 @@ def _has_files_of(store: ObjectStore, document: DatasetDocument, entry: DatasetE
     try:
         return has_files_of(document, read_snapshot(store, entry.snapshot, entry.snapshot_sha256))
     except (FormatError, ObjectNotFoundError):
-        return False  # whoever reads the snapshot is told
+        return False  # anyone who reads the snapshot is told
 
 
 def _without_document(
@@ -330,8 +330,8 @@ def _without_document(
 ) -> DatasetState:
     """A dataset of the log that is not published: not yet, or no more?
 
-    The mark is made after the first publishing. Where it is missing, whoever published last died
-    or was refused, and the next commit mends that.
+    The mark is made after the first publishing. Where it is missing, the last publisher died or was
+    refused, and the next commit publishes it.
     """
     waits_for_seed = scope.kind == "cube" and not any(
         item.role == "seed" for item in (head.datasets.values() if head else ())

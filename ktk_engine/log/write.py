@@ -26,7 +26,7 @@ class Fate(Enum):
 class Write:
     """One write, from its announcement to its end.
 
-    Whoever puts the entry sets the fate before and after; whoever cleans up looks at nothing
+    The code that puts the entry sets the fate before and after; what cleans up looks at nothing
     else. So an error or an interrupt, wherever it comes from, proves nothing by itself.
 
     Attributes:

@@ -91,7 +91,7 @@ def compact(
             raise DataError(
                 f"Dataset {base.uuid} cannot be compacted: {broken} the "
                 f"rule `{finding.rule}` in {finding.column}, for instance {finding.example}. "
-                "Nothing was committed. Build it anew.",
+                "Nothing was committed. Rebuild it.",
                 report.findings,
             )
         done = _commit(compaction, write, job, report, history or {})

@@ -85,7 +85,7 @@ def plan_undrop(store: ObjectStore, name: str, dataset: str | None = None) -> Un
     uuid = _uuid(state, dataset)
     if uuid in state.datasets:
         raise ConsistencyError(
-            f"Dataset {uuid} is there: there is nothing to bring back. To have an older one in its "
+            f"Dataset {uuid} exists: there is nothing to bring back. To have an older one in its "
             f"place, take this one out first: ktk remove {uuid_as_words(uuid)}"
         )
     version, entry, given_up = _last(state, uuid)
@@ -103,7 +103,7 @@ def run_undrop(plan: Undrop, history: Mapping[str, str] | None = None) -> Change
     def rebase(base: Snapshot | None, attempt: int) -> Snapshot:
         if base is not None:
             raise CommitConflictError(
-                f"Dataset {plan.uuid} was built anew meanwhile. Nothing was committed."
+                f"Dataset {plan.uuid} was rebuilt meanwhile. Nothing was committed."
             )
         return plan.snapshot
 
@@ -132,7 +132,7 @@ def _uuid(state: State, dataset: str | None) -> str:
         gone = _removed(state)
         raise ConsistencyError(
             f"{scope.name} is a cube. Name the dataset to bring back: ktk undrop {scope.name} "
-            f"DATASET. Removed were: {', '.join(gone) or 'none'}."
+            f"DATASET. These were removed: {', '.join(gone) or 'none'}."
         )
     return scope.uuid_of(dataset)
 
@@ -155,7 +155,7 @@ def _last(state: State, uuid: str) -> tuple[int, DatasetEntry, set[str]]:
     gone, dataset = _removed(state), state.scope.dataset_id(uuid)
     hint = did_you_mean(dataset, gone, "{}")
     raise DatasetNotFoundError(
-        f"The log of {state.scope} never had a dataset {dataset}.{hint} Removed were: "
+        f"The log of {state.scope} never had a dataset {dataset}.{hint} These were removed: "
         f"{', '.join(gone) or 'none'}."
     )
 
@@ -185,7 +185,7 @@ def _gone(state: State, uuid: str, version: int, missing: list[str]) -> str:
         f"Dataset {uuid} cannot be brought back: {len(missing)} of the files of version {version} "
         f"are gone or damaged in {state.store.url}, for instance {missing[0]}. A clean-up deletes "
         "the files of versions that it does not keep. Nothing was written. Restore them from a "
-        "backup, or build the dataset anew."
+        "backup, or rebuild the dataset."
     )
 
 

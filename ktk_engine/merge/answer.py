@@ -82,7 +82,7 @@ class LocalEngine:
             LocalEngineError: a task does not fit into the limit, or only Spark can answer.
         """
         found = tasks(self.store, self.footers, plan)
-        held = self.threads + 2  # at work, waiting, and with whoever asked
+        held = self.threads + 2  # at work, waiting, and with anyone who asked
         self._check_size(max((task.bytes for task in found), default=0) * held)
         for batches in self._run(found, self.limit // held):
             yield from batches

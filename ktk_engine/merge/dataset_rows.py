@@ -59,7 +59,7 @@ class DatasetRows:
     item: TaskDataset
     known: pa.Table
     _stored: tuple[_RowGroups, ...]
-    _at: Positions | None  # where the rows stand among all those of the row groups; None: all
+    _at: Positions | None  # where the rows are among all those of the row groups; None: all
 
     @property
     def count(self) -> int:
@@ -117,7 +117,7 @@ def read_dataset(
         budget: counts them.
         item: the dataset.
         first: the columns to read at once, at least one, beside those of conditions and cells.
-        range_: rows outside of it belong to other tasks.
+        range_: rows outside it belong to other tasks.
         bounds: row groups without a row that fulfils it are not needed; it says nothing of rows.
     """
     if not columns(range_) <= set(item.cell_columns):
@@ -141,7 +141,7 @@ def read_dataset(
 
 
 def without_negative_zero(table: pa.Table, names: Iterable[str]) -> pa.Table:
-    """Give columns of floats with 0.0 in place of -0.0, as whoever groups by them does."""
+    """Give columns of floats with 0.0 in place of -0.0, as anyone who groups by them does."""
     for name in names:
         if pat.is_floating(table[name].type):
             position = table.schema.get_field_index(name)
@@ -229,7 +229,7 @@ def _may_match(
 
 
 def _only_needed(stored: Sequence[_RowGroups], at: Positions) -> tuple[list[_RowGroups], Positions]:
-    """The row groups that hold some rows, and where the rows stand among theirs."""
+    """The row groups that hold some rows, and where the rows are among theirs."""
     rows = np.array([count for groups in stored for count in groups.rows], np.int64)
     ends = np.cumsum(rows)
     there = at != NOTHING

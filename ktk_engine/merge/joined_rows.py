@@ -18,7 +18,7 @@ class _Side:
 
     Attributes:
         rows: its rows.
-        at: which of them stands in each joined row; `NOTHING`: none; None: all, in order.
+        at: which of them is in each joined row; `NOTHING`: none; None: all, in order.
     """
 
     rows: DatasetRows
@@ -47,7 +47,7 @@ class JoinedRows:
 
         Args:
             rows: the dataset's.
-            at: which of them stands in each row, as `Matches.right` has it.
+            at: which of them is in each row, as `Matches.right` has it.
         """
         return replace(self, _sides=(*self._sides, _Side(rows, at)))
 

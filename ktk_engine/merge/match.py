@@ -143,7 +143,7 @@ def _sorted(codes: Codes) -> tuple[Positions | None, Codes]:
 
 
 def _find(wanted: Codes, offered: CellCodes) -> Positions:
-    """Where each wanted code stands in a sorted array of different codes."""
+    """Where each wanted code is in a sorted array of different codes."""
     (codes,) = offered.parts
     if not len(codes):
         return np.full(len(wanted), NOTHING, np.int64)

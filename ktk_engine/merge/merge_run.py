@@ -42,7 +42,7 @@ class MergeRun:
         store: where the files lie.
         limit: bytes that one task may hold in memory.
         use_threads: whether Arrow may decode the columns of a file in several threads.
-        cancelled: set by whoever wants the tasks to end.
+        cancelled: set by anyone who wants the tasks to end.
     """
 
     store: ObjectStore
@@ -62,13 +62,13 @@ class MergeRun:
             raise CancelledError
 
     def footer(self, file: TaskFile) -> OpenedFooter:
-        """Give a file's verified footer and physical types, read once a run."""
+        """Give a file's verified footer and physical types, read once per run."""
         return self._footers.get(
             file.key, lambda: read_footer(self.store, file.key, file.digest)[:2]
         )
 
     def shared(self, dataset: str, read: Callable[[], DatasetRows]) -> DatasetRows:
-        """Give the rows of a dataset of which all tasks read the same, read once a run."""
+        """Give the rows of a dataset of which all tasks read the same, read once per run."""
         return self._shared.get(dataset, read)
 
 

@@ -22,7 +22,7 @@ def run_tasks(
 ) -> Iterator[list[pa.RecordBatch]]:
     """Give the rows of tasks, one after the other.
 
-    Whoever stops asking, or is interrupted, cancels the tasks that are at work.
+    Anyone who stops asking, or is interrupted, cancels the tasks that are at work.
 
     Args:
         run: where they run.

@@ -23,7 +23,7 @@ def semi_join(files: pa.Table, other: pa.Table, columns: Sequence[str]) -> pa.Ta
     Returns:
         The files, in order of position; all of them if the two share no partition column and the
         other dataset has any file. Files with a partition value that nobody can read stay, and
-        keep all others, so that whoever needs the value is told.
+        keep all others, so that anyone who needs the value is told.
     """
     if not columns:
         return files if other.num_rows else files.slice(0, 0)

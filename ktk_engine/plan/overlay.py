@@ -23,7 +23,7 @@ def overlaid_files(snapshot: Snapshot, columns: Sequence[str]) -> pa.BooleanArra
         columns: the partition columns within which cells are unique.
 
     Returns:
-        One value a file.
+        One value per file.
     """
     files = _grouped(snapshot, columns)
     if files.num_rows < 2:
@@ -76,7 +76,7 @@ def whole_overlays(
 
 
 def partition_groups(snapshot: Snapshot, columns: Sequence[str]) -> pa.Array:
-    """Number the partitions of a dataset: one value a file, the same for the same partition.
+    """Number the partitions of a dataset: one value per file, the same for the same partition.
 
     Args:
         snapshot: a dataset.

@@ -95,7 +95,7 @@ class Ignored:
     """A condition of a statement that prunes nothing, since the engine cannot evaluate it.
 
     Attributes:
-        function: what stands around the column: `cast`, `upper`, ...
+        function: what is around the column: `cast`, `upper`, ...
         column: the column inside.
     """
 

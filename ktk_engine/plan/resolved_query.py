@@ -190,7 +190,7 @@ def _check_indexed(prefix: str, groups: Iterable[str], snapshots: Mapping[str, S
     if missing:
         raise QueryError(
             f"partition_by of a query of cube {prefix} names columns without an index: "
-            f"{', '.join(missing)}. Indexed are: {', '.join(sorted(indexed))}."
+            f"{', '.join(missing)}. Indexed columns: {', '.join(sorted(indexed))}."
         )
 
 

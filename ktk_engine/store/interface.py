@@ -148,7 +148,7 @@ class ObjectStore(ABC):
             key: the object's key.
 
         Returns:
-            Whether it exists. A folder is no object.
+            Whether it exists. A folder is not an object.
 
         Raises:
             StoreError: the store could not be asked.

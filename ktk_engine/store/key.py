@@ -18,7 +18,7 @@ def validate_key(key: str) -> str:
 
     A key consists of segments separated by `/`. No segment is empty, `.` or `..`; there are no
     backslashes and no control characters. So a key normalises to itself and cannot leave the
-    folder under which it is used (research on reliability, section 4.2: Kartothek follows
+    folder under which it is used (Kartothek follows
     `../outside` in its documents).
 
     Args:
@@ -79,7 +79,7 @@ def inside(key: str, folder: str) -> str:
     """
     validate_key(key)
     if not key.startswith(folder + "/"):
-        raise InvalidKeyError(f"invalid key {key!r}: it lies outside of the folder {folder!r}")
+        raise InvalidKeyError(f"invalid key {key!r}: it lies outside the folder {folder!r}")
     return key
 
 

@@ -25,9 +25,9 @@ def open_store(url: str | Path) -> ObjectStore:
         The store.
 
     Raises:
-        ConfigurationError: the address is no path and no URL of a supported scheme, or a folder
-            on the way is named like `x=y`, which Spark would read as a partition column (from
-            trials with Spark 4.3).
+        ConfigurationError: the address is neither a path nor a URL of a supported scheme, or a
+            folder on the way is named like `x=y`, which Spark would read as a partition column
+            (from trials with Spark 4.3).
     """
     path = os.fspath(url) if isinstance(url, Path) else _path_of_url(url)
     if not path or "\0" in path:

@@ -46,7 +46,7 @@ class ReadCache(Generic[K, V]):
 
         Args:
             key: its key.
-            read: reads it. What it raises is raised here, and the next who asks reads again.
+            read: reads it. What it raises is raised here, and the next caller reads again.
         """
         while True:
             with self._lock:

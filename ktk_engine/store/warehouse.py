@@ -91,13 +91,13 @@ class Warehouse:
         self._stores.pop(name, None)
 
     def _hide_from_git(self) -> None:
-        """Let git ignore a folder that is made now: data is no part of a project."""
+        """Let git ignore a folder that is made now: data is not part of a project."""
         if isinstance(self._root, LocalStore) and not self._root.root.exists():
             with suppress(ObjectExistsError):
                 self._root.put_if_absent(_IGNORED, _IGNORE_ALL)
 
     def _outside(self, url: str) -> ObjectStore:
-        """Open a store that is no folder of this warehouse."""
+        """Open a store that is not a folder of this warehouse."""
         store = self._stores.get(url)
         if store is None:
             store = open_store(url)
@@ -109,7 +109,7 @@ class Warehouse:
         return self._stores.setdefault(url, store)
 
     def _open(self, name: str) -> ObjectStore:
-        # One step each, so that a schema that another thread drops is no error in between.
+        # One step each, so that a schema that another thread drops is not an error in between.
         return self._stores.get(name) or self._stores.setdefault(
             name, open_store(f"{self._url}/{name}")
         )

@@ -86,14 +86,14 @@ class _Tokens:
     def expect(self, token: str) -> None:
         """Step over a token that has to come now."""
         if not self.skip(token):
-            raise TypeClassError(f"`{self.text}` is no type: expected `{token}` {self._where()}")
+            raise TypeClassError(f"`{self.text}` is not a type: expected `{token}` {self._where()}")
 
     def number(self) -> int:
         """Take an integer."""
         token = self.take()
         if not re.fullmatch(r"-?\d+", token):
             self.at -= 1
-            raise TypeClassError(f"`{self.text}` is no type: expected a number {self._where()}")
+            raise TypeClassError(f"`{self.text}` is not a type: expected a number {self._where()}")
         return int(token)
 
     def _where(self) -> str:
@@ -116,7 +116,7 @@ def parse_type(text: str) -> pa.DataType:
         The Arrow type.
 
     Raises:
-        TypeClassError: the text is no type's name; the message names the nearest one.
+        TypeClassError: the text is not a type's name; the message names the nearest one.
     """
     tokens = _Tokens(text)
     for match in _TOKEN.finditer(text.strip()):
@@ -125,9 +125,9 @@ def parse_type(text: str) -> pa.DataType:
     try:
         result = _type(tokens)
     except ValueError as error:
-        raise TypeClassError(f"`{text}` is no type: {error}") from error
+        raise TypeClassError(f"`{text}` is not a type: {error}") from error
     if tokens.peek():
-        raise TypeClassError(f"`{text}` is no type: unexpected `{tokens.peek()}`")
+        raise TypeClassError(f"`{text}` is not a type: unexpected `{tokens.peek()}`")
     return result
 
 
@@ -138,7 +138,7 @@ def arrow_name(t: pa.DataType) -> str:
         t: an Arrow type that has a class.
 
     Returns:
-        pyarrow's name; fields of structs stand in backticks where their name needs it.
+        pyarrow's name; fields of structs are in backticks where their name needs it.
     """
     if pat.is_struct(t):
         fields = [f"{_field_name(f.name)}: {_field_type(f)}" for f in t.fields]
@@ -226,7 +226,7 @@ def _type(tokens: _Tokens) -> pa.DataType:
     if name in _SIMPLE:
         return _SIMPLE[name]
     hint = did_you_mean_clause(name, {*_SIMPLE, *_READERS})
-    raise TypeClassError(f"`{tokens.text}` is no type: `{word.lstrip('`')}` is unknown{hint}")
+    raise TypeClassError(f"`{tokens.text}` is not a type: `{word.lstrip('`')}` is unknown{hint}")
 
 
 def _nullable(tokens: _Tokens) -> bool:
@@ -306,10 +306,10 @@ def _dictionary(_name: str, tokens: _Tokens) -> pa.DataType:
         elif key == "ordered":
             ordered = bool(tokens.number())
         else:
-            raise TypeClassError(f"`{tokens.text}` is no type: a dictionary has no `{key}`")
+            raise TypeClassError(f"`{tokens.text}` is not a type: a dictionary has no `{key}`")
         tokens.skip(",")
     if values is None or not pat.is_integer(indices):
-        raise TypeClassError(f"`{tokens.text}` is no type: write `dictionary<string>`")
+        raise TypeClassError(f"`{tokens.text}` is not a type: write `dictionary<string>`")
     return pa.dictionary(indices, values, ordered)
 
 
@@ -336,11 +336,11 @@ def _temporal(name: str, tokens: _Tokens) -> pa.DataType:
         "time64": ("us", "ns"),
     }.get(name, _UNITS)
     if unit not in allowed:
-        raise TypeClassError(f"`{tokens.text}` is no type: {name} has {' or '.join(allowed)}")
+        raise TypeClassError(f"`{tokens.text}` is not a type: {name} has {' or '.join(allowed)}")
     if name == "timestamp":
         return pa.timestamp(unit, tz=zone)
     if zone is not None:
-        raise TypeClassError(f"`{tokens.text}` is no type: only timestamps have a zone")
+        raise TypeClassError(f"`{tokens.text}` is not a type: only timestamps have a zone")
     return (
         {"time32": pa.time32, "time64": pa.time64}[name](unit) if "time" in name else _SIMPLE[name]
     )

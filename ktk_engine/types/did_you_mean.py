@@ -22,7 +22,7 @@ def nearest_name(name: str, known: Iterable[str]) -> str | None:
 
 
 def did_you_mean(name: str, known: Iterable[str], form: str = "`{}`") -> str:
-    """Ask for the nearest name, as a sentence behind another one.
+    """Ask for the nearest name, as a sentence after another one.
 
     Args:
         name: a name that is unknown.

@@ -20,16 +20,16 @@ _REASONS: dict[frozenset[str], str] = {
     ),
     frozenset({"signed", "float"}): _FRACTION_BITS,
     frozenset({"unsigned", "float"}): _FRACTION_BITS,
-    frozenset({"string", "binary"}): r"b'\xff' is no UTF-8 text",
+    frozenset({"string", "binary"}): r"b'\xff' is not UTF-8 text",
     frozenset({"bool", "signed"}): (
-        "a bool is no number: it is not always clear that false is 0 and true is 1"
+        "a bool is not a number: it is not always clear that false is 0 and true is 1"
     ),
     frozenset({"bool", "unsigned"}): (
-        "a bool is no number: it is not always clear that false is 0 and true is 1"
+        "a bool is not a number: it is not always clear that false is 0 and true is 1"
     ),
     frozenset({"decimal", "float"}): "float64 has no exact form of the decimal 0.1",
     frozenset({"date", "timestamp"}): (
-        "a date is a day, a timestamp has a time of day: 2019-05-21 12:30:00 is no date"
+        "a date is a day, a timestamp has a time of day: 2019-05-21 12:30:00 is not a date"
     ),
     frozenset({"date", "time"}): "a date is a day, a time is a time of any day",
     frozenset({"time", "timestamp"}): "a time is a time of any day, a timestamp has its day",

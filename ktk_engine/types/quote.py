@@ -69,7 +69,7 @@ def quote_literal(value: pa.Scalar) -> str:
         `timestamp_ntz`, those with a zone UTC instants with their offset (decision 7).
 
     Raises:
-        ConditionError: the value is nested, or a day outside of the years 1 to 9999.
+        ConditionError: the value is nested, or a day outside the years 1 to 9999.
         TypeClassError: the value's type has no class.
     """
     container = normalize(value.type)
@@ -114,7 +114,7 @@ def _quote_number(value: pa.Scalar) -> str:
         scale = max(value.type.scale, 0)
         text = format(Decimal(number), "f")
         return f"cast('{text}' as decimal({MAX_DECIMAL_PRECISION},{scale}))"
-    # The digits of the smallest bigint are no bigint without their sign.
+    # The digits of the smallest bigint are not bigint without their sign.
     return f"cast('{number}' as bigint)" if number == -(1 << 63) else f"{number}L"
 
 
@@ -128,6 +128,6 @@ def _quote_temporal(value: pa.Scalar) -> str:
             return f"date '{value.as_py().isoformat()}'"
         instant = _EPOCH + datetime.timedelta(microseconds=value.value)
     except (OverflowError, ValueError) as error:
-        raise ConditionError("A day outside of the years 1 to 9999 is no literal") from error
+        raise ConditionError("A day outside the years 1 to 9999 is not a literal") from error
     text = instant.isoformat(sep=" ", timespec="microseconds")
     return f"timestamp_ntz '{text}'" if t.tz is None else f"timestamp '{text}+00:00'"

@@ -45,7 +45,7 @@ def dataset_schema(schema: pa.Schema, partition_keys: Sequence[str]) -> pa.Schem
         `normalize_column_order`).
 
     Raises:
-        TypeClassError: a column stands twice, has no class, or a partition key is missing.
+        TypeClassError: a column occurs twice, has no class, or a partition key is missing.
     """
     findings = [*_duplicates(schema), *_without_class(schema)]
     if findings:
@@ -98,7 +98,7 @@ def check_storable(schema: pa.Schema) -> list[Finding]:
         schema: the schema of what is to be written.
 
     Returns:
-        Columns that stand twice and columns whose type cannot be stored.
+        Columns that occur twice and columns whose type cannot be stored.
     """
     findings = _duplicates(schema)
     for field in schema:
@@ -123,7 +123,7 @@ def check_shared(
         schema: its schema.
         others: the schemas of the other datasets of the cube, by name; the dataset itself
             is skipped.
-        shared: the columns that may stand in several datasets: dimension and partition
+        shared: the columns that may be in several datasets: dimension and partition
             columns.
         owner_fix: says what to do, given the dataset that owns a payload column and the column.
 
@@ -195,7 +195,7 @@ def merge_schemas(committed: pa.Schema, model: pa.Schema, *, union: bool = False
             without a value are taken.
 
     Returns:
-        The schema, in normal form; new columns stand behind the others by code points.
+        The schema, in normal form; new columns come after the others by code points.
 
     Raises:
         TypeClassError: a column has another class than the committed one.
@@ -254,13 +254,13 @@ def _adopted(committed: pa.DataType, model: pa.DataType) -> pa.DataType:
 
 
 def _duplicates(schema: pa.Schema) -> list[Finding]:
-    """Find columns that stand more than once."""
+    """Find columns that occur more than once."""
     return [
         Finding(
             name,
             None,
             schema.types[schema.names.index(name)],
-            f"the column stands {count} times",
+            f"the column occurs {count} times",
             "give each column a name of its own",
             "duplicate",
         )

@@ -150,7 +150,7 @@ def is_nested(t: pa.DataType) -> bool:
         t: an Arrow type.
 
     Returns:
-        True for nested types, also behind a dictionary encoding.
+        True for nested types, also inside a dictionary encoding.
     """
     return bool(pat.is_nested(unwrap(t)))
 

@@ -279,7 +279,7 @@ def _is_of_class(found: pa.DataType, wanted: str) -> bool:
             return False
         hint = did_you_mean(wanted, _CLASSES, "{}")
         raise ConfigurationError(
-            f"type_class: `{wanted}` is no type class.{hint} Known: {', '.join(_CLASSES)}, "
+            f"type_class: `{wanted}` is not a type class.{hint} Known: {', '.join(_CLASSES)}, "
             "decimal(scale 2), timestamp[UTC], list of float, or the name of a type."
         ) from error
 

@@ -26,7 +26,7 @@ class NameClaim:
         uuid: the dataset's uuid; empty for a view.
         claimant: the dbt node that writes it; None for what a person does by hand.
         full_refresh: whether what the node built before may go.
-        keeps_versions: whether it is a snapshot, which no full refresh builds anew.
+        keeps_versions: whether it is a snapshot, which no full refresh rebuilds.
     """
 
     name: str
@@ -196,7 +196,7 @@ def _leaving(claim: NameClaim, relation: Relation) -> str:
     if claim.keeps_versions:
         return (
             f"{claim.who} is stored as {relation.uuid}, but its configuration asks for "
-            f"{claim.uuid}. A snapshot cannot be built anew: it would lose its history. Nothing "
+            f"{claim.uuid}. A snapshot cannot be rebuilt: it would lose its history. Nothing "
             "was written. Change the configuration back, or give the snapshot another name."
         )
     cube, dataset = cube_and_dataset(relation.uuid)

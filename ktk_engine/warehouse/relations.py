@@ -95,7 +95,7 @@ class Relations:
             schema: the view's schema.
             name: its name.
             sql: the query.
-            columns: column -> SQL name of its type, for whoever asks without Spark.
+            columns: column -> SQL name of its type, for callers without Spark.
             author: who stores it.
 
         Returns:
@@ -112,7 +112,7 @@ class Relations:
         """Store a cube's virtual table, from the comment that `cube_of` compiles to.
 
         Raises:
-            ConfigurationError: the comment is missing, or the models are no datasets of one cube
+            ConfigurationError: the comment is missing, or the models are not datasets of one cube
                 in this schema.
             ConsistencyError: the name is taken by what must not go.
         """
@@ -144,12 +144,12 @@ class Relations:
         store = self.warehouse.find_schema(schema)
         relation = self.find(schema, old)
         if store is None or relation is None:
-            raise DatasetNotFoundError(f"There is no relation {schema}.{old} to be renamed.")
+            raise DatasetNotFoundError(f"There is no relation {schema}.{old} to rename.")
         view = read_view(store, old)
         if view is None:
             raise ConfigurationError(
                 f"{schema}.{old} holds rows: its name is part of its files' keys and cannot be "
-                "changed. Build it anew under the new name and drop the old one."
+                "changed. Rebuild it under the new name and drop the old one."
             )
         _replace(store, replace(view, name=new), author)
         store.delete([view_key(old)])
@@ -211,7 +211,7 @@ class Relations:
 
         Raises:
             DatasetNotFoundError: there is no such relation.
-            ConfigurationError: it is a view: nobody notes when what it reads changes.
+            ConfigurationError: it is a view: nothing records when what it reads changes.
         """
         store, relation = self._existing(schema, name)
         if relation.kind == "dataset":
@@ -270,7 +270,7 @@ def _in_cube(relations: Relations, cube: str, schema: str, place: tuple[str, str
         )
     if relation is None or not is_in_cube(relation.uuid):
         raise ConfigurationError(
-            f"Cube {cube}: {shown} is no cube dataset of schema {schema}. Models in "
+            f"Cube {cube}: {shown} is not a cube dataset of schema {schema}. Models in "
             "cube_of(...) must be materialized cube_seed or cube_enrichment, and sources must "
             "be datasets of the same schema (`ktk_dataset`)."
         )

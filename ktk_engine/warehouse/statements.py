@@ -74,14 +74,14 @@ def run_statement(
     else:
         raise ConfigurationError(
             f"{command.word} is not supported on {schema}.{name}: its files never change. Nothing "
-            "was done. Use an incremental model (merge, delete+insert), `insert into`, or build "
-            "the model anew."
+            "was done. Use an incremental model (merge, delete+insert), `insert into`, or "
+            "rebuild the model."
         )
     return True
 
 
 def _is_sparks(session: SqlSession, command: Command, in_metastore: bool) -> bool:
-    """Whether a relation that the store lacks is, or shall be, one of Spark's own catalog."""
+    """Whether a relation that the store lacks is, or is to be, one of Spark's own catalog."""
     if command.verb == "create" and command.provider and in_metastore:
         return True
     name = ".".join(map(quote_identifier, command.name))
@@ -99,9 +99,9 @@ def truncate(relations: Relations, schema: str, name: str) -> None:
 
     found = relations.find(schema, name)
     if found is None:
-        raise DatasetNotFoundError(f"There is no table {schema}.{name} to be truncated.")
+        raise DatasetNotFoundError(f"There is no table {schema}.{name} to truncate.")
     if found.kind != "dataset":
-        raise ConfigurationError(f"{schema}.{name} is a view: it holds no rows to be truncated.")
+        raise ConfigurationError(f"{schema}.{name} is a view: it holds no rows to truncate.")
     store = relations.warehouse.create_schema(schema)
     snapshot = resolve(store, scope_of(found.uuid)).snapshot(found.uuid)
     build(store, snapshot.schema.empty_table(), _target_of(snapshot, found), statement_history())
@@ -130,7 +130,7 @@ def _run_on_schema(relations: Relations, command: Command) -> bool:
 def _drop(relations: Relations, command: Command, found: Relation | None) -> None:
     schema, name = command.name
     if found is None and not command.lenient:
-        raise DatasetNotFoundError(f"There is no relation {schema}.{name} to be dropped.")
+        raise DatasetNotFoundError(f"There is no relation {schema}.{name} to drop.")
     relations.drop(schema, name, {**statement_history(), "reason": "drop statement"})
 
 

@@ -98,7 +98,7 @@ class NewKeys:
         return self.rows.count() if self.many else int(pc.sum(self.counts).as_py() or 0)
 
     def repeated(self) -> tuple[dict[str, object], int] | None:
-        """A key without nulls that stands in several rows, and in how many."""
+        """A key without nulls that occurs in several rows, and in how many."""
         if self.many:
             return repeated_key(self.rows, self.values.column_names)
         for values, count in zip(self.values.to_pylist(), self.counts.to_pylist(), strict=True):

@@ -1,4 +1,4 @@
-"""Builds a dataset anew from a Spark DataFrame or an Arrow table, as one commit."""
+"""Rebuilds a dataset from a Spark DataFrame or an Arrow table, as one commit."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Written:
         return self.remarked(f"{rows}, {counted(self.files, 'file')}, {size(self.bytes)}")
 
     def remarked(self, text: str) -> str:
-        """A message with the notes and the warning behind it."""
+        """A message with the notes and the warning after it."""
         text = "; ".join([text, *self.notes])
         return f"{text} ({self.warning})" if self.warning else text
 
@@ -354,8 +354,8 @@ _REASONS = {
     "value": "{have} a value in {columns} that its type, {type}, cannot hold exactly",
 }
 _FIXES = {
-    "duplicate": "Aggregate or filter the model so that each cell stands once, or add a column "
-    "that tells the rows apart to dimension_columns.",
+    "duplicate": "Aggregate or filter the model so that each cell occurs only once, or add a "
+    "column that tells the rows apart to dimension_columns.",
     "null": "Filter these rows, or give them a value: coalesce({columns}, 'unknown').",
     "value": "Cast, round or filter the column in the model, or declare a wider data_type in its "
     "YAML.",

@@ -21,7 +21,7 @@ def check_claim(target: Target, state: State, keeps_rows: bool, full_refresh: bo
         target: what is to be written.
         state: its scope.
         keeps_rows: whether rows of the dataset stay.
-        full_refresh: the dataset is built anew, laid out in another way if need be.
+        full_refresh: the dataset is rebuilt, laid out in another way if need be.
 
     Returns:
         What a person should know of it; empty for nothing.
@@ -77,9 +77,9 @@ def _of_another(target: Target, claimant: Claimant, found: Builder) -> str:
 
 
 def _of_another_name(target: Target, name: str) -> str:
-    fix = f"or build it anew under the new one: dbt build --full-refresh -s {target.select}"
+    fix = f"or rebuild it under the new one: dbt build --full-refresh -s {target.select}"
     if target.keeps_versions:
-        fix = "since a snapshot is never built anew"
+        fix = "since a snapshot is never rebuilt"
     return (
         f"Dataset {target.uuid} is known as {name} and would now be {target.relation}, so that dbt "
         f"takes it for a new one. Nothing was written. Change the alias back to {name}, {fix}."

@@ -29,7 +29,7 @@ IndexValues = Mapping[str, tuple[pa.ChunkedArray, pa.ChunkedArray]]
 
 @dataclass(frozen=True)
 class Extension:
-    """Puts new files on top of a snapshot; called anew whenever another commit came first.
+    """Puts new files on top of a snapshot; called again whenever another commit came first.
 
     Attributes:
         store: where index files go.
@@ -125,7 +125,7 @@ def check_layout(target: Target, base: Snapshot) -> None:
     """Refuse to write to a dataset that is laid out in another way, or is something else.
 
     Raises:
-        ConfigurationError: naming what differs; a full refresh lays it out anew.
+        ConfigurationError: naming what differs; a full refresh changes the layout.
     """
     differences = []
     if target.cube and base.is_seed != (target.role == "seed"):
@@ -142,11 +142,11 @@ def check_layout(target: Target, base: Snapshot) -> None:
     if not differences:
         return
     fix = (
-        "Change it back, or run it with --full-refresh to lay it out anew: dbt build "
+        "Change it back, or run it with --full-refresh to change its layout: dbt build "
         f"--full-refresh -s {target.select}"
     )
     if target.keeps_versions:
-        fix = "A snapshot is never built anew: change it back, or give it another name."
+        fix = "A snapshot is never rebuilt: change it back, or give it another name."
     raise ConfigurationError(
         f"Dataset {target.uuid}: {'; '.join(differences)}. Nothing was written. {fix}"
     )
@@ -163,7 +163,7 @@ def _dimensions(target: Target, base: Snapshot) -> tuple[str, ...]:
 def _joined(
     known: Sequence[pa.Schema], new: Sequence[pa.Schema]
 ) -> tuple[tuple[pa.Schema, ...], list[int]]:
-    """Put physical schemas behind those that the dataset has, each once.
+    """Put physical schemas after those that the dataset has, each once.
 
     Returns:
         All of them, and where each new one stands.

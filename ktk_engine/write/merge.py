@@ -63,7 +63,7 @@ def merge(
 
     Partition values, secondary indices and statistics choose the files that can hold a key; the
     others stay as they are. Where another commit changes these files meanwhile, the merge is
-    computed anew.
+    computed again.
 
     Args:
         scanner: reads the files of the store.
@@ -74,7 +74,7 @@ def merge(
         built_by: dataset id -> the dbt model that builds it, for messages.
 
     Raises:
-        DataError: a key stands twice among the new rows of a `merge`, or a new row would repeat
+        DataError: a key occurs twice among the new rows of a `merge`, or a new row would repeat
             a cell of an old one that it does not replace; nothing was written.
         ConfigurationError: the key or an update column is missing, a predicate cannot be read,
             or the layout differs.
@@ -150,7 +150,7 @@ def _check_cells(rewrite: Rewrite, by: MergeBy, predicate: Condition) -> list[Co
     """Refuse new rows whose cell an old row has that they do not replace; say what was read."""
     cells = set(cell_columns(rewrite.base))
     if not cells or (set(by.unique_key) <= cells and isinstance(predicate, TrueCondition)):
-        return []  # whoever has the cell has the key
+        return []  # a row with the cell has the key
 
     def stay(old: DataFrame) -> DataFrame:
         covered, others = split_rows(old, predicate)
@@ -200,6 +200,6 @@ def _check_unique(target: Target, keys: NewKeys, by: MergeBy) -> None:
         raise DataError(
             f"Dataset {target.uuid} was refused (nothing was written):\n"
             f"- The model gives several rows for one unique_key ({', '.join(by.unique_key)}).\n"
-            f"  Example: {example} stands {count} times\n"
-            "  Fix: Keep one row a key in the model, or use incremental_strategy='delete+insert'."
+            f"  Example: {example} occurs {count} times\n"
+            "  Fix: Keep one row per key in the model, or use incremental_strategy='delete+insert'."
         )

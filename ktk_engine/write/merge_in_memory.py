@@ -29,7 +29,7 @@ def merge_in_memory(
         rewrite: the dataset and the new rows, which are persisted and computed.
         files: the files whose rows may be replaced.
         keys: columns that tell rows apart; null matches nothing.
-        updated: columns that take the new value in a replaced row, where each key stands in one
+        updated: columns that take the new value in a replaced row, where each key is in one
             new row; None replaces the row whole.
 
     Returns:
@@ -88,7 +88,7 @@ def _is_sparks_own(t: pa.DataType) -> bool:
 def _merged(
     old: pa.Table, new: pa.Table, keys: Sequence[str], updated: Sequence[str] | None
 ) -> pa.Table:
-    """Choose each value from the old rows with the new ones behind them."""
+    """Choose each value from the old rows with the new ones after them."""
     found = _find(old, new, keys)
     rows = pa.concat_tables([old, new], promote_options="default")
     before, added = _numbers(0, old.num_rows), _numbers(old.num_rows, rows.num_rows)
@@ -106,7 +106,7 @@ def _merged(
 
 
 def _find(old: pa.Table, new: pa.Table, keys: Sequence[str]) -> pa.Array:
-    """For each old row, where behind the old ones a new row of its key stands; else null."""
+    """For each old row, where after the old ones a new row of its key stands; else null."""
     numbers = _numbers(old.num_rows, old.num_rows + new.num_rows)
     places = new.select(keys).append_column(_NEW, numbers)
     places = places.group_by(list(keys)).aggregate([(_NEW, "min")])

@@ -92,7 +92,7 @@ def build_versions(
         built_by: dataset id -> the dbt model that builds it, for messages.
 
     Raises:
-        DataError: a row stands twice; nothing was written.
+        DataError: a row occurs twice; nothing was written.
         CommitConflictError: another run has stored versions meanwhile.
         KtkError: see `build`.
     """
@@ -123,7 +123,7 @@ def merge_versions(
     Does what dbt's `snapshot_merge_sql` does with its staging table. A version that would have
     the id of an older one, since its row went and came back unchanged, gets an id of its own, as
     dbt gives one to records of deletions. Only files that can hold a closed version are
-    rewritten. Where another commit adds versions meanwhile, all is computed anew.
+    rewritten. Where another commit adds versions meanwhile, all is computed again.
 
     Args:
         scanner: reads the files of the store.
@@ -255,7 +255,7 @@ def _check_known(target: Target, base: Snapshot, by: Versions) -> None:
         raise ConfigurationError(
             f"Dataset {target.uuid}: the snapshot lacks {', '.join(missing)}. It has: "
             f"{', '.join(base.schema.names)}. Nothing was written. Names in "
-            "snapshot_meta_column_names cannot be changed later on, nor their letter case."
+            "snapshot_meta_column_names cannot be changed later, not even in letter case."
         )
 
 
@@ -273,7 +273,7 @@ def _check_unique(target: Target, rows: DataFrame, keys: NewKeys, by: Versions) 
     raise DataError(
         f"Dataset {target.uuid} was refused (nothing was written):\n"
         f"- The snapshot's query gives several rows for one unique_key ({by.unique_key}).\n"
-        f"  Example: {example} stands {count} times\n"
-        "  Fix: Keep one row a key in the query, or add a column to unique_key that tells the rows "
-        "apart."
+        f"  Example: {example} occurs {count} times\n"
+        "  Fix: Keep one row per key in the query, or add a column to unique_key that tells the "
+        "rows apart."
     )

@@ -30,7 +30,7 @@ class RowFilter(Protocol):
 
     @property
     def holds_from_the_start(self) -> bool:
-        """Whether it covers the rows of a dataset that is built anew as well."""
+        """Whether it covers the rows of a dataset that is rebuilt as well."""
 
     def condition(self, schema: pa.Schema, session_zone: str) -> Condition:
         """Give it as a condition on the columns of a schema.
@@ -49,7 +49,7 @@ class Predicates:
     """SQL predicates, all of which have to be true.
 
     Attributes:
-        texts: what stands in a WHERE; columns may be qualified by `DBT_INTERNAL_DEST`.
+        texts: what is in a WHERE; columns may be qualified by `DBT_INTERNAL_DEST`.
     """
 
     texts: Sequence[str]
@@ -88,7 +88,7 @@ class EventWindow:
     Attributes:
         column: the column with the event time.
         start: with a zone; the first instant.
-        end: with a zone; the first instant behind it.
+        end: with a zone; the first instant after it.
     """
 
     column: str
@@ -113,7 +113,7 @@ class EventWindow:
         if self.column not in schema.names:
             hint = did_you_mean(self.column, schema.names)
             raise ConfigurationError(
-                f"event_time is `{self.column}`, which is no column of the table.{hint}"
+                f"event_time is `{self.column}`, which is not a column of the table.{hint}"
             )
         type_ = schema.field(self.column).type
         start, end = (self._bound(type_, instant) for instant in (self.start, self.end))

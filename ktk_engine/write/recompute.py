@@ -1,4 +1,4 @@
-"""Computes a write anew when another commit has changed or removed what it came from."""
+"""Computes a write again when another commit has changed or removed what it came from."""
 
 from __future__ import annotations
 
@@ -44,5 +44,5 @@ def recompute(store: ObjectStore, target: Target, write: Callable[[State], _T]) 
         except (CommitConflictError, VersionGoneError) as error:
             if not left:
                 raise
-            _LOGGER.info("Computing anew: %s", error)
+            _LOGGER.info("Computing again: %s", error)
     raise AssertionError("unreachable")

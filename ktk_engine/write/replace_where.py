@@ -40,7 +40,7 @@ def replace_where(
 
     Old rows for which the predicate is false or unknown stay. Only files that can hold a covered
     row are rewritten. A dataset that does not exist yet is built. Where another commit changes
-    these files meanwhile, the rows are computed anew.
+    these files meanwhile, the rows are computed again.
 
     Args:
         scanner: reads the files of the store.
@@ -50,7 +50,7 @@ def replace_where(
         where: the predicate.
         history: what the log says of this commit, for people.
         built_by: dataset id -> the dbt model that builds it, for messages.
-        full_refresh: build the dataset anew; column classes may change.
+        full_refresh: rebuild the dataset; column classes may change.
 
     Returns:
         What was written; None if there is neither a row to replace nor a new one, which commits
@@ -92,7 +92,7 @@ def _replace_in(rewrite: Rewrite, where: RowFilter) -> Rewritten | None:
     conditions = conjuncts(predicate)
     reads: list[Conditions] = [conditions]
     cells = set(cell_columns(rewrite.base))
-    if cells and not columns(predicate) <= cells:  # else whoever has the cell is replaced
+    if cells and not columns(predicate) <= cells:  # else a row with the cell is replaced
         reason = f"since {to_sql(predicate)} is not true for them"
         reads.append(rewrite.check_cells(stay, reason, sorted(columns(predicate))))
     touched, new_count = rewrite.files(conditions), rewrite.new.count()

@@ -30,7 +30,7 @@ class Retained:
         mode: `append` keeps every file; `partitions` replaces exactly those that the new rows
             have; `files` replaces the named ones.
         replaced: labels of the files that go, for `files`.
-        reads: each is a conjunction; whoever commits a row that fulfils one of
+        reads: each is a conjunction; anyone who commits a row that fulfils one of
             them meanwhile has changed what this write was computed from.
         verb: what the log calls the replacing.
     """
@@ -71,7 +71,7 @@ class Retained:
             addition: the new files, as a dataset of their own.
 
         Raises:
-            CommitConflictError: the rows have to be computed anew.
+            CommitConflictError: the rows have to be computed again.
         """
         if started.schema != base.schema:
             raise _conflict(base, "its columns changed")

@@ -43,7 +43,7 @@ class Rewritten:
         written: the new files.
         changes: what happened to rows.
         files: how many of the dataset's files were rewritten.
-        total_files: how many it had; 0 where it was built anew.
+        total_files: how many it had; 0 where it was rebuilt.
     """
 
     written: Written
@@ -130,7 +130,7 @@ class Rewrite:
             raise DataError(
                 f"Dataset {self.target.uuid} was refused (nothing was written):\n"
                 f"- New rows have cells ({', '.join(cells)}) of old rows that stay, {reason}. "
-                "Each cell of a cube stands once.\n"
+                "Each cell of a cube may occur only once.\n"
                 f"  Example of such an old row: {', '.join(values)}\n"
                 "  Fix: Leave these rows out of the model, or let it replace the old ones."
             )

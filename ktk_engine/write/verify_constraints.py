@@ -70,11 +70,11 @@ def verify_constraints(
         frame: the rows as they were written, for its session.
         constraints: what to verify.
         addition: the new files, described as a dataset of their own.
-        base: the dataset that they extend; None if it is built anew.
+        base: the dataset that they extend; None if it is rebuilt.
         kept: the files of `base` that stay.
 
     Returns:
-        What unique constraints depend on: whoever commits a row that fulfils one of these
+        What unique constraints depend on: anyone who commits a row that fulfils one of these
         conjunctions meanwhile may repeat a key.
 
     Raises:

@@ -61,7 +61,7 @@ def run_cubes(path: Path, engine: str = "spark") -> Iterator[Outcome]:
         engine: "spark", or "local" for this process.
 
     Yields:
-        One outcome a query.
+        One outcome per query.
     """
     spark = _session() if engine == "spark" else None
     for folder in sorted(path.iterdir()):
@@ -85,7 +85,7 @@ def run_case(folder: Path, spark: SparkSession | None) -> Iterator[Outcome]:
         spark: where the queries run; None means in this process.
 
     Yields:
-        One outcome a query.
+        One outcome per query.
     """
     case = json.loads((folder / "case.json").read_text(encoding="utf-8"))
     given = dict(case["cube"])

@@ -137,7 +137,7 @@ def predict_schemas(
         partition_keys: the columns by which the dataset is partitioned.
         with_pandas: whether each schema has pandas metadata.
         prepared: how Kartothek prepared them (`prepare` of the case).
-        broken: whether Kartothek's answer is a failure inside of it (decision 24).
+        broken: whether Kartothek's answer is a failure inside it (decision 24).
 
     Returns:
         The prediction.
@@ -248,7 +248,7 @@ class Write:
         existing: schemas of the datasets that exist before, by name.
         frames: schema and number of rows of each frame, by dataset.
         overwrite: whether Kartothek was allowed to overwrite.
-        broken: whether Kartothek's answer is a failure inside of it.
+        broken: whether Kartothek's answer is a failure inside it.
     """
 
     operation: str

@@ -34,7 +34,7 @@ def run_rejects(path: Path) -> Iterator[Outcome]:
         path: a folder of the format of `rejects`.
 
     Yields:
-        One outcome a case.
+        One outcome per case.
     """
     for file in sorted(path.glob("*/case.json")):
         case = json.loads(file.read_text(encoding="utf-8"))
@@ -182,7 +182,7 @@ class _Player:
         for condition in call.get("conditions") or []:
             if condition["column"] not in cube.partition_columns:
                 raise ConditionError(
-                    f"`{condition['column']}` is no partition column of cube {cube.prefix}."
+                    f"`{condition['column']}` is not a partition column of cube {cube.prefix}."
                 )
 
 
@@ -230,7 +230,7 @@ def _concatenated(tables: list[pa.Table]) -> pa.Table:
 
 
 def _without_index(table: pa.Table) -> pa.Table:
-    """Take out the columns of a frame's index, which are no columns of the frame."""
+    """Take out the columns of a frame's index, which are not columns of the frame."""
     raw = (table.schema.metadata or {}).get(b"pandas")
     index = json.loads(raw).get("index_columns", []) if raw else []
     names = [name for name in index if isinstance(name, str) and name in table.column_names]

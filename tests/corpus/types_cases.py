@@ -27,7 +27,7 @@ def run_types(path: Path) -> Iterator[Outcome]:
         path: a file of the format of `types.jsonl`.
 
     Yields:
-        One outcome a line.
+        One outcome per line.
     """
     with path.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, start=1):
@@ -130,7 +130,7 @@ def _pandas(schema: pa.Schema) -> dict[str, Any] | None:
 
 
 def _without_index(schema: pa.Schema) -> pa.Schema:
-    """Take out the columns of a frame's index, which are no columns of the frame."""
+    """Take out the columns of a frame's index, which are not columns of the frame."""
     index = (_pandas(schema) or {}).get("index_columns", [])
     names = {name for name in index if isinstance(name, str)}
     return pa.schema([field for field in schema if field.name not in names])

@@ -1,4 +1,4 @@
-"""Collects the lines of all fault tests behind the last one."""
+"""Collects the lines of all fault tests after the last one."""
 
 from __future__ import annotations
 

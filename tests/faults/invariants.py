@@ -110,14 +110,14 @@ def verify_cleanup(root: Path, content: Content) -> None:
 
 
 def _verify_chain(state: State) -> None:
-    """Versions have no gap, no commit stands twice, each entry names the one before."""
+    """Versions have no gap, no commit occurs twice, each entry names the one before."""
     commits: set[str] = set()
     parent, sha256, version, time = "", "", 0, datetime.min.replace(tzinfo=UTC)
     for entry, digest_ in read_entries(state.store, state.scope, 0):
         version += 1
         require(entry.version == version, f"{state.scope}: version {version} is missing")
         require((entry.parent, entry.parent_sha256) == (parent, sha256), f"chain at {version}")
-        require(entry.commit not in commits, f"commit {entry.commit} stands twice")
+        require(entry.commit not in commits, f"commit {entry.commit} occurs twice")
         require(entry.time > time, f"time runs backwards at {version}")
         commits.add(entry.commit)
         parent, sha256, time = entry.commit, digest_, entry.time

@@ -45,5 +45,5 @@ class Tally:
         request.node.user_properties.append((PROPERTY, self.line()))
 
     def require_whole(self) -> None:
-        """Fail if anything is broken; the cases stand in the message."""
+        """Fail if anything is broken; the cases are in the message."""
         assert not self.broken, "\n\n".join([self.line(), *self.broken[:20]])

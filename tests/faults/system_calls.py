@@ -34,7 +34,7 @@ class Trap:
         """
         self.calls = 0
         self._fault, self._at, self._after = fault, at, after
-        # Whoever dies while reading has changed nothing; only errors matter there.
+        # Anyone who dies while reading has changed nothing; only errors matter there.
         for name in _CHANGES + (_READS if fault in ("ENOSPC", "EIO", "EACCES") else ()):
             call = getattr(os, name) if name != "fsync" else _no_sync
             setattr(os, name, self._wrapped(name, call))

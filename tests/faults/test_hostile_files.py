@@ -151,7 +151,7 @@ def _asked(store: LocalStore, uuids: tuple[str, ...] = _UUIDS) -> Mapping[str, A
 
 @contextmanager
 def _spoilt(path: Path, name: str) -> Iterator[None]:
-    """Spoil a file, or put something in its place that is no file."""
+    """Spoil a file, or put something in its place that is not a file."""
     away = path.with_name(path.name + ".away")
     path.rename(away)
     if name in NO_FILES:

@@ -53,7 +53,7 @@ for uuid in json.loads(sys.argv[2]):
         predicates=[[("I", "==", rows["I"][0])]],
     )
     assert len(rows) == 1, uuid
-    # Its own predicates lose what stands behind a zero byte.
+    # Its own predicates lose what follows a zero byte.
     found[uuid] = [rows[name][0] for name in "PIv"] if len(some) or "\\0" in rows["I"][0] else []
 print(json.dumps(found))
 """
@@ -147,7 +147,7 @@ def test_names(request, tmp_path, what):
             tally.bad(repr(name), f"read back as {found}")
         tally.good("taken")
     lost = [path for path in tmp_path.rglob("*") if store.root not in (path, *path.parents)]
-    assert not lost, f"something was written outside of the store: {lost}"
+    assert not lost, f"something was written outside the store: {lost}"
     tally.finish(request)
 
 

@@ -165,7 +165,7 @@ class Walk:
         return verb.after(self.content) if verb.name == "publish" else self.content
 
     def _mend(self, verb: Verb, is_done: bool) -> None:
-        """Whoever comes next publishes, or writes the same again, or cleans up."""
+        """The next process publishes, or writes the same again, or cleans up."""
         if not is_done and verb.name != "replace_where" and self._random.random() < 0.5:
             run(self.store, verb)
             self.content = verb.after(self.content)

@@ -3,10 +3,10 @@
 A page's blocks are one story, told in a copy of the sample project:
 
 - `sql`, `yaml` and `python` blocks in which a comment names a file (`-- models/x.sql: why`) put it
-  into the project; a block may hold several. They are built before the next block that is no file
-  and has no `dbt build` or `dbt run` itself.
+  into the project; a block may hold several. They are built before the next block that names no
+  file and has no `dbt build` or `dbt run` itself.
 - `shell` blocks hold commands, `dbt ...` or `ktk ...`, a line each.
-- `console` blocks hold commands behind `$ `, and what they say.
+- `console` blocks hold commands after `$ `, and what they say.
 - `python` blocks that name no file are run.
 - `text` blocks show what was said up to there.
 
@@ -47,13 +47,13 @@ class Snippet:
 
     @property
     def files(self) -> dict[str, str]:
-        """The files in it, by their paths; what stands before the first is lost in none."""
+        """The files in it, by their paths; what is before the first is lost in none."""
         if self.language not in _COMMENTED:
             return {}
         starts = list(_FILE.finditer(self.text))
         ends = [*(start.start() for start in starts[1:]), len(self.text)][: len(starts)]
         if starts and self.text[: starts[0].start()].strip():
-            raise ValueError(f"line {self.line}: something stands before the first file's name")
+            raise ValueError(f"line {self.line}: something is before the first file's name")
         return {
             start[1]: self.text[start.start() : end]
             for start, end in zip(starts, ends, strict=True)

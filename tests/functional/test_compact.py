@@ -1,4 +1,4 @@
-"""Compaction through dbt: by itself behind incremental runs, and as a run-operation."""
+"""Compaction through dbt: by itself after incremental runs, and as a run-operation."""
 
 from __future__ import annotations
 

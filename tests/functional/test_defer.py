@@ -113,7 +113,7 @@ class TestClone(Environments):
         try:
             clone = ["clone", "--state", "state", "--target", "other", "--select", "last"]
             _, log = run_dbt_and_capture(clone, expect_pass=False)
-            assert f"There is no relation {built.test_schema}.gone to be cloned." in log
+            assert f"There is no relation {built.test_schema}.gone to clone." in log
         finally:
             path.write_text(before)
 

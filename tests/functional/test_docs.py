@@ -1,6 +1,6 @@
 """What README.md and docs/ show is true: each page's snippets run in a copy of the sample project.
 
-How a page says what to run stands in `snippets.py`. The copy has the flights of a few days.
+How a page says what to run is in `snippets.py`. The copy has the flights of a few days.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Project:
         program, *arguments = shlex.split(command, comments=True)
         if program == "dbt":
             self.dbt(arguments, fails)
-        elif program == "ktk":  # whoever is asked says yes
+        elif program == "ktk":  # every question is answered with yes
             done = CliRunner().invoke(ktk, arguments, input="y\n", catch_exceptions=False)
             self.said += done.output.splitlines()
             assert (done.exit_code != 0) == fails, done.output

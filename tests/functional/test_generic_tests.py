@@ -13,7 +13,7 @@ CELLS = """
 {{ config(materialized='cube_seed', cube='c', dimension_columns=['L'], partition_by=['P']) }}
 select id % 2 as P, id as L, cast(id as decimal(20, 0)) as u from range(100)
 """
-# 50 of the seed dataset's cells, and 10 rows outside of it.
+# 50 of the seed dataset's cells, and 10 rows outside it.
 EXTRA = """
 {{ config(materialized='cube_enrichment', cube='c', dimension_columns=['L'], partition_by=['P']) }}
 select id % 2 as P, id as L, 1.5D as w from range(50)

@@ -74,7 +74,7 @@ class TestStrategies:
         assert dict(self.content(project, "partly")) == old | {6: 106, 7: 107}
         assert dict(self.content(project, "replaced")) == new  # all three partitions were new
         assert dict(self.content(project, "window")) == old | new
-        # dbt inserts a new row whose key only rows outside of the predicates have.
+        # dbt inserts a new row whose key only rows outside the predicates have.
         before = [*self.content(project, "before")]
         assert sorted(before) == sorted([*(old | {3: 103}).items(), *list(new.items())[1:]])
         assert resolve(store_of(project), cube_scope("c")).version == 2

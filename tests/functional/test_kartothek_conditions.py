@@ -114,7 +114,7 @@ def test_kartothek_finds_the_same_rows_as_in_its_own_files(answers, name):
 
 
 def _impossible(name):
-    """What Kartothek cannot do whoever wrote the file."""
+    """What Kartothek cannot do, no matter who wrote the file."""
     signs = list(OPERATORS)
     if name in ("decimal", "time"):
         return signs

@@ -48,7 +48,7 @@ class TestBatches:
         assert resolve(store_of(project), scope_of("batches")).version == 6
         assert resolve(store_of(project), cube_scope("c")).version == 6
 
-        # The last batch and the one before it are computed anew (lookback), the older ones stay.
+        # The last batch and the one before it are computed again (lookback), the older ones stay.
         with patch_microbatch_end_time("2020-01-08 13:00:00"):
             run_dbt(["run", "--vars", "{add: 100}"])
         expected |= {i: i + 100 for i in range(12, 16)}

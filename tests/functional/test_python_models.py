@@ -409,7 +409,7 @@ class TestFailures:
             ("index", ["has id in its index", "reset_index()"]),
             ("mixed", ["column x"]),
             ("twice", ["x", "X"]),
-            ("fine", ["names that are no texts: 0"]),
+            ("fine", ["names that are not text: 0"]),
         ],
     )
     def test_messages(self, captured, model, parts):

@@ -109,7 +109,7 @@ def test_answers_are_those_of_pandas_on_the_raw_files(sample, model):
 
 
 def responses_of(results: dict) -> dict[str, dict]:
-    """The response of each node that is no test, by its name."""
+    """The response of each node that is not a test, by its name."""
     return {
         item["unique_id"].split(".")[-1]: item["adapter_response"]
         for item in results["results"]

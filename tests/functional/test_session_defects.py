@@ -333,6 +333,6 @@ class TestASourceWithADatabase:
         with pytest.raises(DbtConfigError) as caught:
             run_dbt(["parse"])
         assert "other.raw.orders: names have two parts" in str(caught.value)
-        assert "Take `database: other` away" in str(caught.value)
+        assert "Remove `database: other`" in str(caught.value)
         write_file(sources.replace("other", "raw"), project.project_root, "models", "sources.yml")
         run_dbt(["parse"])

@@ -192,7 +192,7 @@ class TestSchemaAndFailures:
             assert resolve(store, scope).version == version
 
         refused("select 1 as id, array('a') as v", "| v ", "string and list of string")
-        refused("select cast(1 as double) as id, 'a' as v", "| id", "never built anew: cast")
+        refused("select cast(1 as double) as id, 'a' as v", "| id", "never rebuilt: cast")
         refused(
             "select * from values (1, 'a'), (2, 'b'), (2, 'c') as t(id, v)",
             "several rows for one unique_key (id)",

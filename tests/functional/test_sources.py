@@ -1,4 +1,4 @@
-"""Sources outside of the profile's store: Kartothek cubes and datasets, plain files."""
+"""Sources outside the profile's store: Kartothek cubes and datasets, plain files."""
 
 from __future__ import annotations
 
@@ -312,7 +312,7 @@ class TestWrong:
             ({"ktk_format": "csv"}, "`ktk_format` needs `ktk_location`"),
             ({"ktk_location": "x.csv", "ktk_store": "y"}, "about a Kartothek store: remove one"),
             ({"ktk_cube": "a", "ktk_dataset": "b"}, "`ktk_dataset` contradicts `ktk_cube`"),
-            ({"ktk_cube": 3}, "`ktk_cube` must be a text, but is 3"),
+            ({"ktk_cube": 3}, "`ktk_cube` must be text, but is 3"),
             ({"ktk_location": "x.csv", "ktk_options": "a"}, "must be a mapping, but is 'a'"),
         ],
     )

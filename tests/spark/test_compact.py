@@ -193,7 +193,7 @@ def test_the_command(spark, store):
     wrong = CliRunner().invoke(
         main, ["--store", str(store.root), "compact", "c", "--target-size", "big"]
     )
-    assert "is no size" in wrong.stderr
+    assert "is not a size" in wrong.stderr
 
 
 def test_a_column_that_was_sorted_by_may_leave(spark, sql, store):

@@ -51,7 +51,7 @@ def test_fewer_dimensions(spark, cube):
     assert query.to_arrow(spark).to_pylist() == [
         {"M": m, "P": p} for m in (2, 3) for p in (0, 1, 2)
     ]
-    # The condition needs a dropped dimension after the join: rows are reduced behind it.
+    # The condition needs a dropped dimension after the join: rows are reduced after it.
     late = cube.query(["P", "L"], "M = 0 or name = 'one'", dimension_columns=["L"])
     assert late.plan.distinct
     assert late.to_arrow(spark).num_rows == 6

@@ -168,7 +168,7 @@ def test_what_does_not_fit_is_refused_and_nothing_changes(spark, sql, store):
     build(store, rows(spark, 0, 100), TABLE)
     before = tree(store.root)
     other = Target("t", partition_by=("k",), indexes=("P",))
-    with pytest.raises(ConfigurationError, match="--full-refresh to lay it out anew"):
+    with pytest.raises(ConfigurationError, match="--full-refresh to change its layout"):
         build(store, rows(spark, 0, 10), other, retained=Retained("append"))
     wrong = rows(spark, 0, 10).selectExpr("P", "L", "cast(v as double) v", "k")
     for retained in (Retained("append"), Retained("partitions")):
@@ -274,6 +274,6 @@ def test_keys_are_alike_as_spark_has_it(spark, sql, store):
     new = spark.sql("select double('nan') as k, 3 as v union all select -0.0D, 4")
     assert "0 inserted, 2 updated" in str(merge(sql.scanner(store), new, target, MergeBy(("k",))))
     twice = spark.sql("select 0.0D as k, 5 as v union all select -0.0D, 6")
-    with pytest.raises(DataError, match="stands 2 times"):
+    with pytest.raises(DataError, match="occurs 2 times"):
         merge(sql.scanner(store), twice, target, MergeBy(("k",)))
     assert sorted(row.v for row in sql.sql("select v from an.t").collect()) == [3, 4]

@@ -155,7 +155,7 @@ def test_two_rows_of_one_key_are_refused(spark, sql, store, target, kind):
 
 
 def test_two_rows_of_one_key_are_refused_at_first(spark, store):
-    with pytest.raises(DataError, match="id=0, region='a/b', v=0 stands 2 times"):
+    with pytest.raises(DataError, match="id=0, region='a/b', v=0 occurs 2 times"):
         build_versions(store, first(spark).union(first(spark)).where("id = 0"), TABLE, BY)
     assert not resolve(store, TABLE.scope).datasets
 
@@ -183,7 +183,7 @@ def test_a_date_stays_a_date(spark, sql, store):
 
 
 def test_versions_of_another_run_are_seen(spark, sql, store):
-    """What was compared is stale: it is compared anew, and then nothing is left to do."""
+    """What was compared is stale: it is compared again, and then nothing is left to do."""
     build_versions(store, first(spark), TABLE, BY)
     tries = []
 

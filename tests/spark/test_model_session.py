@@ -151,6 +151,6 @@ def test_what_cannot_be_stored_is_refused(result, message):
 
 def test_a_table_with_a_column_twice_is_refused(store):
     twice = pa.table([[1], [2]], names=["x", "x"])
-    with pytest.raises(TypeClassError, match="the column stands 2 times"):
+    with pytest.raises(TypeClassError, match="the column occurs 2 times"):
         build(store, twice, Target("t"))
     assert not list_relations(store)

@@ -148,7 +148,7 @@ def merged(old: pd.DataFrame, new: pd.DataFrame, step: Step, matched: pd.Series)
 
 
 def once(rows: pd.DataFrame, address: tuple[str, ...]) -> pd.DataFrame | None:
-    """Rows of a cube, refused if a cell stands twice."""
+    """Rows of a cube, refused if a cell occurs twice."""
     return None if address and rows.duplicated(list(address)).any() else rows
 
 

@@ -176,7 +176,7 @@ def test_instants_prune_in_every_zone(sql, store, activate, zone, active):
         found = sql.sql(f"select L from an.c where t = timestamp '{text}'").collect()
         assert [row.L for row in found] == [number + 1]
         (plan,) = sql.plans
-        # 2:30 comes twice that night in Berlin; zones that are no names are left to Spark.
+        # 2:30 comes twice that night in Berlin; zones that are not names are left to Spark.
         unclear = active and (zone == "+02:00" or (zone == "Europe/Berlin" and number < 2))
         assert plan.datasets[0].files.num_rows == (4 if unclear else 1)
     found = sql.sql("select L from an.c where s >= time '02:00:00'").collect()

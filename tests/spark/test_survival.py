@@ -20,7 +20,7 @@ EXAMPLES = int(os.environ.get("KTK_EXAMPLES", "10"))
 @settings(deadline=None, max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
 @given(tables())
 def test_every_value_of_every_type_comes_back_through_spark(spark, tmp_path_factory, table):
-    # What Spark cannot show is no loss: it has no column without a type.
+    # What Spark cannot show is not loss: it has no column without a type.
     kept = [f.name for f in table.schema if "null" not in str(f.type)]
     table = table.select(kept)
     store = LocalStore(tmp_path_factory.mktemp("s") / "s")

@@ -45,7 +45,7 @@ class KtkCursor:
     Args:
         sessions: of the process.
         wanted: the rows of a query to be computed when it is run: so many, all, or none, but with
-            all errors; `later` leaves it to whoever fetches them.
+            all errors; `later` leaves it to the caller that fetches them.
     """
 
     def __init__(self, sessions: Sessions, wanted: Wanted = "later") -> None:
@@ -57,7 +57,9 @@ class KtkCursor:
     def execute(self, sql: str, bindings: Sequence[Any] | None = None) -> None:
         """Run a statement, and compute the rows of a query that are wanted."""
         if bindings:
-            raise NotImplementedError("The adapter ktk binds no values: write them as literals.")
+            raise NotImplementedError(
+                "The adapter ktk does not bind values: write them as literals."
+            )
         session = self._sessions.current()
         statement = sql.strip().rstrip(";")
         self.close()
@@ -79,7 +81,7 @@ class KtkCursor:
         return [tuple(row) for row in islice(self._remaining(), size)]
 
     def fetchone(self) -> tuple[Any, ...] | None:
-        """The next row, None behind the last."""
+        """The next row, None after the last."""
         return next((tuple(row) for row in self._remaining()), None)
 
     @property
@@ -157,7 +159,7 @@ class KtkConnectionManager(SparkConnectionManager):
             self.warehouse = Warehouse(url if "://" in url else (root / url).resolve())
         settings = config.credentials.server_side_parameters  # type: ignore[attr-defined]
         self.sessions = Sessions(self.warehouse, settings)
-        # Each thread writes its own item only; whoever cancels takes a copy.
+        # Each thread writes its own item only; anyone who cancels takes a copy.
         self._nodes: dict[threading.Thread, tuple[str, Any]] = {}
         log_warnings()
 

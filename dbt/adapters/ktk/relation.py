@@ -37,7 +37,7 @@ class KtkRelation(SparkRelation):
         if self.database and self.database != self.schema:
             raise DbtConfigError(
                 f"{self.database}.{self.schema}.{self.identifier}: names have two parts here, "
-                f"schema and name. Take `database: {self.database}` away; a source in another "
+                f"schema and name. Remove `database: {self.database}`; a source in another "
                 "store has `ktk_store`."
             )
 
@@ -76,7 +76,7 @@ class KtkRelation(SparkRelation):
 
     @property
     def files(self) -> FileAddress | None:
-        """The plain files that it is, if it is no relation of any store."""
+        """The plain files that it is, if it is not a relation of any store."""
         outside = self.outside
         return outside if isinstance(outside, FileAddress) else None
 

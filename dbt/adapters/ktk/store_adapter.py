@@ -83,7 +83,7 @@ class StoreAdapter(MetastoreAdapter):
         self.cache.drop_schema(relation.database, relation.schema)
 
     def list_relations_without_caching(self, schema_relation: BaseRelation) -> list[BaseRelation]:
-        """Relations of a schema, from the store. An error stays an error: it is no empty list."""
+        """Relations of a schema, from the store. An error is not an empty list."""
         schema = str(schema_relation.schema)
         with translated():
             listed = self.relations.list(schema)

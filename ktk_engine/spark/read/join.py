@@ -36,7 +36,7 @@ def run_plan(scanner: Scanner, plan: Plan, with_address: bool = False) -> DataFr
         with_address: give the columns of `plan.order_by` and `plan.partition_by` as well.
 
     Returns:
-        A frame with the plan's columns, in order; with the address behind them where asked.
+        A frame with the plan's columns, in order; with the address after them where asked.
     """
     seed, *others = plan.datasets
     bucketed = plan.bucketing is not None and all(

@@ -22,7 +22,7 @@ _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _TIMESTAMP = r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?: [0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?)?"
 _ZONE = r"[+-][0-9]{2}:[0-9]{2}"
 # The escaped characters that texts of timestamps contain. Spark decodes texts and timestamps
-# only; it parses other values as they stand in the path.
+# only; it parses other values as they are in the path.
 _ESCAPES = (("%20", " "), ("%3A", ":"), ("%3a", ":"), ("%2B", "+"), ("%2b", "+"))
 
 
@@ -47,7 +47,7 @@ def restored_by_spark(
     values get them as literals instead.
 
     Args:
-        texts: one path text (as it stands in the key, percent-encoded), or an array of them.
+        texts: one path text (as it is in the key, percent-encoded), or an array of them.
         t: the column's Arrow type.
 
     Returns:

@@ -206,7 +206,7 @@ class Scanner:
         return relation.frame(self.session)
 
     def _sizes(self, files: pa.Table) -> list[int]:
-        """Sizes of files in bytes; those of other writers are asked for, once a folder."""
+        """Sizes of files in bytes; those of other writers are asked for, once per folder."""
         sizes: list[int | None] = files["bytes"].to_pylist()
         if None not in sizes:
             return [size for size in sizes if size is not None]
@@ -293,7 +293,7 @@ def _as_class(snapshot: Snapshot, cohort: Cohort, name: str) -> Column | str:
 
 
 def _path(uri: str) -> str:
-    """A URI as Spark's `file_path` gives it once decoded: one slash behind `file:`."""
+    """A URI as Spark's `file_path` gives it once decoded: one slash after `file:`."""
     return unquote(uri).replace("file:///", "file:/", 1)
 
 

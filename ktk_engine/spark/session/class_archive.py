@@ -16,7 +16,7 @@ from ktk_engine.errors import SessionError
 from ktk_engine.spark.session.java import find_java
 
 _SECONDS = 600
-_QUIET = "-Xlog:cds=off", "-Xlog:cds+dynamic=off"  # whether it fits is no news
+_QUIET = "-Xlog:cds=off", "-Xlog:cds+dynamic=off"  # whether it fits is not news
 
 
 def archive_folder() -> Path:
@@ -43,7 +43,7 @@ def make_archive(folder: Path, workload: str) -> Path:
     """Start Spark in a process of its own, let it work, and keep the classes that it loaded.
 
     Args:
-        folder: where the archive shall lie; it replaces those that are there.
+        folder: where the archive is to be; it replaces those that are there.
         workload: the module that works; it is run with the archive's path.
 
     Returns:

@@ -56,7 +56,7 @@ def job_group(session: SparkSession, description: str) -> Iterator[JobGroup]:
         description: what Spark's UI, event log and listeners show of each job.
 
     Yields:
-        The group. What the thread had set before is set again behind the block.
+        The group. What the thread had set before is set again after the block.
     """
     group = JobGroup(session)
     if not pins_threads():

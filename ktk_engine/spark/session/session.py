@@ -27,7 +27,7 @@ from ktk_engine.spark.session.process_state import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# What a person may override by settings; the reasons stand in docs/spark.md.
+# What a person may override by settings; the reasons are in docs/spark.md.
 DEFAULT_SETTINGS: Mapping[str, str] = {
     "spark.app.name": "ktk",
     "spark.master": "local[*]",

@@ -51,7 +51,7 @@ def _interrupted(error: BaseException) -> bool:
 def _gone(file: str) -> str:
     return (
         f"The file {file} is missing. If a clean-up ran meanwhile, run it again; else restore the "
-        "file from a backup, or build the dataset anew with --full-refresh. `ktk check` lists "
+        "file from a backup, or rebuild the dataset with --full-refresh. `ktk check` lists "
         "every missing file."
     )
 
@@ -60,6 +60,6 @@ def _unreadable(file: str, cause: str) -> str:
     reason = f": {cause.rstrip('.')}" if cause else ""
     return (
         f"Spark could not read the file {file}{reason}. If it is damaged, restore it from a "
-        "backup, or build the dataset anew with --full-refresh. `ktk check --deep` lists every "
+        "backup, or rebuild the dataset with --full-refresh. `ktk check --deep` lists every "
         "damaged file."
     )

@@ -56,7 +56,7 @@ class Command:
         schema: columns of a table that is created without rows.
         partition_by: partition columns of a table that is created.
         provider: the format of its files (`using`); empty if the statement names none.
-        unsupported: what a new table shall be beyond that, as SQL has it.
+        unsupported: what a new table is to be beyond that, as SQL has it.
     """
 
     verb: Verb

@@ -57,7 +57,7 @@ class CubeUsage:
 def read_usage(plan: str, marker: str, schema: pa.Schema, zone: str) -> CubeUsage | None:
     """Find the uses of a cube in an optimised plan.
 
-    The cube stands in the plan as a relation with a column `marker` that nobody can name.
+    The cube is in the plan as a relation with a column `marker` that nobody can name.
 
     Args:
         plan: the plan as Spark gives it in JSON.
@@ -197,7 +197,7 @@ class _Translation:
         return known or TrueCondition()
 
     def _functions(self, tree: _Tree) -> Iterator[Ignored]:
-        """What stands directly around each column of an expression."""
+        """What is directly around each column of an expression."""
         for child in tree.children:
             column = self._column(child)
             if column is None:
@@ -304,5 +304,5 @@ def _instant(text: str, zone: tzinfo | None) -> datetime:
     """An instant from its text; ValueError where the text may mean two, as clocks are set back."""
     local = datetime.fromisoformat(text).replace(tzinfo=zone)
     if zone is None or local.utcoffset() != local.replace(fold=1).utcoffset():
-        raise ValueError(f"{text} is no single instant in {zone}")
+        raise ValueError(f"{text} is not a single instant in {zone}")
     return local

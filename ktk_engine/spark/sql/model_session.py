@@ -21,7 +21,7 @@ class ModelSession(SparkSession):
     """A Spark session whose `sql` and `table` find `schema.name` in the stores.
 
     Everything else is the session's own. Statements that write go to Spark, which knows no
-    relation of a store: whoever gets this session gives rows back instead.
+    relation of a store: anyone who gets this session gives rows back instead.
 
     Args:
         relations: the session to use, with its stores.
@@ -44,7 +44,7 @@ class ModelSession(SparkSession):
         Args:
             sqlQuery: one statement.
             args: values of its parameters, `:name` or `?`.
-            kwargs: what stands in braces in the text; such a text is Spark's alone.
+            kwargs: what is in braces in the text; such a text is Spark's alone.
         """
         if kwargs or read_command(self, sqlQuery) is not None:
             return super().sql(sqlQuery, args, **kwargs)

@@ -115,5 +115,5 @@ def _without_header(
 
 
 def _literal(location: str) -> str:
-    """A path of this machine that exists is no pattern, whatever its name holds."""
+    """A path of this machine that exists is not a pattern, whatever its name holds."""
     return re.sub(r"([\[\]{}*?\\])", r"\\\1", location) if os.path.exists(location) else location

@@ -68,7 +68,7 @@ class SqlSession:
     _registered: dict[str, str] = field(default_factory=dict)
     _known: dict[str, MetadataCache] = field(default_factory=dict)
     _snapshots: dict[tuple[str, LogScope], dict[str, Snapshot]] = field(default_factory=dict)
-    # Spark keeps the text of these, and reads it anew wherever they are named.
+    # Spark keeps the text of these, and reads it again wherever they are named.
     _temporary: dict[tuple[str, ...], Statement] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -130,7 +130,7 @@ class SqlSession:
 
         Args:
             name: the view's name.
-            version: what the frame depends on; empty to make it anew each time.
+            version: what the frame depends on; empty to make it again each time.
             frame: gives the frame.
 
         Returns:
@@ -143,7 +143,7 @@ class SqlSession:
 
 
 def _address(reference: Reference) -> FileAddress | StoreAddress | None:
-    """Where a relation outside of the warehouse lies."""
+    """Where a relation outside the warehouse lies."""
     return parse_address(reference.parts[0]) if len(reference.parts) == 3 else None
 
 
@@ -191,8 +191,8 @@ class _Binding:
         Args:
             statement: the statement.
             within: whose view it is: a schema, or the address of a store; empty for none.
-            depth: how many views it stands in.
-            reader: the temporary view that it stands in, if there is one.
+            depth: how many views it is in.
+            reader: the temporary view that it is in, if there is one.
         """
         if depth > _DEEPEST_VIEW:
             raise QueryError("Views refer to each other in a circle.")
@@ -228,7 +228,7 @@ class _Binding:
         Args:
             statement: the statement.
             within: as for `bind`.
-            depth: how many views it stands in.
+            depth: how many views it is in.
         """
         cubes = set()
         if depth > _DEEPEST_VIEW:
@@ -354,7 +354,7 @@ class _Binding:
         )
 
     def _register_files(self, reference: Reference, address: FileAddress) -> str:
-        """Look at the files once a statement: they may change at any time."""
+        """Look at the files once per statement: they may change at any time."""
         name = str(address)
         if name not in self._files:
             people_say = ".".join(reference.parts[1:])

@@ -120,7 +120,7 @@ def key_bounds(rows: DataFrame, key: str) -> tuple[object, object]:
 
 
 def repeated_key(rows: DataFrame, keys: Sequence[str]) -> tuple[dict[str, object], int] | None:
-    """A key without nulls that stands in several rows, and in how many; None if there is none."""
+    """A key without nulls that occurs in several rows, and in how many; None if there is none."""
     columns = list(map(quote_identifier, keys))
     for key in columns:
         rows = rows.where(f"{key} is not null")

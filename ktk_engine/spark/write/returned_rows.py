@@ -49,7 +49,7 @@ def _as_table(frame: pd.DataFrame) -> pa.Table:
     unnamed = [repr(name) for name in frame.columns if not isinstance(name, str)]
     if unnamed:
         raise DataError(
-            f"Columns of the pandas frame have names that are no texts: {', '.join(unnamed)}. "
+            f"Columns of the pandas frame have names that are not text: {', '.join(unnamed)}. "
             "Rename them: df.columns = [...]."
         )
     try:

@@ -28,7 +28,7 @@ def check_rule(rows: DataFrame, rule: str) -> None:
         rows.where(_broken(rule))
     except (AnalysisException, ParseException) as error:
         message = error.getMessage() or str(error)
-        raise ConfigurationError(f"`{rule}` is no condition on a row: {message}") from error
+        raise ConfigurationError(f"`{rule}` is not a condition on a row: {message}") from error
 
 
 def count_broken(rows: DataFrame, rules: Sequence[str]) -> list[int]:

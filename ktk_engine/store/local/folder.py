@@ -87,7 +87,7 @@ def refuse_link(name: str, dir_fd: int) -> os.stat_result | None:
     if stat.S_ISLNK(status.st_mode):
         raise OSError(
             errno.ELOOP,
-            f"{name!r} is a symbolic link; links inside of a store are not followed. "
+            f"{name!r} is a symbolic link; links inside a store are not followed. "
             "Replace it by what it points to",
         )
     return status

@@ -48,8 +48,8 @@ class LocalStore(ObjectStore):
     Keys are relative paths; percent signs in them are plain characters. Writes go to a
     temporary file in the same folder, are synced to the disk and then linked or renamed, so a
     reader or a crash never sees half of an object. Only regular files are objects: symbolic
-    links, sockets and files whose names are no valid keys are not listed, and links are refused
-    everywhere. The lock `.ktk/lock` is no object either.
+    links, sockets and files whose names are not valid keys are not listed, and links are refused
+    everywhere. The lock `.ktk/lock` is not an object either.
 
     The store can be pickled; it holds nothing but the path.
     """
@@ -345,7 +345,7 @@ def _names(
             is_folder = entry.is_dir(follow_symlinks=False)
             if not (is_folder or unreadable or entry.is_file(follow_symlinks=False)):
                 continue
-            with suppress(InvalidKeyError):  # not addressable, so it is no object
+            with suppress(InvalidKeyError):  # not addressable, so it is not an object
                 if validate_key(folder + entry.name) != LOCK_KEY:
                     yield entry.name + "/" if is_folder else entry.name
 
@@ -377,7 +377,7 @@ def _delete_object(name: str, folder: int) -> None:
 
 
 def _open_object(name: str, folder: int) -> int:
-    """Open a regular file. A folder is no object; a link, a pipe or a device is an error."""
+    """Open a regular file. A folder is not an object; a link, a pipe or a device is an error."""
     refuse_link(name, folder)
     descriptor = os.open(name, _READ_FLAGS, dir_fd=folder)
     mode = os.fstat(descriptor).st_mode

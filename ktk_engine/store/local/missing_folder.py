@@ -14,7 +14,7 @@ def missing_folder(store: ObjectStore) -> str:
     """
     if not isinstance(store, LocalStore) or store.root.is_dir():
         return ""
-    what = "is no folder" if store.root.exists() else "does not exist"
+    what = "is not a folder" if store.root.exists() else "does not exist"
     return (
         f"The store's folder {store.root} {what}. Correct the path, or build something there first."
     )

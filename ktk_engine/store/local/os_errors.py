@@ -65,6 +65,6 @@ def os_errors(action: str, key: str, url: str, *, writes: bool = False) -> Itera
 
 
 def _reason(error: OSError) -> str:
-    """What the system says; Arrow puts that behind words of its own."""
+    """What the system says; Arrow puts that after words of its own."""
     text = error.strerror or str(error)
     return os.strerror(error.errno) if error.errno and "[errno " in text else text

@@ -79,7 +79,7 @@ def storage(request):
 
 @pytest.fixture(scope="module")
 def test_data_dir(tmp_path_factory):
-    """A folder for files that a test makes, outside of the repository."""
+    """A folder for files that a test makes, outside the repository."""
     return tmp_path_factory.mktemp("adapter") / "data"
 
 

@@ -19,7 +19,7 @@ def in_spark(sql: str) -> list[str]:
         sql: Postgres, with `{schema}` where the harness puts the test's schema.
 
     Returns:
-        One text a statement, with `{schema}` again.
+        One text per statement, with `{schema}` again.
     """
     found = sqlglot.parse(sql.replace("{schema}", _SCHEMA), read="postgres")
     texts = [tree.transform(_unbounded).sql("spark", comments=False) for tree in found if tree]
@@ -42,7 +42,7 @@ def run_in_spark(project, sql: str) -> None:
 def speak_postgres(project) -> None:
     """Let `project.run_sql` take Postgres statements, and those that change rows in place.
 
-    The adapter refuses `update`, `delete` and `alter table`: the table is built anew with the
+    The adapter refuses `update`, `delete` and `alter table`: the table is rebuilt with the
     rows and columns that they leave. What a statement returns is not touched.
     """
     run_sql = project.run_sql

@@ -62,7 +62,7 @@ def statistics(request, columns=COLUMNS, cube="seed_cube") -> dict:
 
 
 class AnyNumber:
-    """Any number above zero that is no boolean."""
+    """Any number above zero that is not a boolean."""
 
     def __eq__(self, other):
         return isinstance(other, int | float) and not isinstance(other, bool) and other > 0

@@ -50,7 +50,7 @@ class SparkTypes:
         ]
 
 
-# Lists and structs are no dimension columns.
+# Lists and structs are not dimension columns.
 CELLS = pytest.mark.cells("id", my_model_data_type=[])
 
 
@@ -121,7 +121,7 @@ class TestIncrementalConstraintsRollback(NullIsRefused, BaseIncrementalConstrain
 
 
 class VerifiedOnRows:
-    """Constraints are no DDL here: they are verified on the rows before each commit."""
+    """Constraints are not DDL here: they are verified on the rows before each commit."""
 
     @pytest.fixture(scope="class")
     def expected_sql(self):

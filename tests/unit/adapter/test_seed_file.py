@@ -121,7 +121,7 @@ def test_configured_types(tmp_path):
     ],
 )
 def test_the_place_of_what_is_refused_is_named(tmp_path, text, types, message):
-    """Rows and columns count from 1, the header is row 1; empty lines are no rows."""
+    """Rows and columns count from 1, the header is row 1; empty lines are not rows."""
     with pytest.raises(DataError) as error:
         read(tmp_path, text, column_types=types)
     assert f"seed.csv: {message}" in str(error.value)

@@ -127,7 +127,7 @@ def test_cleanup(store, ktk):
     assert "Nothing was deleted" in ktk(*keep, "plain").stdout
     assert re.search(r"plain +1 of 2 +2 ", ktk(*keep, "--delete").stdout)
     assert re.search(r"plain +1 of 3 +0 ", ktk(*keep).stdout)
-    assert "is no age" in ktk("cleanup", "--older-than", "soon", code=2).stderr
+    assert "is not an age" in ktk("cleanup", "--older-than", "soon", code=2).stderr
 
 
 def test_one_troubled_table_does_not_stop_the_cleanup(store, ktk):

@@ -86,7 +86,7 @@ def test_unknown(store):
         remove(store, "nyc", "wether")
     with pytest.raises(DatasetNotFoundError, match="Did you mean nyc"):
         remove(store, "nyk", "weather")
-    with pytest.raises(DatasetNotFoundError, match="give the two apart"):
+    with pytest.raises(DatasetNotFoundError, match="give the two separately"):
         remove(store, "nyc++weather")
 
 

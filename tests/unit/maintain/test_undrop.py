@@ -66,7 +66,7 @@ def test_a_table_and_a_whole_cube_come_back(store):
     assert resolve(store, LogScope("dataset", "plain")).snapshot("plain").rows == 3
     build_nyc(store)
     remove(store, "nyc", cascade=True)
-    with pytest.raises(ConsistencyError, match="Removed were: airlines, flights, weather"):
+    with pytest.raises(ConsistencyError, match="These were removed: airlines, flights, weather"):
         undrop(store, "nyc")
     for name in ("weather", "flights", "airlines"):
         undrop(store, "nyc", name)
@@ -85,10 +85,10 @@ def test_what_kartothek_wrote_comes_back_too(store):
 
 def test_what_is_there_or_never_was_is_said(store):
     build_nyc(store)
-    with pytest.raises(ConsistencyError, match="is there: there is nothing to bring back"):
+    with pytest.raises(ConsistencyError, match="exists: there is nothing to bring back"):
         undrop(store, "nyc", "weather")
     remove(store, "nyc", "weather")
-    with pytest.raises(DatasetNotFoundError, match=r"Did you mean weather\? Removed were: weather"):
+    with pytest.raises(DatasetNotFoundError, match=r"weather\? These were removed: weather"):
         undrop(store, "nyc", "wether")
     commit_change(store, lambda c: weather_builder(store).rebuild(weather(), c))
     with pytest.raises(ConsistencyError, match="ktk remove nyc weather"):

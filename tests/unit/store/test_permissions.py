@@ -57,7 +57,7 @@ def test_the_umask_decides(tmp_path, mask, mode):
 
 @pytest.fixture
 def shared():
-    """A folder of a group, whose files belong to the group, whoever makes them."""
+    """A folder of a group, whose files belong to the group, no matter who makes them."""
     if os.getuid() != 0:
         pytest.skip("only root can act as several users")
     folder = Path(tempfile.mkdtemp())

@@ -21,7 +21,7 @@ def _has_null(t: pa.DataType) -> bool:
         (pa.int8(), pa.uint8(), "9223372036854775807, uint64 cannot hold negative numbers"),
         (pa.int64(), pa.float32(), "9007199254740993 would become 9007199254740992"),
         (pa.uint64(), pa.float32(), "53 fraction bits"),
-        (pa.string(), pa.binary(), r"b'\\xff' is no UTF-8 text"),
+        (pa.string(), pa.binary(), r"b'\\xff' is not UTF-8 text"),
         (pa.bool_(), pa.int8(), "false is 0"),
         (pa.date32(), pa.timestamp("us"), "time of day"),
         (pa.timestamp("us", "UTC"), pa.timestamp("us", "Europe/Berlin"), "time zone"),

@@ -101,7 +101,7 @@ class DatasetConfig(ModelConfig):
 
     @property
     def keeps_rows(self) -> bool:
-        """Whether a run that is no full refresh keeps rows of those before."""
+        """Whether a run that is not a full refresh keeps rows of those before."""
         return self.incremental is not None
 
 
@@ -117,7 +117,7 @@ class SnapshotConfig(DatasetConfig):
 
     @property
     def keeps_rows(self) -> bool:
-        """Always: a snapshot is never built anew."""
+        """Always: a snapshot is never rebuilt."""
         return True
 
 
@@ -137,7 +137,7 @@ def parse_model_config(
         alias: name of its relation; the dataset's id, unless `dataset` says otherwise.
         config: all of its configuration.
         columns: its columns in YAML, by name.
-        own_keys: the keys to check for typing errors; None means all of `config`.
+        own_keys: the keys to check for typos; None means all of `config`.
         unrendered: what was really written down, without what dbt fills in.
         constraints: the model's own constraints; only a contract enforces them.
 

@@ -21,7 +21,7 @@ def check_persist_docs(model: str, value: object) -> None:
         value: the configuration `persist_docs`.
 
     Raises:
-        DbtConfigError: it is no mapping, or has values that are not booleans.
+        DbtConfigError: it is not a mapping, or has values that are not booleans.
     """
     known = f"Model {model}: config `persist_docs`"
     if value is None:

@@ -21,7 +21,7 @@ def parse_versions(model: str, config: Mapping[str, Any]) -> Versions:
         config: its configuration.
 
     Raises:
-        DbtConfigError: two of the columns have one name, or a value is no text.
+        DbtConfigError: two of the columns have one name, or a value is not text.
     """
     own = config.get("snapshot_meta_column_names") or {}
     names = {key: str(own.get(f"dbt_{key}") or f"dbt_{key}") for key in _COLUMNS}
@@ -57,8 +57,8 @@ def check_versions(model: str, target: Target, versions: Versions) -> None:
     if target.cube and not {versions.scd_id, versions.valid_from} & set(dimensions):
         raise DbtConfigError(
             f"Model {model}: config `dimension_columns` is {', '.join(dimensions)}, by which the "
-            "versions of a row cannot be told apart, since each cell of a cube stands once. Add "
-            f"{versions.scd_id} or {versions.valid_from}."
+            "versions of a row cannot be told apart, since each cell of a cube may occur only "
+            f"once. Add {versions.scd_id} or {versions.valid_from}."
         )
     placed = target.partition_by + (target.indexes if target.cube else ())
     if versions.valid_to in placed and not versions.current:

@@ -1,4 +1,4 @@
-"""Where the rows of sources, and of nodes that are deferred to, lie outside of the store."""
+"""Where the rows of sources, and of nodes that are deferred to, lie outside the store."""
 
 from __future__ import annotations
 
@@ -138,11 +138,11 @@ class _Source:
         """A text with `{name}` and the like filled in."""
         value = self.keys[key]
         if not isinstance(value, str) or not value.strip():
-            raise self._refused(key, f"must be a text, but is {value!r}")
+            raise self._refused(key, f"must be text, but is {value!r}")
         return _PLACEHOLDER.sub(lambda match: self._filled_in(key, match[1]), value)
 
     def _filled_in(self, key: str, name: str) -> str:
-        """What a word in braces stands for; one that is no slip of ours is part of the path."""
+        """What a word in braces stands for; one that is not a slip of ours is part of the path."""
         if name in self._names:
             return self._names[name]
         nearest = nearest_name(name, self._names)

@@ -37,7 +37,7 @@ def time_limit(node: Any, profile: float | None) -> TimeLimit | None:
         The node's own limit, else the profile's; None if there is none.
 
     Raises:
-        DbtConfigError: the node's `query_timeout` is no number of seconds.
+        DbtConfigError: the node's `query_timeout` is not a number of seconds.
     """
     config: Any = getattr(node, "config", None)
     own = config.get("query_timeout") if hasattr(config, "get") else None

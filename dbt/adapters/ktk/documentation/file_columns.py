@@ -46,7 +46,7 @@ def file_columns(address: FileAddress) -> list[SparkColumn]:
 
 
 def _parquet_files(location: str) -> Iterator[Path]:
-    """Files that Spark would read, in order; names that start with `_` or `.` are no data."""
+    """Files that Spark would read, in order; names that start with `_` or `.` are not data."""
     found = [location] if os.path.exists(location) else sorted(glob.glob(location))
     for path in map(Path, found):
         inside = sorted(path.rglob("*")) if path.is_dir() else [path]

@@ -86,12 +86,12 @@ class Materializations(StoreAdapter):
 
     @available.parse_none
     def warn_of_grants(self, grants: Mapping[str, Any] | None) -> None:
-        """Say once a run that `grants` do nothing here."""
+        """Say once per run that `grants` do nothing here."""
         if grants and not self._warned_of_grants:
             self._warned_of_grants = True
             message = (
-                "The config `grants` is ignored: a store has no users. Whoever may read its files "
-                "may read its tables; set the permissions of the folder or bucket instead."
+                "The config `grants` is ignored: a store has no users. Anyone who can read its "
+                "files can read its tables; set the permissions of the folder or bucket instead."
             )
             warn_or_error(AdapterEventWarning(name="ktk", base_msg=message))
 
@@ -136,7 +136,7 @@ class Materializations(StoreAdapter):
 
     @contextmanager
     def _after_header(self, model: Mapping[str, Any], sql: str) -> Iterator[str]:
-        """Run a block behind the model's `sql_header`, whose settings end with it.
+        """Run a block after the model's `sql_header`, whose settings end with it.
 
         Yields:
             The query.
@@ -298,7 +298,7 @@ class Materializations(StoreAdapter):
         columns = {column.name: column.dtype for column in self.get_columns_in_relation(source)}
         if not columns:
             raise DbtRuntimeError(
-                f"There is no relation {source.schema}.{source.identifier} to be cloned. Build it "
+                f"There is no relation {source.schema}.{source.identifier} to clone. Build it "
                 "in the environment that --state describes; if its store is another one, name that "
                 "in the profile: `defer_store`."
             )

@@ -83,7 +83,7 @@ class PythonModels(Materializations):
         Args:
             model: the node as Jinja's `model`.
             relation: what it is known as.
-            compiled_code: the user's code, and behind it dbt's.
+            compiled_code: the user's code, and after it dbt's.
             full_refresh: whether this run is one.
 
         Returns:

@@ -45,7 +45,7 @@ def read_seed(
         quote_columns: whether a column may have a name that only a wrong delimiter would give.
 
     Raises:
-        DataError: the file is no table, or a value does not fit its column's type.
+        DataError: the file is not a table, or a value does not fit its column's type.
     """
     wanted = dict(column_types or {})
     content = path.read_bytes() + b"\n"  # a header alone is a table only with its line's end
@@ -92,7 +92,7 @@ def seed_delimiter(model: str, config: Mapping[str, Any]) -> str:
     """Read a seed's `delimiter`; a comma unless it is configured.
 
     Raises:
-        CompilationError: it is no single character.
+        CompilationError: it is not a single character.
     """
     value = config.get("delimiter")
     if value is None:
@@ -213,7 +213,8 @@ def _instants_of(texts: pa.ChunkedArray, column: str) -> pa.ChunkedArray:
             try:
                 _instants(pa.chunked_array([[text]], pa.string()))
             except pa.ArrowInvalid as error:
-                raise DataError(f"row {row}, {column}: {text.as_py()!r} is no instant") from error
+                found = f"row {row}, {column}: {text.as_py()!r}"
+                raise DataError(f"{found} is not an instant") from error
         raise
 
 

@@ -71,18 +71,18 @@ class Snapshots(Materializations):
         config = self._config_of(model)
         if isinstance(config, SnapshotConfig):
             return config
-        raise DbtConfigError(f"Model {config.model} is no snapshot.")
+        raise DbtConfigError(f"Model {config.model} is not a snapshot.")
 
     def _check_place(
         self, model: Mapping[str, Any], relation: BaseRelation, config: SnapshotConfig
     ) -> None:
-        """Refuse to take the place of anything: a snapshot is never built anew."""
+        """Refuse to take the place of anything: a snapshot is never rebuilt."""
         store = self.connections.warehouse.create_schema(str(relation.schema))
         claim = self._author(model).dataset(config.target)
         for other in self._displaced(store, claim, config):
             raise ConfigurationError(
                 f"Snapshot {relation} is stored as {other.uuid or other.kind}, but its "
-                f"configuration asks for {config.target}. A snapshot cannot be built anew: it "
+                f"configuration asks for {config.target}. A snapshot cannot be rebuilt: it "
                 "would lose its history. Nothing was written. Change `cube` back, or give the "
                 "snapshot another name."
             )

@@ -50,7 +50,7 @@ def write_dataset(
         config: the model's configuration.
         scanner: gives what reads the store's files; only strategies that rewrite files need it.
         history: what the log says of the commit.
-        full_refresh: build anew, whatever the strategy.
+        full_refresh: rebuild, whatever the strategy.
         built_by: dataset id -> the dbt model that builds it, for messages.
         batch: dbt's description of the batch, for microbatch models.
 

@@ -35,7 +35,7 @@ def cube_query_text(
         partition_columns: the cube's.
 
     Raises:
-        ConfigurationError: an argument is no list of names.
+        ConfigurationError: an argument is not a list of names.
     """
     chosen = _names("columns", columns)
     groups = _names("partition_by", partition_by)
@@ -47,7 +47,7 @@ def cube_query_text(
         head = "select distinct"
         chosen = list(dict.fromkeys([*cells, *partition_columns, *groups, *chosen]))
     elif columns is not None:
-        # Whoever sorts by a column has to see it.
+        # Anyone who sorts by a column has to see it.
         chosen = list(dict.fromkeys([*chosen, *groups]))
     listed = ", ".join(map(quote_identifier, chosen)) or "*"
     lines = [f"{head} {listed}", f"from {relation}"]
@@ -70,7 +70,7 @@ def _names(what: str, given: object) -> list[str]:
     names = list(given)
     wrong = [name for name in names if not isinstance(name, str)]
     if wrong:
-        raise ConfigurationError(f"cube_query: {what} holds {wrong[0]!r}, which is no name.")
+        raise ConfigurationError(f"cube_query: {what} holds {wrong[0]!r}, which is not a name.")
     return names
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-# What stands without a name behind a command; elsewhere that is one name.
+# What stands without a name after a command; elsewhere that is one name.
 _ARGUMENTS = {
     "remove": ("cube", "dataset"),
     "undrop": ("cube", "dataset"),

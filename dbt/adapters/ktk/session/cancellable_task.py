@@ -58,7 +58,7 @@ class CancellableTask:
         """Cancel its jobs, those to come as well; another thread calls this.
 
         Args:
-            why: the message behind the node's name.
+            why: the message after the node's name.
         """
         with self._lock:
             self.stopped = self.stopped or f"{self._node} was {why}"

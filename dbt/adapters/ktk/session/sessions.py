@@ -119,7 +119,7 @@ class Sessions:
     def separate(self) -> Iterator[SqlSession]:
         """Give the calling thread a session of its own for a block.
 
-        What the block sets or registers there is gone behind it; `cancel` reaches it.
+        What the block sets or registers there is gone after it; `cancel` reaches it.
         """
         before, thread = self.current(), threading.current_thread()
         with self._lock:
@@ -162,13 +162,13 @@ class Sessions:
         ]
         if fixed:
             _LOGGER.warning(
-                f"Spark ran already when dbt started: {', '.join(sorted(fixed))} of the profile "
-                "cannot be changed any more. Set them where the session is made."
+                f"Spark was already running when dbt started: {', '.join(sorted(fixed))} of the "
+                "profile cannot be changed any more. Set them where the session is made."
             )
 
 
 def _holds(key: str, found: str | None, value: str) -> bool:
-    """Whether Spark has what the profile wants; options of Java stand among the engine's own."""
+    """Whether Spark has what the profile wants; options of Java are among the engine's own."""
     if key == "spark.driver.extraJavaOptions":
         return value in (found or "")
     return found == value

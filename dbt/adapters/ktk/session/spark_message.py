@@ -12,7 +12,7 @@ _PLACE = re.compile(r"; line (\d+) pos \d+(?:;\n.*)?\Z", re.DOTALL)
 _PLAN = re.compile(r";\n.*\Z", re.DOTALL)
 _PARSED = re.compile(r"\n\n== SQL ==\n(.*?\n-*\^\^\^)(?:\n.*)?\Z", re.DOTALL)
 _DAMAGED = (
-    "If the file is damaged, restore it from a backup, or build its model anew with "
+    "If the file is damaged, restore it from a backup, or rebuild its model with "
     "--full-refresh. `ktk check --deep` lists every damaged file."
 )
 _SHOWN_LINES = 3
@@ -75,7 +75,7 @@ def _shortened(text: str) -> str:
 
 
 def _causes(stack: str) -> list[str]:
-    """Why a file could not be read: Spark says there which row of a CSV is no row."""
+    """Why a file could not be read: Spark says there which row of a CSV is not a row."""
     found = re.findall(r"^Caused by: [\w.$]+: (.+)$", stack, re.MULTILINE)
     return list(dict.fromkeys([found[0], found[-1]])) if found else []
 

@@ -9,7 +9,7 @@
 {% endmacro %}
 
 
-{#- Hooks around a write; those outside of a transaction are the outer ones. -#}
+{#- Hooks around a write; those outside a transaction are the outer ones. -#}
 {% macro ktk_run_pre_hooks() %}
   {{ run_hooks(pre_hooks, inside_transaction=False) }}
   {{ run_hooks(pre_hooks) }}
