@@ -88,7 +88,7 @@ class DatasetConfig(ModelConfig):
 
     Attributes:
         target: the dataset.
-        incremental: what an incremental run does; None for a model that is always built anew.
+        incremental: what an incremental run does; None for a model that is always rebuilt.
         auto_compact: how many small or overlaid files a partition has to have for an incremental
             run to compact it; None for never.
         unchecked: warnings of constraints that are accepted and not checked.

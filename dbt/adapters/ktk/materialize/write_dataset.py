@@ -1,4 +1,4 @@
-"""Writes a model's rows as its configuration says: anew, appended, by partition or by key."""
+"""Writes a model's rows as its configuration says: rebuilt, appended, by partition or by key."""
 
 from __future__ import annotations
 
