@@ -39,7 +39,7 @@ class TestTheSession:
     def test_settings_of_a_host_are_kept_and_what_cannot_change_is_said(self, project):
         start_session(SPARK_SETTINGS)  # the host's
         _, log = run_dbt_and_capture(["run", "-s", "own"])
-        (warning,) = [line for line in log.splitlines() if "Spark ran already" in line]
+        (warning,) = [line for line in log.splitlines() if "Spark was already running" in line]
         assert "spark.driver.memory of the profile cannot be changed any more" in warning
         assert "shuffle.partitions" not in warning
 
