@@ -177,12 +177,12 @@ def _compared(seed: TaskDataset, item: TaskDataset) -> list[str]:
 
 
 def _is_constant(seed: TaskDataset, item: TaskDataset, name: str) -> bool:
-    """Whether all files of both datasets have one partition value; NaN is not equal to itself."""
+    """Whether all files of both datasets have one value; null and NaN are equal to nothing here."""
     files = (*seed.files, *item.files)
     if not all(name in file.values for file in files):
         return False
     first = files[0].values[name]
-    return all(file.values[name] == first for file in files)
+    return first is not None and all(file.values[name] == first for file in files)
 
 
 def _reach(keys: pa.Table, item: TaskDataset) -> Condition:
