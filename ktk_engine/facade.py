@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame, SparkSession
 
-    from ktk_engine.merge.answer import LocalEngine
+    from ktk_engine.merge.answer import LocalEngine, Progress
     from ktk_engine.merge.sorted_rows import Values
     from ktk_engine.spark.read.scan import Scanner
 
@@ -287,6 +287,7 @@ class Query:
         *,
         engine: Engine = "auto",
         memory_limit: int | None = None,
+        progress: Progress | None = None,
     ) -> pa.Table:
         """Collect the rows, sorted by dimension columns, then partition columns.
 
@@ -298,6 +299,8 @@ class Query:
                 Spark, or takes the session that runs; "auto" takes "local" where the answer fits.
             memory_limit: bytes that an answer in this process may take; None means a quarter of
                 the memory.
+            progress: is told how many rows are done and about how many there are, now and then,
+                while they are read in this process.
 
         Returns:
             The columns in the types of their classes: int64, uint64, float64, ...
@@ -306,7 +309,7 @@ class Query:
             LocalEngineError: `engine` is "local", and the answer does not fit.
             VersionGoneError: a clean-up has removed the version that the cube was opened at.
         """
-        return self._table(self.plan.columns, session, engine, memory_limit)
+        return self._table(self.plan.columns, session, engine, memory_limit, progress)
 
     def to_pandas(
         self,
@@ -352,8 +355,8 @@ class Query:
                 already.
         """
 
-        def local(answers: LocalEngine) -> Iterator[pa.RecordBatch]:
-            batches = answers.batches(self.plan)
+        def local() -> Iterator[pa.RecordBatch]:
+            batches = self._local_engine(memory_limit).batches(self.plan)
             first = next(batches, None)  # Spark can still take over
             return batches if first is None else chain((first,), batches)
 
@@ -361,7 +364,7 @@ class Query:
             return iter(self.to_arrow(session, engine="spark").to_batches())
 
         with self._loaded.state.reading():
-            yield from self._answered(local, by_spark, session, engine, memory_limit)
+            yield from self._answered(local, by_spark, session, engine)
 
     def count(
         self,
@@ -378,6 +381,9 @@ class Query:
             memory_limit: as for `to_arrow`.
         """
 
+        def local() -> int:
+            return self._local_engine(memory_limit).count(self.plan)
+
         def by_spark() -> int:
             from ktk_engine.spark.session.spark_job import spark_job
 
@@ -386,9 +392,7 @@ class Query:
                 return frame.count()
 
         with self._loaded.state.reading():
-            return self._answered(
-                lambda answers: answers.count(self.plan), by_spark, session, engine, memory_limit
-            )
+            return self._answered(local, by_spark, session, engine)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Give the rows to another library (Arrow's PyCapsule interface), as `to_batches` does."""
@@ -432,8 +436,12 @@ class Query:
         session: SparkSession | None,
         engine: Engine,
         memory_limit: int | None,
+        progress: Progress | None = None,
     ) -> pa.Table:
         """Columns of the plan, by one of the engines."""
+
+        def local() -> pa.Table:
+            return self._local_engine(memory_limit, progress).table(self.plan, names)
 
         def by_spark() -> pa.Table:
             from ktk_engine.spark.read.collect import collect
@@ -441,21 +449,14 @@ class Query:
             return collect(self._store._scanner(session), self.plan).select(list(names))
 
         with self._loaded.state.reading():
-            return self._answered(
-                lambda answers: answers.table(self.plan, names),
-                by_spark,
-                session,
-                engine,
-                memory_limit,
-            )
+            return self._answered(local, by_spark, session, engine)
 
     def _answered(
         self,
-        local: Callable[[LocalEngine], T],
+        local: Callable[[], T],
         by_spark: Callable[[], T],
         session: SparkSession | None,
         engine: Engine,
-        memory_limit: int | None,
     ) -> T:
         """Ask the engine that is asked for, or the one that can."""
         if engine not in get_args(Engine):
@@ -464,7 +465,7 @@ class Query:
         if engine == "spark" or (engine == "auto" and session is not None):
             return by_spark()
         try:
-            return local(self._local_engine(memory_limit))
+            return local()
         except LocalEngineError as reason:
             if engine == "local":
                 raise
@@ -473,12 +474,15 @@ class Query:
             except SessionError as error:
                 raise SessionError(f"{error} Spark was needed: {reason}") from error
 
-    def _local_engine(self, memory_limit: int | None) -> LocalEngine:
+    def _local_engine(
+        self, memory_limit: int | None, progress: Progress | None = None
+    ) -> LocalEngine:
         from ktk_engine.merge.answer import LocalEngine
         from ktk_engine.merge.memory_limit import default_memory_limit
 
         limit = default_memory_limit() if memory_limit is None else memory_limit
-        return LocalEngine(self._loaded.state.store, self._store._known.footers, limit)
+        footers = self._store._known.footers
+        return LocalEngine(self._loaded.state.store, footers, limit, progress=progress)
 
     def _check_groups(self) -> None:
         if not self.plan.partition_by:

@@ -15,6 +15,7 @@ from ktk_engine.cli.explain import explain
 from ktk_engine.cli.history import history
 from ktk_engine.cli.info import info
 from ktk_engine.cli.prepare import prepare
+from ktk_engine.cli.query import query
 from ktk_engine.cli.remove import remove
 from ktk_engine.cli.undrop import undrop
 from ktk_engine.errors import KtkError
@@ -52,5 +53,9 @@ def main(ctx: click.Context, store_url: str | None) -> None:
     ctx.obj = {"store_url": store_url}
 
 
-for _command in (info, history, explain, check, compact, adopt, remove, undrop, cleanup, prepare):
+_COMMANDS = (
+    *(info, history, explain, query, check),
+    *(compact, adopt, remove, undrop, cleanup, prepare),
+)
+for _command in _COMMANDS:
     main.add_command(_command)

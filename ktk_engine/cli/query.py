@@ -1,0 +1,103 @@
+"""`ktk query`: the rows of a query of a cube, on the terminal or as a file."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ktk_engine.cli.find_store import find_store, store_option
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+FORMATS = ("table", "csv", "json", "parquet")
+TABLE_ROWS = 50
+
+
+@click.command()
+@click.argument("cube")
+@click.argument("where", required=False)
+@click.option("--columns", help="Output columns, separated by commas; default: all.")
+@click.option("--limit", type=click.IntRange(min=0), help="The most rows to give.")
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(FORMATS),
+    help="json: one object a line. Default: by the name of --output, else a table.",
+)
+@click.option(
+    "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file."
+)
+@click.option(
+    "--memory-limit", metavar="SIZE", help="For instance 4GB; default: a quarter of the memory."
+)
+@store_option
+def query(
+    cube: str,
+    where: str | None,
+    columns: str | None,
+    limit: int | None,
+    format_: str | None,
+    output: Path | None,
+    memory_limit: str | None,
+    store_url: str | None,
+) -> None:
+    """Give rows of CUBE; WHERE is a condition, such as "origin = 'JFK'".
+
+    Rows are sorted by dimension columns, then partition columns. A table has the first 50 rows.
+    Rows that do not fit into memory are refused.
+    """
+    from ktk_engine.cli.render_rows import print_rows, write_rows
+    from ktk_engine.facade import Store
+    from ktk_engine.formatting import parse_size
+
+    chosen_format = _format(format_, output)
+    chosen = [name.strip() for name in columns.split(",")] if columns else None
+    most = None if memory_limit is None else parse_size(memory_limit)
+    store = Store(find_store(store_url, quiet=chosen_format != "table").url)
+    asked = store.cube(cube).query(chosen, where)
+    with _progress() as tell:
+        rows = asked.to_arrow(engine="local", memory_limit=most, progress=tell)
+    if limit is None and chosen_format == "table":
+        limit = TABLE_ROWS
+        if rows.num_rows > limit:
+            click.echo(f"The first {limit} of {rows.num_rows:,} rows; see --limit.", err=True)
+    rows = rows if limit is None else rows.slice(0, limit)
+    if chosen_format == "table":
+        print_rows(rows)
+    else:
+        write_rows(rows, chosen_format, output)
+
+
+def _format(given: str | None, output: Path | None) -> str:
+    """The format that is asked for, by name or by the name of the file."""
+    from ktk_engine.errors import ConfigurationError
+
+    by_name = output.suffix.removeprefix(".").lower() if output is not None else ""
+    found = given or (by_name if by_name in FORMATS else "table")
+    if found == "parquet" and output is None:
+        raise ConfigurationError("Parquet goes to a file: give --output.")
+    if found == "table" and output is not None:
+        raise ConfigurationError(
+            f"Say in which format to write {output}: --format csv, json or parquet."
+        )
+    return found
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int], None] | None]:
+    """Show a bar while rows are read, on a terminal only."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    from rich.progress import Progress
+
+    with Progress(console=console, transient=True) as bar:
+        task = bar.add_task("reading", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
