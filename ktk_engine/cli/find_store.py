@@ -163,6 +163,6 @@ def _environment(match: re.Match[str], path: Path) -> str:
     value = os.environ.get(match["name"], match["default"])
     if value is None:
         raise ConfigurationError(
-            f"{path} wants the environment variable {match['name']}, which is not set."
+            f"{path} needs the environment variable {match['name']}, which is not set."
         )
     return value

@@ -40,7 +40,7 @@ from ktk_engine.types.did_you_mean import did_you_mean_clause
 from ktk_engine.types.type_class import class_name, normalize
 
 _SUPPORTED = (
-    "supported are comparisons of a column with a literal, in, between, like, is null, "
+    "a condition may hold comparisons of a column with a literal, in, between, like, is null, "
     "<=>, and, or, not"
 )
 

@@ -142,8 +142,8 @@ def missing_entry(store: ObjectStore, scope: LogScope, version: int) -> str:
     """Say that an entry is missing, and what to do."""
     return (
         f"Log entry {scope.entry_key(version)} of {store.url} is missing, but version {version} "
-        f"was committed. Restore it from a backup of the store. What else is damaged tells: "
-        f"ktk check {scope.name}"
+        f"was committed. Restore it from a backup of the store. To see what else is damaged, "
+        f"run: ktk check {scope.name}"
     )
 
 

@@ -204,7 +204,7 @@ def _leaving(claim: NameClaim, relation: Relation) -> str:
     select = claim.claimant.builder.name if claim.claimant else claim.name
     return (
         f"{claim.who} has built {_what(relation.uuid, relation.name)} and would now build "
-        f"{claim.what}: {leaves}, with its rows. Nothing was written. If that is a slip, change "
+        f"{claim.what}: {leaves}, with its rows. Nothing was written. If that is a mistake, change "
         "`cube`, `dataset`, `alias` or `materialized` back. If it is meant: dbt build "
         f"--full-refresh -s {select} takes it out, and ktk undrop {uuid_as_words(relation.uuid)} "
         "would bring it back."

@@ -45,7 +45,7 @@ def test_keys_of_others_are_left_alone(key):
 
 def test_one_is_no_switch():
     """In Python, 1 equals True."""
-    assert "above 1, but is 1" in refused(auto_compact=1)
+    assert "to be compacted; but is 1" in refused(auto_compact=1)
     assert "must be true or false, but is 1" in refused(cascade=1)
     assert parse_model_config("m", "m", {**SEED, "auto_compact": True}).auto_compact == 10
 

@@ -109,7 +109,7 @@ def test_what_is_understood(sql: str, expected: str) -> None:
         ("i = null", "use `is null`"),
         ("i in (1, null)", "use `is null`"),
         ("i = i", "compares two columns"),
-        ("abs(i) = 5", "`ABS(i)` is not supported: supported are"),
+        ("abs(i) = 5", "`ABS(i)` is not supported: a condition may hold"),
         ("i + 1 = 5", "`i + 1` is not supported"),
         ("cast(i as bigint) = 5", "`CAST(i AS BIGINT)` is not supported"),
         ("cast('7.5' as bigint) = i", "would change the value"),

@@ -120,8 +120,8 @@ class ConfigReader:
         if not isinstance(value, int) or value < 2:
             raise self.refuse(
                 "auto_compact",
-                "must be true, false, or the number of small files in a partition from which on "
-                f"it is compacted, above 1, but is {value!r}.",
+                "must be true, false, or a number above 1: how many small files a partition must "
+                f"have to be compacted; but is {value!r}.",
             )
         return value
 
