@@ -26,7 +26,7 @@ TABLE_ROWS = 50
     "--format",
     "format_",
     type=click.Choice(FORMATS),
-    help="json: one object a line. Default: by the name of --output, else a table.",
+    help="json: one object per line. Default: by the name of --output, else a table.",
 )
 @click.option(
     "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file."
