@@ -11,7 +11,7 @@ import pyarrow as pa
 from ktk_engine.errors import LocalEngineError
 from ktk_engine.files.footers import FooterCache
 from ktk_engine.merge.memory_limit import default_memory_limit
-from ktk_engine.merge.merge_run import MemoryBudget, MergeRun, too_large
+from ktk_engine.merge.merge_run import MemoryBudget, MergeRun, arrow_limits, too_large
 from ktk_engine.merge.run_tasks import run_tasks
 from ktk_engine.merge.sorted_rows import sorted_rows
 from ktk_engine.merge.task import Task
@@ -66,7 +66,8 @@ class LocalEngine:
             budget.take(sum(batch.nbytes for batch in found))
             batches += found
         schema = plan_schema(plan, address)
-        table = sorted_rows(pa.Table.from_batches(batches, schema), plan.order_by)
+        with arrow_limits():
+            table = sorted_rows(pa.Table.from_batches(batches, schema), plan.order_by)
         return table.select(list(output))
 
     def batches(self, plan: Plan) -> Iterator[pa.RecordBatch]:

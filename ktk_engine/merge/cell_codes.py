@@ -1,4 +1,7 @@
-"""Codes of cells: one number a row, equal for equal cells, in the order of the cells.
+"""Codes of cells: one number a row, equal for equal cells.
+
+Codes of numbers, dates and times are in the order of the cells; those of texts only where they
+repeat much, since sorting texts takes longer than all else.
 
 NaN is one value, larger than any number, and -0.0 is 0.0. Null is a value too, before all others;
 who joins leaves rows with a null out.
@@ -20,6 +23,8 @@ Codes: TypeAlias = "npt.NDArray[np.int64]"
 
 # Products of widths are taken in Python, where no number overflows.
 _WIDEST = 2**62
+# So often a text has to be there on average before its rank is worth the sorting.
+_REPEATS = 4
 _SIGN = np.int64(0x7FFF_FFFF_FFFF_FFFF)
 
 
@@ -119,13 +124,15 @@ def _from_numbers(values: npt.NDArray[Any], valid: Any) -> tuple[Codes, int]:
 
 
 def _from_dictionary(parts: Sequence[pa.Array]) -> tuple[Codes, int]:
-    """Ranks in the sorted dictionary over all parts; 0 in place of a null."""
+    """Numbers of the distinct values of all parts; 0 in place of a null."""
     encoded = pa.chunked_array(parts).dictionary_encode()
     if not encoded.num_chunks:
         return np.zeros(0, np.int64), 1
     distinct = encoded.chunk(0).dictionary
     rank = np.empty(len(distinct) + 1, np.int64)
-    rank[pc.sort_indices(distinct).to_numpy()] = np.arange(len(distinct))
+    ordered = len(distinct) * _REPEATS <= sum(map(len, parts))
+    seen: Any = pc.sort_indices(distinct).to_numpy() if ordered else slice(len(distinct))
+    rank[seen] = np.arange(len(distinct))
     rank[-1] = 0
     indices = [_filled(chunk.indices) for chunk in encoded.chunks]
     return rank[np.concatenate(indices)], max(len(distinct), 1)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from ktk_engine.merge.cell_codes import CellCodes, Codes, cell_codes
+from ktk_engine.merge.cell_codes import Codes, cell_codes
 
 Positions: TypeAlias = "npt.NDArray[np.int64]"
 
@@ -47,20 +47,22 @@ def match(left: pa.Table, right: pa.Table, how: Literal["inner", "left"]) -> Mat
         return Matches(None, None)
     codes = cell_codes([left, right])
     wanted, offered = codes.parts
-    rows = _valid_rows(right)  # without a null
+    rows = _valid_rows(right)
     if rows is not None:
         offered = offered[rows]
-    order, offered = _sorted(offered)
-    if order is not None:
-        rows = order if rows is None else rows[order]
     unmatchable = _null_rows(left)
-    if len(offered) > 1 and bool((offered[1:] == offered[:-1]).any()):
-        return _with_repeats(wanted, offered, rows, unmatchable, how)
-    found = _find(wanted, CellCodes((offered,), codes.width))
+    found = _looked_up(wanted, offered, codes.width)
+    if found is None:
+        order, offered = _sorted(offered)
+        if order is not None:
+            rows = order if rows is None else rows[order]
+        if len(offered) > 1 and bool((offered[1:] == offered[:-1]).any()):
+            return _with_repeats(wanted, offered, rows, unmatchable, how)
+        found = _searched(wanted, offered)
     if unmatchable is not None:
         found[unmatchable] = NOTHING
-    if rows is not None:
-        found = np.where(found == NOTHING, NOTHING, rows[found]) if len(rows) else found
+    if rows is not None and len(rows):
+        found = np.where(found == NOTHING, NOTHING, rows[found])
     if how == "left":
         return Matches(None, found)
     kept = np.flatnonzero(found != NOTHING)
@@ -96,11 +98,15 @@ def _have_same_cells(left: pa.Table, right: pa.Table) -> bool:
         return False
     if any(column.null_count for column in (*left.columns, *right.columns)):
         return False
-    return left.equals(right) and _is_strictly_ascending(left)
+    return left.equals(right) and is_strictly_ascending(left)
 
 
-def _is_strictly_ascending(cells: pa.Table) -> bool:
-    """Whether each row is larger than the one before, column by column."""
+def is_strictly_ascending(cells: pa.Table) -> bool:
+    """Tell whether each row is larger than the one before, column by column.
+
+    Args:
+        cells: any columns that have an order; a row with null or NaN counts as not larger.
+    """
     if cells.num_rows < 2:
         return True
     larger: Any = np.zeros(cells.num_rows - 1, np.bool_)
@@ -118,7 +124,8 @@ def _is_strictly_ascending(cells: pa.Table) -> bool:
 
 
 def _numpy(values: pa.BooleanArray) -> npt.NDArray[np.bool_]:
-    flags: npt.NDArray[np.bool_] = values.to_numpy(zero_copy_only=False)
+    known = pc.fill_null(values, False) if values.null_count else values
+    flags: npt.NDArray[np.bool_] = known.to_numpy(zero_copy_only=False)
     return flags
 
 
@@ -142,18 +149,23 @@ def _sorted(codes: Codes) -> tuple[Positions | None, Codes]:
     return order, codes[order]
 
 
-def _find(wanted: Codes, offered: CellCodes) -> Positions:
-    """Where each wanted code is in a sorted array of different codes."""
-    (codes,) = offered.parts
-    if not len(codes):
+def _looked_up(wanted: Codes, offered: Codes, width: int) -> Positions | None:
+    """Where each wanted code stands; None if codes repeat or lie too far apart for a table."""
+    if width > max(_DENSE * len(offered), _DENSE_AT_LEAST):
+        return None
+    numbers = np.arange(len(offered))
+    table = np.full(width, NOTHING, np.int64)
+    table[offered] = numbers
+    return table[wanted] if bool((table[offered] == numbers).all()) else None
+
+
+def _searched(wanted: Codes, offered: Codes) -> Positions:
+    """Where each wanted code stands in a sorted array of different codes."""
+    if not len(offered):
         return np.full(len(wanted), NOTHING, np.int64)
-    if offered.width <= max(_DENSE * len(codes), _DENSE_AT_LEAST):
-        table = np.full(offered.width, NOTHING, np.int64)
-        table[codes] = np.arange(len(codes))
-        return table[wanted]
-    found = np.searchsorted(codes, wanted)
-    found[found == len(codes)] = 0
-    return np.where(codes[found] == wanted, found, NOTHING)
+    found = np.searchsorted(offered, wanted)
+    found[found == len(offered)] = 0
+    return np.where(offered[found] == wanted, found, NOTHING)
 
 
 def _with_repeats(

@@ -23,7 +23,6 @@ from ktk_engine.conditions.condition import (
     columns,
     conjunction,
 )
-from ktk_engine.errors import LocalEngineError
 from ktk_engine.merge.dataset_rows import (
     DatasetRows,
     fulfilling,
@@ -32,7 +31,7 @@ from ktk_engine.merge.dataset_rows import (
 )
 from ktk_engine.merge.joined_rows import JoinedRows, joined_seed
 from ktk_engine.merge.match import first_of_each, match
-from ktk_engine.merge.merge_run import MemoryBudget, MergeRun
+from ktk_engine.merge.merge_run import MemoryBudget, MergeRun, arrow_limits
 from ktk_engine.merge.task import Task, TaskDataset
 
 BATCH_ROWS = 131_072
@@ -58,13 +57,8 @@ def merge(run: MergeRun, task: Task) -> Iterator[pa.RecordBatch]:
         DataError: a value does not fit into its class.
     """
     budget = MemoryBudget(run.limit)
-    try:
+    with arrow_limits():
         table = _Merge(run, budget, task).table()
-    except (pa.ArrowNotImplementedError, pa.ArrowCapacityError, pa.ArrowInvalid) as error:
-        raise LocalEngineError(
-            f"Arrow cannot answer the query in this process: {error}. Let Spark answer it: "
-            'engine="spark".'
-        ) from error
     for batch in table.to_batches(max_chunksize=BATCH_ROWS):
         run.check()
         yield batch

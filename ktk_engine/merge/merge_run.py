@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -102,3 +103,19 @@ def too_large(needed: int, limit: int, what: str) -> str:
         f"{size(limit)} for this process. Ask for fewer columns or rows, give a larger "
         'memory_limit, or let Spark answer it: engine="spark".'
     )
+
+
+@contextmanager
+def arrow_limits() -> Iterator[None]:
+    """Let what Arrow cannot compute be an error that names the other engine.
+
+    Raises:
+        LocalEngineError: there is no kernel for a type, or texts of more than 2 GB met.
+    """
+    try:
+        yield
+    except (pa.ArrowNotImplementedError, pa.ArrowCapacityError, pa.ArrowInvalid) as error:
+        raise LocalEngineError(
+            f"Arrow cannot answer the query in this process: {error}. Let Spark answer it: "
+            'engine="spark".'
+        ) from error

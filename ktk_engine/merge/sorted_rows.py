@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from ktk_engine.merge.cell_codes import cell_codes
+from ktk_engine.merge.match import is_strictly_ascending
 
 Values: TypeAlias = dict[str, Any]
 
@@ -24,7 +23,7 @@ def sorted_rows(table: pa.Table, columns: Sequence[str]) -> pa.Table:
         table: any rows.
         columns: by what they are sorted, ascending, null last.
     """
-    if not columns or table.num_rows < 2 or _is_sorted(table, columns):
+    if not columns or table.num_rows < 2 or is_strictly_ascending(table.select(list(columns))):
         return table
     return table.take(sorted_indices(table, columns))
 
@@ -68,18 +67,3 @@ def _codes(values: pa.Array) -> pa.Array:
     if pat.is_floating(values.type):
         values = pc.add(values, 0.0)
     return pc.dictionary_encode(values, null_encoding="encode").indices
-
-
-def _is_sorted(table: pa.Table, columns: Sequence[str]) -> bool:
-    """Whether rows lie in order; False also where that would take as long as sorting them."""
-    if any(table[name].null_count for name in columns):
-        return False
-    keys = table.select(list(columns))
-    if not all(_is_cheap(field.type) for field in keys.schema):
-        return False
-    (codes,) = cell_codes([keys]).parts
-    return bool(np.all(codes[1:] >= codes[:-1]))
-
-
-def _is_cheap(t: pa.DataType) -> bool:
-    return bool(pat.is_integer(t) or pat.is_temporal(t) or pat.is_boolean(t))

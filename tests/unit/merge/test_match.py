@@ -52,11 +52,18 @@ def test_codes_are_equal_for_equal_cells(pair):
         assert [c == code for c in numbers] == [other == row for other in rows]
 
 
-@given(pair=tables(2), how=st.sampled_from(["inner", "left"]))
-@examples(150)
-def test_matches_are_those_of_sql(pair, how):
+@given(
+    pair=tables(2), how=st.sampled_from(["inner", "left"]), dense=st.sampled_from([0, 8]),
+    repeats=st.sampled_from([0, 4]),
+)  # fmt: skip
+@examples(200)
+def test_matches_are_those_of_sql(pair, how, dense, repeats):
     left, right = (cells(table) for table in pair)
-    found = match(pair[0], pair[1], how)
+    with pytest.MonkeyPatch.context() as patch:  # look codes up in a table, or search for them
+        patch.setattr("ktk_engine.merge.match._DENSE", dense)
+        patch.setattr("ktk_engine.merge.match._DENSE_AT_LEAST", dense)
+        patch.setattr("ktk_engine.merge.cell_codes._REPEATS", repeats)
+        found = match(pair[0], pair[1], how)
     at = range(len(left)) if found.left is None else found.left.tolist()
     other = range(len(at)) if found.right is None else found.right.tolist()
     expected = []
