@@ -1,7 +1,6 @@
 import json
 import os
 import re
-from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -23,7 +22,6 @@ from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.remove import remove
 from tests.unit.dataset_builder import (
-    Builder,
     airlines,
     airlines_builder,
     build_nyc,
@@ -38,30 +36,10 @@ from tests.unit.dataset_builder import (
     write_plain_nyc,
 )
 from tests.unit.faulty_store import fail
+from tests.unit.foreign_writer import append_as_kartothek, append_ours, foreign_document
 
 CUBE = LogScope("cube", "nyc")
 PLAIN = LogScope("dataset", "plain")
-
-
-def append_as_kartothek(store, uuid, table=None):
-    """Add a file without our log: the top-level stamp is lost, `ktk_base` stays."""
-    changed = foreign_document(store, uuid, table)
-    store.put(document_key(uuid), render_document(changed))
-    return changed
-
-
-def foreign_document(store, uuid, table=None):
-    """What another program would write now."""
-    document = load_document(store, uuid)
-    table = table if table is not None else pa.table({"a": [7]})
-    files, _, _ = Builder(store, uuid).files(table, f"{id(table):032x}")
-    added = dict(zip(files["label"].to_pylist(), files["key"].to_pylist(), strict=True))
-    return replace(document, partitions={**document.partitions, **added}, stamp=None)
-
-
-def append_ours(store, value=1):
-    table = pa.table({"a": [value]})
-    return commit_change(store, lambda c: Builder(store, "plain").append(table, c))
 
 
 def test_linear_change_is_adopted(store):

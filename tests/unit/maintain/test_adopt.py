@@ -28,7 +28,7 @@ from tests.unit.dataset_builder import (
     weather_builder,
     write_plain,
 )
-from tests.unit.log.test_foreign import append_ours, foreign_document
+from tests.unit.foreign_writer import append_ours, foreign_document
 
 PLAIN = LogScope("dataset", "plain")
 CUBE = LogScope("cube", "nyc")

@@ -25,7 +25,7 @@ from tests.unit.dataset_builder import (
     keys,
     write_plain,
 )
-from tests.unit.log.test_foreign import append_as_kartothek
+from tests.unit.foreign_writer import append_as_kartothek
 
 PLAIN = LogScope("dataset", "plain")
 TEXT = """ It's "quoted": 100 %, {{ jinja }} {% raw %} \\ $$ -- /* */
