@@ -126,6 +126,7 @@ def read_dataset(
     if item.overlaid:
         deciding |= set(item.cell_columns)
     names = [name for name in item.schema.names if name in deciding]
+    names = names or item.schema.names[:1]  # a table without columns does not know its rows
     skipped = _skipping(item, (range_, item.condition, bounds))
     stored = tuple(_row_groups(run, item, file, skipped) for file in item.files)
     stored = tuple(groups for groups in stored if groups.numbers)

@@ -122,8 +122,9 @@ class _Merge:
         """Columns of the seed dataset by which others are joined, and one that it surely has."""
         needed = (_compared(self._seed, item) for item in self._others)
         names = dict.fromkeys(name for keys in needed for name in keys)
+        cells = [name for name in self._seed.schema.names if name in self._seed.cell_columns]
         partitions = self._seed.files[0].values if self._seed.files else {}
-        stored = [name for name in self._seed.cell_columns if name not in partitions]
+        stored = [name for name in cells if name not in partitions]
         return [*names, *stored[:1]]
 
     def _read(self, item: TaskDataset, first: Sequence[str], bounds: Condition) -> DatasetRows:

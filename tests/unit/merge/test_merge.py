@@ -205,6 +205,14 @@ def test_engines_by_name(cube):
         query.to_arrow(engine="duckdb")
 
 
+def test_rows_without_their_partition_columns(cube):
+    query = Store(cube.root).cube("c").query(["v"])
+    assert query.count(engine="local") == ROWS
+    batches = list(query.to_batches(engine="local"))
+    assert [v for batch in batches for v in batch["v"].to_pylist()] == list(map(float, range(ROWS)))
+    assert Store(cube.root).cube("c").query(["P"]).count(engine="local") == ROWS
+
+
 def test_an_answer_without_rows_has_its_columns(cube):
     query = Store(cube.root).cube("c").query(["v", "P"], "P = 17")
     assert query.to_arrow().schema == pa.schema({"v": pa.float64(), "P": pa.int64()})

@@ -13,6 +13,7 @@ from ktk_engine.merge.answer import LocalEngine
 from ktk_engine.store.local.local_store import LocalStore
 from tests.random_cubes import (
     INDEXED,
+    RandomCondition,
     RandomDataset,
     Row,
     answer,
@@ -26,6 +27,7 @@ from tests.random_cubes import (
 from tests.unit.merge.foreign_cubes import joined_with_nulls, write_foreign
 
 QUESTIONS = 4
+EVERYTHING = RandomCondition("", lambda row: True)
 
 
 @pytest.fixture(autouse=True)
@@ -57,11 +59,11 @@ def check_questions(
     engine = LocalEngine(store, FooterCache(), threads=2)
     opened = Store(store.root).cube("c")
     for _ in range(QUESTIONS):
-        condition = data.draw(conditions(cube))
+        condition = data.draw(st.one_of(conditions(cube), conditions(cube), st.just(EVERYTHING)))
         columns = data.draw(st.permutations(list(columns_of(cube))))
         columns = columns[: data.draw(st.integers(1, len(columns)))]
         expected = [row for row in whole if condition.holds(row) is True]
-        plan = opened.query(columns, condition.text).plan
+        plan = opened.query(columns, condition.text or None).plan
         table = engine.table(plan)
         assert table.schema.equals(pa.schema([opened.schema.field(c) for c in columns]))
         assert comparable(table.to_pylist(), columns) == comparable(expected, columns)
