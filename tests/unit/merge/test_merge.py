@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import subprocess
 import sys
@@ -103,7 +104,7 @@ def test_large_partitions_are_cut_by_row_groups(cube, monkeypatch, read):
 def test_fewer_dimensions_are_not_cut(store, monkeypatch):
     monkeypatch.setattr("ktk_engine.merge.tasks._TASK_ROWS", 2)
     rows = pa.table({"A": [i // 4 for i in range(16)], "B": [i % 4 for i in range(16)]})
-    build(store, rows, Target("seed", "seed", "c", ("A", "B"), ()))
+    write_files(store, CubeSpecification("c", ("A", "B")), "seed", [rows], row_group_rows=2)
     engine = engine_of(store)
     for where in (None, "A > 0 or B > 2"):
         table = engine.table(plan_of(store, ["B"], where, dimension_columns=["B"]))
@@ -246,6 +247,29 @@ def test_a_newer_row_that_does_not_match_hides_the_older_one(store):
     plan = plan_of(store, ["L"], "v >= 1")
     assert plan.datasets[0].overlaid
     assert engine_of(store).table(plan)["L"].to_pylist() == [1, 3]
+    # No row of the newer file matches, but it says that the older one's does not count.
+    assert engine_of(store).table(plan_of(store, ["L"], "v > 4"))["L"].to_pylist() == [1]
+
+
+def test_ranges_have_all_rows(store, monkeypatch):
+    monkeypatch.setattr("ktk_engine.merge.tasks._TASK_ROWS", 4)
+    specification = CubeSpecification("c", ("L",), (), suppress_index_on=frozenset({"L"}))
+    cells = [*range(12), 12, None]
+    seed = pa.table({"L": pa.array(cells, pa.int64()), "v": list(range(len(cells)))})
+    write_files(store, specification, "seed", [seed], row_group_rows=2)
+    plan = plan_of(store)
+    assert len(tasks(store, FooterCache(), plan)) > 2
+    assert engine_of(store).table(plan)["v"].to_pylist() == list(range(len(cells)))
+
+
+def test_row_groups_with_nan_are_not_skipped(store):
+    """Bounds of floats leave NaN out."""
+    specification = CubeSpecification("c", ("L",), (), suppress_index_on=frozenset({"L"}))
+    seed = pa.table({"L": [1.0, math.nan], "v": [1, 2]})
+    other = pa.table({"L": [1.0, 2.0, 50.0, math.nan], "a": [1, 2, 3, 4]})
+    write_files(store, specification, "seed", [seed])
+    write_files(store, specification, "a", [other], row_group_rows=2)
+    assert engine_of(store).table(plan_of(store))["a"].to_pylist() == [1, 4]
 
 
 def test_nothing_of_pyspark_is_imported():
