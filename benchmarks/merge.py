@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ktk_engine.spark.read.scan import Scanner
     from ktk_engine.store.interface import ObjectStore
-    from ktk_engine.write.rewrite import Rewritten
+    from ktk_engine.write.write_result import WriteResult
 
 ROWS = 10_000_000
 PARTITIONS = 200
@@ -75,7 +75,7 @@ def measure(spark: SparkSession, folder: Path, rows: int) -> dict[str, Any]:
     target = Target("t", partition_by=("P",))
     rebuild_s = median_seconds(lambda: build(store, table_rows(spark, rows), target), *RUNS)
     print(f"rebuild: {rebuild_s:.2f} s", flush=True)
-    outcomes: list[Rewritten] = []
+    outcomes: list[WriteResult] = []
     scanner = make_scanner(spark, store, folder)
 
     def run() -> None:
@@ -99,7 +99,7 @@ def measure(spark: SparkSession, folder: Path, rows: int) -> dict[str, Any]:
         "merge_s": merge_s,
         "ratio": rebuild_s / merge_s,
         "goal": GOAL,
-        "files_rewritten": first.files,
+        "files_rewritten": first.rewritten_files,
         "files": first.total_files,
         "outcome": str(first),
     }

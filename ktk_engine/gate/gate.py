@@ -59,6 +59,27 @@ class GateResult:
     leaving: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
+    def of_rows(self, target: Target, rows: pa.Schema) -> GateResult:
+        """Give what has to be stored of rows that hold the dataset's old ones as well.
+
+        Their columns are all committed, so that nothing is left to check.
+
+        Args:
+            target: what is to be written; its indexes may be more than when it was checked.
+            rows: the schema of old and new rows together, as Spark hands them over.
+        """
+        model, _ = apply_declared(rows, target.declared, contract=False)
+        model = _with_classes(model, self.committed, target.declared)
+        order = dict.fromkeys([*rows.names, *self.committed.names])
+        committed = pa.schema([self.committed.field(name) for name in order])
+        indexes = {*self.indexes, *target.indexes} - set(target.partition_by)
+        return replace(
+            self,
+            physical=_without_null_types(model, committed),
+            committed=committed,
+            indexes=tuple(sorted(indexes)),
+        )
+
 
 def pass_gate(
     target: Target,
@@ -230,9 +251,14 @@ def _adopted(
             if place >= 0:
                 known[name] = other.schema.field(place)
     known |= {field.name: field for field in committed or ()}
-    model = adopt_unsigned(
-        pa.schema([item for name, item in known.items() if name not in target.declared]), model
-    )
+    return _with_classes(model, known.values(), target.declared)
+
+
+def _with_classes(
+    model: pa.Schema, known: Iterable[pa.Field], declared: Collection[str]
+) -> pa.Schema:
+    """Give columns that nothing declares the known classes, as files hold them."""
+    model = adopt_unsigned(pa.schema([item for item in known if item.name not in declared]), model)
     # Files hold microseconds (decision 7); what is finer is refused while writing.
     return pa.schema([item.with_type(stored_type(item.type)) for item in model])
 

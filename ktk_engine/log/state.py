@@ -131,6 +131,10 @@ class State:
         """Load the snapshots of all datasets, by uuid."""
         return self.snapshots_except(())
 
+    def snapshots_by_id(self) -> dict[str, Snapshot]:
+        """Load the snapshots of all datasets, by their names within the scope."""
+        return {self.scope.dataset_id(uuid): item for uuid, item in self.snapshots().items()}
+
     def snapshots_except(self, uuids: Collection[str]) -> dict[str, Snapshot]:
         """Load the snapshots of all datasets but some, by uuid."""
         return {uuid: self.snapshot(uuid) for uuid in self.datasets if uuid not in uuids}

@@ -8,12 +8,12 @@ from dataclasses import replace
 from ktk_engine.errors import CommitConflictError
 from ktk_engine.format.comments import Comments, with_comments
 from ktk_engine.log.commit import DatasetChange, Transaction, commit, role_of
+from ktk_engine.log.intent import announced
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import resolve
 from ktk_engine.log.write import Write
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.write.data_write import data_write
 
 
 def comment_on(
@@ -50,6 +50,6 @@ def comment_on(
 
     write = Write()
     change = DatasetChange(uuid, "comment", rebase, frozenset(), role_of(state.scope, present))
-    with data_write(store, uuid, write, f"comment on {uuid}"):
+    with announced(store, state.scope, write, f"comment on {uuid}", uuid):
         commit(state, Transaction(write, (change,), history=history or {}))
     return True

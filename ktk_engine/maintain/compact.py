@@ -17,6 +17,7 @@ from ktk_engine.formatting import counted, size
 from ktk_engine.gate.gate import CubeCheck
 from ktk_engine.gate.target import DEFAULT_BUCKETS
 from ktk_engine.log.commit import Committed, DatasetChange, Transaction, commit, role_of
+from ktk_engine.log.intent import announced
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.write import Write
 from ktk_engine.maintain.compactable import Compaction
@@ -24,7 +25,6 @@ from ktk_engine.spark.read.cohorts import physical_schemas
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.write.write_frame import write_frame
 from ktk_engine.write.affected import rows_of
-from ktk_engine.write.data_write import data_write
 from ktk_engine.write.extension import Extension
 from ktk_engine.write.retained import Retained
 
@@ -82,7 +82,7 @@ def compact(
     write = Write()
     job = _job(scanner, compaction, write.commit, compression)
     frame = rows_of(scanner, base, compaction.files, state.version)
-    with state.reading(), data_write(store, base.uuid, write, f"compact {base.uuid}"):
+    with state.reading(), announced(store, state.scope, write, f"compact {base.uuid}", base.uuid):
         count = base.bucketing.count if base.bucketing else DEFAULT_BUCKETS
         report = write_frame(frame, job, count)
         if report.findings:

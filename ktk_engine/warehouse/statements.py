@@ -16,6 +16,7 @@ from ktk_engine.types.quote import quote_identifier
 from ktk_engine.warehouse.author import by_hand, statement_history
 from ktk_engine.warehouse.name_claim import displace, displaced_by
 from ktk_engine.warehouse.relations import Relations
+from ktk_engine.write.write_context import WriteContext
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -104,7 +105,8 @@ def truncate(relations: Relations, schema: str, name: str) -> None:
         raise ConfigurationError(f"{schema}.{name} is a view: it holds no rows to truncate.")
     store = relations.warehouse.create_schema(schema)
     snapshot = resolve(store, scope_of(found.uuid)).snapshot(found.uuid)
-    build(store, snapshot.schema.empty_table(), _target_of(snapshot, found), statement_history())
+    context = WriteContext(statement_history())
+    build(store, snapshot.schema.empty_table(), _target_of(snapshot, found), context)
 
 
 def _run_on_schema(relations: Relations, command: Command) -> bool:
@@ -173,7 +175,7 @@ def _create(
     claim = author.dataset(target)
     displaced = displaced_by(store, claim)
     rows = session.query_of(sql) if command.schema is None else command.schema.empty_table()
-    build(store, rows, target, author.history, full_refresh=True)
+    build(store, rows, target, WriteContext(author.history, full_refresh=True))
     displace(store, claim, displaced, author.history)
 
 
@@ -196,7 +198,8 @@ def _insert(
     snapshot = resolve(store, scope_of(found.uuid)).snapshot(found.uuid)
     rows = _as_table(session.query_of(sql), snapshot, command)
     retained = None if command.replace else Retained("append")
-    build(store, rows, _target_of(snapshot, found), statement_history(), retained=retained)
+    context = WriteContext(statement_history())
+    build(store, rows, _target_of(snapshot, found), context, retained)
 
 
 def _as_table(rows: DataFrame, snapshot: Snapshot, command: Command) -> DataFrame:

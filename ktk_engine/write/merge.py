@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -25,7 +25,9 @@ from ktk_engine.write.merge_in_memory import merge_in_memory
 from ktk_engine.write.predicates import EVERY_ROW, RowFilter
 from ktk_engine.write.recompute import recompute
 from ktk_engine.write.retained import Conditions
-from ktk_engine.write.rewrite import Rewrite, Rewritten, condition_of, start_rewrite
+from ktk_engine.write.rewrite import Rewrite, condition_of, start_rewrite
+from ktk_engine.write.write_context import NO_CONTEXT, WriteContext
+from ktk_engine.write.write_result import WriteResult
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,9 +58,8 @@ def merge(
     frame: DataFrame,
     target: Target,
     by: MergeBy,
-    history: Mapping[str, str] | None = None,
-    built_by: Mapping[str, str] | None = None,
-) -> Rewritten:
+    context: WriteContext = NO_CONTEXT,
+) -> WriteResult:
     """Merge rows into a dataset, in one commit; one that does not exist yet is built.
 
     Partition values, secondary indices and statistics choose the files that can hold a key; the
@@ -70,8 +71,7 @@ def merge(
         frame: the new rows; columns by name.
         target: the dataset and its layout.
         by: how new rows meet old ones.
-        history: what the log says of this commit, for people.
-        built_by: dataset id -> the dbt model that builds it, for messages.
+        context: the run that writes.
 
     Raises:
         DataError: a key occurs twice among the new rows of a `merge`, or a new row would repeat
@@ -87,20 +87,19 @@ def merge(
         keys = find_keys(frame, by.unique_key)
         _check_unique(target, keys, by)
 
-        def write(state: State) -> Rewritten:
+        def write(state: State) -> WriteResult:
             if target.uuid in state.datasets:
-                rewrite = start_rewrite(scanner, frame, target, state, history, built_by)
+                rewrite = start_rewrite(scanner, frame, target, state, context)
                 return _merge_into(rewrite, by, keys)
             condition_of(by.predicates, target, arrow_schema(frame.schema), scanner)
-            written = build(scanner.store, frame, target, history, False, built_by, state=state)
-            return Rewritten(written, written.changes)
+            return build(scanner.store, frame, target, context, state=state)
 
         return recompute(scanner.store, target, write)
     finally:
         frame.unpersist()
 
 
-def _merge_into(rewrite: Rewrite, by: MergeBy, keys: NewKeys) -> Rewritten:
+def _merge_into(rewrite: Rewrite, by: MergeBy, keys: NewKeys) -> WriteResult:
     """Rewrite the files that can hold a key, without the old rows of these keys."""
     base = rewrite.base
     _check_known(rewrite.target, base, by.unique_key)

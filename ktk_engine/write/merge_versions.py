@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -38,12 +38,13 @@ from ktk_engine.spark.write.version_rows import (
 )
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.write.affected import NewKeys, cell_columns, find_keys
-from ktk_engine.write.build import Written, build
+from ktk_engine.write.build import build
 from ktk_engine.write.recompute import recompute
 from ktk_engine.write.retained import Conditions
-from ktk_engine.write.rewrite import Rewrite, Rewritten, start_rewrite
-from ktk_engine.write.row_changes import RowChanges
+from ktk_engine.write.rewrite import Rewrite, start_rewrite
 from ktk_engine.write.versions import Versions
+from ktk_engine.write.write_context import NO_CONTEXT, WriteContext
+from ktk_engine.write.write_result import RowChanges, WriteResult
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -56,7 +57,7 @@ def check_source(
     source: pa.Schema,
     target: Target,
     by: Versions,
-    built_by: Mapping[str, str] | None = None,
+    context: WriteContext = NO_CONTEXT,
 ) -> None:
     """Check a snapshot's query against the stored versions, before they are compared.
 
@@ -67,10 +68,10 @@ def check_source(
     state = resolve(store, target.scope)
     if target.uuid not in state.datasets:
         return
-    datasets = {target.scope.dataset_id(uuid): item for uuid, item in state.snapshots().items()}
     known = state.snapshot(target.uuid).schema
     own = [known.field(n) for n in by.names if n in known.names and n not in source.names]
-    pass_gate(target, pa.schema([*source, *own]), datasets, False, built_by, keeps_rows=True)
+    schema, datasets = pa.schema([*source, *own]), state.snapshots_by_id()
+    pass_gate(target, schema, datasets, False, context.built_by, keeps_rows=True)
 
 
 def build_versions(
@@ -78,9 +79,8 @@ def build_versions(
     frame: DataFrame,
     target: Target,
     by: Versions,
-    history: Mapping[str, str] | None = None,
-    built_by: Mapping[str, str] | None = None,
-) -> Written:
+    context: WriteContext = NO_CONTEXT,
+) -> WriteResult:
     """Store the first version of each row.
 
     Args:
@@ -88,8 +88,7 @@ def build_versions(
         frame: the rows with the columns of `by`.
         target: the dataset, which does not exist yet, and its layout.
         by: the columns of versions.
-        history: what the log says of this commit, for people.
-        built_by: dataset id -> the dbt model that builds it, for messages.
+        context: the run that writes.
 
     Raises:
         DataError: a row occurs twice; nothing was written.
@@ -105,7 +104,7 @@ def build_versions(
     frame = frame.persist()
     try:
         _check_unique(target, frame, find_keys(frame, (by.scd_id,)), by)
-        return build(store, frame, target, history, False, built_by, state=state)
+        return build(store, frame, target, context, state=state)
     finally:
         frame.unpersist()
 
@@ -115,9 +114,8 @@ def merge_versions(
     changes: Callable[[], DataFrame],
     target: Target,
     by: Versions,
-    history: Mapping[str, str] | None = None,
-    built_by: Mapping[str, str] | None = None,
-) -> Rewritten | None:
+    context: WriteContext = NO_CONTEXT,
+) -> WriteResult | None:
     """Close versions that no longer hold and add those that do, in one commit.
 
     Does what dbt's `snapshot_merge_sql` does with its staging table. A version that would have
@@ -131,8 +129,7 @@ def merge_versions(
             `dbt_change_type` is `insert`, `update` or `delete`.
         target: the dataset and its layout.
         by: the columns of versions.
-        history: what the log says of this commit, for people.
-        built_by: dataset id -> the dbt model that builds it, for messages.
+        context: the run that writes.
 
     Returns:
         What was written; None if nothing has changed, which commits nothing.
@@ -144,7 +141,7 @@ def merge_versions(
         CommitConflictError: other commits came first each time.
     """
 
-    def write(state: State) -> Rewritten | None:
+    def write(state: State) -> WriteResult | None:
         if target.uuid not in state.datasets:
             raise DatasetNotFoundError(
                 f"Dataset {target.uuid} was removed while this run read it. Nothing was written. "
@@ -156,7 +153,7 @@ def merge_versions(
         try:
             frame = with_stored_times(staged, base.schema, by.times)
             new = new_versions(frame)
-            rewrite = start_rewrite(scanner, new, target, state, history, built_by)
+            rewrite = start_rewrite(scanner, new, target, state, context)
             return _merge_into(rewrite, by, closed_versions(frame, by.scd_id, by.valid_to))
         finally:
             staged.unpersist()
@@ -164,7 +161,7 @@ def merge_versions(
     return recompute(scanner.store, target, write)
 
 
-def _merge_into(rewrite: Rewrite, by: Versions, closed: DataFrame) -> Rewritten | None:
+def _merge_into(rewrite: Rewrite, by: Versions, closed: DataFrame) -> WriteResult | None:
     """Rewrite the files that hold closed versions, and add the new ones."""
     ended = find_keys(closed, (by.scd_id,))
     added = find_keys(rewrite.new, (by.scd_id, by.valid_from))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -21,7 +20,9 @@ from ktk_engine.write.build import build
 from ktk_engine.write.predicates import RowFilter
 from ktk_engine.write.recompute import recompute
 from ktk_engine.write.retained import Conditions
-from ktk_engine.write.rewrite import Rewrite, Rewritten, condition_of, start_rewrite
+from ktk_engine.write.rewrite import Rewrite, condition_of, start_rewrite
+from ktk_engine.write.write_context import NO_CONTEXT, WriteContext
+from ktk_engine.write.write_result import WriteResult
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -32,10 +33,8 @@ def replace_where(
     frame: DataFrame,
     target: Target,
     where: RowFilter,
-    history: Mapping[str, str] | None = None,
-    built_by: Mapping[str, str] | None = None,
-    full_refresh: bool = False,
-) -> Rewritten | None:
+    context: WriteContext = NO_CONTEXT,
+) -> WriteResult | None:
     """Replace the rows that a predicate covers by new ones, in one commit.
 
     Old rows for which the predicate is false or unknown stay. Only files that can hold a covered
@@ -48,9 +47,7 @@ def replace_where(
             unless the dataset is built and the predicate is only meant for later runs.
         target: the dataset and its layout.
         where: the predicate.
-        history: what the log says of this commit, for people.
-        built_by: dataset id -> the dbt model that builds it, for messages.
-        full_refresh: rebuild the dataset; column classes may change.
+        context: the run that writes.
 
     Returns:
         What was written; None if there is neither a row to replace nor a new one, which commits
@@ -66,22 +63,19 @@ def replace_where(
     frame = frame.persist()
     try:
 
-        def write(state: State) -> Rewritten | None:
-            if target.uuid in state.datasets and not full_refresh:
-                rewrite = start_rewrite(scanner, frame, target, state, history, built_by)
+        def write(state: State) -> WriteResult | None:
+            if target.uuid in state.datasets and not context.full_refresh:
+                rewrite = start_rewrite(scanner, frame, target, state, context)
                 return _replace_in(rewrite, where)
             _check_first(where, target, scanner, frame)
-            written = build(
-                scanner.store, frame, target, history, full_refresh, built_by, state=state
-            )
-            return Rewritten(written, written.changes)
+            return build(scanner.store, frame, target, context, state=state)
 
         return recompute(scanner.store, target, write)
     finally:
         frame.unpersist()
 
 
-def _replace_in(rewrite: Rewrite, where: RowFilter) -> Rewritten | None:
+def _replace_in(rewrite: Rewrite, where: RowFilter) -> WriteResult | None:
     """Rewrite the files that can hold a covered row, without these rows."""
     schema = rewrite.base.schema
     predicate = _checked_condition(where, rewrite.target, schema, rewrite.scanner, rewrite.new)

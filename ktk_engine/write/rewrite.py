@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from ktk_engine.conditions.condition import Condition
 from ktk_engine.errors import ConfigurationError, DataError
-from ktk_engine.gate.gate import pass_gate
 from ktk_engine.gate.target import Target
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
@@ -25,38 +24,15 @@ from ktk_engine.write.affected import (
     rows_of,
     stored_rows,
 )
-from ktk_engine.write.build import Written, build
-from ktk_engine.write.claim import check_claim
+from ktk_engine.write.checked_write import CheckedWrite, check_write
 from ktk_engine.write.predicates import RowFilter
 from ktk_engine.write.retained import Conditions, Retained
-from ktk_engine.write.row_changes import RowChanges
+from ktk_engine.write.write_context import WriteContext
+from ktk_engine.write.write_result import RowChanges, WriteResult
+from ktk_engine.write.write_rows import write_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-
-@dataclass(frozen=True)
-class Rewritten:
-    """The outcome of a write that replaces single rows.
-
-    Attributes:
-        written: the new files.
-        changes: what happened to rows.
-        files: how many of the dataset's files were rewritten.
-        total_files: how many it had; 0 where it was rebuilt.
-    """
-
-    written: Written
-    changes: RowChanges
-    files: int = 0
-    total_files: int = 0
-
-    def __str__(self) -> str:
-        if not self.total_files:
-            return str(self.written)
-        return self.written.remarked(
-            f"{self.changes}; {self.files:,} of {self.total_files:,} files rewritten"
-        )
 
 
 @dataclass(frozen=True)
@@ -65,32 +41,33 @@ class Rewrite:
 
     Attributes:
         scanner: reads the files of the store.
-        target: the dataset and its layout.
-        state: what the rewrite is computed from.
+        write: what is to be written, as the gate let the new rows pass.
         base: the dataset.
         new: the new rows, with the columns that are stored.
-        kept: the old columns that are stored on.
-        indexes: the columns that get an index.
-        history: what the log says of the commit, for people.
-        built_by: dataset id -> the dbt model that builds it, for messages.
     """
 
     scanner: Scanner
-    target: Target
-    state: State
+    write: CheckedWrite
     base: Snapshot
     new: DataFrame
-    kept: tuple[str, ...]
-    indexes: tuple[str, ...]
-    history: Mapping[str, str] | None
-    built_by: Mapping[str, str] | None
+
+    @property
+    def target(self) -> Target:
+        """The dataset and its layout."""
+        return self.write.target
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The old columns that are stored on."""
+        committed = self.write.gate.committed.names
+        return tuple(name for name in self.base.schema.names if name in committed)
 
     @property
     def changes_layout(self) -> bool:
         """Whether a commit without any row would still change columns or indices."""
         own, new = self.base.schema.names, self.new.columns
         indices = {name for name in self.base.indices if name in new}
-        same = set(new) <= set(own) == set(self.kept) and indices == set(self.indexes)
+        same = set(new) <= set(own) == set(self.kept) and indices == set(self.write.gate.indexes)
         return not same
 
     def files(self, conditions: Conditions) -> pa.Table:
@@ -99,7 +76,7 @@ class Rewrite:
 
     def rows(self, files: pa.Table) -> DataFrame:
         """The rows of some files, with all old columns."""
-        return rows_of(self.scanner, self.base, files, self.state.version)
+        return rows_of(self.scanner, self.base, files, self.write.state.version)
 
     def stored(self, rows: DataFrame) -> DataFrame:
         """Old rows with the columns that are stored on; the others go (sync_all_columns)."""
@@ -143,7 +120,7 @@ class Rewrite:
         reads: tuple[Conditions, ...],
         new_count: int,
         updates: bool,
-    ) -> Rewritten:
+    ) -> WriteResult:
         """Put rows in the place of files.
 
         Args:
@@ -154,33 +131,32 @@ class Rewrite:
             updates: whether each new row takes the place of one old row that is gone.
         """
         labels = frozenset(touched["label"].to_pylist())
-        before = stored_rows(self.scanner, self.base, touched, self.state.version)
-        retained = Retained("files", labels, reads)
+        before = stored_rows(self.scanner, self.base, touched, self.write.state.version)
         # A column that the model lacks cannot be configured: its index stays.
         others = [name for name in self.base.indices if name not in self.new.columns]
-        written = build(
-            self.scanner.store,
-            rows,
-            replace(self.target, indexes=(*self.target.indexes, *others)),
-            self.history,
-            built_by=self.built_by,
-            retained=retained,
-            state=self.state,
+        target = replace(self.target, indexes=(*self.target.indexes, *others))
+        schema = rows.schema if isinstance(rows, pa.Table) else arrow_schema(rows.schema)
+        write = replace(
+            self.write,
+            target=target,
+            retained=Retained("files", labels, reads),
+            gate=self.write.gate.of_rows(target, schema),
         )
-        gone = before + new_count - written.rows
+        result = write_rows(write, rows)
+        gone = before + new_count - result.rows
         changes = RowChanges(new_count, deleted=gone)
         if updates:
             changes = RowChanges(new_count - gone, updated=gone)
-        return Rewritten(written, changes, touched.num_rows, self.base.files.num_rows)
+        return replace(
+            result,
+            changes=changes,
+            rewritten_files=touched.num_rows,
+            total_files=self.base.files.num_rows,
+        )
 
 
 def start_rewrite(
-    scanner: Scanner,
-    frame: DataFrame,
-    target: Target,
-    state: State,
-    history: Mapping[str, str] | None,
-    built_by: Mapping[str, str] | None,
+    scanner: Scanner, frame: DataFrame, target: Target, state: State, context: WriteContext
 ) -> Rewrite:
     """Check the new rows' columns against the dataset.
 
@@ -188,16 +164,10 @@ def start_rewrite(
         ConfigurationError: the dataset is laid out in another way.
         TypeClassError: columns break the rules of type classes.
     """
-    base = state.snapshot(target.uuid)
-    check_claim(target, state, keeps_rows=True, full_refresh=False)
-    datasets = {target.scope.dataset_id(uuid): item for uuid, item in state.snapshots().items()}
-    model = arrow_schema(frame.schema)
-    passed = pass_gate(target, model, datasets, False, built_by, keeps_rows=True)
-    stored = [name for name in passed.committed.names if name in frame.columns]
-    kept = tuple(name for name in base.schema.names if name in passed.committed.names)
+    write = check_write(arrow_schema(frame.schema), target, state, Retained("files"), context)
+    stored = [name for name in write.gate.committed.names if name in frame.columns]
     new = frame.select(*map(quote_identifier, stored))
-    indexes = passed.indexes
-    return Rewrite(scanner, target, state, base, new, kept, indexes, history, built_by)
+    return Rewrite(scanner, write, state.snapshot(target.uuid), new)
 
 
 def condition_of(

@@ -60,8 +60,7 @@ def verify_constraints(
     frame: DataFrame,
     constraints: Sequence[Constraint],
     addition: Snapshot,
-    base: Snapshot | None,
-    kept: pa.Table | None,
+    kept: Snapshot | None,
 ) -> tuple[Conditions, ...]:
     """Verify constraints on files that are written and not yet committed.
 
@@ -70,8 +69,7 @@ def verify_constraints(
         frame: the rows as they were written, for its session.
         constraints: what to verify.
         addition: the new files, described as a dataset of their own.
-        base: the dataset that they extend; None if it is rebuilt.
-        kept: the files of `base` that stay.
+        kept: the dataset with the files that stay; None if it is rebuilt.
 
     Returns:
         What unique constraints depend on: anyone who commits a row that fulfils one of these
@@ -87,13 +85,13 @@ def verify_constraints(
     reads: list[Conditions] = []
     for constraint in constraints:
         if constraint.key:
-            together, conditions = _rows_with_keys(scanner, rows, constraint, addition, base, kept)
+            together, conditions = _rows_with_keys(scanner, rows, constraint, addition, kept)
             reads.append(conditions)
             broken += _repeated(together, constraint)
     if broken:
         lines = [f"Dataset {addition.uuid} was refused (nothing was committed):", *broken]
         raise DataError("\n".join(lines))
-    return tuple(reads) if base is not None else ()
+    return tuple(reads) if kept is not None else ()
 
 
 def _broken_rules(rows: DataFrame, constraints: Sequence[Constraint]) -> list[str]:
@@ -116,16 +114,15 @@ def _rows_with_keys(
     rows: DataFrame,
     constraint: Constraint,
     addition: Snapshot,
-    base: Snapshot | None,
-    kept: pa.Table | None,
+    kept: Snapshot | None,
 ) -> tuple[DataFrame, Conditions]:
     """The new rows, and the rows that stay in files which can hold one of their keys."""
-    if base is None or kept is None:
+    if kept is None:
         return rows, ()
-    known = [name for name in constraint.key if name in base.schema.names]
-    conditions = find_keys(rows, known).conditions(base)
-    candidates = affected_files(scanner.store, base.with_files(kept), conditions)
-    whole = extended(base, candidates, addition)
+    known = [name for name in constraint.key if name in kept.schema.names]
+    conditions = find_keys(rows, known).conditions(kept)
+    candidates = affected_files(scanner.store, kept, conditions)
+    whole = extended(kept, candidates, addition)
     return rows_of(scanner, whole, whole.files, 0), conditions
 
 

@@ -16,6 +16,7 @@ from ktk_engine.write.merge import MergeBy, merge
 from ktk_engine.write.predicates import Predicates
 from ktk_engine.write.replace_where import replace_where
 from ktk_engine.write.retained import Retained
+from ktk_engine.write.write_context import WriteContext
 from tests.faults.content import Verb
 from tests.faults.verbs import COLUMNS, TARGETS, table
 
@@ -34,7 +35,7 @@ def run_by_spark(session: SparkSession, store: LocalStore, verb: Verb) -> None:
         return
     frame = session.createDataFrame(table(verb.uuid, verb.rows))
     if verb.name == "build":
-        build(store, frame, target, full_refresh=True)
+        build(store, frame, target, WriteContext(full_refresh=True))
     elif verb.name in ("append", "overwrite"):
         mode = "append" if verb.name == "append" else "partitions"
         build(store, frame, target, retained=Retained(mode))

@@ -25,6 +25,7 @@ from ktk_engine.spark.session.session import make_scratch_folder, new_session
 from ktk_engine.spark.sql.sql_session import SqlSession
 from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.write.build import build
+from ktk_engine.write.write_context import WriteContext
 from tests.faults.report import Tally
 from tests.tree import tree
 
@@ -133,7 +134,7 @@ def test_names(request, tmp_path, what):
         before = tree(store.root) if store.root.exists() else {}
         try:
             target, rows = _named(what, name)
-            build(store, rows, target, full_refresh=True)
+            build(store, rows, target, WriteContext(full_refresh=True))
         except KtkError as error:
             if before == (tree(store.root) if store.root.exists() else {}):
                 tally.good("refused before anything was written")

@@ -26,6 +26,7 @@ from ktk_engine.write.build import build
 from ktk_engine.write.merge_in_memory import _merged
 from ktk_engine.write.recompute import recompute
 from ktk_engine.write.retained import Retained
+from ktk_engine.write.write_context import WriteContext
 from tests.faults.content import ENRICHMENT, SEED, TABLE, Row, Verb
 from tests.faults.read import last_of_each_cell
 
@@ -71,7 +72,7 @@ class _Unpublished(LocalStore):
 
 
 def _build(store: ObjectStore, verb: Verb) -> None:
-    build(store, table(verb.uuid, verb.rows), TARGETS[verb.uuid], full_refresh=True)
+    build(store, table(verb.uuid, verb.rows), TARGETS[verb.uuid], WriteContext(full_refresh=True))
 
 
 def _append(store: ObjectStore, verb: Verb) -> None:

@@ -16,6 +16,7 @@ from ktk_engine.errors import (
 )
 from ktk_engine.facade import Store
 from ktk_engine.format.index_file import flatten_index, read_index
+from ktk_engine.gate.gate import pass_gate
 from ktk_engine.gate.target import Target
 from ktk_engine.log.garbage import Retention
 from ktk_engine.log.state import resolve
@@ -26,7 +27,7 @@ from ktk_engine.write.merge import MergeBy, merge
 from ktk_engine.write.predicates import Predicates
 from ktk_engine.write.replace_where import replace_where
 from ktk_engine.write.retained import Retained
-from ktk_engine.write.row_changes import RowChanges
+from ktk_engine.write.write_result import RowChanges
 from tests.tree import tree
 
 TABLE = Target("t", partition_by=("P",), indexes=("k",))
@@ -85,6 +86,25 @@ def test_exactly_the_partitions_of_the_result_are_replaced(spark, sql, store, ta
     check_index(store, target, sql)
 
 
+@pytest.mark.parametrize("write", ["merge", "replace_where"])
+def test_rows_pass_the_gate_once(spark, sql, store, write, monkeypatch):
+    build(store, rows(spark, 0, 20), TABLE)
+    passed = []
+
+    def counted(*args, **options):
+        passed.append(args)
+        return pass_gate(*args, **options)
+
+    for module in ("checked_write", "merge_versions"):
+        monkeypatch.setattr(f"ktk_engine.write.{module}.pass_gate", counted)
+    new = rows(spark, 0, 5).where("L = 1")
+    if write == "merge":
+        merge(sql.scanner(store), new, TABLE, MergeBy(("L",)))
+    else:
+        replace_where(sql.scanner(store), new, TABLE, Predicates(["L = 1"]))
+    assert len(passed) == 1
+
+
 def test_a_merge_rewrites_only_files_that_can_hold_a_key(spark, sql, store):
     build(store, rows(spark, 0, 1000), TABLE)
     before = set(snapshot(store, TABLE).labels)
@@ -94,7 +114,11 @@ def test_a_merge_rewrites_only_files_that_can_hold_a_key(spark, sql, store):
         .where("L % 5 = 2")
     )
     done = merge(sql.scanner(store), new, TABLE, MergeBy(("P", "L")))
-    assert (done.changes, done.files, done.total_files) == (RowChanges(2, updated=2), 1, 5)
+    assert (done.changes, done.rewritten_files, done.total_files) == (
+        RowChanges(2, updated=2),
+        1,
+        5,
+    )
     assert len(set(snapshot(store, TABLE).labels) & before) == 4
     changed = {i: i + 5000 for i in range(990, 1010) if i % 5 == 2}
     assert content(sql) == {i: i for i in range(1000)} | changed

@@ -12,6 +12,7 @@ from ktk_engine.spark.arrow_types import spark_schema
 from ktk_engine.write.build import build
 from ktk_engine.write.merge import MergeBy, merge
 from ktk_engine.write.merge_in_memory import merge_in_memory
+from ktk_engine.write.write_context import WriteContext
 from tests.random_cubes import CLASSES
 from tests.spark.test_random_writes import shown
 
@@ -52,12 +53,12 @@ def both(spark, sql, store, monkeypatch, new, by):
 
     for used in (record, lambda *_: None):
         monkeypatch.setattr(ktk_engine.write.merge, "merge_in_memory", used)
-        build(store, table(0, 10, 0), TARGET, full_refresh=True)
+        build(store, table(0, 10, 0), TARGET, WriteContext(full_refresh=True))
         done = merge(sql.scanner(store), as_spark_has_it(spark, new), TARGET, by)
         rows = sql.sql(f"select P, L, {', '.join(COLUMNS)} from an.t").collect()
         after = resolve(store, TARGET.scope).snapshot("t")
         types = sorted(str(schema.remove_metadata()) for schema in after.physical_schemas)
-        results.append((shown(rows), str(after.schema), types, done.changes, done.files))
+        results.append((shown(rows), str(after.schema), types, done.changes, done.rewritten_files))
     return (*results, without[0] is not None)
 
 

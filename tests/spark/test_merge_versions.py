@@ -12,8 +12,8 @@ from ktk_engine.log.state import resolve
 from ktk_engine.write.build import build
 from ktk_engine.write.merge_versions import build_versions, merge_versions
 from ktk_engine.write.retained import Retained
-from ktk_engine.write.row_changes import RowChanges
 from ktk_engine.write.versions import Versions
+from ktk_engine.write.write_result import RowChanges
 
 APPEND = {"on_schema_change": "append_new_columns"}
 TABLE = Target("t", partition_by=("region",), **APPEND)
@@ -67,7 +67,11 @@ def test_a_change_closes_a_version_and_adds_one(spark, sql, store, target):
     build_versions(store, first(spark), target, BY)
     before = set(snapshot(store, target).labels)
     done = merge_versions(sql.scanner(store), staged(spark, CLOSE_5, ADD_5), target, BY)
-    assert (done.changes, done.files, done.total_files) == (RowChanges(1, updated=1), 1, 4)
+    assert (done.changes, done.rewritten_files, done.total_files) == (
+        RowChanges(1, updated=1),
+        1,
+        4,
+    )
     assert versions(sql, "id = 5") == [
         (5, "50%", 5, datetime(2024, 2, 1), "k5"),
         (5, "50%", 50, None, "n5"),
@@ -225,4 +229,4 @@ def test_appended_rows_of_others_do_not_hide_a_closing(spark, sql, store):
     )
     build(store, other, TABLE, retained=Retained("append"))
     done = merge_versions(sql.scanner(store), staged(spark, CLOSE_5), TABLE, BY)
-    assert (done.files, done.total_files) == (1, 8)
+    assert (done.rewritten_files, done.total_files) == (1, 8)

@@ -27,6 +27,7 @@ from ktk_engine.write.merge import MergeBy, merge
 from ktk_engine.write.predicates import EVERY_ROW, Predicates
 from ktk_engine.write.replace_where import replace_where
 from ktk_engine.write.retained import Retained
+from ktk_engine.write.write_context import WriteContext
 from tests.random_cubes import examples
 from tests.tree import tree
 
@@ -164,7 +165,7 @@ def write(sql: SqlSession, store: LocalStore, target: Target, step: Step) -> Non
         if found.files.num_rows:
             compact(scanner, found)
     elif step.verb == "rebuild":
-        build(store, new, target, full_refresh=True)
+        build(store, new, target, WriteContext(full_refresh=True))
     elif step.verb == "append":
         build(store, new, target, retained=Retained("append"))
     elif step.verb == "overwrite":

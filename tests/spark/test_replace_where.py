@@ -15,7 +15,8 @@ from ktk_engine.write.merge import MergeBy, merge
 from ktk_engine.write.predicates import EventWindow, Predicates
 from ktk_engine.write.replace_where import replace_where
 from ktk_engine.write.retained import Retained
-from ktk_engine.write.row_changes import RowChanges
+from ktk_engine.write.write_context import WriteContext
+from ktk_engine.write.write_result import RowChanges
 from tests.spark.test_incremental import SEED, TABLE, check_index, content, rows, snapshot
 from tests.tree import tree
 
@@ -33,7 +34,11 @@ def test_the_rows_of_a_predicate_are_replaced_and_other_files_stay(spark, sql, s
             sql.scanner(store), rows(spark, 49, 50).selectExpr("2L P", "L", "v", "k"), target, where
         )
     done = replace_where(sql.scanner(store), new, target, where)
-    assert (done.changes, done.files, done.total_files) == (RowChanges(1, deleted=10), 1, 5)
+    assert (done.changes, done.rewritten_files, done.total_files) == (
+        RowChanges(1, deleted=10),
+        1,
+        5,
+    )
     assert str(done) == "1 inserted, 10 deleted; 1 of 5 files rewritten"
     assert len(before & set(snapshot(store, target).labels)) == 4
     gone = {i for i in range(50, 100) if i % 5 == 2}
@@ -65,7 +70,7 @@ def test_values_that_are_hard_to_name(spark, sql, store):
         new = spark.sql(f"select '{s}' as s, false as b, {i + 100}L as L, null as e")
         where = Predicates([f"s = '{s}'", "not b"])
         done = replace_where(sql.scanner(store), new, target, where)
-        assert (done.changes, done.files) == (RowChanges(1, deleted=1), 1)
+        assert (done.changes, done.rewritten_files) == (RowChanges(1, deleted=1), 1)
     found = {(row.s, row.b): row.L for row in sql.sql("select * from an.t").collect()}
     assert found == {(s, b): i + (0 if b else 100) for i, s in enumerate(NASTY) for b in (1, 0)}
 
@@ -77,7 +82,9 @@ def test_the_first_run_builds_and_checks(spark, sql, store):
     for full_refresh, name in ((False, "t"), (True, "u")):
         target = Target(name)
         with pytest.raises(DataError, match="not true for 1 new row"):
-            replace_where(sql.scanner(store), new, target, day, full_refresh=full_refresh)
+            replace_where(
+                sql.scanner(store), new, target, day, WriteContext(full_refresh=full_refresh)
+            )
     where = Predicates(["L >= 50"])
     with pytest.raises(ConfigurationError, match="Unknown column `l2`"):
         replace_where(sql.scanner(store), rows(spark, 0, 9), TABLE, Predicates(["l2 > 3"]))
@@ -104,7 +111,7 @@ def test_predicates_restrict_which_rows_match(spark, sql, store):
     build(store, rows(spark, 0, 100), TABLE)
     by = MergeBy(("L",), predicates=Predicates(["DBT_INTERNAL_DEST.P in (1, 2)", "v < 50"]))
     done = merge(sql.scanner(store), rows(spark, 40, 60, 1000).where("P < 3"), TABLE, by)
-    assert (done.changes, done.files) == (RowChanges(8, updated=4), 2)
+    assert (done.changes, done.rewritten_files) == (RowChanges(8, updated=4), 2)
     found = sql.sql("select L, count(*) c, max(v) v from an.t group by L").collect()
     twice = {row.L for row in found if row.c == 2}
     assert twice == {40, 45, 50, 51, 52, 55, 56, 57}

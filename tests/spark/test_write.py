@@ -20,6 +20,7 @@ from ktk_engine.log.state import resolve
 from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.write.build import build
 from ktk_engine.write.retained import Retained
+from ktk_engine.write.write_context import WriteContext
 from tests.tree import tree
 
 SEED = Target("seed", "seed", "c", ("L",), ("P",), indexes=("k",), buckets=4)
@@ -126,7 +127,7 @@ def test_a_failing_query_leaves_the_store_as_it_was(spark, store):
             store,
             rows(spark).selectExpr("P", "L", "1 / (L - 999) as v", "k"),
             SEED,
-            full_refresh=True,
+            WriteContext(full_refresh=True),
         )
     assert tree(store.root) == before
 
@@ -225,8 +226,8 @@ def test_payload_of_every_kind_comes_back(spark, sql, store):
 
 
 def test_the_commit_is_one_entry_and_names_its_node(spark, store: LocalStore, tmp_path: Path):
-    build(store, rows(spark), SEED, history={"node": "model.p.seed"})
-    build(store, rows(spark), SEED, history={"node": "model.p.seed"})
+    build(store, rows(spark), SEED, WriteContext({"node": "model.p.seed"}))
+    build(store, rows(spark), SEED, WriteContext({"node": "model.p.seed"}))
     state = resolve(store, cube_scope("c"))
     assert state.version == 2
     assert state.head is not None and state.head.history == {"node": "model.p.seed"}

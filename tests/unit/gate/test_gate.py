@@ -173,3 +173,59 @@ def test_a_second_seed_dataset_names_the_first():
         pass_gate(other, pa.schema([*MODEL.remove(2), ("x", pa.int64())]), CUBE)
     assert "seed dataset of cube c is seed" in str(caught.value)
     assert "s2" not in str(caught.value).partition("run:")[2]
+
+
+WIDE = pa.schema(
+    [
+        ("P", pa.int64()),
+        ("L", pa.int64()),
+        ("narrow", pa.int64()),
+        ("unsigned", pa.uint64()),
+        ("money", pa.decimal128(10, 2)),
+        ("at", pa.timestamp("us")),
+    ]
+)
+NEW_ROWS = pa.schema(
+    [
+        ("unsigned", pa.decimal128(20, 0)),
+        ("L", pa.int32()),
+        ("P", pa.int64()),
+        ("narrow", pa.int16()),
+        ("money", pa.decimal128(12, 2)),
+        ("at", pa.null()),
+        ("fresh", pa.float32()),
+        ("empty", pa.null()),
+    ]
+)
+# As Spark puts both together: the old columns first, each as wide as either has it.
+ALL_ROWS = pa.schema(
+    [
+        ("P", pa.int64()),
+        ("L", pa.int64()),
+        ("narrow", pa.int64()),
+        ("unsigned", pa.decimal128(20, 0)),
+        ("money", pa.decimal128(12, 2)),
+        ("at", pa.timestamp("us")),
+        ("fresh", pa.float32()),
+        ("empty", pa.null()),
+    ]
+)
+
+
+@pytest.mark.parametrize("declared", [{}, {"unsigned": pa.uint32(), "fresh": pa.float32()}])
+@pytest.mark.parametrize("policy", ["append_new_columns", "sync_all_columns"])
+@pytest.mark.parametrize("role", ["table", "seed"])
+def test_rows_with_old_ones_among_them_need_no_gate_of_their_own(role, policy, declared):
+    """What the gate gives for new rows tells what it would give for all of them."""
+    cube = {"cube": "c", "dimension_columns": ("L",)} if role == "seed" else {}
+    target = Target(
+        *("seed", role),
+        partition_by=("P",),
+        on_schema_change=policy,
+        declared=declared,
+        indexes=("narrow",),
+        **cube,
+    )
+    datasets = {"seed": committed(WIDE)}
+    once = pass_gate(target, NEW_ROWS, datasets, keeps_rows=True).of_rows(target, ALL_ROWS)
+    assert once == pass_gate(target, ALL_ROWS, datasets, keeps_rows=True)

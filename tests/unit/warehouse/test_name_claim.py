@@ -23,6 +23,7 @@ from ktk_engine.maintain.comment import comment_on
 from ktk_engine.warehouse.name_claim import NameClaim, displace, displaced_by
 from ktk_engine.write.build import build
 from ktk_engine.write.retained import Retained
+from ktk_engine.write.write_context import WriteContext
 from tests.tree import tree
 from tests.unit.dataset_builder import build_table, write_plain, write_plain_nyc
 
@@ -56,13 +57,15 @@ def test_the_log_says_who_builds_and_under_which_name(store):
 def test_entries_of_older_versions_are_read(store):
     """They know neither node nor name; the history of the last write tells the node."""
     history = {"node": "model.q.mine"}
-    build(store, ROWS, cube_target(claimant=None), history)
-    build(store, ROWS, cube_target(claimant=None), history, retained=Retained("append"))
+    build(store, ROWS, cube_target(claimant=None), WriteContext(history))
+    build(
+        store, ROWS, cube_target(claimant=None), WriteContext(history), retained=Retained("append")
+    )
     build(
         store,
         ROWS,
         cube_target(claimant=None),
-        {"node": "SQL statement"},
+        WriteContext({"node": "SQL statement"}),
         retained=Retained("append"),
     )
     comment_on(store, "c++d", Comments("text"), {"node": "model.q.another"})
@@ -99,10 +102,10 @@ def test_rows_of_a_cube_go_for_their_own_node_alone(store, by, retained, full_re
     before = tree(store.root)
     target = cube_target(claimant=by)
     if not message:
-        build(store, ROWS, target, None, full_refresh, retained=retained)
+        build(store, ROWS, target, WriteContext(full_refresh=full_refresh), retained=retained)
         return
     with pytest.raises(ConsistencyError, match="Nothing was written") as error:
-        build(store, ROWS, target, None, full_refresh, retained=retained)
+        build(store, ROWS, target, WriteContext(full_refresh=full_refresh), retained=retained)
     assert message in str(error.value)
     assert "ktk remove c d" in str(error.value)
     assert tree(store.root) == before

@@ -12,6 +12,7 @@ from ktk_engine.gate.target import Target
 from ktk_engine.maintain.comment import comment_on
 from ktk_engine.write.build import build
 from ktk_engine.write.retained import Retained
+from ktk_engine.write.write_context import WriteContext
 from tests.unit.dataset_builder import write_plain
 
 ROWS = pa.table({"p": [1, 2], "a": [1, 2]})
@@ -33,9 +34,9 @@ def test_what_others_noted_in_the_document_stays(store):
 def test_marks_of_a_cube_are_those_of_the_build(store):
     write_plain(store, "c++s", ROWS, (), {**NOTES, "ktk_cube_dimension_columns": ["p"]})
     seed = Target("s", "seed", "c", ("a",))
-    build(store, ROWS, seed, full_refresh=True)
+    build(store, ROWS, seed, WriteContext(full_refresh=True))
     comment_on(store, "c++s", Comments("All of it"))
-    build(store, ROWS, replace(seed, suppress_index_on=("a",)), full_refresh=True)
+    build(store, ROWS, replace(seed, suppress_index_on=("a",)), WriteContext(full_refresh=True))
     metadata = load_document(store, "c++s").metadata
     assert metadata["ktk_cube_dimension_columns"] == ["a"]
     assert metadata["ktk_cube_suppress_index_on"] == ["a"]

@@ -26,10 +26,11 @@ from dbt.adapters.ktk.operations.cube_query import plan_line
 from dbt.adapters.ktk.relation import KtkRelation
 from dbt.adapters.ktk.store_adapter import StoreAdapter
 from ktk_engine.formatting import counted
+from ktk_engine.gate.claim import check_builder
 from ktk_engine.log.state import resolve
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.warehouse.name_claim import NameClaim, displace, displaced_by
-from ktk_engine.write.claim import check_builder
+from ktk_engine.write.write_context import WriteContext
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -170,14 +171,13 @@ class Materializations(StoreAdapter):
             frame = rows()
             self.connections.sessions.check()
             with findings_file(self._target_folder, str(model["unique_id"])):
+                history = {**author.history, **_views_among(displaced)}
                 outcome = write_dataset(
                     store,
                     frame,
                     config,
                     lambda: self.connections.sessions.current().scanner(store),
-                    {**author.history, **_views_among(displaced)},
-                    full_refresh,
-                    self._built_by(schema, config),
+                    WriteContext(history, self._built_by(schema, config), full_refresh),
                     model.get("batch"),
                 )
             notes = displace(store, claim, displaced, author.history)
@@ -332,7 +332,7 @@ class Materializations(StoreAdapter):
             claim = author.dataset(target)
             displaced = displaced_by(store, claim)
             frame = self.connections.sessions.current().sql(sql)
-            build(store, frame, target, author.history)
+            build(store, frame, target, WriteContext(author.history))
             displace(store, claim, displaced, author.history)
 
     def _config_of(self, model: Mapping[str, Any]) -> ModelConfig:

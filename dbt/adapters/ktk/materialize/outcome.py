@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from ktk_engine.write.row_changes import RowChanges
+from ktk_engine.write.write_result import RowChanges, WriteResult
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,13 @@ class Outcome:
 
     message: str
     changes: RowChanges
+
+    @classmethod
+    def of(cls, result: WriteResult | None) -> Outcome:
+        """Say what a write did; None if there was nothing to write."""
+        if result is None:
+            return cls("nothing changed", RowChanges())
+        return cls(str(result), result.changes)
 
     def remarked(self, notes: Iterable[str]) -> Outcome:
         """The outcome with more clauses in its message."""

@@ -18,7 +18,7 @@ from dbt.adapters.ktk.materialize.materializations import Materializations
 from dbt.adapters.ktk.materialize.outcome import Outcome
 from dbt.adapters.ktk.materialize.response import KtkResponse, response_of
 from ktk_engine.errors import ConfigurationError
-from ktk_engine.write.row_changes import RowChanges
+from ktk_engine.write.write_context import WriteContext
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -99,7 +99,8 @@ class Snapshots(Materializations):
         schema = str(relation.schema)
         store = self.connections.warehouse.create_schema(schema)
         source = arrow_schema(self.connections.sessions.current().sql(sql).schema)
-        check_source(store, source, config.target, config.versions, self._built_by(schema, config))
+        context = WriteContext(built_by=self._built_by(schema, config))
+        check_source(store, source, config.target, config.versions, context)
 
     def _build_versions(
         self, model: Mapping[str, Any], relation: BaseRelation, query: str, config: SnapshotConfig
@@ -112,10 +113,9 @@ class Snapshots(Materializations):
             self._rows_of(relation, query),
             config.target,
             config.versions,
-            history_of(model),
-            self._built_by(schema, config),
+            WriteContext(history_of(model), self._built_by(schema, config)),
         )
-        return Outcome(str(written), written.changes)
+        return Outcome.of(written)
 
     def _merge_versions(
         self, model: Mapping[str, Any], relation: BaseRelation, query: str, config: SnapshotConfig
@@ -133,13 +133,11 @@ class Snapshots(Materializations):
             changes,
             config.target,
             config.versions,
-            history_of(model),
-            self._built_by(schema, config),
+            WriteContext(history_of(model), self._built_by(schema, config)),
         )
         if done is None:
-            return Outcome("nothing changed", RowChanges())
-        outcome = Outcome(str(done), done.changes)
-        return auto_compacted(outcome, store, config, lambda: scanner, history_of(model))
+            return Outcome.of(done)
+        return auto_compacted(Outcome.of(done), store, config, lambda: scanner, history_of(model))
 
     def _warn_of_times(self, relation: BaseRelation, config: SnapshotConfig) -> None:
         """Say that times are of another type than the present one, which they are mixed with."""

@@ -16,14 +16,14 @@ from dbt.adapters.ktk.materialize.auto_compact import auto_compacted
 from dbt.adapters.ktk.materialize.outcome import Outcome
 from ktk_engine.gate.target import Target
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.write.row_changes import RowChanges
+from ktk_engine.write.write_context import WriteContext
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from ktk_engine.spark.read.scan import Scanner
     from ktk_engine.write.predicates import RowFilter
-    from ktk_engine.write.rewrite import Rewritten
+    from ktk_engine.write.write_result import WriteResult
 
 
 _MODES: Mapping[str, Literal["append", "partitions"]] = {
@@ -37,9 +37,7 @@ def write_dataset(
     frame: DataFrame | pa.Table,
     config: DatasetConfig,
     scanner: Callable[[], Scanner],
-    history: Mapping[str, str],
-    full_refresh: bool,
-    built_by: Mapping[str, str] | None,
+    context: WriteContext,
     batch: Mapping[str, Any] | None = None,
 ) -> Outcome:
     """Write rows in one commit.
@@ -49,9 +47,7 @@ def write_dataset(
         frame: the rows.
         config: the model's configuration.
         scanner: gives what reads the store's files; only strategies that rewrite files need it.
-        history: what the log says of the commit.
-        full_refresh: rebuild, whatever the strategy.
-        built_by: dataset id -> the dbt model that builds it, for messages.
+        context: the run that writes; in a full refresh the strategy does not matter.
         batch: dbt's description of the batch, for microbatch models.
 
     Raises:
@@ -60,12 +56,13 @@ def write_dataset(
     from ktk_engine.write.build import build
 
     if config.incremental is None:
-        written = build(store, frame, config.target, history, full_refresh, built_by)
-        return Outcome(str(written), written.changes)
+        return Outcome.of(build(store, frame, config.target, context))
     frame, target = _for_spark(frame, config.target, scanner)
-    write = _Write(store, frame, target, scanner, history, built_by)
-    outcome = _write_incrementally(write, config, config.incremental, full_refresh, batch)
-    return outcome if full_refresh else auto_compacted(outcome, store, config, scanner, history)
+    write = _Write(store, frame, target, scanner, context)
+    outcome = Outcome.of(_write_incrementally(write, config.model, config.incremental, batch))
+    if context.full_refresh:
+        return outcome
+    return auto_compacted(outcome, store, config, scanner, context.history)
 
 
 @dataclass(frozen=True)
@@ -76,8 +73,7 @@ class _Write:
     frame: DataFrame
     target: Target
     scanner: Callable[[], Scanner]
-    history: Mapping[str, str]
-    built_by: Mapping[str, str] | None
+    context: WriteContext
 
 
 def _for_spark(
@@ -95,12 +91,8 @@ def _for_spark(
 
 
 def _write_incrementally(
-    write: _Write,
-    config: DatasetConfig,
-    how: Incremental,
-    full_refresh: bool,
-    batch: Mapping[str, Any] | None,
-) -> Outcome:
+    write: _Write, model: str, how: Incremental, batch: Mapping[str, Any] | None
+) -> WriteResult | None:
     """Let new rows meet the old ones as the strategy says."""
     from ktk_engine.write.build import build
     from ktk_engine.write.merge import MergeBy, merge
@@ -108,32 +100,21 @@ def _write_incrementally(
     from ktk_engine.write.replace_where import replace_where
     from ktk_engine.write.retained import Retained
 
-    frame, target, about = write.frame, write.target, (write.history, write.built_by)
+    frame, target, context = write.frame, write.target, write.context
     if how.strategy == "microbatch":
-        window = _window(config.model, how, batch)
-        done = replace_where(write.scanner(), frame, target, window, *about, full_refresh)
-        return _outcome(done)
-    if full_refresh or how.strategy in ("append", "insert_overwrite"):
-        retained = None if full_refresh else Retained(_MODES[how.strategy])
-        history, built_by = about
-        written = build(write.store, frame, target, history, full_refresh, built_by, retained)
-        return Outcome(str(written), written.changes)
+        window = _window(model, how, batch)
+        return replace_where(write.scanner(), frame, target, window, context)
+    if context.full_refresh or how.strategy in ("append", "insert_overwrite"):
+        retained = None if context.full_refresh else Retained(_MODES[how.strategy])
+        return build(write.store, frame, target, context, retained)
     predicates = Predicates(how.predicates)
     if how.strategy == "replace_where":
-        done = replace_where(write.scanner(), frame, target, predicates, *about)
-    else:
-        verb: Literal["merge", "delete+insert"] = "merge"
-        if how.strategy == "delete+insert":
-            verb = "delete+insert"
-        by = MergeBy(how.unique_key, verb, how.updated(frame.columns), predicates)
-        done = merge(write.scanner(), frame, target, by, *about)
-    return _outcome(done)
-
-
-def _outcome(done: Rewritten | None) -> Outcome:
-    if done is None:
-        return Outcome("nothing changed", RowChanges())
-    return Outcome(str(done), done.changes)
+        return replace_where(write.scanner(), frame, target, predicates, context)
+    verb: Literal["merge", "delete+insert"] = "merge"
+    if how.strategy == "delete+insert":
+        verb = "delete+insert"
+    by = MergeBy(how.unique_key, verb, how.updated(frame.columns), predicates)
+    return merge(write.scanner(), frame, target, by, context)
 
 
 def _window(model: str, how: Incremental, batch: Mapping[str, Any] | None) -> RowFilter:

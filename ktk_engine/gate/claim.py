@@ -5,10 +5,10 @@ from __future__ import annotations
 from ktk_engine.catalog.catalog import relation_name
 from ktk_engine.errors import ConsistencyError
 from ktk_engine.gate.claimant import Claimant
+from ktk_engine.gate.layout import check_layout
 from ktk_engine.gate.target import Target
 from ktk_engine.log.builder import Builder, builder_of
 from ktk_engine.log.state import State
-from ktk_engine.write.extension import check_layout
 
 
 def check_claim(target: Target, state: State, keeps_rows: bool, full_refresh: bool) -> str:

@@ -1,0 +1,46 @@
+"""Whether a dataset is laid out as a write would lay it out."""
+
+from __future__ import annotations
+
+from ktk_engine.errors import ConfigurationError
+from ktk_engine.gate.target import Target
+from ktk_engine.log.snapshot import Snapshot
+
+
+def check_layout(target: Target, base: Snapshot) -> None:
+    """Refuse to write to a dataset that is laid out in another way, or is something else.
+
+    Raises:
+        ConfigurationError: naming what differs; a full refresh changes the layout.
+    """
+    differences = []
+    if target.cube and base.is_seed != (target.role == "seed"):
+        was = "the seed dataset" if base.is_seed else "an enrichment"
+        role = "the seed dataset" if target.role == "seed" else "an enrichment"
+        differences.append(f"it is {was} of cube {target.cube} and would become {role}")
+    for what, now, then in (
+        ("partition_by", target.partition_by, base.partition_keys),
+        ("dimension_columns", target.dimension_columns, _dimensions(target, base)),
+    ):
+        if tuple(now) != tuple(then):
+            now_, then_ = ", ".join(now) or "empty", ", ".join(then) or "none"
+            differences.append(f"{what} is {now_}, the dataset has {then_}")
+    if not differences:
+        return
+    fix = (
+        "Change it back, or run it with --full-refresh to change its layout: dbt build "
+        f"--full-refresh -s {target.select}"
+    )
+    if target.keeps_versions:
+        fix = "A snapshot is never rebuilt: change it back, or give it another name."
+    raise ConfigurationError(
+        f"Dataset {target.uuid}: {'; '.join(differences)}. Nothing was written. {fix}"
+    )
+
+
+def _dimensions(target: Target, base: Snapshot) -> tuple[str, ...]:
+    """The dataset's dimension columns; one that Kartothek wrote knows no order of its own."""
+    known = base.dimension_columns
+    if not base.properties.get("dimension_columns") and set(known) == set(target.dimension_columns):
+        return target.dimension_columns
+    return known

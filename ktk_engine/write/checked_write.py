@@ -1,0 +1,84 @@
+"""A write that has passed every check that needs no rows: claim, layout, gate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from ktk_engine.errors import ConfigurationError
+from ktk_engine.gate.claim import check_claim
+from ktk_engine.gate.gate import GateResult, check_configured, pass_gate
+from ktk_engine.gate.target import Target
+from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.log.state import State
+from ktk_engine.write.retained import Retained
+from ktk_engine.write.write_context import WriteContext
+
+
+@dataclass(frozen=True)
+class CheckedWrite:
+    """A write that may go ahead.
+
+    Attributes:
+        target: the dataset and its layout.
+        state: what the rows were computed from; its store is written to.
+        retained: what stays of the old content; None rebuilds the dataset.
+        gate: what has to be stored.
+        history: what the log says of the commit, for people.
+        claimed: whose dataset is taken over, as a note; empty for nobody's.
+    """
+
+    target: Target
+    state: State
+    retained: Retained | None
+    gate: GateResult
+    history: Mapping[str, str]
+    claimed: str
+
+    @property
+    def base(self) -> Snapshot | None:
+        """The dataset that rows are added to; None if it is rebuilt."""
+        return self.state.snapshot(self.target.uuid) if self.retained else None
+
+
+def check_write(
+    schema: pa.Schema,
+    target: Target,
+    state: State,
+    retained: Retained | None,
+    context: WriteContext,
+) -> CheckedWrite:
+    """Check a write before it has any file.
+
+    Args:
+        schema: of the new rows.
+        target: the dataset and its layout.
+        state: its scope.
+        retained: what stays of the old content; a dataset that does not exist is built.
+        context: the run that writes.
+
+    Raises:
+        TypeClassError: columns break the rules of type classes.
+        ConfigurationError: the configuration does not fit the columns or the dataset's layout.
+        ConsistencyError: another node builds the dataset, or the cube's would not fit together.
+    """
+    if target.uuid not in state.datasets:
+        retained = None
+    keeps_rows, full_refresh = retained is not None, context.full_refresh
+    check_configured(target, schema)
+    claimed = check_claim(target, state, keeps_rows, full_refresh)
+    datasets = state.snapshots_by_id()
+    gate = pass_gate(target, schema, datasets, full_refresh, context.built_by, keeps_rows)
+    _check_clustering(target, gate.committed.names)
+    return CheckedWrite(target, state, retained, gate, context.history, claimed)
+
+
+def _check_clustering(target: Target, columns: Sequence[str]) -> None:
+    unknown = [name for name in target.clustered_by if name not in columns]
+    if unknown:
+        raise ConfigurationError(
+            f"Dataset {target.uuid}: clustered_by names {', '.join(unknown)}, which the model "
+            f"lacks. It has: {', '.join(columns)}. Nothing was written."
+        )
