@@ -7,8 +7,9 @@ import multiprocessing
 import os
 import signal
 import time
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -56,6 +57,21 @@ class Outcome:
     seconds: float = 0.0
 
 
+def outcome_of(operation: Callable[[], None]) -> Outcome:
+    """Run an operation and say how it ends, whatever it raises."""
+    start = time.perf_counter()
+    try:
+        operation()
+        outcome = Outcome("done")
+    except (KeyboardInterrupt, SystemExit):
+        outcome = Outcome("interrupted")
+    except KtkError as error:
+        outcome = Outcome("refused", str(error))
+    except BaseException as error:  # noqa: BLE001 - what else comes is the outcome
+        outcome = Outcome("raw", f"{type(error).__name__}: {error}")
+    return replace(outcome, seconds=time.perf_counter() - start)
+
+
 def disturbed(root: Path, verb: Verb, moment: Moment) -> Outcome:
     """Run an operation in a process of its own, and disturb it."""
     ours, theirs = _CONTEXT.Pipe()
@@ -81,20 +97,15 @@ def disturbed(root: Path, verb: Verb, moment: Moment) -> Outcome:
 def _run(connection: Connection, root: str, verb: Verb, moment: Moment) -> None:
     logging.disable()
     store = LocalStore(root)
-    start = time.perf_counter()
     calls = 0
-    try:
+
+    def run_in_trap() -> None:
+        nonlocal calls
         connection.send("started")
         trap = Trap(moment.fault, moment.call, moment.after)
         try:
             run(store, verb)
         finally:
             calls = trap.calls
-        outcome = Outcome("done")
-    except (KeyboardInterrupt, SystemExit):
-        outcome = Outcome("interrupted")
-    except KtkError as error:
-        outcome = Outcome("refused", str(error))
-    except BaseException as error:  # noqa: BLE001 - what else comes is the outcome
-        outcome = Outcome("raw", f"{type(error).__name__}: {error}")
-    connection.send(Outcome(outcome.end, outcome.message, calls, time.perf_counter() - start))
+
+    connection.send(replace(outcome_of(run_in_trap), calls=calls))

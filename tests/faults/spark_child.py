@@ -12,9 +12,8 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from ktk_engine.errors import KtkError
 from ktk_engine.store.local.local_store import LocalStore
-from tests.faults.child import Moment, Outcome
+from tests.faults.child import Moment, Outcome, outcome_of
 from tests.faults.content import Verb
 
 _CONTEXT = multiprocessing.get_context("forkserver")
@@ -106,15 +105,5 @@ def _serve(connection: Connection) -> None:
     session.range(10).selectExpr("id % 3 as a").groupBy("a").count().collect()
     connection.send("ready")
     root, verb = connection.recv()
-    start = time.perf_counter()
-    try:
-        run_by_spark(session, LocalStore(root), verb)
-        outcome = Outcome("done", seconds=time.perf_counter() - start)
-    except (KeyboardInterrupt, SystemExit):
-        outcome = Outcome("interrupted")
-    except KtkError as error:
-        outcome = Outcome("refused", str(error))
-    except Exception as error:  # noqa: BLE001 - what else comes is the outcome
-        outcome = Outcome("raw", f"{type(error).__name__}: {error}")
-    connection.send(outcome)
+    connection.send(outcome_of(lambda: run_by_spark(session, LocalStore(root), verb)))
     connection.recv()  # the JVM lives until the parent ends all of it

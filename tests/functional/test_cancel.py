@@ -18,7 +18,7 @@ from dbt_common.exceptions import DbtConfigError
 
 from ktk_engine.spark.session.session import start_session
 from tests.conftest import SPARK_SETTINGS
-from tests.functional.test_materializations import rows
+from tests.functional.relations import rows
 from tests.functional.waiting import wait_for
 from tests.tree import tree
 

@@ -7,8 +7,8 @@ from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 
 from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.log.state import resolve
-from tests.functional.test_incremental import model
-from tests.functional.test_materializations import rows, store_of
+from tests.functional.incremental_model import model
+from tests.functional.relations import rows, store_of
 
 SEED = {
     "cube": "c",

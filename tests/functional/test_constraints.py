@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 
-from tests.functional.test_materializations import rows
+from tests.functional.relations import rows
 
 SCHEMA = """
 models:

@@ -7,7 +7,7 @@ import os
 import pytest
 from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 
-from tests.functional.test_materializations import rows
+from tests.functional.relations import rows
 
 SEED = """
 {{ config(materialized='cube_seed', cube='c', dimension_columns=['L', 'M'], partition_by=['P'],

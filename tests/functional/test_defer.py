@@ -12,8 +12,8 @@ from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 
 from ktk_engine.catalog.catalog import list_relations
 from ktk_engine.store.local.local_store import LocalStore
-from tests.functional.test_materializations import rows
-from tests.functional.test_refusals import ENRICHMENT, SEED
+from tests.functional.cube_models import ENRICHMENT, SEED
+from tests.functional.relations import rows
 
 MODELS = {
     "cells.sql": SEED,

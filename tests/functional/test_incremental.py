@@ -7,17 +7,8 @@ from dbt.tests.util import run_dbt, write_file
 
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import resolve
-from tests.functional.test_materializations import rows, store_of
-
-MODEL = """
-{{{{ config({config}) }}}}
-select id % 3 as P, id as L, id + {{{{ var('add', 0) }}}} as v from range({{{{ var('end', 6) }}}})
-{{% if is_incremental() %}} where id >= {{{{ var('start', 3) }}}} {{% endif %}}
-"""
-
-
-def model(**config) -> str:
-    return MODEL.format(config=", ".join(f"{key}={value!r}" for key, value in config.items()))
+from tests.functional.incremental_model import model
+from tests.functional.relations import rows, store_of
 
 
 class TestStrategies:

@@ -9,16 +9,8 @@ from dbt.tests.util import run_dbt, write_file
 
 from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.log.state import resolve
-from ktk_engine.store.local.local_store import LocalStore
-from tests.functional.test_refusals import ENRICHMENT, SEED
-
-
-def store_of(project) -> LocalStore:
-    return LocalStore(f"{project.project_root}/warehouse/{project.test_schema}")
-
-
-def rows(project, text: str) -> list[tuple]:
-    return project.run_sql(text.replace("{s}", project.test_schema), fetch="all")
+from tests.functional.cube_models import ENRICHMENT, SEED
+from tests.functional.relations import rows, store_of
 
 
 class TestAll:

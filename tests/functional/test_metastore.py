@@ -15,7 +15,7 @@ from dbt_common.exceptions import DbtConfigError
 from ktk_engine.spark.session.session import start_session
 from tests.conftest import SPARK_SETTINGS
 from tests.functional.conftest import profile_target
-from tests.functional.test_materializations import store_of
+from tests.functional.relations import store_of
 
 HIVE = {"spark.sql.catalogImplementation": "hive"}
 

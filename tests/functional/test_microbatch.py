@@ -9,7 +9,7 @@ from dbt.tests.util import patch_microbatch_end_time, run_dbt, run_dbt_and_captu
 
 from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.log.state import resolve
-from tests.functional.test_materializations import rows, store_of
+from tests.functional.relations import rows, store_of
 
 EVENTS = """
 {{ config(materialized='table', event_time='at') }}

@@ -14,11 +14,11 @@ from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.describe.history import read_history
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import resolve
-from tests.functional.test_materializations import rows, store_of
+from tests.functional.relations import rows, store_of
+from tests.functional.ten_cubes import CUBES, models_of_two
 from tests.tree import tree
 from tests.unit.dataset_builder import write_plain
 
-CUBES = tuple(f"k{number}" for number in range(10))
 ENRICHMENT = (
     "{{ config(materialized='cube_enrichment', cube='%s', dataset='extra', "
     "dimension_columns=['id']) }} select id, id * %d as w from range(3)"
@@ -33,30 +33,16 @@ def write_cubes(store) -> None:
         write_plain(store, f"{cube}++seed", table, (), specification.metadata("seed"), ("id",))
 
 
-def source_of_seeds() -> dict:
-    tables = [{"name": c, "config": {"ktk_dataset": f"{c}++seed"}} for c in CUBES]
-    schema = "{{ target.schema }}"
-    return {"sources": [{"name": "seeds", "schema": schema, "tables": tables}]}
-
-
 class TestSideBySide:
     @pytest.fixture(scope="class")
     def models(self):
-        cubes = {
-            f"{cube}.sql": "{{ config(materialized='cube') }}"
-            f"{{{{ cube_of(source('seeds', '{cube}'), ref('{cube}_extra')) }}}}"
-            for cube in ("k0", "k1")
-        }
         return {
-            "k0_extra.sql": ENRICHMENT % ("k0", 10),
-            "k1_extra.sql": ENRICHMENT % ("k1", 100),
-            **cubes,
+            **models_of_two({"k0": ENRICHMENT % ("k0", 10), "k1": ENRICHMENT % ("k1", 100)}),
             "both.sql": "{{ config(materialized='table') }} select a.id, a.v va, a.w wa, b.v vb, "
             "b.w wb, c.v vc from {{ ref('k0') }} a join {{ ref('k1') }} b using (id) "
             "join {{ source('seeds', 'k2') }} c using (id)",
             "extras.sql": "select a.w wa, b.w wb from {{ ref('k0_extra') }} a "
             "join {{ ref('k1_extra') }} b using (id)",
-            "sources.yml": yaml.safe_dump(source_of_seeds()),
             "schema.yml": yaml.safe_dump(
                 {
                     "models": [

@@ -8,14 +8,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
-import yaml
 from click.testing import CliRunner
 from dbt.tests.util import run_dbt
 
 from ktk_engine import Store
 from ktk_engine.cli.main import main
-from tests.functional.test_materializations import rows, store_of
-from tests.functional.test_names import CUBES, source_of_seeds
+from tests.functional.relations import rows, store_of
+from tests.functional.ten_cubes import CUBES, models_of_two
 
 ORACLE = os.environ.get("KTK_ORACLE_PYTHON", "")
 pytestmark = pytest.mark.skipif(
@@ -49,17 +48,9 @@ def kartothek(step: str, project, *cubes: str) -> dict:
 class TestTenCubes:
     @pytest.fixture(scope="class")
     def models(self):
-        cubes = {
-            f"{cube}.sql": "{{ config(materialized='cube') }}"
-            f"{{{{ cube_of(source('seeds', '{cube}'), ref('{cube}_extra')) }}}}"
-            for cube in ("k0", "k1")
-        }
         return {
-            "k0_extra.sql": EXTRA % ("k0", "k0"),
-            "k1_extra.sql": EXTRA % ("k1", "k1"),
+            **models_of_two({cube: EXTRA % (cube, cube) for cube in ("k0", "k1")}),
             "k2_cells.sql": MORE_CELLS,
-            **cubes,
-            "sources.yml": yaml.safe_dump(source_of_seeds()),
         }
 
     def test_dbt_python_ktk_and_kartothek_side_by_side(self, project):

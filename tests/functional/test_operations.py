@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from dbt.tests.util import run_dbt, run_dbt_and_capture
 
-from tests.functional.test_materializations import store_of
-from tests.functional.test_refusals import ENRICHMENT, SEED
+from tests.functional.cube_models import ENRICHMENT, SEED
+from tests.functional.relations import store_of
 
 
 class TestVerbs:

@@ -12,16 +12,8 @@ from ktk_engine.log.snapshot import Snapshot, files_table
 from ktk_engine.log.state import resolve
 from ktk_engine.log.write import Write
 from ktk_engine.store.local.local_store import LocalStore
+from tests.functional.cube_models import ENRICHMENT, SEED
 from tests.tree import tree
-
-SEED = """
-{{ config(materialized='cube_seed', cube='c', dimension_columns=['L'], partition_by=['P']) }}
-select id % 3 as P, id as L, id * 2 as v from range(60)
-"""
-ENRICHMENT = """
-{{ config(materialized='cube_enrichment', cube='c', dimension_columns=['L'], partition_by=['P']) }}
-select id % 3 as P, id as L, id * 1.5D as w from range(60)
-"""
 
 
 class TestRefusals:

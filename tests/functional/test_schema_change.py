@@ -11,7 +11,7 @@ from dbt.tests.util import run_dbt, write_file
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import resolve
 from ktk_engine.store.local.local_store import LocalStore
-from tests.functional.test_refusals import ENRICHMENT, SEED
+from tests.functional.cube_models import ENRICHMENT, SEED
 from tests.tree import tree
 
 

@@ -7,8 +7,8 @@ from dbt.tests.util import run_dbt
 
 from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.log.state import resolve
-from tests.functional.test_materializations import rows, store_of
-from tests.functional.test_refusals import SEED
+from tests.functional.cube_models import SEED
+from tests.functional.relations import rows, store_of
 
 
 class TestSeed:

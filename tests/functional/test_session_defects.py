@@ -15,7 +15,7 @@ from dbt_common.exceptions import DbtConfigError, DbtDatabaseError
 from ktk_engine.errors import SessionError
 from ktk_engine.spark.session.session import start_session
 from tests.conftest import SPARK_SETTINGS
-from tests.functional.test_materializations import rows
+from tests.functional.relations import rows
 
 
 class TestTheSession:

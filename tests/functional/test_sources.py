@@ -17,7 +17,7 @@ from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 
 from ktk_engine.format.dataset_key import document_key
 from ktk_engine.store.local.local_store import LocalStore
-from tests.functional.test_materializations import rows
+from tests.functional.relations import rows
 from tests.unit.dataset_builder import write_plain, write_plain_nyc
 
 ODD = "an odd [path] 100%20 {x} 'ö`"  # data, in paths and nowhere in SQL

@@ -12,6 +12,7 @@ from ktk_engine.spark.session.session import new_session, start_session
 from ktk_engine.spark.sql.sql_session import SqlSession
 from ktk_engine.store.local.local_store import LocalStore
 from tests.conftest import SPARK_SETTINGS
+from tests.spark.small_cube import build_cube
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -41,3 +42,10 @@ def sql(spark: SparkSession, store: LocalStore, tmp_path: Path) -> SqlSession:
             session.conf.set(key, value)
     scratch = tmp_path / "scratch"
     return SqlSession(session, lambda name: store if name == "an" else None, scratch)
+
+
+@pytest.fixture
+def cube(spark: SparkSession, store: LocalStore) -> LocalStore:
+    """The test's store, with a small cube."""
+    build_cube(spark, store)
+    return store

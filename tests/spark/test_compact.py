@@ -22,7 +22,7 @@ from ktk_engine.maintain.compact import compact
 from ktk_engine.maintain.compactable import find_compactions
 from ktk_engine.write.build import build
 from ktk_engine.write.retained import Retained
-from tests.spark.test_incremental import SEED, TABLE, check_index, content, rows, snapshot
+from tests.spark.numbered_rows import SEED, TABLE, check_index, content, rows, snapshot
 from tests.tree import tree
 from tests.unit.faulty_store import FaultyStore, fail
 

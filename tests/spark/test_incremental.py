@@ -15,7 +15,6 @@ from ktk_engine.errors import (
     VersionGoneError,
 )
 from ktk_engine.facade import Store
-from ktk_engine.format.index_file import flatten_index, read_index
 from ktk_engine.gate.gate import pass_gate
 from ktk_engine.gate.target import Target
 from ktk_engine.log.garbage import Retention
@@ -28,32 +27,8 @@ from ktk_engine.write.predicates import Predicates
 from ktk_engine.write.replace_where import replace_where
 from ktk_engine.write.retained import Retained
 from ktk_engine.write.write_result import RowChanges
+from tests.spark.numbered_rows import SEED, TABLE, check_index, content, rows, snapshot
 from tests.tree import tree
-
-TABLE = Target("t", partition_by=("P",), indexes=("k",))
-SEED = Target("t", "seed", "c", ("L",), ("P",), indexes=("k",), buckets=4)
-
-
-def rows(spark, start, end, offset=0):
-    return spark.range(start, end).selectExpr(
-        "id % 5 as P", "id as L", f"id + {offset} as v", "cast(id % 10 as int) as k"
-    )
-
-
-def content(sql):
-    return {row.L: row.v for row in sql.sql("select L, v from an.t").collect()}
-
-
-def snapshot(store, target):
-    return resolve(store, target.scope).snapshot(target.uuid)
-
-
-def check_index(store, target, sql):
-    found = snapshot(store, target)
-    index = flatten_index(read_index(store.get(found.indices["k"])))
-    assert set(index["label"].to_pylist()) <= set(found.labels)
-    values = {row.k for row in sql.sql("select distinct k from an.t where k is not null").collect()}
-    assert set(index["value"].to_pylist()) >= values
 
 
 @pytest.mark.parametrize("target", [TABLE, SEED], ids=["table", "cube"])

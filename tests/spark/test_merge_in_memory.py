@@ -14,7 +14,7 @@ from ktk_engine.write.merge import MergeBy, merge
 from ktk_engine.write.merge_in_memory import merge_in_memory
 from ktk_engine.write.write_context import WriteContext
 from tests.random_cubes import CLASSES
-from tests.spark.test_random_writes import shown
+from tests.spark.shown import shown
 
 COLUMNS = {f"c{number}": t for number, t in enumerate(CLASSES)}
 UNSIGNED = [name for name, t in COLUMNS.items() if t.equals(pa.uint64())]

@@ -20,9 +20,6 @@ from ktk_engine.spark.sql.model_session import ModelSession
 from ktk_engine.spark.write.returned_rows import returned_rows
 from ktk_engine.spark.write.table_frame import table_frame, types_beyond_spark
 from ktk_engine.write.build import build
-from tests.spark.test_sql_session import cube
-
-__all__ = ["cube"]
 
 
 def opened(sql) -> set[str]:

@@ -29,6 +29,7 @@ from ktk_engine.write.replace_where import replace_where
 from ktk_engine.write.retained import Retained
 from ktk_engine.write.write_context import WriteContext
 from tests.random_cubes import examples
+from tests.spark.shown import shown
 from tests.tree import tree
 
 TYPES = {
@@ -175,10 +176,6 @@ def write(sql: SqlSession, store: LocalStore, target: Target, step: Step) -> Non
     else:
         by = MergeBy(step.key, step.verb, step.update, predicates)
         merge(scanner, new, target, by)
-
-
-def shown(rows: list[Any]) -> list[str]:
-    return sorted(repr(tuple(row)) for row in rows)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from ktk_engine.write.replace_where import replace_where
 from ktk_engine.write.retained import Retained
 from ktk_engine.write.write_context import WriteContext
 from ktk_engine.write.write_result import RowChanges
-from tests.spark.test_incremental import SEED, TABLE, check_index, content, rows, snapshot
+from tests.spark.numbered_rows import SEED, TABLE, check_index, content, rows, snapshot
 from tests.tree import tree
 
 NASTY = ("a/b", "50%", "x=y", "ü", "")

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, time
 import pyarrow as pa
 import pytest
 
-from ktk_engine.catalog.view import ViewDocument, render_view, view_key
+from ktk_engine.catalog.view import ViewDocument
 from ktk_engine.errors import ConsistencyError, QueryError
 from ktk_engine.gate.target import Target
 from ktk_engine.plan.explain import explain, ignored_conditions
@@ -16,29 +16,7 @@ from ktk_engine.spark.sql.bind import parse_statement, rename
 from ktk_engine.spark.sql.sql_session import SqlSession
 from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.write.build import build
-
-SEED = Target("seed", "seed", "c", ("L",), ("P",), indexes=("k",), buckets=2)
-
-
-@pytest.fixture
-def cube(spark, store):
-    seed = spark.range(1000).selectExpr(
-        "id % 5 as P", "id as L", "id * 2 as v", "concat('k', id % 40) as k"
-    )
-    build(store, seed, SEED)
-    for name in ("e", "f"):
-        frame = (
-            spark.range(1000)
-            .where("id % 2 = 0")
-            .selectExpr("id % 5 as P", "id as L", f"id * 1.5D as {name}")
-        )
-        build(store, frame, Target(name, "enrichment", "c", ("L",), ("P",)))
-    add_view(store, ViewDocument("c", "cube", cube="c"))
-    return store
-
-
-def add_view(store, view):
-    store.put(view_key(view.name), render_view(view))
+from tests.spark.small_cube import add_view
 
 
 def test_references_are_found_wherever_they_stand(spark):

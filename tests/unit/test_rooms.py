@@ -109,3 +109,14 @@ def test_files_and_folders_are_small():
     folders = {file.parent for file in files}
     sizes = {folder: len([f for f in files if f.parent == folder]) for folder in folders}
     assert {folder: size for folder, size in sizes.items() if size > LARGEST_FOLDER} == {}
+
+
+def test_tests_import_from_no_other_test():
+    """What several tests need has a module of its own."""
+    wrong = [
+        (str(file.relative_to(ROOT)), module)
+        for file in sorted((ROOT / "tests").rglob("*.py"))
+        for module in imports(file)
+        if module.startswith("tests.") and ".test_" in module
+    ]
+    assert wrong == []

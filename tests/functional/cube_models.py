@@ -1,0 +1,12 @@
+"""Models of a small cube, which several tests build."""
+
+from __future__ import annotations
+
+SEED = """
+{{ config(materialized='cube_seed', cube='c', dimension_columns=['L'], partition_by=['P']) }}
+select id % 3 as P, id as L, id * 2 as v from range(60)
+"""
+ENRICHMENT = """
+{{ config(materialized='cube_enrichment', cube='c', dimension_columns=['L'], partition_by=['P']) }}
+select id % 3 as P, id as L, id * 1.5D as w from range(60)
+"""

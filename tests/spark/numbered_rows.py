@@ -1,0 +1,32 @@
+"""A dataset with one row for each number, as a table and as a cube, and what it holds."""
+
+from __future__ import annotations
+
+from ktk_engine.format.index_file import flatten_index, read_index
+from ktk_engine.gate.target import Target
+from ktk_engine.log.state import resolve
+
+TABLE = Target("t", partition_by=("P",), indexes=("k",))
+SEED = Target("t", "seed", "c", ("L",), ("P",), indexes=("k",), buckets=4)
+
+
+def rows(spark, start, end, offset=0):
+    return spark.range(start, end).selectExpr(
+        "id % 5 as P", "id as L", f"id + {offset} as v", "cast(id % 10 as int) as k"
+    )
+
+
+def content(sql):
+    return {row.L: row.v for row in sql.sql("select L, v from an.t").collect()}
+
+
+def snapshot(store, target):
+    return resolve(store, target.scope).snapshot(target.uuid)
+
+
+def check_index(store, target, sql):
+    found = snapshot(store, target)
+    index = flatten_index(read_index(store.get(found.indices["k"])))
+    assert set(index["label"].to_pylist()) <= set(found.labels)
+    values = {row.k for row in sql.sql("select distinct k from an.t where k is not null").collect()}
+    assert set(index["value"].to_pylist()) >= values

@@ -1,0 +1,28 @@
+"""A cube of three datasets and a table over it."""
+
+from __future__ import annotations
+
+from ktk_engine.catalog.view import ViewDocument, render_view, view_key
+from ktk_engine.gate.target import Target
+from ktk_engine.write.build import build
+
+SEED = Target("seed", "seed", "c", ("L",), ("P",), indexes=("k",), buckets=2)
+
+
+def build_cube(spark, store):
+    seed = spark.range(1000).selectExpr(
+        "id % 5 as P", "id as L", "id * 2 as v", "concat('k', id % 40) as k"
+    )
+    build(store, seed, SEED)
+    for name in ("e", "f"):
+        frame = (
+            spark.range(1000)
+            .where("id % 2 = 0")
+            .selectExpr("id % 5 as P", "id as L", f"id * 1.5D as {name}")
+        )
+        build(store, frame, Target(name, "enrichment", "c", ("L",), ("P",)))
+    add_view(store, ViewDocument("c", "cube", cube="c"))
+
+
+def add_view(store, view):
+    store.put(view_key(view.name), render_view(view))
