@@ -62,13 +62,19 @@ class GateResult:
     def of_rows(self, target: Target, rows: pa.Schema) -> GateResult:
         """Give what has to be stored of rows that hold the dataset's old ones as well.
 
-        Their columns are all committed, so that nothing is left to check.
+        Their columns are all committed, so that only the contract is left to check: it allows no
+        old column that the model lacks.
 
         Args:
             target: what is to be written; its indexes may be more than when it was checked.
             rows: the schema of old and new rows together, as Spark hands them over.
+
+        Raises:
+            TypeClassError: old columns are not in the contract.
         """
-        model, _ = apply_declared(rows, target.declared, contract=False)
+        model, findings = apply_declared(rows, target.declared, contract=target.contract)
+        if findings:
+            raise_findings(findings, f"dataset {target.uuid}", len(rows.names))
         model = _with_classes(model, self.committed, target.declared)
         order = dict.fromkeys([*rows.names, *self.committed.names])
         committed = pa.schema([self.committed.field(name) for name in order])

@@ -229,3 +229,13 @@ def test_rows_with_old_ones_among_them_need_no_gate_of_their_own(role, policy, d
     datasets = {"seed": committed(WIDE)}
     once = pass_gate(target, NEW_ROWS, datasets, keeps_rows=True).of_rows(target, ALL_ROWS)
     assert once == pass_gate(target, ALL_ROWS, datasets, keeps_rows=True)
+
+
+def test_a_contract_allows_no_old_column_that_the_model_lacks():
+    declared = {"P": pa.int64(), "L": pa.int64()}
+    policy = "append_new_columns"
+    target = Target("t", on_schema_change=policy, contract=True, declared=declared)
+    model = pa.schema([("P", pa.int64()), ("L", pa.int64())])
+    passed = pass_gate(target, model, {"t": committed()}, keeps_rows=True)
+    with pytest.raises(TypeClassError, match="missing in contract"):
+        passed.of_rows(target, MODEL)
