@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Any, TypeAlias, TypeVar, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,9 +19,7 @@ from ktk_engine.merge.task import TaskFile
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.read_cache import ReadCache
 
-if TYPE_CHECKING:
-    from ktk_engine.merge.dataset_rows import DatasetRows
-
+_Rows = TypeVar("_Rows")
 _MOST_FOOTERS = 2_000
 
 OpenedFooter: TypeAlias = tuple[pq.FileMetaData, pa.Schema]
@@ -31,7 +29,7 @@ def _footers() -> ReadCache[str, OpenedFooter]:
     return ReadCache(_MOST_FOOTERS, lambda footer: 1)
 
 
-def _shared() -> ReadCache[str, DatasetRows]:
+def _shared() -> ReadCache[str, Any]:
     return ReadCache(1, lambda rows: 0)
 
 
@@ -51,7 +49,7 @@ class MergeRun:
     use_threads: bool = False
     cancelled: threading.Event = field(default_factory=threading.Event)
     _footers: ReadCache[str, OpenedFooter] = field(default_factory=_footers)
-    _shared: ReadCache[str, DatasetRows] = field(default_factory=_shared)
+    _shared: ReadCache[str, Any] = field(default_factory=_shared)
 
     def check(self) -> None:
         """Go on, unless the run was cancelled.
@@ -68,9 +66,9 @@ class MergeRun:
             file.key, lambda: read_footer(self.store, file.key, file.digest)[:2]
         )
 
-    def shared(self, dataset: str, read: Callable[[], DatasetRows]) -> DatasetRows:
+    def shared(self, dataset: str, read: Callable[[], _Rows]) -> _Rows:
         """Give the rows of a dataset of which all tasks read the same, read once per run."""
-        return self._shared.get(dataset, read)
+        return cast(_Rows, self._shared.get(dataset, read))
 
 
 @dataclass
