@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
+from dbt.adapters.factory import reset_adapters
 from dbt.tests.fixtures.project import *  # noqa: F403 - the harness's fixtures
 from dbt.tests.util import run_dbt
 
@@ -27,6 +28,14 @@ def unsynced():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("os.fsync", lambda descriptor: None)
         yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_adapter_of_another_module():
+    """dbt keeps the adapter of a run in this process; its harness would take it for its own."""
+    reset_adapters()
+    yield
+    reset_adapters()
 
 
 @pytest.fixture(scope="class")
