@@ -98,11 +98,11 @@ def python_value(column: str, t: pa.DataType, value: SqlValue, session_zone: str
     """
     container = normalize(t)
     if isinstance(value, Instant):
-        return _instant(column, container, value.text, session_zone)
+        return _instant(container, value.text, session_zone)
     if not isinstance(value, Text):
         return value
     if pat.is_timestamp(container):
-        return _instant(column, container, value.text, session_zone)
+        return _instant(container, value.text, session_zone)
     if pat.is_time(container):
         return _time(value.text)
     if pat.is_integer(container) or pat.is_floating(container) or pat.is_decimal(container):
@@ -202,7 +202,7 @@ def _time(text: str) -> datetime.time:
     raise ConditionError(f"'{text}' is not a time: write 'HH:MM:SS'")
 
 
-def _instant(column: str, container: pa.DataType, text: str, session_zone: str) -> object:
+def _instant(container: pa.DataType, text: str, session_zone: str) -> object:
     """Read a timestamp for a column, with or without a zone as the column has it."""
     match = _TIMESTAMP.fullmatch(text.strip())
     try:

@@ -130,7 +130,7 @@ def pass_gate(
     # SQL shows the columns in the model's order; only published files need Kartothek's.
     order = dict.fromkeys([*model.names, *schema.names])
     schema = pa.schema([schema.field(name) for name in order])
-    candidate = _candidate(target, schema, others)
+    candidate = _candidate(target, schema)
     specification = _specification(target, candidate, others)
     if target.cube:
         check_cube(target.cube, {**others, target.dataset: candidate}, specification)
@@ -275,7 +275,7 @@ def _broken(
     """The enrichments that a new seed dataset breaks."""
     if target.role != "seed":
         return {}
-    candidate = _candidate(target, model, {})
+    candidate = _candidate(target, model)
     specification = discover_cube(target.cube, {target.dataset: candidate})
     return broken_enrichments(model, specification, others, own)
 
@@ -396,7 +396,7 @@ def _shared_columns(target: Target, others: Mapping[str, Snapshot]) -> frozenset
     return frozenset(shared)
 
 
-def _candidate(target: Target, schema: pa.Schema, others: Mapping[str, Snapshot]) -> Snapshot:
+def _candidate(target: Target, schema: pa.Schema) -> Snapshot:
     """The dataset as it would be, without files."""
     indexes = set(target.indexes) - set(target.partition_by)
     if target.role == "seed":
