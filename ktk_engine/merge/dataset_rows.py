@@ -120,8 +120,6 @@ def read_dataset(
         range_: rows outside it belong to other tasks.
         bounds: row groups without a row that fulfils it are not needed; it says nothing of rows.
     """
-    if not columns(range_) <= set(item.cell_columns):
-        range_ = TrueCondition()
     deciding = {*first, *columns(range_), *columns(item.condition), *item.distinct}
     if item.overlaid:
         deciding |= set(item.cell_columns)

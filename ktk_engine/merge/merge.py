@@ -130,7 +130,8 @@ class _Merge:
     def _read(self, item: TaskDataset, first: Sequence[str], bounds: Condition) -> DatasetRows:
         run, task = self._run, self._task
         if not item.shared:
-            return read_dataset(run, self._budget, item, first, task.range, bounds)
+            range_ = task.range.condition(item.cell_columns)
+            return read_dataset(run, self._budget, item, first, range_, bounds)
         whole, every = TrueCondition(), item.schema.names
         return run.shared(
             item.dataset,

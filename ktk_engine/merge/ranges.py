@@ -1,70 +1,98 @@
-"""Cuts a large partition into ranges of its leading dimension, by the bounds of row groups."""
+"""Cuts a large partition into ranges of its leading dimensions, by the bounds of row groups."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ktk_engine.conditions.condition import (
-    Comparison,
-    Condition,
-    IsNull,
-    Or,
-    TrueCondition,
-    conjunction,
-)
 from ktk_engine.files.data_file import read_footer
 from ktk_engine.files.footers import row_group_footers, statistics_of
 from ktk_engine.log.snapshot import MINIMUM_PREFIX
+from ktk_engine.merge.cell_range import Cell, CellRange
+from ktk_engine.merge.sorted_rows import sorted_indices
 from ktk_engine.merge.task import TaskFile
 from ktk_engine.store.interface import ObjectStore
 
 
 def ranges(
-    store: ObjectStore, files: Sequence[TaskFile], column: pa.Field, most: int
-) -> list[Condition]:
-    """Cut the cells of some files into ranges of one column.
+    store: ObjectStore, files: Sequence[TaskFile], dimensions: pa.Schema, most: int
+) -> list[tuple[CellRange, int]]:
+    """Cut the cells of some files into ranges.
 
     Args:
         store: where the footers lie.
         files: files of one partition.
-        column: the column, in the type of its class.
+        dimensions: what cells may be cut by, leading ones first, in the types of their classes.
         most: about how many rows a range should have.
 
     Returns:
-        Conditions of which each row fulfils exactly one: the last one takes null and NaN. One
-        condition that is always true where no bounds are known.
+        Ranges to which each row belongs once, in order, and about how many rows each has; one
+        range where bounds do not tell the cells apart.
     """
-    schema = pa.schema([column])
-    lows, rows = [], []
+    columns = tuple(dimensions.names)
+    lows, rows = _lows(store, files, dimensions)
+    found = [(CellRange(columns), sum(rows))]
+    for count in range(1, len(columns) + 1):
+        known = lows.select(columns[:count])
+        largest = max(number for _, number in found)
+        if largest <= 2 * most or any(column.null_count for column in known.columns):
+            break
+        found = [(replace(r, columns=columns), number) for r, number in _cut(known, rows, most)]
+    return found
+
+
+def _lows(
+    store: ObjectStore, files: Sequence[TaskFile], dimensions: pa.Schema
+) -> tuple[pa.Table, list[int]]:
+    """Lower bounds of all row groups, column by column, and the rows of each."""
+    tables, rows = [], []
+    names = dimensions.names
     for file in files:
         metadata, physical, _ = read_footer(store, file.key, file.digest)
-        footers = [f for f in row_group_footers(metadata, physical, {column.name}) if f.rows]
-        lows.append(statistics_of(footers, [column.name], schema)[MINIMUM_PREFIX + column.name])
+        footers = [f for f in row_group_footers(metadata, physical, names) if f.rows]
+        bounds = statistics_of(footers, names, dimensions)
+        tables.append(pa.table({name: bounds[MINIMUM_PREFIX + name] for name in names}))
         rows += [footer.rows for footer in footers]
-    bounds = pa.concat_arrays([chunk for low in lows for chunk in low.chunks])
-    if bounds.null_count or not len(bounds):
-        return [TrueCondition()]
-    order = pc.sort_indices(bounds.cast(pa.int8()) if pa.types.is_boolean(bounds.type) else bounds)
-    cuts: list[pa.Scalar] = []
-    gathered, previous = 0, bounds[order[0].as_py()]
-    for position in order.to_pylist():
-        low = bounds[position]
-        if gathered >= most and low != previous:
-            cuts.append(low)
-            gathered, previous = 0, low
-        gathered += rows[position]
-    return _between(column.name, cuts)
+    return pa.concat_tables(tables), rows
 
 
-def _between(column: str, cuts: Sequence[pa.Scalar]) -> list[Condition]:
-    """The ranges that some ascending values separate."""
-    if not cuts:
-        return [TrueCondition()]
-    found: list[Condition] = [Comparison(column, "<", cuts[0])]
-    for low, high in pairwise(cuts):
-        found.append(conjunction([Comparison(column, ">=", low), Comparison(column, "<", high)]))
-    return [*found, Or((Comparison(column, ">=", cuts[-1]), IsNull(column)))]
+def _cut(lows: pa.Table, rows: Sequence[int], most: int) -> Iterator[tuple[CellRange, int]]:
+    """Cut where enough rows are gathered and a row group starts with another cell.
+
+    The lower bounds of several columns make a lower bound of the cells.
+    """
+    order = sorted_indices(lows, lows.column_names)
+    lows, rows = lows.take(order), [rows[position] for position in order.to_pylist()]
+    starts = cell_starts(lows)
+    low: Cell = ()
+    gathered = 0
+    for position, count in enumerate(rows):
+        if gathered >= most and starts[position]:
+            high = cell_at(lows, position)
+            yield CellRange(low=low, high=high), gathered
+            low, gathered = high, 0
+        gathered += count
+    yield CellRange(low=low), gathered
+
+
+def cell_starts(cells: pa.Table) -> npt.NDArray[np.bool_]:
+    """Tell which rows are of another cell than the row before.
+
+    Args:
+        cells: cells without a null, one column at least.
+    """
+    starts = np.ones(cells.num_rows, np.bool_)
+    columns = [column.combine_chunks() for column in cells.columns]
+    differ = [pc.not_equal(values.slice(1), values.slice(0, len(values) - 1)) for values in columns]
+    starts[1:] = np.logical_or.reduce([item.to_numpy(zero_copy_only=False) for item in differ])
+    return starts
+
+
+def cell_at(cells: pa.Table, position: int) -> Cell:
+    """Give one of some cells."""
+    return tuple(column[position] for column in cells.columns)

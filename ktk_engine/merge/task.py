@@ -10,6 +10,7 @@ import pyarrow.types as pat
 
 from ktk_engine.conditions.condition import Condition
 from ktk_engine.format.file_digest import FileDigest
+from ktk_engine.merge.cell_range import CellRange
 from ktk_engine.plan.plan import Join
 
 _VARIABLE_WIDTH = 32
@@ -70,7 +71,7 @@ class Task:
         condition: what is left to check after the joins.
         distinct: the columns of which each combination of values gives one row; empty if all
             rows are given.
-        range: which cells belong to the task, a condition on one column that addresses cells.
+        range: which cells belong to the task, and what they can be cut by further.
         rows: about how many rows of the seed dataset belong to it.
     """
 
@@ -78,7 +79,7 @@ class Task:
     columns: tuple[str, ...]
     condition: Condition
     distinct: tuple[str, ...]
-    range: Condition
+    range: CellRange
     rows: int
 
     @property

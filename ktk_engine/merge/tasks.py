@@ -8,15 +8,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from ktk_engine.conditions.condition import Condition, TrueCondition, columns
+from ktk_engine.conditions.condition import columns
 from ktk_engine.errors import LocalEngineError
 from ktk_engine.files.footers import FooterCache
 from ktk_engine.files.read_rows import KEY, POSITION, values_by_file
 from ktk_engine.log.snapshot import PARTITION_PREFIX, digests_of
+from ktk_engine.merge.cell_range import CellRange
 from ktk_engine.merge.ranges import ranges
 from ktk_engine.merge.sorted_rows import sorted_indices
 from ktk_engine.merge.task import Task, TaskDataset, TaskFile, row_width
@@ -60,7 +62,7 @@ class _Piece:
     """
 
     files: list[int]
-    range: Condition
+    range: CellRange
     rows: int
 
 
@@ -141,7 +143,7 @@ def _planned(
     own = {*needed, *item.on, *columns(item.condition), *item.distinct}
     if item.join == "seed":
         own |= {name for other in plan.datasets for name in other.on}
-        own |= set(_leading(item)[:1])
+        own |= set(_cut_columns(plan))
     if item.overlaid:
         own |= set(item.cell_columns)
     names = [name for name in item.columns if name in own]
@@ -205,32 +207,35 @@ def _rows(store: ObjectStore, footers: FooterCache, files: pa.Table) -> list[int
 def _pieces(store: ObjectStore, plan: Plan, seed: _Planned) -> Iterator[_Piece]:
     """Cut the seed dataset's files into what the tasks take."""
     most = max(min(_TASK_ROWS, _TASK_BYTES // seed.width), 1)
-    column = _cut_column(plan)
-    waiting = _Piece([], TrueCondition(), 0)
+    cut_by = _cut_columns(plan)
+    dimensions = pa.schema([seed.item.schema.field(name) for name in cut_by])
+    whole = CellRange(cut_by)
+    waiting = _Piece([], whole, 0)
     for chosen in _partition_groups(plan, seed):
         rows = sum(seed.rows[number] for number in chosen)
         many = len(waiting.files) + len(chosen) > _TASK_FILES
         if waiting.files and (many or waiting.rows + rows > most):
             yield waiting
-            waiting = _Piece([], TrueCondition(), 0)
-        if column is not None and rows > 2 * most:
+            waiting = _Piece([], whole, 0)
+        if cut_by and rows > 2 * most:
             files = [seed.item.files[number] for number in chosen]
-            found = ranges(store, files, seed.item.schema.field(column), most)
-            yield from (_Piece(chosen, range_, rows // len(found)) for range_ in found)
+            for range_, count in ranges(store, files, dimensions, most):
+                yield _Piece(chosen, range_, count)
         else:
-            waiting = _Piece([*waiting.files, *chosen], TrueCondition(), waiting.rows + rows)
+            waiting = _Piece([*waiting.files, *chosen], whole, waiting.rows + rows)
     if waiting.files:
         yield waiting
 
 
-def _cut_column(plan: Plan) -> str | None:
-    """The column by whose values a partition is cut, if there is one.
+def _cut_columns(plan: Plan) -> tuple[str, ...]:
+    """The columns by whose values a partition may be cut, leading ones first.
 
     Rows that become one since dimensions are dropped have to stay together.
     """
-    (name, *_) = [*_leading(plan.datasets[0]), None]
-    dropped = plan.distinct or bool(plan.datasets[0].distinct)
-    return None if dropped and name not in plan.order_by else name
+    found = _leading(plan.datasets[0])
+    if plan.distinct or plan.datasets[0].distinct:
+        found = list(takewhile(plan.order_by.__contains__, found))
+    return tuple(found)
 
 
 def _partition_groups(plan: Plan, seed: _Planned) -> Iterator[list[int]]:

@@ -94,7 +94,7 @@ def test_large_partitions_are_cut_by_row_groups(cube, monkeypatch, read):
     monkeypatch.setattr("ktk_engine.merge.tasks._TASK_ROWS", 300)
     plan = plan_of(cube)
     found = tasks(cube, FooterCache(), plan)
-    assert [task.rows for task in found] == [250] * 8
+    assert [task.rows for task in found] == [300, 300, 300, 100] * 2
     run = MergeRun(cube, LARGE)
     counts = [sum(batch.num_rows for batch in merge(run, task)) for task in found]
     assert counts == [300, 300, 300, 100] * 2

@@ -1,0 +1,82 @@
+"""A range of cells: a half-open interval, compared column by column."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from ktk_engine.conditions.condition import (
+    And,
+    Comparison,
+    Condition,
+    IsNull,
+    Or,
+    conjunction,
+)
+
+# Values of the leading columns, none of them null or NaN; it stands for the smallest cell that
+# starts so.
+Cell: TypeAlias = tuple[pa.Scalar, ...]
+
+
+@dataclass(frozen=True)
+class CellRange:
+    """The cells from one on up to before another; NaN follows all numbers, and null NaN.
+
+    Attributes:
+        columns: what cells are compared by, in this order; rows with equal values belong
+            together. Without any, the range cannot be cut.
+        low: the first cell; without values, there is no smaller one.
+        high: the first cell after it; without values, there is none.
+    """
+
+    columns: tuple[str, ...] = ()
+    low: Cell = ()
+    high: Cell = ()
+
+    def condition(self, known: Collection[str]) -> Condition:
+        """Say as a condition which rows belong to the range.
+
+        Args:
+            known: the columns that the rows have.
+
+        Returns:
+            A condition that each row of the range fulfils, and only these if the rows have all
+            columns that the range is bounded by.
+        """
+        names = tuple(takewhile(known.__contains__, self.columns))
+        low, high = self.low[: len(names)], self.high[: len(names)]
+        whole = len(high) == len(self.high)
+        parts: list[Condition] = []
+        while low and high and low[0].equals(high[0]):
+            parts.append(Comparison(names[0], "=", low[0]))
+            names, low, high = names[1:], low[1:], high[1:]
+        if low:
+            parts.append(_from(names, low, ends=bool(high)))
+        if high:
+            parts.append(_before(names, high, whole))
+        return conjunction(parts)
+
+
+def _from(names: Sequence[str], low: Cell, ends: bool = False) -> Condition:
+    """The cells from one on; where the range has an end in the first column, null is beyond it."""
+    name, value = names[0], low[0]
+    nulls = () if ends else (IsNull(name),)
+    if len(low) == 1:
+        last = Comparison(name, ">=", value)
+        return Or((last, *nulls)) if nulls else last
+    equal = And((Comparison(name, "=", value), _from(names[1:], low[1:])))
+    return Or((Comparison(name, ">", value), equal, *nulls))
+
+
+def _before(names: Sequence[str], high: Cell, whole: bool) -> Condition:
+    """The cells before one; where its last columns are not known, those that may be it too."""
+    name, value = names[0], high[0]
+    if len(high) == 1:
+        return Comparison(name, "<" if whole else "<=", value)
+    equal = And((Comparison(name, "=", value), _before(names[1:], high[1:], whole)))
+    return Or((Comparison(name, "<", value), equal))
