@@ -1,23 +1,25 @@
 """How long planning and committing take with many files; no JVM, one size a process.
 
-`python -m benchmarks.planning 100000` prints one line of JSON.
+`python -m benchmarks.planning 100000` prints one line of JSON: wall-clock and CPU seconds, and the
+peak memory of a process that plans and commits. Another process makes the store.
 """
 
 from __future__ import annotations
 
 import json
+import multiprocessing
 import resource
-import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from ktk_engine.conditions.parse import parse_condition
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.format.index_file import build_index, render_index
 from ktk_engine.log.commit import DatasetChange, Transaction, commit
@@ -32,17 +34,24 @@ PAYLOAD = {"seed": "v", "a": "a", "b": "b", "c": "c"}
 SPECIFICATION = CubeSpecification("w", ("L",), ("P",), "seed", frozenset({"k"}))
 
 
-def synthetic_files(dataset: str, count: int, commit_id: str, start: int = 0) -> pa.Table:
+def synthetic_files(
+    dataset: str, count: int, commit_ids: Sequence[str], start: int = 0
+) -> pa.Table:
     """A table of files as a dataset of one file per partition would have it."""
     numbers = np.arange(start, start + count)
-    labels = [f"P={n}/{commit_id}-0-{n}" for n in numbers]
+    commits = [commit_ids[n * len(commit_ids) // count] for n in range(count)]
+    labels = [f"P={n}/{commit}-0-{n}" for n, commit in zip(numbers, commits, strict=True)]
     keys = [f"w++{dataset}/table/{label}.parquet" for label in labels]
+    random = np.random.default_rng(start)
     known = {
         "rows": [1000] * count,
         "bytes": [10_000] * count,
         "bucket": (numbers % 16).tolist(),
         "physical": [0] * count,
-        "commit": [commit_id] * count,
+        "commit": commits,
+        "tail": [700] * count,
+        "tail_digest": [random.bytes(32) for _ in numbers],
+        "digest": [random.bytes(32) for _ in numbers],
     }
     low = pa.array(numbers.astype(float))
     name = PAYLOAD[dataset]
@@ -54,10 +63,14 @@ def synthetic_files(dataset: str, count: int, commit_id: str, start: int = 0) ->
 
 
 def synthetic_snapshot(store: LocalStore, dataset: str, count: int, commit_id: str) -> Snapshot:
-    """A dataset that exists only in documents; the seed dataset has an index on `k`."""
+    """A dataset that exists only in documents; the seed dataset has an index on `k`.
+
+    Datasets `a` and `b` look as if a hundred commits had made them.
+    """
     fields = [("P", pa.int64()), ("L", pa.int64()), (PAYLOAD[dataset], pa.float64())]
     indices = {}
-    files = synthetic_files(dataset, count, commit_id)
+    commits = [new_commit_id() for _ in range(99)] if dataset in ("a", "b") else []
+    files = synthetic_files(dataset, count, [*commits, commit_id])
     if dataset == "seed":
         fields.append(("k", pa.int64()))
         index = build_index(pa.array(np.arange(count) // 4), files["label"])
@@ -71,34 +84,55 @@ def synthetic_snapshot(store: LocalStore, dataset: str, count: int, commit_id: s
 def measure(count: int) -> dict[str, Any]:
     """Measure with `count` files in each of four datasets."""
     with tempfile.TemporaryDirectory() as folder:
-        store = LocalStore(Path(folder) / "store")
-        commit_id = new_commit_id()
-        changes = tuple(
-            _change(name, synthetic_snapshot(store, name, count, commit_id)) for name in PAYLOAD
-        )
-        scope = cube_scope("w")
-        commit(resolve(store, scope), Transaction(Write(commit_id), changes))
-        resolve_s, loaded = _timed(lambda: load_cube(resolve(store, scope)))
-        where = f"k = {count // 8}"
-        columns = ["v", "a", "b", "c"]
-        cold_s, plan = _timed(lambda: loaded.plan(columns, where))
-        warm = [_timed(lambda: loaded.plan(columns, where))[0] for _ in range(5)]
-        many = ", ".join(str(n) for n in range(0, 200_000, 2))
-        long_list_s, _ = _timed(lambda: loaded.plan(columns, f"k in ({many})"))
-        everything_s, _ = _timed(lambda: loaded.plan(columns, "P >= 0"))
-        commit_s, _ = _timed(lambda: _append(store, count))
-        opened = {item.dataset: item.files.num_rows for item in plan.datasets}
-    return {
-        "files": count,
-        "resolve_s": resolve_s,
-        "plan_cold_s": cold_s,
-        "plan_warm_s": statistics.median(warm),
-        "plan_list_of_100k_s": long_list_s,
-        "plan_everything_s": everything_s,
-        "opened": opened,
-        "commit_s": commit_s,
-        "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-    }
+        path = Path(folder) / "store"
+        builder = multiprocessing.get_context("spawn").Process(target=build, args=(path, count))
+        builder.start()
+        builder.join()
+        return measure_store(LocalStore(path), count)
+
+
+def build(path: Path, count: int) -> None:
+    """Make the store."""
+    store = LocalStore(path)
+    commit_id = new_commit_id()
+    changes = tuple(
+        _change(name, synthetic_snapshot(store, name, count, commit_id)) for name in PAYLOAD
+    )
+    commit(resolve(store, cube_scope("w")), Transaction(Write(commit_id), changes))
+
+
+def measure_store(store: LocalStore, count: int) -> dict[str, Any]:
+    """Measure a store that `build` has made."""
+    found: dict[str, Any] = {"files": count}
+
+    def note(name: str, work: Callable[[], Any], repeat: int = 1) -> Any:
+        times = [_timed(work) for _ in range(repeat)]
+        wall, cpu, result = sorted(times, key=lambda item: item[0])[repeat // 2]
+        found[name] = {"wall_s": round(wall, 3), "cpu_s": round(cpu, 3)}
+        return result
+
+    columns, where = ["v", "a", "b", "c"], f"k = {count // 8}"
+    scope = cube_scope("w")
+    loaded = note("resolve", lambda: load_cube(resolve(store, scope)))
+    plan = note("plan_cold", lambda: loaded.plan(columns, where))
+    note("plan_warm", lambda: loaded.plan(columns, where), 5)
+    many = ", ".join(str(n) for n in range(0, 200_000, 2))
+    note("parse_list_of_100k", lambda: parse_condition(f"k in ({many})", loaded.schema))
+    note("plan_list_of_100k", lambda: loaded.plan(columns, f"k in ({many})"))
+    note("plan_everything", lambda: loaded.plan(columns, "P >= 0"))
+    found["opened"] = {item.dataset: item.files.num_rows for item in plan.datasets}
+    found["planning_peak_mb"] = _peak()
+    del loaded, plan
+    note("commit", lambda: _append(store, count))
+    note("next_commit", lambda: _append(store, count + 1))
+    found["peak_mb"] = _peak()
+    loaded = note("resolve_after", lambda: load_cube(resolve(store, scope)))
+    note("plan_cold_after", lambda: loaded.plan(columns, where))
+    return found
+
+
+def _peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 
 
 def _change(name: str, snapshot: Snapshot) -> DatasetChange:
@@ -112,17 +146,17 @@ def _append(store: LocalStore, count: int) -> None:
 
     def rebase(base: Snapshot | None, attempt: object) -> Snapshot:
         assert base is not None
-        more = synthetic_files("a", 1, commit_id, count)
+        more = synthetic_files("a", 1, [commit_id], count)
         return base.with_files(concat_files([base.files, more]))
 
     change = DatasetChange("w++a", "append", rebase, frozenset(), "enrichment")
     commit(resolve(store, cube_scope("w")), Transaction(Write(commit_id), (change,)))
 
 
-def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
-    start = time.perf_counter()
+def _timed(work: Callable[[], Any]) -> tuple[float, float, Any]:
+    wall, cpu = time.perf_counter(), time.process_time()
     result = work()
-    return time.perf_counter() - start, result
+    return time.perf_counter() - wall, time.process_time() - cpu, result
 
 
 if __name__ == "__main__":

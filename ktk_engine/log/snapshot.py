@@ -8,10 +8,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -24,6 +25,7 @@ from ktk_engine.format.file_digest import DAMAGE, FileDigest, digest_of_json
 from ktk_engine.format.label import unreadable_value
 from ktk_engine.format.parse_json import check_count, parse_json
 from ktk_engine.store.interface import ObjectStore
+from ktk_engine.store.read_cache import ReadCache
 
 FILE_FIELDS = (
     pa.field("position", pa.int64()),
@@ -46,6 +48,7 @@ PARTITION_PREFIX, MINIMUM_PREFIX, MAXIMUM_PREFIX, NULLS_PREFIX = (
     "nulls.",
 )
 MAX_FILES = 20_000_000
+_LARGEST_DERIVED = 256 * 1024 * 1024
 _FORMAT = 1
 _METADATA_KEY = b"ktk"
 
@@ -67,6 +70,10 @@ class Bucketing:
     types: tuple[str, ...]
 
 
+def _derived_arrays() -> ReadCache[Hashable, pa.Array]:
+    return ReadCache(_LARGEST_DERIVED, lambda array: int(array.nbytes))
+
+
 @dataclass(frozen=True)
 class Snapshot:
     """One dataset as one commit left it.
@@ -84,6 +91,7 @@ class Snapshot:
         properties: what only this library knows of the dataset (roles, configuration).
         index_digests: key of an index file -> what was recorded of it; those of other writers
             and of older versions have none.
+        derived: arrays that were computed of it, by whoever did; they go with it.
     """
 
     uuid: str
@@ -96,6 +104,9 @@ class Snapshot:
     bucketing: Bucketing | None = None
     properties: Mapping[str, Any] = field(default_factory=dict)
     index_digests: Mapping[str, FileDigest] = field(default_factory=dict)
+    derived: ReadCache[Hashable, pa.Array] = field(
+        default_factory=_derived_arrays, init=False, compare=False, repr=False
+    )
 
     @property
     def rows(self) -> int | None:
@@ -157,9 +168,17 @@ class Snapshot:
             return self.files.select([])
         return self.files.select(names).rename_columns([name[len(prefix) :] for name in names])
 
+    def of_files(self, kept: pa.BooleanArray) -> Snapshot:
+        """The same dataset with some of its files; their positions stay.
+
+        Args:
+            kept: one value per file.
+        """
+        return replace(self, files=self.files.filter(kept))
+
     def with_files(self, files: pa.Table, **changes: Any) -> Snapshot:
         """The same dataset with other files, renumbered in their order."""
-        positions = pa.array(range(files.num_rows), pa.int64())
+        positions = pa.array(np.arange(files.num_rows))
         return replace(self, files=files.set_column(0, FILE_FIELDS[0], positions), **changes)
 
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ktk_engine.log.snapshot import PARTITION_PREFIX
+from ktk_engine.plan.partition_numbers import partition_numbers
 
 
 def semi_join(files: pa.Table, other: pa.Table, columns: Sequence[str]) -> pa.Table:
@@ -30,10 +32,11 @@ def semi_join(files: pa.Table, other: pa.Table, columns: Sequence[str]) -> pa.Ta
     names = [PARTITION_PREFIX + column for column in columns]
     if any(other[name].null_count for name in names):
         return files
-    keys = other.select(names).group_by(names).aggregate([])
-    # Arrow joins carry only plain columns: find the positions, then take the rows.
-    found = files.select([*names, "position"]).join(keys, names, join_type="left semi")
-    wanted = pa.compute.is_in(files["position"], value_set=found["position"].combine_chunks())
+    # Numbered together: as one column, or several.
+    both = [pa.concat_arrays([t[name].combine_chunks() for t in (files, other)]) for name in names]
+    numbers = partition_numbers(both, files.num_rows + other.num_rows)
+    mine, others = numbers.slice(0, files.num_rows), numbers.slice(files.num_rows)
+    wanted = pc.is_in(mine, value_set=pc.unique(others))
     for name in names:
-        wanted = pa.compute.or_(wanted, pa.compute.is_null(files[name]))
-    return files.filter(wanted)
+        wanted = pc.or_(wanted, pc.is_null(files[name].combine_chunks()))
+    return files if wanted.true_count == len(wanted) else files.filter(wanted)

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ktk_engine.conditions.condition import (
     Condition,
@@ -23,7 +22,7 @@ from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.log.snapshot import Bucketing, Snapshot
 from ktk_engine.plan.align import semi_join
-from ktk_engine.plan.overlay import overlaid_files
+from ktk_engine.plan.overlay import is_overlaid
 from ktk_engine.plan.plan import DatasetPlan, Join, Plan, prune_step
 from ktk_engine.plan.prune import prune
 from ktk_engine.plan.resolved_query import ResolvedQuery
@@ -134,7 +133,6 @@ def _plan_dataset(
     dimensions = [c for c in specification.dimension_columns if c in snapshot.columns]
     on = (*within, *dimensions)
     needed = (resolved.needed & snapshot.columns) | set(on)
-    opened = replace(snapshot, files=pruned.files)
     return DatasetPlan(
         dataset=name,
         snapshot=snapshot,
@@ -143,7 +141,7 @@ def _plan_dataset(
         join=join,
         on=() if join == "seed" else on,
         condition=conjunction(own),
-        overlaid=bool(pc.any(overlaid_files(opened, within)).as_py()),
+        overlaid=is_overlaid(snapshot, pruned.kept, within),
         cell_columns=on,
         steps=pruned.steps,
     )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ktk_engine.log.snapshot import PARTITION_PREFIX, Snapshot
-
-_GROUP = "__ktk_group"
+from ktk_engine.plan.partition_numbers import partition_numbers
 
 
 def overlaid_files(snapshot: Snapshot, columns: Sequence[str]) -> pa.BooleanArray:
@@ -25,17 +25,45 @@ def overlaid_files(snapshot: Snapshot, columns: Sequence[str]) -> pa.BooleanArra
     Returns:
         One value per file.
     """
-    files = _grouped(snapshot, columns)
-    if files.num_rows < 2:
-        return pa.repeat(pa.scalar(False), files.num_rows)
-    groups = files.group_by(_GROUP).aggregate(
-        [("label", "count"), ("commit", "count_distinct"), ("commit", "count")]
-    )
-    known = pc.equal(groups["commit_count"], groups["label_count"])
-    single = pc.and_(known, pc.equal(groups["commit_count_distinct"], 1))
-    plain = pc.or_(single, pc.equal(groups["label_count"], 1))
-    overlaid = groups[_GROUP].filter(pc.invert(plain))
-    return pc.is_in(files[_GROUP], value_set=overlaid.combine_chunks()).combine_chunks()
+    key = ("overlaid", *columns)
+    return snapshot.derived.get(key, lambda: _overlaid_files(snapshot, columns))
+
+
+def _overlaid_files(snapshot: Snapshot, columns: Sequence[str]) -> pa.BooleanArray:
+    commits = snapshot.files["commit"].combine_chunks()
+    if len(commits) < 2 or (not commits.null_count and len(pc.unique(commits)) == 1):
+        return pa.repeat(pa.scalar(False), len(commits))
+    groups = partition_groups(snapshot, columns).to_numpy()
+    together = np.flatnonzero(np.bincount(groups)[groups] > 1)
+    overlaid = np.zeros(len(groups), bool)
+    # Few files share a partition, as a rule: only their commits are compared.
+    commits, groups = commits.take(pa.array(together)), groups[together]
+    # An unknown commit is like no other.
+    numbers = pc.fill_null(pc.dictionary_encode(commits).indices.cast(pa.int64()), -1).to_numpy()
+    numbers = np.where(numbers < 0, -1 - np.arange(len(numbers)), numbers)
+    order = np.argsort(groups, kind="stable")
+    starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
+    if len(starts):
+        first = np.minimum.reduceat(numbers[order], starts)
+        last = np.maximum.reduceat(numbers[order], starts)
+        sizes = np.diff(starts, append=len(order))
+        overlaid[together[order]] = np.repeat(first != last, sizes)
+    return pa.array(overlaid)
+
+
+def is_overlaid(snapshot: Snapshot, kept: pa.BooleanArray, columns: Sequence[str]) -> bool:
+    """Tell whether some files share a partition with files of another commit among them.
+
+    Args:
+        snapshot: a dataset of a cube.
+        kept: which of its files count.
+        columns: the partition columns within which cells are unique.
+    """
+    left = pc.and_(overlaid_files(snapshot, columns), kept)
+    if not left.true_count:
+        return False
+    # Those that have lost all others of their partition are not overlaid any more.
+    return bool(overlaid_files(snapshot.of_files(left), columns).true_count)
 
 
 def keep_overlaying(
@@ -51,13 +79,14 @@ def keep_overlaying(
         columns: the partition columns within which cells are unique.
     """
     overlaid = overlaid_files(snapshot, columns)
-    if not pc.any(pc.and_(overlaid, matching)).as_py():
+    if not pc.and_(overlaid, matching).true_count:
         return matching
-    files = _grouped(snapshot, columns)
-    first = files.filter(matching).group_by(_GROUP).aggregate([("position", "min")])
-    at = pc.index_in(files[_GROUP], value_set=first[_GROUP].combine_chunks())
-    start = first["position_min"].combine_chunks().take(at.combine_chunks())
-    later = pc.fill_null(pc.greater_equal(files["position"].combine_chunks(), start), False)
+    groups = partition_groups(snapshot, columns).to_numpy()
+    positions = snapshot.files["position"].to_numpy()
+    found = np.flatnonzero(matching)
+    first = np.full(groups.max() + 1, np.iinfo(np.int64).max)
+    np.minimum.at(first, groups[found], positions[found])
+    later = pa.array(positions >= first[groups])
     return pc.or_(matching, pc.and_(overlaid, later))
 
 
@@ -82,7 +111,13 @@ def partition_groups(snapshot: Snapshot, columns: Sequence[str]) -> pa.Array:
         snapshot: a dataset.
         columns: the partition columns that count; without any, all files share one partition.
     """
-    return _grouped(snapshot, columns)[_GROUP].combine_chunks()
+    files = snapshot.files
+
+    def numbers() -> pa.Array:
+        values = [files[PARTITION_PREFIX + column].combine_chunks() for column in columns]
+        return partition_numbers(values, files.num_rows)
+
+    return snapshot.derived.get(("groups", *columns), numbers)
 
 
 def same_partitions(
@@ -97,16 +132,3 @@ def same_partitions(
     """
     groups = partition_groups(snapshot, columns)
     return pc.is_in(groups, value_set=pc.unique(groups.filter(matching)))
-
-
-def _grouped(snapshot: Snapshot, columns: Sequence[str]) -> pa.Table:
-    """The files with a number for each partition; null and NaN values are values as well."""
-    files = snapshot.files.select(["position", "label", "commit"])
-    group = pa.repeat(pa.scalar(0, pa.int64()), files.num_rows)
-    for column in columns:
-        codes = pc.dictionary_encode(
-            snapshot.files[PARTITION_PREFIX + column].combine_chunks(), null_encoding="encode"
-        )
-        group = pc.add(pc.multiply(group, len(codes.dictionary) + 1), codes.indices.cast("int64"))
-        group = pc.dictionary_encode(group).indices.cast("int64")  # keeps the numbers small
-    return files.append_column(_GROUP, group)

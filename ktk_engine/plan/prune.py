@@ -14,7 +14,13 @@ from ktk_engine.conditions.may_match import may_match
 from ktk_engine.files.footers import statistics_of
 from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.format.index_file import PARTITION_COLUMN, VALUE
-from ktk_engine.log.snapshot import MAXIMUM_PREFIX, MINIMUM_PREFIX, NULLS_PREFIX, Snapshot
+from ktk_engine.log.snapshot import (
+    MAXIMUM_PREFIX,
+    MINIMUM_PREFIX,
+    NULLS_PREFIX,
+    PARTITION_PREFIX,
+    Snapshot,
+)
 from ktk_engine.plan.overlay import keep_overlaying
 from ktk_engine.plan.plan import PruneStep, prune_step
 from ktk_engine.store.interface import ObjectStore
@@ -26,10 +32,12 @@ class Pruned:
 
     Attributes:
         files: rows of the snapshot's table of files.
+        kept: which files of the snapshot these are.
         steps: what each tier left over.
     """
 
     files: pa.Table
+    kept: pa.BooleanArray
     steps: tuple[PruneStep, ...]
 
 
@@ -55,19 +63,25 @@ def prune(
         The files, in order of position.
     """
     files = snapshot.files
-    steps = [prune_step("total", files)]
+    counted = files.select(["rows", "bytes"])
+    steps = [prune_step("total", counted)]
     matching = _by_partitions(snapshot, conditions)
     reason = _partition_reason(snapshot, conditions)
-    steps.append(prune_step("partitions", files.filter(matching), reason))
+    steps.append(prune_step("partitions", counted.filter(matching), reason))
     by_index, reason = _by_index(store, snapshot, conditions, known)
     matching = pc.and_(matching, by_index)
-    steps.append(prune_step("index", files.filter(matching), reason))
+    steps.append(prune_step("index", counted.filter(matching), reason))
     matching = _by_statistics(store, snapshot, conditions, matching, known)
     if overlay_columns is not None:
         matching = keep_overlaying(snapshot, matching, overlay_columns)
-    left = files.filter(matching)
+    left = _only(files, matching)
     steps.append(prune_step("statistics", left, _statistics_reason(snapshot, conditions)))
-    return Pruned(left, tuple(steps))
+    return Pruned(left, matching, tuple(steps))
+
+
+def _only(files: pa.Table, matching: pa.BooleanArray) -> pa.Table:
+    """The matching files; all of them are not copied."""
+    return files if matching.true_count == len(matching) else files.filter(matching)
 
 
 def _all(snapshot: Snapshot) -> pa.BooleanArray:
@@ -142,7 +156,8 @@ def _by_statistics(
     described = pc.is_valid(snapshot.files["rows"].combine_chunks())
     ours, others = pc.and_(matching, described), pc.and_not(matching, described)
     if pc.any(ours).as_py():
-        may = _may_match(snapshot, snapshot.files.filter(ours), conditions)
+        files = _only(_bounds(snapshot, conditions), ours)
+        may = _may_match(snapshot, files, conditions)
         matching = pc.replace_with_mask(matching, ours, may)
     if pc.any(others).as_py():
         files = snapshot.files.filter(others)
@@ -151,6 +166,14 @@ def _by_statistics(
         )
         matching = pc.replace_with_mask(matching, others, may)
     return matching
+
+
+def _bounds(snapshot: Snapshot, conditions: Sequence[Condition]) -> pa.Table:
+    """What the table of files says of the columns of some conditions."""
+    prefixes = (PARTITION_PREFIX, MINIMUM_PREFIX, MAXIMUM_PREFIX, NULLS_PREFIX)
+    wanted = {prefix + name for prefix in prefixes for c in conditions for name in columns(c)}
+    wanted.add("rows")
+    return snapshot.files.select([n for n in snapshot.files.column_names if n in wanted])
 
 
 def _statistics_reason(snapshot: Snapshot, conditions: Sequence[Condition]) -> str:

@@ -1,0 +1,32 @@
+"""Numbers partitions: equal values in all their columns, equal numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def partition_numbers(values: Sequence[pa.Array], count: int) -> pa.Array:
+    """Give each file the number of its partition; null and NaN are values as well.
+
+    Args:
+        values: one array for each partition column; without any, all files share one partition.
+        count: number of files.
+
+    Returns:
+        Small numbers from zero, one per file.
+    """
+    numbers = pa.repeat(pa.scalar(0, pa.int32()), count)
+    for position, column in enumerate(values):
+        codes = pc.dictionary_encode(column, null_encoding="encode")
+        if position == 0:
+            numbers = codes.indices
+            continue
+        both = pc.add(
+            pc.multiply(numbers.cast(pa.int64()), len(codes.dictionary) + 1),
+            codes.indices.cast(pa.int64()),
+        )
+        numbers = pc.dictionary_encode(both).indices  # keeps the numbers small
+    return numbers
