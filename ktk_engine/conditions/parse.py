@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, NoReturn
 
@@ -34,6 +35,7 @@ from ktk_engine.conditions.condition import (
     TrueCondition,
     mirrored,
 )
+from ktk_engine.conditions.long_list import without_long_lists
 from ktk_engine.conditions.sql_literal import SqlValue, Text, python_value, sql_value
 from ktk_engine.errors import ConditionError
 from ktk_engine.types.did_you_mean import did_you_mean_clause
@@ -71,11 +73,12 @@ _FOLD: dict[Operator, Callable[[Any, Any], bool]] = {
 
 @dataclass(frozen=True)
 class _Scope:
-    """What names mean: the columns with their types, the relation's name, the zone."""
+    """What names mean: the columns with their types, the relation's name, the zone, the lists."""
 
     types: dict[str, pa.DataType]
     qualifier: str | None
     session_zone: str
+    lists: Mapping[str, list[int] | list[Text]] = field(default_factory=dict)
 
     def is_called(self, name: str) -> bool:
         """Whether a name before a column means the relation, up to letter case as in Spark."""
@@ -106,6 +109,11 @@ def parse_condition(
             value of another class, or holds something that is not supported.
     """
     scope = _Scope({field.name: field.type for field in schema}, qualifier, session_zone)
+    short = without_long_lists(sql)
+    if short is not None:
+        # An error has to show the text as it is: so that is read again.
+        with suppress(ConditionError):
+            return _condition(_parse(short.sql), replace(scope, lists=short.lists))
     return _condition(_parse(sql), scope)
 
 
@@ -276,10 +284,23 @@ def _in(node: exp.In, scope: _Scope) -> Condition:
     column = _column(node.this, scope)
     if column is None:
         _refuse(node)
+    t, (first, *more) = scope.types[column], node.expressions or [None]
+    known = None if more or first is None else scope.lists.get(first.name)
+    if known is not None:
+        return literal.is_in(column, t, _long_list(column, known, scope))
     values = [_value(column, item, scope) for item in node.expressions]
     if not values:
         _refuse(node, "has no values")
-    return literal.is_in(column, scope.types[column], values)
+    return literal.is_in(column, t, values)
+
+
+def _long_list(column: str, known: list[int] | list[Text], scope: _Scope) -> Sequence[object]:
+    """Say what a long list of literals is for a column."""
+    t, zone = scope.types[column], scope.session_zone
+    if pat.is_integer(normalize(t)) and isinstance(known[0], int):
+        return known
+    values = (item if isinstance(item, Text) else Fraction(item) for item in known)
+    return [python_value(column, t, value, zone) for value in values]
 
 
 def _between(node: exp.Between, scope: _Scope) -> Condition:
