@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -124,27 +124,20 @@ def render_document(document: DatasetDocument) -> bytes:
     Returns:
         JSON in ASCII; byte for byte what Kartothek 5.3 writes, apart from the stamp.
     """
-    indices: dict[str, Any] = {**document.indices, **document.embedded_indices}
     table = document.table
-    content = {
-        "dataset_metadata_version": FORMAT_VERSION,
-        "dataset_uuid": document.uuid,
-        **({"indices": indices} if indices else {}),
-        **({"metadata": dict(document.metadata)} if document.metadata else {}),
-        "partitions": {
-            label: {"files": {table: key}} for label, key in document.partitions.items()
-        },
-        "partition_keys": document.partition_keys,
-    }
-    body = json.dumps(content).encode()
-    return body if document.stamp is None else add_stamp(body, document.stamp)
+    partitions = {label: {"files": {table: key}} for label, key in document.partitions.items()}
+    body = b"".join(_parts(document, [json.dumps(partitions).encode()]))
+    return body if document.stamp is None else add_stamp(document.stamp, [body])
 
 
-def with_stamp(document: DatasetDocument, version: int, commit_id: str) -> DatasetDocument:
-    """Stamp a document as the work of a commit.
+def render_stamped(
+    document: DatasetDocument, partitions: Sequence[bytes], version: int, commit_id: str
+) -> bytes:
+    """Render a document as the work of a commit.
 
     Args:
-        document: the document; an earlier stamp is replaced.
+        document: the document; its stamp and its own map of files do not count.
+        partitions: the map of files, from `render_partitions`.
         version: the commit's number in its log.
         commit_id: the commit's id.
 
@@ -153,8 +146,23 @@ def with_stamp(document: DatasetDocument, version: int, commit_id: str) -> Datas
         that holds the digest of all that.
     """
     metadata = {**document.metadata, BASE_KEY: f"{version}:{commit_id}"}
-    plain = replace(document, metadata=metadata, stamp=None)
-    return replace(plain, stamp=Stamp(version, commit_id, digest(render_document(plain))))
+    parts = _parts(replace(document, metadata=metadata), partitions)
+    return add_stamp(Stamp(version, commit_id, digest(*parts)), parts)
+
+
+def _parts(document: DatasetDocument, partitions: Sequence[bytes]) -> list[bytes]:
+    """The text of a document without a stamp, in parts."""
+    indices: dict[str, Any] = {**document.indices, **document.embedded_indices}
+    content = {
+        "dataset_metadata_version": FORMAT_VERSION,
+        "dataset_uuid": document.uuid,
+        **({"indices": indices} if indices else {}),
+        **({"metadata": dict(document.metadata)} if document.metadata else {}),
+        "partitions": None,
+    }
+    before = json.dumps(content).encode().removesuffix(b"null}")
+    after = f', "partition_keys": {json.dumps(document.partition_keys)}}}'.encode()
+    return [before, *partitions, after]
 
 
 def _document(

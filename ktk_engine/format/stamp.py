@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ktk_engine.errors import FormatError
@@ -39,24 +40,27 @@ class Stamp:
     sha256: str
 
 
-def digest(body: bytes) -> str:
+def digest(*parts: bytes | memoryview) -> str:
     """Compute the digest for a stamp.
 
     Args:
-        body: the rendered document without a stamp.
+        parts: the rendered document without a stamp, in parts.
 
     Returns:
         Its SHA-256 in hexadecimal.
     """
-    return hashlib.sha256(body).hexdigest()
+    sha256 = hashlib.sha256()
+    for part in parts:
+        sha256.update(part)
+    return sha256.hexdigest()
 
 
-def add_stamp(body: bytes, stamp: Stamp) -> bytes:
+def add_stamp(stamp: Stamp, parts: Sequence[bytes]) -> bytes:
     """Put a stamp in front of a rendered document.
 
     Args:
-        body: the rendered document without a stamp; starts with `{`.
         stamp: the stamp.
+        parts: the rendered document without a stamp; the first one starts with `{`.
 
     Returns:
         The document with the stamp as its first key.
@@ -66,7 +70,8 @@ def add_stamp(body: bytes, stamp: Stamp) -> bytes:
         "commit_id": stamp.commit_id,
         "sha256": stamp.sha256,
     }
-    return f'{{"{STAMP_KEY}": {json.dumps(content)}'.encode() + _SEPARATOR + body[1:]
+    start = f'{{"{STAMP_KEY}": {json.dumps(content)}'.encode()
+    return b"".join([start, _SEPARATOR, parts[0][1:], *parts[1:]])
 
 
 def read_stamp(first_bytes: bytes) -> Stamp | None:
@@ -101,8 +106,9 @@ def stamp_is_valid(data: bytes) -> bool:
     if found is None:
         return False
     stamp, end = found
-    rest = data[end:]
-    return rest.startswith(_SEPARATOR) and stamp.sha256 == digest(b"{" + rest[len(_SEPARATOR) :])
+    rest = memoryview(data)[end:]  # a slice of bytes would copy them
+    start = len(_SEPARATOR)
+    return rest[:start] == _SEPARATOR and stamp.sha256 == digest(b"{", rest[start:])
 
 
 def stamp_of(content: object) -> Stamp:

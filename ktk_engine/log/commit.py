@@ -10,6 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from ktk_engine.errors import (
     CommitConflictError,
     CommitStateUnknownError,
@@ -39,6 +42,7 @@ from ktk_engine.log.write import Fate, Write
 from ktk_engine.store.interface import ObjectStore
 
 MAXIMUM_ATTEMPTS = 50
+_NO_LABELS = pa.chunked_array([], pa.string())
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -147,7 +151,9 @@ def commit(base: State, transaction: Transaction) -> Committed:
             head = _advance(head, transaction, given_up)
             continue
         if _put_entry(head, entry, transaction.write):
-            return Committed(entry, snapshots, publish(base.store, base.scope))
+            written = {entry.datasets[uuid].snapshot: item for uuid, item in snapshots.items()}
+            known = {**head.known, **written}
+            return Committed(entry, snapshots, publish(base.store, base.scope, known))
         _drop_snapshots(head, entry)
         base.store.backoff.pause(attempt + 1)
         head = _advance(head, transaction, given_up)
@@ -351,15 +357,24 @@ def _specified(head: State, snapshot: Snapshot) -> int:
 def _record(change: DatasetChange, before: Snapshot | None, after: Snapshot | None) -> ChangeRecord:
     if change.operation in ("rebuild", "remove", "cleanup", "undrop") or after is None:
         return ChangeRecord(change.operation, schema_changed=True)
-    old = set(before.labels) if before else set()
-    new = after.labels
-    kept = set(new)
+    old = before.files["label"] if before else _NO_LABELS
+    new = after.files["label"]
     return ChangeRecord(
         change.operation,
-        added=tuple(label for label in new if label not in old),
-        removed=tuple(sorted(old - kept)),
+        added=tuple(_without(new, old)),
+        removed=tuple(sorted(_without(old, new))),
         schema_changed=before is None or before.schema != after.schema,
     )
+
+
+def _without(labels: pa.ChunkedArray, others: pa.ChunkedArray) -> list[str]:
+    """The labels that are not among others."""
+    if labels.slice(0, len(others)).equals(others):  # others, and then new ones
+        labels, others = labels.slice(len(others)), _NO_LABELS
+    if others.slice(0, len(labels)).equals(labels):
+        return []
+    found: list[str] = labels.filter(pc.invert(pc.is_in(labels, value_set=others))).to_pylist()
+    return found
 
 
 def _entry(

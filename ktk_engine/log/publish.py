@@ -30,7 +30,8 @@ from ktk_engine.format.dataset_key import (
     document_key,
     msgpack_document_key,
 )
-from ktk_engine.format.document import DatasetDocument, render_document, with_stamp
+from ktk_engine.format.document import DatasetDocument, render_stamped
+from ktk_engine.format.render_partitions import render_partitions
 from ktk_engine.format.stamp import read_stamp, stamp_is_valid
 from ktk_engine.log.entry import DatasetEntry, digest
 from ktk_engine.log.scope import LogScope
@@ -43,7 +44,9 @@ _RETRIES = 10
 CUBE_KEYS = (DIMENSION_COLUMNS, PARTITION_COLUMNS, SUPPRESS_INDEX_ON)
 
 
-def publish(store: ObjectStore, scope: LogScope) -> str:
+def publish(
+    store: ObjectStore, scope: LogScope, known: Mapping[str, Snapshot] | None = None
+) -> str:
     """Bring the published documents of a scope up to its head.
 
     Enrichments come first and the seed dataset last, so that an old reader never meets a seed
@@ -53,6 +56,7 @@ def publish(store: ObjectStore, scope: LogScope) -> str:
     Args:
         store: where the scope lives.
         scope: what was committed to.
+        known: snapshots by key, which need not be read again.
 
     Returns:
         A warning, empty if all is published. A failure here is never an error, not even a bug:
@@ -60,6 +64,7 @@ def publish(store: ObjectStore, scope: LogScope) -> str:
     """
     try:
         state = _publish_removals(resolve(store, scope))
+        state.known.update(known or {})
         for uuid in _order(state):
             _publish_dataset(state, uuid)
         troubled = [uuid for uuid, item in state.datasets.items() if item.problem]
@@ -165,12 +170,10 @@ def _publish_dataset(state: State, uuid: str) -> None:
     schema = render_common_metadata(snapshot.schema, snapshot.partition_keys)
     table = str(snapshot.properties.get("table", TABLE))
     state.store.put(common_metadata_key(uuid, table), schema)
-    document = with_stamp(
-        _document(snapshot, _cube_metadata(state), entry),
-        _wanted_version(state, entry),
-        entry.commit,
-    )
-    _replace_document(state, uuid, render_document(document))
+    document = _document(snapshot, _cube_metadata(state), entry)
+    partitions = render_partitions(snapshot.files["label"], snapshot.files["key"], table)
+    version = _wanted_version(state, entry)
+    _replace_document(state, uuid, render_stamped(document, partitions, version, entry.commit))
 
 
 def _wanted_version(state: State, entry: DatasetEntry) -> int:
@@ -228,7 +231,7 @@ def _document(
     return DatasetDocument(
         uuid=snapshot.uuid,
         partition_keys=snapshot.partition_keys,
-        partitions=dict(zip(snapshot.labels, snapshot.files["key"].to_pylist(), strict=True)),
+        partitions={},  # rendered apart from it
         indices=dict(snapshot.indices),
         metadata=metadata,
         table=str(snapshot.properties.get("table", TABLE)),

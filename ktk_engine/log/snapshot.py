@@ -222,7 +222,7 @@ def files_table(
 
 def concat_files(tables: Sequence[pa.Table]) -> pa.Table:
     """Put tables of files after one another; statistics that one lacks become unknown."""
-    return pa.concat_tables(tables, promote_options="permissive").combine_chunks()
+    return pa.concat_tables(tables, promote_options="permissive")
 
 
 def digests_of(files: pa.Table) -> list[FileDigest | None]:

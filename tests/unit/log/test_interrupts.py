@@ -83,7 +83,7 @@ def prepared():
     build(store, rows(1), TABLE)
     build(store, rows(2), TABLE, retained=Retained("append"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(commit, "publish", lambda store, scope: "killed")
+        patch.setattr(commit, "publish", lambda store, scope, known: "killed")
         build(store, rows(3), TABLE, retained=Retained("append"))
     return store.objects
 
