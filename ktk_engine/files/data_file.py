@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import ExitStack
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -10,6 +11,8 @@ import pyarrow.types as pat
 
 from ktk_engine.format.file_digest import FileDigest, named_damage, read_tail, read_whole
 from ktk_engine.store.interface import ObjectStore
+
+_BUFFER_BYTES = 1 << 20
 
 
 def read_footer(
@@ -92,19 +95,77 @@ def read_row_groups(
     """
     names = list(columns)
     chosen = list(range(metadata.num_row_groups) if groups is None else groups)
-    # How many values a page of nested values holds is in its header, which has no checksum.
-    nested = any(pat.is_nested(schema.field(name).type) for name in names)
     with named_damage(store, key):
-        if digest is not None and nested:
+        # How many values a page of nested values holds is in its header, which has no checksum.
+        if digest is not None and has_nested(schema, names):
             source = pa.BufferReader(read_whole(store, key, digest))
         else:
             source = store.open_read(key)
-        with (
-            source,
-            pq.ParquetFile(source, metadata=metadata, page_checksum_verification=True) as file,
-        ):
+        with source, _parquet(source, metadata) as file:
             table = file.read_row_groups(chosen, columns=names, use_threads=use_threads)
-        wanted = sum(metadata.row_group(number).num_rows for number in chosen)
-        if table.num_rows != wanted:
-            raise ValueError(f"{table.num_rows} rows of {wanted} are left")
+        _check_count(table.num_rows, metadata, chosen)
     return table
+
+
+def iter_row_groups(
+    store: ObjectStore,
+    key: str,
+    metadata: pq.FileMetaData,
+    columns: Sequence[str],
+    groups: Sequence[int],
+    batch_rows: int,
+    use_threads: bool = False,
+) -> Generator[pa.RecordBatch, None, None]:
+    """Read columns of some row groups piece by piece, in memory that their size does not matter to.
+
+    Anyone who asks for nested columns of a file with a digest verifies its content before: how many
+    values a page of them holds is in its header, which has no checksum.
+
+    Args:
+        store: where it lies.
+        key: its key.
+        metadata: its footer, of `read_footer`.
+        columns: columns that it has.
+        groups: numbers of row groups in ascending order.
+        batch_rows: the most rows of a piece.
+        use_threads: decode columns in several threads.
+
+    Raises:
+        FormatError: the file is damaged.
+        ObjectNotFoundError: it is missing.
+    """
+    names, count = list(columns), 0
+    with ExitStack() as stack:
+        with named_damage(store, key):
+            source = stack.enter_context(store.open_read(key))
+            file = stack.enter_context(_parquet(source, metadata, buffer_size=_BUFFER_BYTES))
+            batches = file.iter_batches(batch_rows, list(groups), names, use_threads=use_threads)
+        while True:
+            with named_damage(store, key):
+                batch = next(batches, None)
+            if batch is None:
+                break
+            count += batch.num_rows
+            yield batch
+    with named_damage(store, key):
+        _check_count(count, metadata, groups)
+
+
+def has_nested(schema: pa.Schema, columns: Iterable[str]) -> bool:
+    """Tell whether some columns are nested.
+
+    Args:
+        schema: the physical types of a file.
+        columns: columns that it has.
+    """
+    return any(pat.is_nested(schema.field(name).type) for name in columns)
+
+
+def _parquet(source: pa.NativeFile, metadata: pq.FileMetaData, **settings: int) -> pq.ParquetFile:
+    return pq.ParquetFile(source, metadata=metadata, page_checksum_verification=True, **settings)
+
+
+def _check_count(count: int, metadata: pq.FileMetaData, groups: Iterable[int]) -> None:
+    wanted = sum(metadata.row_group(number).num_rows for number in groups)
+    if count != wanted:
+        raise ValueError(f"{count} rows of {wanted} are left")

@@ -31,6 +31,7 @@ DAMAGE = (
     ValueError,
 )
 _DIGEST_BYTES = 16
+_PIECE_BYTES = 1 << 20
 _FOOTER_END = 8  # length of the footer, and the magic number
 
 
@@ -127,6 +128,21 @@ def read_whole(store: ObjectStore, key: str, expected: FileDigest) -> bytes:
     if shorten(hashlib.sha256(data)) != expected.digest:
         raise FormatError(damaged(store, key, "its content is not what was written"))
     return data
+
+
+def verify_whole(store: ObjectStore, key: str, expected: FileDigest) -> None:
+    """Verify a file as `read_whole` does, without keeping its content.
+
+    Raises:
+        FormatError: it is not what was written.
+        ObjectNotFoundError: there is no such file.
+    """
+    found = hashlib.sha256()
+    with store.open_read(key) as source:
+        while piece := source.read(_PIECE_BYTES):
+            found.update(piece)
+    if shorten(found) != expected.digest:
+        raise FormatError(damaged(store, key, "its content is not what was written"))
 
 
 @contextmanager

@@ -77,15 +77,13 @@ class LocalEngine:
             plan: any plan.
 
         Yields:
-            Batches of `plan_schema`; only a few tasks are in memory at a time.
+            Batches of `plan_schema`; only a few tasks, or slices of large ones, are in memory at
+            a time.
 
         Raises:
-            LocalEngineError: a task does not fit into the limit, or only Spark can answer.
+            LocalEngineError: a slice does not fit into the limit, or only Spark can answer.
         """
-        found = tasks(self.store, self.footers, plan)
-        held = self.threads + 2  # at work, waiting, and with anyone who asked
-        self._check_size(max((task.bytes for task in found), default=0) * held)
-        for batches in self._run(found, self.limit // held):
+        for batches in self._portions(tasks(self.store, self.footers, plan)):
             yield from batches
 
     def count(self, plan: Plan) -> int:
@@ -99,17 +97,22 @@ class LocalEngine:
         """
         names = [c for c in plan.datasets[0].cell_columns if c not in _partitions(plan)]
         found = tasks(self.store, self.footers, plan, (names or list(plan.columns))[:1])
-        held = self.threads + 2
-        self._check_size(max((task.bytes for task in found), default=0) * held)
-        return sum(
-            batch.num_rows for batches in self._run(found, self.limit // held) for batch in batches
-        )
+        return sum(batch.num_rows for batches in self._portions(found) for batch in batches)
+
+    def _portions(self, found: Sequence[Task]) -> Iterator[list[pa.RecordBatch]]:
+        """Rows in no certain order; what cannot be cut is refused before anything is read."""
+        held = self.threads + 2  # at work, waiting, and with anyone who asked
+        uncut = (task.bytes for task in found if not task.range.columns)
+        self._check_size(max(uncut, default=0) * held)
+        yield from self._run(found, self.limit // held, ordered=False)
 
     def _check_size(self, needed: int) -> None:
         if needed > self.limit:
             raise LocalEngineError(too_large(needed, self.limit, "as far as the plan tells"))
 
-    def _run(self, found: Sequence[Task], limit: int) -> Iterator[list[pa.RecordBatch]]:
+    def _run(
+        self, found: Sequence[Task], limit: int, ordered: bool = True
+    ) -> Iterator[list[pa.RecordBatch]]:
         run = MergeRun(self.store, limit, use_threads=len(found) < self.threads)
         total, done = sum(task.rows for task in found), 0
 
@@ -119,7 +122,7 @@ class LocalEngine:
             if self.progress is not None:
                 self.progress(done, total)
 
-        yield from run_tasks(run, found, self.threads, tell)
+        yield from run_tasks(run, found, self.threads, tell, ordered)
 
 
 def _partitions(plan: Plan) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from ktk_engine.conditions.condition import (
     And,
     Comparison,
     Condition,
+    FalseCondition,
     IsNull,
     Or,
     conjunction,
@@ -51,6 +52,8 @@ class CellRange:
         names = tuple(takewhile(known.__contains__, self.columns))
         low, high = self.low[: len(names)], self.high[: len(names)]
         whole = len(high) == len(self.high)
+        if high and whole and low == high:
+            return FalseCondition()
         parts: list[Condition] = []
         while low and high and low[0].equals(high[0]):
             parts.append(Comparison(names[0], "=", low[0]))

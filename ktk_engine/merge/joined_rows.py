@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from ktk_engine.merge.dataset_rows import DatasetRows
 from ktk_engine.merge.match import Positions
-from ktk_engine.merge.merge_run import MemoryBudget, MergeRun
+from ktk_engine.merge.merge_run import MemoryBudget
+from ktk_engine.merge.read.dataset_rows import DatasetRows
+from ktk_engine.merge.read.stored_rows import StoredRows
 
 
 @dataclass(frozen=True)
@@ -51,11 +52,11 @@ class JoinedRows:
         """
         return replace(self, _sides=(*self._sides, _Side(rows, at)))
 
-    def columns(self, run: MergeRun, budget: MemoryBudget, names: Sequence[str]) -> pa.Table:
+    def columns(self, source: StoredRows, budget: MemoryBudget, names: Sequence[str]) -> pa.Table:
         """Give columns of all rows, in order; columns that several datasets have are the first's.
 
         Args:
-            run: reads what is not known yet.
+            source: where to read what is not known yet.
             budget: counts it.
             names: the columns.
         """
@@ -64,7 +65,7 @@ class JoinedRows:
         for side in self._sides:
             own = [name for name in left if name in side.rows.item.schema.names]
             if own:
-                table = side.rows.columns(run, budget, own, side.at)
+                table = side.rows.columns(source, budget, own, side.at)
                 found.update(zip(own, table.columns, strict=True))
             left = dict.fromkeys(name for name in left if name not in found)
         return pa.table([found[name] for name in names], names=list(names))

@@ -107,6 +107,15 @@ def is_strictly_ascending(cells: pa.Table) -> bool:
     Args:
         cells: any columns that have an order; a row with null or NaN counts as not larger.
     """
+    return _ascends(cells, strictly=True)
+
+
+def is_ascending(cells: pa.Table) -> bool:
+    """Tell whether no row is smaller than the one before; null and NaN as above."""
+    return _ascends(cells, strictly=False)
+
+
+def _ascends(cells: pa.Table, strictly: bool) -> bool:
     if cells.num_rows < 2:
         return True
     larger: Any = np.zeros(cells.num_rows - 1, np.bool_)
@@ -120,7 +129,7 @@ def is_strictly_ascending(cells: pa.Table) -> bool:
         if bool(larger.all()):
             return True
         equal &= _numpy(pc.equal(after, before))
-    return False
+    return not strictly and bool((larger | equal).all())
 
 
 def _numpy(values: pa.BooleanArray) -> npt.NDArray[np.bool_]:

@@ -84,12 +84,13 @@ def cell_starts(cells: pa.Table) -> npt.NDArray[np.bool_]:
     """Tell which rows are of another cell than the row before.
 
     Args:
-        cells: cells without a null, one column at least.
+        cells: sorted cells, one column at least; null and NaN are equal to nothing here.
     """
     starts = np.ones(cells.num_rows, np.bool_)
     columns = [column.combine_chunks() for column in cells.columns]
     differ = [pc.not_equal(values.slice(1), values.slice(0, len(values) - 1)) for values in columns]
-    starts[1:] = np.logical_or.reduce([item.to_numpy(zero_copy_only=False) for item in differ])
+    flags = [pc.fill_null(item, True).to_numpy(zero_copy_only=False) for item in differ]
+    starts[1:] = np.logical_or.reduce(flags)
     return starts
 
 

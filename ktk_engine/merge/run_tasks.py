@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from itertools import islice
 
 import pyarrow as pa
@@ -13,14 +14,17 @@ from ktk_engine.merge.merge import merge
 from ktk_engine.merge.merge_run import MergeRun
 from ktk_engine.merge.task import Task
 
+_PORTION_BYTES = 64 * 1024 * 1024
+
 
 def run_tasks(
     run: MergeRun,
     tasks: Sequence[Task],
     threads: int,
     progress: Callable[[int], None] | None = None,
+    ordered: bool = True,
 ) -> Iterator[list[pa.RecordBatch]]:
-    """Give the rows of tasks, one after the other.
+    """Give the rows of tasks portion by portion: a task, or a part of a large one.
 
     Anyone who stops asking, or is interrupted, cancels the tasks that are at work.
 
@@ -29,33 +33,61 @@ def run_tasks(
         tasks: the tasks.
         threads: how many are at work at a time; one more may wait with its rows.
         progress: is told the rows of each task that is done, as `Task.rows` has them.
+        ordered: whether all rows of a task come before those of the next one. Otherwise large
+            tasks take turns, so that all threads are at work.
 
     Yields:
-        The batches of each task, in the order of the tasks.
+        Some batches.
 
     Raises:
         what `merge` raises.
     """
     todo = iter(tasks)
-    waiting: deque[tuple[Task, Future[list[pa.RecordBatch]]]] = deque()
+    waiting: deque[_Work] = deque()
     pool = ThreadPoolExecutor(threads, thread_name_prefix="ktk-merge")
     try:
         for task in islice(todo, threads + 1):
-            waiting.append((task, pool.submit(_batches, run, task)))
+            waiting.append(_submit(pool, task, merge(run, task)))
         while waiting:
-            done, future = waiting.popleft()
-            batches = future.result()
-            following = next(todo, None)
-            if following is not None:
-                waiting.append((following, pool.submit(_batches, run, following)))
-            if progress is not None:
-                progress(done.rows)
+            work = waiting.popleft()
+            batches, is_last = work.portion.result()
+            if not is_last:
+                again = _submit(pool, work.task, work.rows)
+                waiting.insert(0 if ordered else len(waiting), again)
+            elif (following := next(todo, None)) is not None:
+                waiting.append(_submit(pool, following, merge(run, following)))
+            if is_last and progress is not None:
+                progress(work.task.rows)
             yield batches
     finally:
         run.cancelled.set()
         pool.shutdown(cancel_futures=True)
 
 
-def _batches(run: MergeRun, task: Task) -> list[pa.RecordBatch]:
-    run.check()
-    return list(merge(run, task))
+@dataclass(frozen=True)
+class _Work:
+    """A task at work.
+
+    Attributes:
+        task: the task.
+        rows: what is left of its rows.
+        portion: the next of them, and whether they are the last ones.
+    """
+
+    task: Task
+    rows: Iterator[pa.RecordBatch]
+    portion: Future[tuple[list[pa.RecordBatch], bool]]
+
+
+def _submit(pool: ThreadPoolExecutor, task: Task, rows: Iterator[pa.RecordBatch]) -> _Work:
+    return _Work(task, rows, pool.submit(_portion, rows))
+
+
+def _portion(rows: Iterator[pa.RecordBatch]) -> tuple[list[pa.RecordBatch], bool]:
+    found, size = [], 0
+    for batch in rows:
+        found.append(batch)
+        size += batch.nbytes
+        if size >= _PORTION_BYTES:
+            return found, False
+    return found, True

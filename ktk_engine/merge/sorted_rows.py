@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from ktk_engine.merge.match import is_strictly_ascending
+from ktk_engine.merge.take import take
 
 Values: TypeAlias = dict[str, Any]
 
@@ -25,7 +26,7 @@ def sorted_rows(table: pa.Table, columns: Sequence[str]) -> pa.Table:
     """
     if not columns or table.num_rows < 2 or is_strictly_ascending(table.select(list(columns))):
         return table
-    return table.take(sorted_indices(table, columns))
+    return take(table, sorted_indices(table, columns))
 
 
 def sorted_indices(table: pa.Table, columns: Sequence[str]) -> pa.Array:

@@ -25,11 +25,13 @@ class TaskFile:
         digest: what was recorded of it; None if nothing was.
         values: the partition values that only its path tells, by column, as Arrow gives them in
             Python.
+        rows: how many rows it has.
     """
 
     key: str
     digest: FileDigest | None
     values: dict[str, Any]
+    rows: int
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,10 @@ def row_width(schema: pa.Schema) -> int:
     """About how many bytes a row of some columns takes in memory."""
     width = 0
     for field in schema:
-        fixed = pat.is_primitive(field.type) or pat.is_decimal(field.type)
-        width += max(field.type.bit_width // 8, 1) if fixed else _VARIABLE_WIDTH
+        width += max(field.type.bit_width // 8, 1) if is_fixed(field.type) else _VARIABLE_WIDTH
     return max(width, 1)
+
+
+def is_fixed(t: pa.DataType) -> bool:
+    """Tell whether each value of a type takes the same number of bytes."""
+    return bool(pat.is_primitive(t) or pat.is_decimal(t))

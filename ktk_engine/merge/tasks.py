@@ -150,9 +150,10 @@ def _planned(
     keys = item.snapshot.partition_keys
     values = values_by_file(item.snapshot, item.files, names).drop_columns([POSITION])
     digests = digests_of(item.files)
+    rows = tuple(_rows(store, footers, item.files))
     files = tuple(
-        TaskFile(row.pop(KEY), digest, row)
-        for row, digest in zip(values.to_pylist(), digests, strict=True)
+        TaskFile(row.pop(KEY), digest, row, count)
+        for row, digest, count in zip(values.to_pylist(), digests, rows, strict=True)
     )
     within = [c for c in _partitions(seed) if c in keys and c in item.cell_columns]
     shared = item.files.select([PARTITION_PREFIX + name for name in within]).to_pylist()
@@ -172,7 +173,6 @@ def _planned(
     )
     if not within:
         groups = ((),) * len(files)
-    rows = tuple(_rows(store, footers, item.files))
     return _Planned(dataset, groups, rows, row_width(dataset.schema))
 
 

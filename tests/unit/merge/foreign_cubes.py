@@ -14,6 +14,7 @@ from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.format.common_metadata import render_common_metadata
 from ktk_engine.format.dataset_key import common_metadata_key, document_key
 from ktk_engine.format.document import DatasetDocument, render_document
+from ktk_engine.merge.sorted_rows import sorted_indices
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.schema import dataset_schema
 from tests.random_cubes import RandomDataset, Row
@@ -41,15 +42,19 @@ NARROW = {
 
 
 @st.composite
-def physical(draw: st.DrawFn, table: pa.Table) -> pa.Table:
-    """The same rows in another order and in other types of the same classes."""
+def physical(draw: st.DrawFn, table: pa.Table, sorting: Sequence[str]) -> pa.Table:
+    """The same rows in another order, or sorted, and in other types of the same classes."""
+    if draw(st.booleans()):
+        order = sorted_indices(table, sorting)
+    else:
+        order = pa.array(draw(st.permutations(range(table.num_rows))), pa.int64())
+    table = table.take(order)
     columns = {}
     for field, values in zip(table.schema, table.columns, strict=True):
         offered = list(PHYSICAL.get(field.type, [field.type]))
         offered += [t for t in NARROW.get(field.type, ()) if _holds(t, values)]
         columns[field.name] = values.cast(draw(st.sampled_from(offered)))
-    order = draw(st.permutations(range(table.num_rows)))
-    return pa.table(columns).take(pa.array(order, pa.int64()))
+    return pa.table(columns)
 
 
 def _holds(t: pa.DataType, values: pa.ChunkedArray) -> bool:
@@ -65,7 +70,9 @@ def write_foreign(store: ObjectStore, cube: list[RandomDataset], data: st.DataOb
     seed = cube[0]
     specification = CubeSpecification("c", tuple(seed.dimensions), tuple(seed.partitions), "seed")
     for dataset in cube:
-        parts = [data.draw(physical(dataset.table(part))) for part in dataset.parts]
+        parts = [
+            data.draw(physical(dataset.table(part), dataset.dimensions)) for part in dataset.parts
+        ]
         rows = data.draw(st.integers(1, 4))
         write_files(store, specification, dataset.name, parts, dataset.partitions, rows)
 

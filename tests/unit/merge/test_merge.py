@@ -64,7 +64,7 @@ def read(monkeypatch):
         found.append((dataset, tuple(sorted(columns)), len(groups)))
         return read_row_groups(store, key, metadata, schema, digest, columns, groups, use_threads)
 
-    monkeypatch.setattr("ktk_engine.merge.dataset_rows.read_row_groups", spy)
+    monkeypatch.setattr("ktk_engine.merge.read.stored_rows.read_row_groups", spy)
     return found
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from unittest.mock import patch
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -34,7 +38,16 @@ EVERYTHING = RandomCondition("", lambda row: True)
 def small_tasks(monkeypatch):
     """Partitions of a dozen rows are cut and put together as larger ones are."""
     monkeypatch.setattr("ktk_engine.merge.tasks._TASK_ROWS", 3)
+    monkeypatch.setattr("ktk_engine.merge.read.decoded_size._LEAST_ROWS", 4)
     monkeypatch.setattr("os.fsync", lambda descriptor: None)
+
+
+@contextmanager
+def slices(rows: int) -> Iterator[None]:
+    """Let tasks be cut into slices of about so many rows; 0: read them in one piece."""
+    tiny = {"_WHOLE_BYTES": 1, "_SLICE_BYTES": 100, "_SLICE_ROWS": rows, "_BLOCK_ROWS": rows}
+    with patch.multiple("ktk_engine.merge.stream", **(tiny if rows else {"_WHOLE_BYTES": 1 << 30})):
+        yield
 
 
 @given(data=st.data(), cube=cubes(enrichments=3))
@@ -64,14 +77,16 @@ def check_questions(
         columns = columns[: data.draw(st.integers(1, len(columns)))]
         expected = [row for row in whole if condition.holds(row) is True]
         plan = opened.query(columns, condition.text or None).plan
-        table = engine.table(plan)
-        assert table.schema.equals(pa.schema([opened.schema.field(c) for c in columns]))
-        assert comparable(table.to_pylist(), columns) == comparable(expected, columns)
-        assert engine.count(plan) == len(expected), condition.text
-        batches = [row for batch in engine.batches(plan) for row in batch.to_pylist()]
-        assert comparable(batches, columns) == comparable(expected, columns)
+        with slices(data.draw(st.integers(0, 3))):
+            table = engine.table(plan)
+            assert table.schema.equals(pa.schema([opened.schema.field(c) for c in columns]))
+            assert comparable(table.to_pylist(), columns) == comparable(expected, columns)
+            assert engine.count(plan) == len(expected), condition.text
+            batches = [row for batch in engine.batches(plan) for row in batch.to_pylist()]
+            assert comparable(batches, columns) == comparable(expected, columns)
     first = cube[0].dimensions[:1]
     address = [*first, *cube[0].partitions]
     plan = opened.query(address, dimension_columns=first).plan
-    found = comparable(engine.table(plan).to_pylist(), address)
+    with slices(data.draw(st.integers(0, 3))):
+        found = comparable(engine.table(plan).to_pylist(), address)
     assert found == sorted(set(comparable(whole, address)))

@@ -1,7 +1,7 @@
 """Reads the rows of one dataset for a task: first what decides, later what is asked.
 
 Columns by which rows are found are read first. Other columns are read when it is known which rows
-are left, and only from row groups that hold one of them.
+are left, and only from blocks that hold one of them.
 """
 
 from __future__ import annotations
@@ -22,29 +22,11 @@ from ktk_engine.conditions.condition import (
     conjuncts,
 )
 from ktk_engine.conditions.evaluate import evaluate
-from ktk_engine.conditions.may_match import may_match
-from ktk_engine.files.data_file import read_row_groups
-from ktk_engine.files.footers import Footer, row_group_footers, statistics_of
-from ktk_engine.log.snapshot import MAXIMUM_PREFIX, MINIMUM_PREFIX, NULLS_PREFIX
 from ktk_engine.merge.match import NOTHING, Positions, first_of_each, last_of_each
-from ktk_engine.merge.merge_run import MemoryBudget, MergeRun
-from ktk_engine.merge.task import TaskDataset, TaskFile
-from ktk_engine.types.to_container import to_container
-
-
-@dataclass(frozen=True)
-class _RowGroups:
-    """Row groups of one file.
-
-    Attributes:
-        file: the file.
-        numbers: numbers of the row groups, ascending.
-        rows: how many rows each of them has.
-    """
-
-    file: TaskFile
-    numbers: tuple[int, ...]
-    rows: tuple[int, ...]
+from ktk_engine.merge.merge_run import MemoryBudget
+from ktk_engine.merge.read.stored_rows import Blocks, StoredRows
+from ktk_engine.merge.take import take
+from ktk_engine.merge.task import TaskDataset
 
 
 @dataclass(frozen=True)
@@ -58,7 +40,7 @@ class DatasetRows:
 
     item: TaskDataset
     known: pa.Table
-    _stored: tuple[_RowGroups, ...]
+    _stored: tuple[Blocks, ...]
     _at: Positions | None  # where the rows are among all those of the row groups; None: all
 
     @property
@@ -67,12 +49,12 @@ class DatasetRows:
         return int(self.known.num_rows)
 
     def columns(
-        self, run: MergeRun, budget: MemoryBudget, names: Sequence[str], at: Positions | None
+        self, source: StoredRows, budget: MemoryBudget, names: Sequence[str], at: Positions | None
     ) -> pa.Table:
         """Give columns of some rows.
 
         Args:
-            run: reads what is not known yet.
+            source: where to read what is not known yet.
             budget: counts it.
             names: the columns, in order.
             at: positions of rows, `NOTHING` for a row of nulls; None means all in order.
@@ -84,26 +66,26 @@ class DatasetRows:
             table = self.known.select(known)
             found.update(zip(known, _taken(table, at).columns, strict=True))
         if late:
-            table = self._late(run, budget, late, at)
+            table = self._late(source, budget, late, at)
             found.update(zip(late, table.columns, strict=True))
         return pa.table([found[name] for name in names], names=list(names))
 
     def _late(
-        self, run: MergeRun, budget: MemoryBudget, names: Sequence[str], at: Positions | None
+        self, source: StoredRows, budget: MemoryBudget, names: Sequence[str], at: Positions | None
     ) -> pa.Table:
-        """Read columns from the row groups that hold one of the rows."""
+        """Read columns from the blocks that hold one of the rows."""
         if at is None:
             at = self._at
         elif self._at is not None:
             at = np.where(at == NOTHING, NOTHING, self._at[at]) if len(self._at) else at
         if at is None:
-            return _read(run, budget, self.item.schema, self._stored, names)
-        groups, at = _only_needed(self._stored, at)
-        return _taken(_read(run, budget, self.item.schema, groups, names), at)
+            return _read(source, budget, self.item.schema, self._stored, names)
+        blocks, at = _only_needed(self._stored, at)
+        return _taken(_read(source, budget, self.item.schema, blocks, names), at)
 
 
 def read_dataset(
-    run: MergeRun,
+    source: StoredRows,
     budget: MemoryBudget,
     item: TaskDataset,
     first: Collection[str],
@@ -113,22 +95,22 @@ def read_dataset(
     """Read the rows of a dataset that take part in a task, as far as they are needed to decide.
 
     Args:
-        run: where they are read.
+        source: where they are read from.
         budget: counts them.
         item: the dataset.
         first: the columns to read at once, at least one, beside those of conditions and cells.
         range_: rows outside it belong to other tasks.
-        bounds: row groups without a row that fulfils it are not needed; it says nothing of rows.
+        bounds: blocks without a row that fulfils it are not needed; it says nothing of rows.
     """
     deciding = {*first, *columns(range_), *columns(item.condition), *item.distinct}
     if item.overlaid:
         deciding |= set(item.cell_columns)
     names = [name for name in item.schema.names if name in deciding]
     names = names or item.schema.names[:1]  # a table without columns does not know its rows
-    skipped = _skipping(item, (range_, item.condition, bounds))
-    stored = tuple(_row_groups(run, item, file, skipped) for file in item.files)
-    stored = tuple(groups for groups in stored if groups.numbers)
-    table = _read(run, budget, item.schema, stored, names)
+    skipped = skippable(item, (range_, item.condition, bounds))
+    stored = tuple(source.blocks(item, file, skipped) for file in item.files)
+    stored = tuple(blocks for blocks in stored if blocks.numbers)
+    table = _read(source, budget, item.schema, stored, names)
     table, at = _kept(table, None, fulfilling(range_, table))
     if item.overlaid:
         table, at = _kept(table, at, last_of_each(table.select(list(item.cell_columns))))
@@ -173,14 +155,14 @@ def _taken(table: pa.Table, at: Positions | None) -> pa.Table:
     if not bool(missing.any()):
         if len(at) == table.num_rows and bool((at == np.arange(len(at))).all()):
             return table
-        return table.take(pa.array(at))
+        return take(table, pa.array(at))
     if not table.num_rows:
         return pa.table({f.name: pa.nulls(len(at), f.type) for f in table.schema})
-    return table.take(pa.array(at, mask=missing))
+    return take(table, pa.array(at, mask=missing))
 
 
-def _skipping(item: TaskDataset, conditions: Iterable[Condition]) -> Condition:
-    """What row groups may be skipped by.
+def skippable(item: TaskDataset, conditions: Iterable[Condition]) -> Condition:
+    """Say what blocks may be skipped by.
 
     In an overlaid dataset only conditions on what addresses cells: if a newer row were skipped
     by its payload, the row that it replaced would come back.
@@ -190,46 +172,9 @@ def _skipping(item: TaskDataset, conditions: Iterable[Condition]) -> Condition:
     return conjunction(part for part in parts if columns(part) <= allowed)
 
 
-def _row_groups(
-    run: MergeRun, item: TaskDataset, file: TaskFile, condition: Condition
-) -> _RowGroups:
-    """The row groups of a file that may hold a row that fulfils a condition."""
-    run.check()
-    metadata, physical = run.footer(file)
-    numbers = range(metadata.num_row_groups)
-    rows = [metadata.row_group(number).num_rows for number in numbers]
-    may: list[bool] = [count > 0 for count in rows]
-    if not isinstance(condition, TrueCondition) and any(may):
-        footers = row_group_footers(metadata, physical, columns(condition))
-        found = _may_match(item, file, footers, condition)
-        may = [one and other for one, other in zip(may, found, strict=True)]
-    chosen = tuple(number for number in numbers if may[number])
-    return _RowGroups(file, chosen, tuple(rows[number] for number in chosen))
-
-
-def _may_match(
-    item: TaskDataset, file: TaskFile, footers: list[Footer], condition: Condition
-) -> list[bool]:
-    """Which row groups of a file may match; partition values are known exactly."""
-    stored = sorted(columns(condition) - set(file.values))
-    bounds = statistics_of(footers, stored, item.schema)
-    values = {
-        name: pa.repeat(pa.scalar(file.values[name], item.schema.field(name).type), len(footers))
-        for name in sorted(columns(condition) & set(file.values))
-    }
-    found: list[bool] = may_match(
-        condition,
-        pa.table({**values, **{name: bounds[MINIMUM_PREFIX + name] for name in stored}}),
-        pa.table({**values, **{name: bounds[MAXIMUM_PREFIX + name] for name in stored}}),
-        pa.table({name: bounds[NULLS_PREFIX + name] for name in stored}),
-        pa.array([footer.rows for footer in footers], pa.int64()),
-    ).to_pylist()
-    return found
-
-
-def _only_needed(stored: Sequence[_RowGroups], at: Positions) -> tuple[list[_RowGroups], Positions]:
-    """The row groups that hold some rows, and where the rows are among theirs."""
-    rows = np.array([count for groups in stored for count in groups.rows], np.int64)
+def _only_needed(stored: Sequence[Blocks], at: Positions) -> tuple[list[Blocks], Positions]:
+    """The blocks that hold some rows, and where the rows are among theirs."""
+    rows = np.array([count for blocks in stored for count in blocks.rows], np.int64)
     ends = np.cumsum(rows)
     there = at != NOTHING
     number = np.searchsorted(ends, at[there], "right")
@@ -239,58 +184,29 @@ def _only_needed(stored: Sequence[_RowGroups], at: Positions) -> tuple[list[_Row
     moved = np.full(len(at), NOTHING, np.int64)
     moved[there] = at[there] - dropped_before[number]
     found, position = [], 0
-    for groups in stored:
-        flags = needed[position : position + len(groups.numbers)]
-        position += len(groups.numbers)
+    for blocks in stored:
+        flags = needed[position : position + len(blocks.numbers)]
+        position += len(blocks.numbers)
         if flags.any():
             chosen = [i for i, flag in enumerate(flags) if flag]
-            numbers = tuple(groups.numbers[i] for i in chosen)
-            counts = tuple(groups.rows[i] for i in chosen)
-            found.append(_RowGroups(groups.file, numbers, counts))
+            numbers = tuple(blocks.numbers[i] for i in chosen)
+            counts = tuple(blocks.rows[i] for i in chosen)
+            found.append(Blocks(blocks.file, numbers, counts))
     return found, moved
 
 
 def _read(
-    run: MergeRun,
+    source: StoredRows,
     budget: MemoryBudget,
     schema: pa.Schema,
-    stored: Sequence[_RowGroups],
+    stored: Sequence[Blocks],
     names: Sequence[str],
 ) -> pa.Table:
-    """Read columns of row groups, in containers."""
+    """Read columns of blocks, in containers."""
     target = pa.schema([schema.field(name) for name in names])
     tables = []
-    for groups in stored:
-        run.check()
-        table = _read_file(run, target, groups)
+    for blocks in stored:
+        table = source.read(blocks, target)
         budget.take(table.nbytes)
         tables.append(table)
     return pa.concat_tables(tables).combine_chunks() if tables else target.empty_table()
-
-
-def _read_file(run: MergeRun, target: pa.Schema, groups: _RowGroups) -> pa.Table:
-    file = groups.file
-    metadata, physical = run.footer(file)
-    data = [
-        field.name
-        for field in target
-        if field.name not in file.values
-        and field.name in physical.names
-        and not pat.is_null(field.type)
-    ]
-    count = sum(groups.rows)
-    found: dict[str, pa.Array] = {}
-    if data:
-        table = read_row_groups(
-            run.store, file.key, metadata, physical, file.digest, data, groups.numbers,
-            run.use_threads,
-        )  # fmt: skip
-        found = {name: to_container(table[name], target.field(name).type) for name in data}
-    arrays = []
-    for field in target:
-        if field.name in file.values:
-            arrays.append(pa.repeat(pa.scalar(file.values[field.name], field.type), count))
-        else:
-            array = found.get(field.name)
-            arrays.append(pa.nulls(count, field.type) if array is None else array)
-    return pa.Table.from_arrays(arrays, schema=target)

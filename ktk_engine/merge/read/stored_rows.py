@@ -1,0 +1,158 @@
+"""Rows as they lie in files, in blocks of which it is known what they may hold.
+
+A block is a row group with the bounds of its footer, or a piece of one (`slices.py`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from ktk_engine.conditions.condition import Condition, TrueCondition, columns
+from ktk_engine.conditions.may_match import may_match
+from ktk_engine.files.data_file import read_row_groups
+from ktk_engine.files.footers import Footer, row_group_footers, statistics_of
+from ktk_engine.log.snapshot import MAXIMUM_PREFIX, MINIMUM_PREFIX, NULLS_PREFIX
+from ktk_engine.merge.merge_run import MergeRun
+from ktk_engine.merge.task import TaskDataset, TaskFile
+from ktk_engine.types.to_container import to_container
+
+# Offsets of 32 bits do not reach further.
+_LARGEST_CHUNK = 1 << 31
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Blocks of rows of one file.
+
+    Attributes:
+        file: the file.
+        numbers: numbers of the blocks, ascending.
+        rows: how many rows each of them has.
+    """
+
+    file: TaskFile
+    numbers: tuple[int, ...]
+    rows: tuple[int, ...]
+
+
+class StoredRows(ABC):
+    """Where the rows of a task lie.
+
+    Attributes:
+        run: reads them.
+    """
+
+    def __init__(self, run: MergeRun) -> None:
+        self.run = run
+
+    @abstractmethod
+    def blocks(self, item: TaskDataset, file: TaskFile, condition: Condition) -> Blocks:
+        """Name the blocks of a file that may hold a row that fulfils a condition."""
+
+    @abstractmethod
+    def physical(self, blocks: Blocks, names: Sequence[str]) -> pa.Table:
+        """Read columns of blocks as they are stored; the file has them."""
+
+    def read(self, blocks: Blocks, target: pa.Schema) -> pa.Table:
+        """Read columns of blocks, in containers.
+
+        Args:
+            blocks: blocks of one file.
+            target: the columns; null where the file has none.
+        """
+        self.run.check()
+        names = self.stored_names(blocks.file, target)
+        table = self.physical(blocks, names) if names else pa.table({})
+        return in_containers(table, sum(blocks.rows), target, blocks.file.values)
+
+    def stored_names(self, file: TaskFile, target: pa.Schema) -> list[str]:
+        """The columns that a file itself holds."""
+        _, physical = self.run.footer(file)
+        return [
+            field.name
+            for field in target
+            if field.name not in file.values
+            and field.name in physical.names
+            and not pat.is_null(field.type)
+        ]
+
+
+class RowGroups(StoredRows):
+    """Blocks that are row groups."""
+
+    def blocks(self, item: TaskDataset, file: TaskFile, condition: Condition) -> Blocks:
+        """Name the row groups of a file that may hold a row that fulfils a condition."""
+        self.run.check()
+        metadata, physical = self.run.footer(file)
+        numbers = range(metadata.num_row_groups)
+        rows = [metadata.row_group(number).num_rows for number in numbers]
+        may: list[bool] = [count > 0 for count in rows]
+        if not isinstance(condition, TrueCondition) and any(may):
+            footers = row_group_footers(metadata, physical, columns(condition))
+            found = _may_match(item, file, footers, condition)
+            may = [one and other for one, other in zip(may, found, strict=True)]
+        chosen = tuple(number for number in numbers if may[number])
+        return Blocks(file, chosen, tuple(rows[number] for number in chosen))
+
+    def physical(self, blocks: Blocks, names: Sequence[str]) -> pa.Table:
+        """Read columns of row groups as they are stored."""
+        run, file = self.run, blocks.file
+        metadata, physical = run.footer(file)
+        return read_row_groups(
+            run.store, file.key, metadata, physical, file.digest, names, blocks.numbers,
+            run.use_threads,
+        )  # fmt: skip
+
+
+def _may_match(
+    item: TaskDataset, file: TaskFile, footers: list[Footer], condition: Condition
+) -> list[bool]:
+    """Which row groups of a file may match; partition values are known exactly."""
+    stored = sorted(columns(condition) - set(file.values))
+    bounds = statistics_of(footers, stored, item.schema)
+    values = {
+        name: pa.repeat(pa.scalar(file.values[name], item.schema.field(name).type), len(footers))
+        for name in sorted(columns(condition) & set(file.values))
+    }
+    found: list[bool] = may_match(
+        condition,
+        pa.table({**values, **{name: bounds[MINIMUM_PREFIX + name] for name in stored}}),
+        pa.table({**values, **{name: bounds[MAXIMUM_PREFIX + name] for name in stored}}),
+        pa.table({name: bounds[NULLS_PREFIX + name] for name in stored}),
+        pa.array([footer.rows for footer in footers], pa.int64()),
+    ).to_pylist()
+    return found
+
+
+def in_containers(
+    table: pa.Table, count: int, target: pa.Schema, values: Mapping[str, object]
+) -> pa.Table:
+    """Bring columns of a file to the containers of their classes.
+
+    Args:
+        table: the columns as they are stored.
+        count: how many rows there are.
+        target: the columns to give; null where nobody has them.
+        values: what only the file's path tells, by column.
+    """
+    found: list[pa.Array | pa.ChunkedArray] = []
+    for field in target:
+        if field.name in values:
+            found.append(pa.repeat(pa.scalar(values[field.name], field.type), count))
+        elif field.name in table.column_names:
+            found.append(_in_container(table[field.name], field.type))
+        else:
+            found.append(pa.nulls(count, field.type))
+    return pa.Table.from_arrays(found, schema=target)
+
+
+def _in_container(values: pa.ChunkedArray, t: pa.DataType) -> pa.Array | pa.ChunkedArray:
+    """One chunk, if all text of the column fits into one."""
+    if values.nbytes < _LARGEST_CHUNK and not pat.is_dictionary(values.type):
+        return to_container(values, t)
+    return pa.chunked_array([to_container(chunk, t) for chunk in values.chunks], t)

@@ -1,0 +1,185 @@
+"""Gives the rows of a task in pieces that fit into memory, whatever the size of its files.
+
+A task that is small is one piece. A large one is cut into slices of cells: all files are sorted by
+the leading dimensions and are read in step, from front to back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.types as pat
+
+from ktk_engine.conditions.condition import FalseCondition
+from ktk_engine.conditions.evaluate import evaluate
+from ktk_engine.errors import LocalEngineError
+from ktk_engine.merge.cell_range import CellRange
+from ktk_engine.merge.merge_run import MemoryBudget, MergeRun, too_large
+from ktk_engine.merge.merged_rows import merged_rows
+from ktk_engine.merge.ranges import cell_at
+from ktk_engine.merge.read.dataset_rows import skippable
+from ktk_engine.merge.read.decoded_size import decoded_width
+from ktk_engine.merge.read.scanned_blocks import ScannedBlocks, scan_blocks
+from ktk_engine.merge.read.slices import SliceRows, cuts_between, place
+from ktk_engine.merge.read.stored_rows import Blocks, RowGroups
+from ktk_engine.merge.task import Task, TaskDataset
+
+_Numbers: TypeAlias = "npt.NDArray[np.int64]"
+
+# Tasks of at most so many bytes are one piece.
+_WHOLE_BYTES = 128 * 1024 * 1024
+_SLICE_BYTES = 32 * 1024 * 1024
+_SLICE_ROWS = 524_288
+_BLOCK_ROWS = 65_536
+_BLOCKS_A_SLICE = 4
+
+
+@dataclass(frozen=True)
+class _Extent:
+    """What has to be read of one dataset.
+
+    Attributes:
+        item: the dataset.
+        groups: row groups that may hold rows of the task, of each file.
+        width: about how many bytes a row takes in memory.
+    """
+
+    item: TaskDataset
+    groups: tuple[Blocks, ...]
+    width: int
+
+    @property
+    def rows(self) -> int:
+        """How many rows the row groups have."""
+        return sum(sum(blocks.rows) for blocks in self.groups)
+
+    @property
+    def bytes(self) -> int:
+        """About how many bytes they take in memory."""
+        return self.rows * self.width
+
+
+def stream(run: MergeRun, task: Task) -> Iterator[pa.Table]:
+    """Give the rows of a task piece by piece.
+
+    Args:
+        run: where it runs.
+        task: any task.
+
+    Yields:
+        Rows as `merged_rows` gives them; the cells of a piece follow those of the one before.
+
+    Raises:
+        LocalEngineError: a piece does not fit into the limit of the run.
+    """
+    if isinstance(task.condition, FalseCondition):
+        return
+    most = min(_WHOLE_BYTES, run.limit // 2)
+    own = [item for item in task.datasets if not item.shared]
+    widths = {item.dataset: decoded_width(run, item) for item in own}
+    if sum(file.rows * widths[item.dataset] for item in own for file in item.files) > most:
+        extents = [_extent(run, task, item, widths[item.dataset]) for item in own]
+        needed = sum(extent.bytes for extent in extents)
+        if needed > most and extents[0].rows:
+            slices = _Slices(run, task, extents)
+            if slices.worthwhile:
+                yield from slices.tables()
+                return
+            if needed > run.limit:
+                raise LocalEngineError(too_large(needed, run.limit, slices.obstacle))
+    yield merged_rows(RowGroups(run), MemoryBudget(run.limit), task)
+
+
+def _extent(run: MergeRun, task: Task, item: TaskDataset, width: int) -> _Extent:
+    range_ = task.range.condition(item.cell_columns)
+    condition = skippable(item, (range_, item.condition))
+    groups = (RowGroups(run).blocks(item, file, condition) for file in item.files)
+    return _Extent(item, tuple(groups), width)
+
+
+class _Slices:
+    """A large task, cut into slices.
+
+    Attributes:
+        worthwhile: whether each slice fits into memory and is much smaller than the task.
+        obstacle: why not.
+    """
+
+    def __init__(self, run: MergeRun, task: Task, extents: Sequence[_Extent]) -> None:
+        self._run, self._task = run, task
+        needed, (seed, *_) = sum(extent.bytes for extent in extents), extents
+        scanned = [self._scanned(extent, needed) for extent in extents]
+        self._cuts = self._inside(cuts_between(scanned[0]))
+        self._count = self._cuts.num_rows + 1
+        placed = [[place(blocks, self._cuts) for blocks in files] for files in scanned]
+        self._windows = {w.scanned.groups.file.key: w for files in placed for w in files}
+        sizes = [
+            extent.width
+            * _total((window.rows_of_gaps(self._count) for window in files), self._count)
+            for extent, files in zip(extents, placed, strict=True)
+        ]
+        self._ends = np.cumsum(
+            _total((window.rows_from_gaps(self._count) for window in placed[0]), self._count)
+        )
+        self._always = sum(int(size.min()) for size in sizes)
+        self._pace = max(_SLICE_BYTES * seed.rows // max(needed - self._always, 1), 1)
+        self.worthwhile = (
+            2 * sizes[0].max() <= seed.bytes and _total(sizes, self._count).max() <= run.limit
+        )
+        worst = int(np.argmax([size.max() for size in sizes])) if self.worthwhile else 0
+        names = ", ".join(f"`{name}`" for name in task.range.columns)
+        self.obstacle = (
+            f"rows of dataset {extents[worst].item.dataset} that are not sorted by {names} have "
+            "to be read at once"
+        )
+
+    def _scanned(self, extent: _Extent, needed: int) -> list[ScannedBlocks]:
+        """Find out where the cells of a dataset lie."""
+        item = extent.item
+        stored = {
+            f.name for f in item.schema if f.name in item.cell_columns and not pat.is_null(f.type)
+        }
+        names = takewhile(stored.__contains__, self._task.range.columns)
+        dimensions = pa.schema([item.schema.field(name) for name in names])
+        rows = extent.rows * _SLICE_BYTES // (_BLOCKS_A_SLICE * needed)
+        rows = max(min(rows, _BLOCK_ROWS), 1)
+        return [scan_blocks(self._run, groups, dimensions, rows) for groups in extent.groups]
+
+    def _inside(self, cuts: pa.Table) -> pa.Table:
+        """Those cuts that lie in the range of the task."""
+        return cuts.filter(evaluate(self._task.range.condition(cuts.column_names), cuts))
+
+    def tables(self) -> Iterator[pa.Table]:
+        """The rows of each slice; how many cells the next one takes follows from its bytes."""
+        start, pace = 0, self._pace
+        while start < self._count:
+            before = int(self._ends[start - 1]) if start else 0
+            wanted = before + min(pace, _SLICE_ROWS)
+            stop = max(int(np.searchsorted(self._ends, wanted, "right")), start + 1)
+            budget = MemoryBudget(self._run.limit)
+            part = replace(self._task, range=self._range(start, stop))
+            source = SliceRows(self._run, self._windows, range(start, stop))
+            table = merged_rows(source, budget, part)
+            took = max(budget.used - self._always, table.nbytes, 1)
+            rows = int(self._ends[stop - 1]) - before
+            pace = max(min(2 * pace, _SLICE_BYTES * rows // took), 1)
+            start = stop
+            yield table
+
+    def _range(self, start: int, stop: int) -> CellRange:
+        """The cells of some gaps between cuts."""
+        whole = self._task.range
+        low = cell_at(self._cuts, start - 1) if start else whole.low
+        high = cell_at(self._cuts, stop - 1) if stop < self._count else whole.high
+        return CellRange(whole.columns, low, high)
+
+
+def _total(parts: Iterable[_Numbers], count: int) -> _Numbers:
+    """One number for each gap."""
+    return sum(parts, start=np.zeros(count, np.int64))
