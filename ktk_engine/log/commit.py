@@ -305,7 +305,7 @@ def _store_snapshot(
         commit=commit_id,
         role=role,
         rows=snapshot.rows,
-        files=snapshot.files.num_rows,
+        files=snapshot.file_table.num_rows,
         bytes=snapshot.bytes,
         specified=_specified(head, snapshot) if role == "seed" else 0,
         adopted=_adopted(head, snapshot.uuid),
@@ -357,8 +357,8 @@ def _specified(head: State, snapshot: Snapshot) -> int:
 def _record(change: DatasetChange, before: Snapshot | None, after: Snapshot | None) -> ChangeRecord:
     if change.operation in ("rebuild", "remove", "cleanup", "undrop") or after is None:
         return ChangeRecord(change.operation, schema_changed=True)
-    old = before.files["label"] if before else _NO_LABELS
-    new = after.files["label"]
+    old = before.file_column("label") if before else _NO_LABELS
+    new = after.file_column("label")
     return ChangeRecord(
         change.operation,
         added=tuple(_without(new, old)),

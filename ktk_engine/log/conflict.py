@@ -69,7 +69,7 @@ def check_given_up(snapshots: Iterable[Snapshot], given_up: Set[str]) -> None:
     if not given_up:
         return
     for snapshot in snapshots:
-        keys = {*snapshot.files["key"].to_pylist(), *snapshot.indices.values()}
+        keys = {*snapshot.file_column("key").to_pylist(), *snapshot.indices.values()}
         lost = given_up & keys
         if lost:
             raise CommitConflictError(

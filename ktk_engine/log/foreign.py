@@ -74,7 +74,7 @@ def _partitions(store: ObjectStore, document: DatasetDocument, schema: pa.Schema
 
 def has_files_of(document: DatasetDocument, snapshot: Snapshot) -> bool:
     """Whether a document names exactly the files of a snapshot, in its order."""
-    keys = snapshot.files["key"].to_pylist()
+    keys = snapshot.file_column("key").to_pylist()
     return list(document.partitions.items()) == list(zip(snapshot.labels, keys, strict=True))
 
 

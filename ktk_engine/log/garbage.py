@@ -217,4 +217,4 @@ def _roots(
 
 
 def _keys(snapshot: Snapshot) -> set[str]:
-    return {*snapshot.files["key"].to_pylist(), *snapshot.indices.values()}
+    return {*snapshot.file_column("key").to_pylist(), *snapshot.indices.values()}

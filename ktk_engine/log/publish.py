@@ -171,7 +171,9 @@ def _publish_dataset(state: State, uuid: str) -> None:
     table = str(snapshot.properties.get("table", TABLE))
     state.store.put(common_metadata_key(uuid, table), schema)
     document = _document(snapshot, _cube_metadata(state), entry)
-    partitions = render_partitions(snapshot.files["label"], snapshot.files["key"], table)
+    partitions = render_partitions(
+        snapshot.file_column("label"), snapshot.file_column("key"), table
+    )
     version = _wanted_version(state, entry)
     _replace_document(state, uuid, render_stamped(document, partitions, version, entry.commit))
 

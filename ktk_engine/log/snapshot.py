@@ -24,6 +24,7 @@ from ktk_engine.format.dataset_key import TABLE, common_metadata_key
 from ktk_engine.format.file_digest import DAMAGE, FileDigest, digest_of_json
 from ktk_engine.format.label import unreadable_value
 from ktk_engine.format.parse_json import check_count, parse_json
+from ktk_engine.log.stored_files import FileTable, StoredFiles
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.read_cache import ReadCache
 
@@ -49,6 +50,7 @@ PARTITION_PREFIX, MINIMUM_PREFIX, MAXIMUM_PREFIX, NULLS_PREFIX = (
 )
 MAX_FILES = 20_000_000
 _LARGEST_DERIVED = 256 * 1024 * 1024
+_ROW_GROUP = 32_768  # a plan of few files decodes few groups
 _FORMAT = 1
 _METADATA_KEY = b"ktk"
 
@@ -68,6 +70,19 @@ class Bucketing:
     count: int
     columns: tuple[str, ...]
     types: tuple[str, ...]
+
+
+class _Files:
+    """The field `Snapshot.files`: a stored table is decoded when somebody asks for all of it."""
+
+    def __get__(self, snapshot: Snapshot | None, owner: type) -> pa.Table:
+        if snapshot is None:
+            raise AttributeError("files")  # so a snapshot has no files by default
+        table = snapshot.file_table
+        return table.table() if isinstance(table, StoredFiles) else table
+
+    def __set__(self, snapshot: Snapshot, files: FileTable) -> None:
+        snapshot.__dict__["file_table"] = files
 
 
 def _derived_arrays() -> ReadCache[Hashable, pa.Array]:
@@ -97,7 +112,7 @@ class Snapshot:
     uuid: str
     schema: pa.Schema
     partition_keys: tuple[str, ...]
-    files: pa.Table
+    files: _Files = _Files()
     indices: Mapping[str, str] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     physical_schemas: tuple[pa.Schema, ...] = ()
@@ -109,14 +124,24 @@ class Snapshot:
     )
 
     @property
+    def file_table(self) -> FileTable:
+        """The same as `files`, of which is decoded only what is asked for."""
+        found: FileTable = self.__dict__["file_table"]
+        return found
+
+    def file_column(self, name: str) -> pa.ChunkedArray:
+        """One column of `files`."""
+        return self.file_table.select([name])[name]
+
+    @property
     def rows(self) -> int | None:
         """Number of stored rows (overlaid ones included), None where a file's is unknown."""
-        return _total(self.files["rows"])
+        return _total(self.file_column("rows"))
 
     @property
     def bytes(self) -> int | None:
         """Size of all data files in bytes, None where a file's is unknown."""
-        return _total(self.files["bytes"])
+        return _total(self.file_column("bytes"))
 
     @property
     def is_seed(self) -> bool:
@@ -157,16 +182,17 @@ class Snapshot:
     @property
     def labels(self) -> list[str]:
         """Labels of the files, in order of position."""
-        labels: list[str] = self.files["label"].to_pylist()
+        labels: list[str] = self.file_column("label").to_pylist()
         return labels
 
     def per_column(self, prefix: str) -> pa.Table:
         """The columns of `files` with one prefix, named by the dataset's columns."""
-        names = [name for name in self.files.column_names if name.startswith(prefix)]
+        names = [name for name in self.file_table.column_names if name.startswith(prefix)]
         if not names:
             # A table without columns still has to know its number of rows.
-            return self.files.select([])
-        return self.files.select(names).rename_columns([name[len(prefix) :] for name in names])
+            return self.file_table.select([])
+        columns = self.file_table.select(names)
+        return columns.rename_columns([name[len(prefix) :] for name in names])
 
     def of_files(self, kept: pa.BooleanArray) -> Snapshot:
         """The same dataset with some of its files; their positions stay.
@@ -174,7 +200,7 @@ class Snapshot:
         Args:
             kept: one value per file.
         """
-        return replace(self, files=self.files.filter(kept))
+        return replace(self, files=self.file_table.filter(kept))
 
     def with_files(self, files: pa.Table, **changes: Any) -> Snapshot:
         """The same dataset with other files, renumbered in their order."""
@@ -249,8 +275,9 @@ def check_partition_values(snapshot: Snapshot, names: Iterable[str]) -> None:
         FormatError: with the value and its file.
     """
     for name in names:
-        unknown = snapshot.files.filter(pc.is_null(snapshot.files[PARTITION_PREFIX + name]))
-        if unknown.num_rows:
+        values = snapshot.file_column(PARTITION_PREFIX + name)
+        if values.null_count:
+            unknown = snapshot.file_table.filter(pc.is_null(values).combine_chunks())
             reason = unreadable_value(
                 unknown["label"][0].as_py(), snapshot.partition_keys, name, snapshot.schema
             )
@@ -291,7 +318,7 @@ def write_snapshot(store: ObjectStore, key: str, snapshot: Snapshot) -> str:
     }
     table = snapshot.files.replace_schema_metadata({_METADATA_KEY: json.dumps(document)})
     sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, compression="zstd")
+    pq.write_table(table, sink, compression="zstd", row_group_size=_ROW_GROUP)
     data = sink.getvalue().to_pybytes()
     store.put_if_absent(key, data)
     return hashlib.sha256(data).hexdigest()
@@ -319,7 +346,9 @@ def read_snapshot(store: ObjectStore, key: str, sha256: str = "") -> Snapshot:
         reason = "its content does not fit the digest in its log entry"
         raise FormatError(_damaged(store, key, reason))
     try:
-        return _parse_snapshot(data, f"Snapshot {key} of {store.url}")
+        found = _parse_snapshot(data, f"Snapshot {key} of {store.url}")
+        # Without a digest anything may be damaged: then now is the time to find out.
+        return found if sha256 else replace(found, files=found.files)
     except _NewerFormatError as error:
         raise FormatError(
             f"Snapshot {key} of {store.url} has format {error}; this version reads format "
@@ -341,11 +370,9 @@ def _damaged(store: ObjectStore, key: str, reason: object) -> str:
 
 
 def _parse_snapshot(data: bytes, what: str) -> Snapshot:
-    # Not read_table: that imports Arrow's datasets and with them pandas, half a second.
-    with pq.ParquetFile(pa.BufferReader(data)) as file:
-        check_count(file.metadata.num_rows, what, MAX_FILES)
-        table = file.read()
-    document: dict[str, Any] = parse_json((table.schema.metadata or {})[_METADATA_KEY], what)
+    files = StoredFiles(data, FILE_FIELDS)
+    check_count(files.num_rows, what, MAX_FILES)
+    document: dict[str, Any] = parse_json(files.metadata[_METADATA_KEY], what)
     if document["format"] != _FORMAT:
         raise _NewerFormatError(document["format"])
     bucketing = document["bucketing"]
@@ -353,7 +380,7 @@ def _parse_snapshot(data: bytes, what: str) -> Snapshot:
         uuid=document["uuid"],
         schema=_decode_schema(document["schema"]),
         partition_keys=tuple(document["partition_keys"]),
-        files=_completed(table.replace_schema_metadata(None)),
+        files=files,
         indices=document["indices"],
         metadata=document["metadata"],
         physical_schemas=tuple(_decode_schema(text) for text in document["physical_schemas"]),
@@ -365,16 +392,6 @@ def _parse_snapshot(data: bytes, what: str) -> Snapshot:
             for index, content in document.get("index_digests", {}).items()
         },
     )
-
-
-def _completed(files: pa.Table) -> pa.Table:
-    """Give a table of files all of `FILE_FIELDS`; what an older version lacked is unknown."""
-    for position, item in enumerate(FILE_FIELDS):
-        if item.name not in files.column_names:
-            files = files.add_column(position, item, pa.nulls(files.num_rows, item.type))
-        elif files.schema.field(item.name).type != item.type:
-            raise ValueError(f"its column {item.name} has type {files.schema.field(item.name)}")
-    return files
 
 
 def _encode_schema(schema: pa.Schema) -> str:

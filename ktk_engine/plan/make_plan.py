@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 
 from ktk_engine.conditions.condition import (
@@ -20,13 +21,15 @@ from ktk_engine.conditions.condition import (
 from ktk_engine.cube.discovery import visible_columns
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.files.metadata_cache import MetadataCache
-from ktk_engine.log.snapshot import Bucketing, Snapshot
+from ktk_engine.log.snapshot import PARTITION_PREFIX, Bucketing, Snapshot
 from ktk_engine.plan.align import semi_join
 from ktk_engine.plan.overlay import is_overlaid
 from ktk_engine.plan.plan import DatasetPlan, Join, Plan, prune_step
-from ktk_engine.plan.prune import prune
+from ktk_engine.plan.prune import files_where, prune
 from ktk_engine.plan.resolved_query import ResolvedQuery
 from ktk_engine.store.interface import ObjectStore
+
+_ROW = "row"  # of a sketch: the file's number in its snapshot
 
 
 def make_plan(
@@ -60,7 +63,7 @@ def make_plan(
             planned.append(_plan_dataset(store, specification, name, item, resolved, join, known))
     rank = {"seed": 0, "inner": 1, "left": 2}
     planned.sort(key=lambda item: (rank[item.join], item.dataset))
-    aligned = _align(specification, planned)
+    aligned = [_with_whole_rows(item) for item in _align(specification, planned)]
     done = {part for item in aligned for part in conjuncts(item.condition)}
     left = conjunction(part for part in parts if part not in done)
     order = (*resolved.dimensions, *specification.partition_columns)
@@ -136,7 +139,7 @@ def _plan_dataset(
     return DatasetPlan(
         dataset=name,
         snapshot=snapshot,
-        files=pruned.files,
+        files=_sketch(snapshot, pruned.kept, within),
         columns=tuple(c for c in snapshot.schema.names if c in needed),
         join=join,
         on=() if join == "seed" else on,
@@ -145,6 +148,23 @@ def _plan_dataset(
         cell_columns=on,
         steps=pruned.steps,
     )
+
+
+def _sketch(snapshot: Snapshot, kept: pa.BooleanArray, within: Sequence[str]) -> pa.Table:
+    """What alignment needs of some files: where they are, their partitions and sizes.
+
+    The rest of their rows is decoded when it is known which files are left.
+    """
+    names = [PARTITION_PREFIX + name for name in within]
+    files = snapshot.file_table.select([*names, "rows", "bytes"])
+    return files.append_column(_ROW, pa.array(np.arange(len(kept)))).filter(kept)
+
+
+def _with_whole_rows(item: DatasetPlan) -> DatasetPlan:
+    """Replace a sketch of the files by all that the snapshot says of them."""
+    kept = np.zeros(item.snapshot.file_table.num_rows, bool)
+    kept[item.files[_ROW].to_numpy()] = True
+    return replace(item, files=files_where(item.snapshot, pa.array(kept)))
 
 
 def _projected(seed: DatasetPlan, on: set[str]) -> DatasetPlan:

@@ -30,7 +30,7 @@ def overlaid_files(snapshot: Snapshot, columns: Sequence[str]) -> pa.BooleanArra
 
 
 def _overlaid_files(snapshot: Snapshot, columns: Sequence[str]) -> pa.BooleanArray:
-    commits = snapshot.files["commit"].combine_chunks()
+    commits = snapshot.file_column("commit").combine_chunks()
     if len(commits) < 2 or (not commits.null_count and len(pc.unique(commits)) == 1):
         return pa.repeat(pa.scalar(False), len(commits))
     groups = partition_groups(snapshot, columns).to_numpy()
@@ -82,7 +82,7 @@ def keep_overlaying(
     if not pc.and_(overlaid, matching).true_count:
         return matching
     groups = partition_groups(snapshot, columns).to_numpy()
-    positions = snapshot.files["position"].to_numpy()
+    positions = snapshot.file_column("position").to_numpy()
     found = np.flatnonzero(matching)
     first = np.full(groups.max() + 1, np.iinfo(np.int64).max)
     np.minimum.at(first, groups[found], positions[found])
@@ -111,11 +111,11 @@ def partition_groups(snapshot: Snapshot, columns: Sequence[str]) -> pa.Array:
         snapshot: a dataset.
         columns: the partition columns that count; without any, all files share one partition.
     """
-    files = snapshot.files
 
     def numbers() -> pa.Array:
-        values = [files[PARTITION_PREFIX + column].combine_chunks() for column in columns]
-        return partition_numbers(values, files.num_rows)
+        values = [snapshot.file_column(PARTITION_PREFIX + column) for column in columns]
+        count = snapshot.file_table.num_rows
+        return partition_numbers([value.combine_chunks() for value in values], count)
 
     return snapshot.derived.get(("groups", *columns), numbers)
 

@@ -31,14 +31,31 @@ class Pruned:
     """The files of a dataset that may hold matching rows.
 
     Attributes:
-        files: rows of the snapshot's table of files.
-        kept: which files of the snapshot these are.
+        snapshot: the dataset.
+        kept: which of its files these are.
         steps: what each tier left over.
     """
 
-    files: pa.Table
+    snapshot: Snapshot
     kept: pa.BooleanArray
     steps: tuple[PruneStep, ...]
+
+    @property
+    def files(self) -> pa.Table:
+        """Rows of the snapshot's table of files."""
+        return files_where(self.snapshot, self.kept)
+
+
+def files_where(snapshot: Snapshot, kept: pa.BooleanArray) -> pa.Table:
+    """Give some files of a snapshot; all of them are not copied.
+
+    Args:
+        snapshot: a dataset.
+        kept: which of its files.
+    """
+    if kept.true_count == len(kept):
+        return snapshot.files
+    return snapshot.file_table.filter(kept)
 
 
 def prune(
@@ -62,8 +79,7 @@ def prune(
     Returns:
         The files, in order of position.
     """
-    files = snapshot.files
-    counted = files.select(["rows", "bytes"])
+    counted = snapshot.file_table.select(["rows", "bytes"])
     steps = [prune_step("total", counted)]
     matching = _by_partitions(snapshot, conditions)
     reason = _partition_reason(snapshot, conditions)
@@ -74,18 +90,13 @@ def prune(
     matching = _by_statistics(store, snapshot, conditions, matching, known)
     if overlay_columns is not None:
         matching = keep_overlaying(snapshot, matching, overlay_columns)
-    left = _only(files, matching)
+    left = counted.filter(matching)
     steps.append(prune_step("statistics", left, _statistics_reason(snapshot, conditions)))
-    return Pruned(left, matching, tuple(steps))
-
-
-def _only(files: pa.Table, matching: pa.BooleanArray) -> pa.Table:
-    """The matching files; all of them are not copied."""
-    return files if matching.true_count == len(matching) else files.filter(matching)
+    return Pruned(snapshot, matching, tuple(steps))
 
 
 def _all(snapshot: Snapshot) -> pa.BooleanArray:
-    return pa.repeat(pa.scalar(True), snapshot.files.num_rows)
+    return pa.repeat(pa.scalar(True), snapshot.file_table.num_rows)
 
 
 def _by_partitions(snapshot: Snapshot, conditions: Sequence[Condition]) -> pa.BooleanArray:
@@ -136,7 +147,7 @@ def _by_index(
         table = pa.table({name: index[VALUE]})
         lists = index[PARTITION_COLUMN].filter(pc.fill_null(evaluate(condition, table), False))
         labels = pc.list_flatten(lists).combine_chunks()
-        found = pc.is_in(snapshot.files["label"], value_set=labels)
+        found = pc.is_in(snapshot.file_column("label"), value_set=labels)
         matching = pc.and_(matching, found.combine_chunks())
     reason = f"no index on {', '.join(f'`{name}`' for name in sorted(missing))}" if missing else ""
     return matching, reason
@@ -153,14 +164,14 @@ def _by_statistics(
     keys = set(snapshot.partition_keys)
     if not any(columns(c) - keys for c in conditions):
         return matching
-    described = pc.is_valid(snapshot.files["rows"].combine_chunks())
+    described = pc.is_valid(snapshot.file_column("rows").combine_chunks())
     ours, others = pc.and_(matching, described), pc.and_not(matching, described)
     if pc.any(ours).as_py():
-        files = _only(_bounds(snapshot, conditions), ours)
+        files = _bounds(snapshot, conditions).filter(ours)
         may = _may_match(snapshot, files, conditions)
         matching = pc.replace_with_mask(matching, ours, may)
     if pc.any(others).as_py():
-        files = snapshot.files.filter(others)
+        files = snapshot.file_table.filter(others)
         may = _may_match(
             snapshot, _with_footers(store, snapshot, files, conditions, known), conditions
         )
@@ -173,15 +184,16 @@ def _bounds(snapshot: Snapshot, conditions: Sequence[Condition]) -> pa.Table:
     prefixes = (PARTITION_PREFIX, MINIMUM_PREFIX, MAXIMUM_PREFIX, NULLS_PREFIX)
     wanted = {prefix + name for prefix in prefixes for c in conditions for name in columns(c)}
     wanted.add("rows")
-    return snapshot.files.select([n for n in snapshot.files.column_names if n in wanted])
+    names = [name for name in snapshot.file_table.column_names if name in wanted]
+    return snapshot.file_table.select(names)
 
 
 def _statistics_reason(snapshot: Snapshot, conditions: Sequence[Condition]) -> str:
     """Why bounds say nothing: the files' writer kept none for the columns."""
-    if snapshot.files["rows"].null_count:
+    if snapshot.file_column("rows").null_count:
         return ""  # their footers were asked
     names = frozenset().union(*map(columns, conditions)) - set(snapshot.partition_keys)
-    missing = sorted(n for n in names if MINIMUM_PREFIX + n not in snapshot.files.column_names)
+    missing = sorted(n for n in names if MINIMUM_PREFIX + n not in snapshot.file_table.column_names)
     return f"no bounds of {', '.join(f'`{name}`' for name in missing)}" if missing else ""
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import msgpack
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ktk_engine.errors import DatasetNotFoundError, FormatError, InvalidKeyError
@@ -78,6 +78,7 @@ def _columns(document):
     return document.partitions.keys(), document.partitions.values()
 
 
+@settings(deadline=None)
 @given(
     st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=5),
     st.sampled_from(["table", 'a"b', "ü\\"]),

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ktk_engine.log.snapshot import PARTITION_PREFIX, Snapshot, files_table
@@ -62,6 +62,7 @@ def _overlaid(files, columns):
 _COLUMNS = st.sampled_from([[], ["p"], ["q"], ["p", "q"]])
 
 
+@settings(deadline=None)
 @given(_FILES, _COLUMNS)
 def test_overlaid_files_are_those_that_a_naive_look_finds(files, columns):
     snapshot = _snapshot(files)
@@ -72,6 +73,7 @@ def test_overlaid_files_are_those_that_a_naive_look_finds(files, columns):
     assert found == any(_overlaid(left, columns))
 
 
+@settings(deadline=None)
 @given(_FILES, _COLUMNS)
 def test_files_after_a_matching_one_are_kept(files, columns):
     snapshot, matching = _snapshot(files), [f[3] for f in files]
@@ -86,6 +88,7 @@ def test_files_after_a_matching_one_are_kept(files, columns):
     assert kept.to_pylist() == expected
 
 
+@settings(deadline=None)
 @given(_FILES, _FILES, _COLUMNS)
 def test_semi_join_keeps_the_partitions_of_the_other(files, others, columns):
     mine, other = _snapshot(files).files, _snapshot(others).files

@@ -1,0 +1,136 @@
+"""The table of files of a stored snapshot, of which is decoded what somebody needs.
+
+A million files are 300 MB as a table, and 75 MB as they are stored. A plan of a few of them, or a
+commit beside them, needs some columns or some rows.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+
+class FileTable(Protocol):
+    """What a table of files can do, decoded (a table of Arrow's) or not."""
+
+    @property
+    def num_rows(self) -> int:
+        """Number of files."""
+
+    @property
+    def column_names(self) -> list[str]:
+        """Names of the columns, in order."""
+
+    def select(self, columns: Sequence[str]) -> pa.Table:
+        """Give some columns of all files."""
+
+    def filter(self, mask: pa.BooleanArray) -> pa.Table:
+        """Give all columns of some files."""
+
+
+class StoredFiles:
+    """A table of files as parquet; safe between threads.
+
+    What was decoded of it stays decoded, as long as this object lives.
+
+    Attributes:
+        metadata: of the parquet file's schema.
+    """
+
+    def __init__(self, data: bytes, missing: Sequence[pa.Field] = ()) -> None:
+        """Read nothing but the footer.
+
+        Args:
+            data: a parquet file.
+            missing: columns that it may lack, in order: first ones of the table, null where the
+                file has none.
+
+        Raises:
+            ValueError: such a column has another type.
+        """
+        self._data = data
+        # Not read_table: that imports Arrow's datasets and with them pandas, half a second.
+        with pq.ParquetFile(pa.BufferReader(data)) as file:
+            self._footer = file.metadata
+            self._stored = file.schema_arrow.remove_metadata()
+            self.metadata: dict[bytes, bytes] = file.schema_arrow.metadata or {}
+        self._schema = _completed(self._stored, missing)
+        self._columns: dict[str, pa.ChunkedArray] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def num_rows(self) -> int:
+        """Number of files."""
+        return int(self._footer.num_rows)
+
+    @property
+    def column_names(self) -> list[str]:
+        """Names of the columns, in order."""
+        return list(self._schema.names)
+
+    def select(self, columns: Sequence[str]) -> pa.Table:
+        """Give some columns of all files, in their order."""
+        with self._lock:
+            new = [name for name in columns if name not in self._columns]
+            if new:
+                groups = range(self._footer.num_row_groups)
+                table = self._read(self._data, new, groups)
+                self._columns.update({name: table[name] for name in new})
+            if len(self._columns) == len(self._schema):
+                self._data = b""
+            schema = pa.schema([self._schema.field(name) for name in columns])
+            if not columns:  # a table without columns still has its number of rows
+                return pa.table({"": pa.nulls(self.num_rows)}).select([])
+            return pa.Table.from_arrays([self._columns[n] for n in columns], schema=schema)
+
+    def table(self) -> pa.Table:
+        """Give all columns of all files."""
+        return self.select(self.column_names)
+
+    def filter(self, mask: pa.BooleanArray) -> pa.Table:
+        """Give all columns of some files.
+
+        Args:
+            mask: which ones, one value per file.
+        """
+        data = self._data  # which another thread may drop when it has decoded all
+        if not data or self._footer.num_row_groups == 1:
+            return self.table().filter(mask)
+        # Kept are the rows that were asked for, not all that had to be decoded.
+        parts = [self._read(data, self.column_names, [])]
+        start = 0
+        for group in range(self._footer.num_row_groups):
+            count = self._footer.row_group(group).num_rows
+            part = mask.slice(start, count)
+            if part.true_count:
+                parts.append(self._read(data, self.column_names, [group]).filter(part))
+            start += count
+        return pa.concat_tables(parts).combine_chunks()
+
+    def _read(self, data: bytes, columns: Sequence[str], groups: Sequence[int]) -> pa.Table:
+        """Decode columns of some row groups."""
+        count = sum(self._footer.row_group(group).num_rows for group in groups)
+        stored = [name for name in columns if name in self._stored.names]
+        with pq.ParquetFile(pa.BufferReader(data), metadata=self._footer) as file:
+            # A name with a dot may bring others along, and no names no rows.
+            table = file.read_row_groups(list(groups), stored)
+        fields = [self._schema.field(name) for name in columns]
+        arrays = [
+            table[field.name] if field.name in stored else pa.nulls(count, field.type)
+            for field in fields
+        ]
+        return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _completed(stored: pa.Schema, missing: Sequence[pa.Field]) -> pa.Schema:
+    """The schema with the columns that an older version lacked."""
+    for position, field in enumerate(missing):
+        if field.name not in stored.names:
+            stored = stored.insert(position, field)
+        elif stored.field(field.name).type != field.type:
+            raise ValueError(f"its column {field.name} has type {stored.field(field.name).type}")
+    return stored

@@ -1,0 +1,105 @@
+"""A stored table of files gives what the decoded one does, and decodes no more than it must."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ktk_engine.log import snapshot as snapshot_module
+from ktk_engine.log.snapshot import (
+    FILE_FIELDS,
+    Snapshot,
+    files_table,
+    read_snapshot,
+    write_snapshot,
+)
+from ktk_engine.log.stored_files import StoredFiles
+from ktk_engine.store.local.local_store import LocalStore
+
+_SCHEMA = pa.schema([("p", pa.int64()), ("a", pa.int64()), ("a.b", pa.int64())])
+
+
+def _files(count):
+    labels = [f"p={number}/x" for number in range(count)]
+    partitions = pa.table({"p": pa.array(range(count), pa.int64())})
+    bounds = pa.table(
+        {"min.a": pa.array(range(count), pa.int64()), "min.a.b": pa.array([7] * count, pa.int64())}
+    )
+    return files_table(labels, labels, partitions, {"rows": [3] * count}, bounds)
+
+
+def _stored(files, row_group):
+    sink = pa.BufferOutputStream()
+    pq.write_table(files, sink, row_group_size=row_group)
+    return StoredFiles(sink.getvalue().to_pybytes(), FILE_FIELDS)
+
+
+@settings(deadline=None)
+@given(st.lists(st.booleans(), max_size=9), st.integers(1, 4), st.booleans(), st.data())
+def test_gives_what_the_decoded_table_gives(kept, row_group, old, data):
+    files = _files(len(kept))
+    written = files.drop_columns(["tail", "digest", "tail_digest"]) if old else files
+    stored = _stored(written, row_group)
+    assert (stored.num_rows, stored.column_names) == (len(kept), files.column_names)
+    names = data.draw(st.lists(st.sampled_from(files.column_names), unique=True))
+    assert stored.select(names).equals(files.select(names))
+    mask = pa.array(kept, pa.bool_())
+    assert stored.filter(mask).equals(files.filter(mask))
+    assert stored.table().equals(files)
+    assert stored.filter(mask).equals(files.filter(mask))
+    assert stored.select(names).num_rows == len(kept)
+
+
+def test_a_column_of_another_type_is_refused():
+    files = _files(2)
+    place = files.schema.get_field_index("rows")
+    with pytest.raises(ValueError, match="column rows has type string"):
+        _stored(files.set_column(place, "rows", pa.array(["3", "3"])), 2)
+
+
+def test_threads_share_it():
+    files = _files(100)
+    stored = _stored(files, 10)
+    with ThreadPoolExecutor(8) as pool:
+        names = files.column_names * 4
+        found = list(pool.map(lambda name: stored.select([name]), names))
+    assert all(item.equals(files.select([name])) for name, item in zip(names, found, strict=True))
+
+
+@pytest.fixture
+def read(tmp_path, monkeypatch):
+    """A snapshot of ten files in groups of two, and its digest."""
+    monkeypatch.setattr(snapshot_module, "_ROW_GROUP", 2)
+    store = LocalStore(tmp_path)
+    sha256 = write_snapshot(store, "s.parquet", Snapshot("d", _SCHEMA, ("p",), _files(10)))
+    return lambda digest=sha256: read_snapshot(store, "s.parquet", digest)
+
+
+def test_a_verified_snapshot_is_decoded_when_it_is_needed(read, monkeypatch):
+    decoded = []
+    monkeypatch.setattr(
+        StoredFiles, "_read", lambda *_: decoded.append(_) or pytest.fail("decoded")
+    )
+    found = read()
+    assert found.file_table.num_rows == 10
+    with pytest.raises(pytest.fail.Exception):
+        _ = found.files
+    with pytest.raises(pytest.fail.Exception):
+        read("")  # what nobody can verify is decoded at once
+
+
+def test_a_snapshot_is_the_same_decoded_or_not(read):
+    found = read()
+    assert isinstance(found.file_table, StoredFiles)
+    assert found.rows == 30
+    assert found.files.equals(_files(10))
+    assert found == replace(read(), files=_files(10))
+    few = found.of_files(pa.array([n == 3 for n in range(10)]))
+    assert few.labels == ["p=3/x"]
+    assert few.file_column("position").to_pylist() == [3]
