@@ -122,13 +122,12 @@ class Store:
     def _scanner(self, session: SparkSession | None) -> Scanner:
         from ktk_engine.spark.jvm import is_classic
         from ktk_engine.spark.read.scan import Scanner
-        from ktk_engine.spark.session.capabilities import find_capabilities
         from ktk_engine.spark.session.session import new_session, start_session
 
         if session is not None and not is_classic(session):
             raise QueryError("Queries need a classic Spark session, not one of Spark Connect.")
         own = start_session() if session is None else new_session(session)
-        return Scanner(own, self._store, self._scratch, find_capabilities(own), self._known.footers)
+        return Scanner(own, self._store, self._scratch, self._known.footers)
 
 
 class Cube:
@@ -246,11 +245,11 @@ class Query:
             QueryError: the session is one of Spark Connect.
             SessionError: Java is missing or too old.
         """
-        from ktk_engine.spark.read.join import run_plan
+        from ktk_engine.spark.read.plan_frame import plan_frame
 
         scanner = self._store._scanner(session)
         with self._loaded.state.reading():
-            return run_plan(scanner, self.plan)
+            return plan_frame(scanner, self.plan)
 
     def groups(self, session: SparkSession | None = None) -> Iterator[tuple[Values, DataFrame]]:
         """Give a Spark DataFrame for each group of `partition_by`, sorted, null last.
@@ -268,18 +267,18 @@ class Query:
             QueryError: the query has no `partition_by`.
         """
         from ktk_engine.spark.read.collect import find_groups, group_condition
-        from ktk_engine.spark.read.join import run_plan
+        from ktk_engine.spark.read.plan_frame import plan_frame
 
         self._check_groups()
         scanner = self._store._scanner(session)
-        frame = run_plan(scanner, self.plan, with_address=True)
+        frame = plan_frame(scanner, self.plan, with_address=True)
         whole = self._loaded.resolved(self._question)
         with self._loaded.state.reading():
             groups = find_groups(frame, self.plan)
         for values in groups.to_pylist():
             condition = conjunction([whole.condition, *group_condition(self.plan, values)])
             plan = self._loaded.plan_resolved(replace(whole, condition=condition))
-            yield values, run_plan(scanner, plan)
+            yield values, plan_frame(scanner, plan)
 
     def to_arrow(
         self,

@@ -73,11 +73,9 @@ def _run(store: ObjectStore, found: list[Compaction], results: list[dict[str, An
 
 def _scanner(store: ObjectStore) -> Scanner:
     from ktk_engine.spark.read.scan import Scanner
-    from ktk_engine.spark.session.capabilities import find_capabilities
     from ktk_engine.spark.session.session import make_scratch_folder, start_session
 
-    session = start_session()
-    return Scanner(session, store, make_scratch_folder(), find_capabilities(session))
+    return Scanner(start_session(), store, make_scratch_folder())
 
 
 def _show(results: list[dict[str, Any]], dry_run: bool) -> None:

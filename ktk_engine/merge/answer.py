@@ -70,11 +70,12 @@ class LocalEngine:
             table = sorted_rows(pa.Table.from_batches(batches, schema), plan.order_by)
         return table.select(list(output))
 
-    def batches(self, plan: Plan) -> Iterator[pa.RecordBatch]:
+    def batches(self, plan: Plan, names: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Give the rows of a plan piece by piece, in no certain order.
 
         Args:
             plan: any plan.
+            names: the columns to give; None means `plan.columns`.
 
         Yields:
             Batches of `plan_schema`; only a few tasks, or slices of large ones, are in memory at
@@ -83,7 +84,7 @@ class LocalEngine:
         Raises:
             LocalEngineError: a slice does not fit into the limit, or only Spark can answer.
         """
-        for batches in self._portions(tasks(self.store, self.footers, plan)):
+        for batches in self._portions(tasks(self.store, self.footers, plan, names)):
             yield from batches
 
     def count(self, plan: Plan) -> int:

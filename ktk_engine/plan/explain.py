@@ -40,7 +40,6 @@ def explain_as_dict(plan: Plan) -> dict[str, Any]:
         "unread": list(plan.unread),
         "condition_after_joins": to_sql(plan.condition),
         "ignored": ignored_conditions(plan),
-        "bucketed": plan.bucketing is not None,
     }
 
 
@@ -60,8 +59,8 @@ def _role(plan: Plan, item: Ignored) -> str:
 
 _MOVES: dict[Movement, str] = {
     "none": "no exchange",
-    "broadcast": "broadcast",
-    "exchange": "exchange: its buckets are not those of the others",
+    "broadcast": "read once by every process",
+    "exchange": "shares no partition column with the seed dataset",
 }
 
 

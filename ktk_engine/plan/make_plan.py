@@ -21,7 +21,7 @@ from ktk_engine.conditions.condition import (
 from ktk_engine.cube.discovery import visible_columns
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.files.metadata_cache import MetadataCache
-from ktk_engine.log.snapshot import PARTITION_PREFIX, Bucketing, Snapshot
+from ktk_engine.log.snapshot import PARTITION_PREFIX, Snapshot
 from ktk_engine.plan.align import semi_join
 from ktk_engine.plan.overlay import is_overlaid
 from ktk_engine.plan.plan import DatasetPlan, Join, Plan, prune_step
@@ -79,7 +79,6 @@ def make_plan(
         datasets=tuple(aligned),
         unread=tuple(unread),
         condition=left,
-        bucketing=_common_bucketing(specification, aligned),
         order_by=order,
         partition_by=resolved.partition_by,
         distinct=bool(dropped) and not early,
@@ -194,20 +193,3 @@ def _with_files(item: DatasetPlan, files: pa.Table) -> DatasetPlan:
 def _shared(specification: CubeSpecification, item: DatasetPlan) -> list[str]:
     keys = item.snapshot.partition_keys
     return [c for c in specification.partition_columns if c in keys]
-
-
-def _common_bucketing(
-    specification: CubeSpecification, planned: Sequence[DatasetPlan]
-) -> Bucketing | None:
-    """The buckets of all partitioned datasets, if they are dealt alike.
-
-    Any difference in number, columns or types means the plain path: a join on different buckets
-    would lose rows silently.
-    """
-    found = {item.snapshot.bucketing for item in planned if _shared(specification, item)}
-    if len(found) != 1:
-        return None
-    (bucketing,) = found
-    if bucketing is None or bucketing.columns != specification.partition_columns:
-        return None
-    return bucketing

@@ -11,8 +11,6 @@ from ktk_engine.plan.plan import DatasetPlan, Plan
 Movement = Literal["none", "broadcast", "exchange"]
 
 BROADCAST_BYTES = 32 * 1024 * 1024
-# Rows in buckets lie sorted already: from about here on, merging them is cheaper than a broadcast.
-MERGED_ROWS = 100_000
 
 
 def movement(plan: Plan, item: DatasetPlan) -> Movement:
@@ -23,17 +21,13 @@ def movement(plan: Plan, item: DatasetPlan) -> Movement:
         item: one of its datasets.
 
     Returns:
-        "none" for the seed dataset and for datasets with its buckets, "broadcast" for small ones
-        without partitions, else "exchange": Spark sorts out where rows go.
+        "none" for the seed dataset and for datasets that share a partition column with it,
+        "broadcast" for small ones that do not, else "exchange".
     """
-    if item.join == "seed" and (plan.bucketing or len(plan.datasets) == 1):
+    keys = plan.datasets[0].snapshot.partition_keys
+    if item.join == "seed" or set(keys) & set(item.snapshot.partition_keys):
         return "none"
-    if item.join != "seed" and is_small(item):
-        return "broadcast"
-    if item.join == "seed" and all(is_small(o) for o in plan.datasets if o.join != "seed"):
-        return "none"
-    columns = plan.bucketing.columns if plan.bucketing else ()
-    return "none" if columns and set(item.snapshot.partition_keys) >= set(columns) else "exchange"
+    return "broadcast" if is_small(item) else "exchange"
 
 
 def is_small(item: DatasetPlan) -> bool:
@@ -41,9 +35,3 @@ def is_small(item: DatasetPlan) -> bool:
     if item.snapshot.partition_keys or item.files["bytes"].null_count:
         return False
     return (pc.sum(item.files["bytes"]).as_py() or 0) <= BROADCAST_BYTES
-
-
-def has_many_rows(item: DatasetPlan) -> bool:
-    """Tell whether the files to open hold more rows than Spark should broadcast."""
-    rows = item.files["rows"]
-    return rows.null_count > 0 or (pc.sum(rows).as_py() or 0) > MERGED_ROWS

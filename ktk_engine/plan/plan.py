@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ktk_engine.conditions.condition import Condition
-from ktk_engine.log.snapshot import Bucketing, Snapshot
+from ktk_engine.log.snapshot import Snapshot
 
 Join = Literal["seed", "inner", "left"]
 
@@ -114,7 +114,6 @@ class Plan:
         datasets: the seed dataset first, then inner joins, then left joins, each by name.
         unread: ids of datasets that give neither a column nor a condition.
         condition: what is left to check after the joins.
-        bucketing: the buckets on which all partitioned datasets are joined without an exchange.
         order_by: what addresses a row of the result, in the order by which rows are sorted where
             an order is asked for: dimensions, then partition columns.
         partition_by: columns whose values cut the result into groups, in order.
@@ -129,7 +128,6 @@ class Plan:
     datasets: tuple[DatasetPlan, ...]
     unread: tuple[str, ...]
     condition: Condition
-    bucketing: Bucketing | None
     order_by: tuple[str, ...] = ()
     partition_by: tuple[str, ...] = ()
     distinct: bool = False

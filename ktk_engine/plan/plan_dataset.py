@@ -39,4 +39,4 @@ def plan_dataset(snapshot: Snapshot, version: int) -> Plan:
         overlaid=overlaid,
         cell_columns=(*within, *dimensions),
     )
-    return Plan(snapshot.uuid, version, columns, (item,), (), TrueCondition(), snapshot.bucketing)
+    return Plan(snapshot.uuid, version, columns, (item,), (), TrueCondition())

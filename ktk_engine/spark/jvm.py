@@ -7,13 +7,11 @@ JVM. Trees of parsed statements go out of here as Java objects; `bind` and `comm
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
 
 def is_classic(session: SparkSession) -> bool:
@@ -32,18 +30,6 @@ def end_jvm(session: SparkSession) -> int:
     session.stop()
     process.stdin.close()
     return int(process.wait())
-
-
-def has_class(session: SparkSession, name: str) -> bool:
-    """Whether the JVM of a classic session can load a class."""
-    from py4j.protocol import Py4JError
-
-    jvm: Any = session._jvm
-    try:
-        jvm.java.lang.Class.forName(name, False, jvm.Thread.currentThread().getContextClassLoader())
-    except Py4JError:
-        return False
-    return True
 
 
 def pins_threads() -> bool:
@@ -114,75 +100,3 @@ def optimized_plan_json(frame: DataFrame) -> str:
 def size_in_bytes(frame: DataFrame) -> int:
     """How many bytes Spark takes a frame to have: known if it is persisted, else a guess."""
     return int(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())
-
-
-@dataclass(frozen=True)
-class ManifestRelation:
-    """A relation over a manifest, with what only Spark's internal classes can say of it.
-
-    Attributes:
-        index_class: the class of the file index over a manifest.
-        manifest: the manifest's folder, as a URI.
-        data: the columns that lie in the files.
-        partitions: the columns that lie in paths.
-        options: of the reader.
-        buckets: number of buckets, None for a relation without.
-        bucket_columns: the columns that are hashed.
-        sorting: the columns by which each bucket is sorted.
-    """
-
-    index_class: str
-    manifest: str
-    data: StructType
-    partitions: StructType
-    options: Mapping[str, str]
-    buckets: int | None = None
-    bucket_columns: Sequence[str] = ()
-    sorting: Sequence[str] = ()
-
-    def frame(self, session: SparkSession) -> DataFrame:
-        """Build the relation by hand: the only way to give it a bucket specification."""
-        from pyspark.sql import DataFrame
-
-        jvm: Any = session._jvm
-        java_session = session._jsparkSession
-        options = _scala_map(jvm, self.options)
-        schema = jvm.org.apache.spark.sql.types.DataType.fromJson
-        index_class = jvm
-        for part in self.index_class.split("."):
-            index_class = getattr(index_class, part)
-        path = jvm.org.apache.hadoop.fs.Path(self.manifest)
-        partitions = jvm.scala.Option.apply(schema(self.partitions.json()))
-        index = index_class(java_session, path, options, partitions)
-        datasources = jvm.org.apache.spark.sql.execution.datasources
-        relation = datasources.HadoopFsRelation(
-            index,
-            index.partitionSchema(),
-            schema(self.data.json()),
-            jvm.scala.Option.apply(self._bucket_specification(jvm)),
-            datasources.parquet.ParquetFileFormat(),
-            options,
-            java_session,
-        )
-        return DataFrame(java_session.baseRelationToDataFrame(relation), session)
-
-    def _bucket_specification(self, jvm: Any) -> Any:
-        if self.buckets is None:
-            return None
-        specification = jvm.org.apache.spark.sql.catalyst.catalog.BucketSpec
-        columns, order = _scala_seq(jvm, self.bucket_columns), _scala_seq(jvm, self.sorting)
-        return specification(self.buckets, columns, order)
-
-
-def _scala_seq(jvm: Any, values: Sequence[str]) -> Any:
-    found = jvm.java.util.ArrayList()
-    for value in values:
-        found.add(value)
-    return jvm.scala.jdk.javaapi.CollectionConverters.asScala(found).toSeq()
-
-
-def _scala_map(jvm: Any, values: Mapping[str, str]) -> Any:
-    found = jvm.java.util.HashMap()
-    for key, value in values.items():
-        found.put(key, value)
-    return jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(found)

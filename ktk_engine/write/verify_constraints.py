@@ -12,7 +12,6 @@ from ktk_engine.formatting import counted
 from ktk_engine.gate.constraint import Constraint
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.spark.read.scan import Scanner
-from ktk_engine.spark.session.capabilities import find_capabilities
 from ktk_engine.spark.session.session import make_scratch_folder, new_session
 from ktk_engine.spark.write.merge_rows import repeated_key
 from ktk_engine.spark.write.rules import broken_row, check_rule, count_broken
@@ -79,7 +78,7 @@ def verify_constraints(
         DataError: rows break constraints, with an example of each.
     """
     session = new_session(frame.sparkSession)
-    scanner = Scanner(session, store, make_scratch_folder(), find_capabilities(session))
+    scanner = Scanner(session, store, make_scratch_folder())
     rows = rows_of(scanner, addition, addition.files, 0)
     broken = _broken_rules(rows, constraints)
     reads: list[Conditions] = []

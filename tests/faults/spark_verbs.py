@@ -8,7 +8,6 @@ from ktk_engine.log.state import resolve
 from ktk_engine.maintain.compact import compact
 from ktk_engine.maintain.compactable import find_compaction
 from ktk_engine.spark.read.scan import Scanner
-from ktk_engine.spark.session.capabilities import find_capabilities
 from ktk_engine.spark.session.session import make_scratch_folder
 from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.write.build import build
@@ -22,7 +21,7 @@ from tests.faults.verbs import COLUMNS, TARGETS, table
 
 
 def make_scanner(session: SparkSession, store: LocalStore) -> Scanner:
-    return Scanner(session, store, make_scratch_folder(), find_capabilities(session))
+    return Scanner(session, store, make_scratch_folder())
 
 
 def run_by_spark(session: SparkSession, store: LocalStore, verb: Verb) -> None:

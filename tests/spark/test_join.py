@@ -1,4 +1,4 @@
-"""Joins of a cube's datasets: no exchange, right rows, and the last file wins."""
+"""Joins of a cube's datasets, by tasks and by Spark: right rows, and the last file wins."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from ktk_engine.log.snapshot import concat_files
 from ktk_engine.log.state import resolve
 from ktk_engine.log.write import Write
 from ktk_engine.plan.plan_cube import load_cube
+from ktk_engine.spark.jvm import size_in_bytes
 from ktk_engine.spark.read.join import run_plan
+from ktk_engine.spark.read.plan_frame import plan_frame
 from ktk_engine.spark.write.write_frame import write_frame
 from ktk_engine.write.build import build
 from ktk_engine.write.retained import Retained
@@ -38,44 +40,44 @@ def enrichment(spark, store, name, where="true", partition_by=("P", "Q")):
     build(store, frame, Target(name, "enrichment", "c", ("L",), partition_by))
 
 
-def answer(sql, store, columns=None, where=None):
-    plan = load_cube(resolve(store, cube_scope("c"))).plan(columns, where)
-    return plan, run_plan(sql.scanner(store), plan)
+def small_answer(scanner, plan):
+    return plan_frame(scanner, plan, compute_small=True)
 
 
-def exchanges(frame) -> int:
-    plan = frame._jdf.queryExecution().executedPlan().toString()
-    return len(re.findall(r"(?<!Reused)(?<!Broadcast)Exchange ", plan))
+@pytest.fixture(params=[plan_frame, small_answer, run_plan], ids=["tasks", "here", "Spark"])
+def answer(request, sql, store):
+    def ask(columns=None, where=None):
+        plan = load_cube(resolve(store, cube_scope("c"))).plan(columns, where)
+        return plan, request.param(sql.scanner(store), plan)
+
+    return ask
 
 
-@pytest.mark.parametrize("count", [1, 3, 10])
-def test_no_exchange_for_any_number_of_enrichments(spark, sql, store, count):
+def executed(frame) -> str:
+    return frame._jdf.queryExecution().executedPlan().toString()
+
+
+def test_any_number_of_enrichments(spark, store, answer):
     build(store, seed_frame(spark), SEED)
-    for i in range(count):
+    for i in range(5):
         enrichment(spark, store, f"e{i}")
-    plan, frame = answer(sql, store)
-    assert exchanges(frame) == 0
+    _, frame = answer()
     assert frame.count() == 2000
     row = frame.where("L = 7").first()
-    assert (row.v, row.e0) == (14, 10.5)
-    assert plan.bucketing is not None
+    assert (row.v, row.e0, row.e4) == (14, 10.5, 10.5)
 
 
-def sorts(frame) -> int:
-    plan = frame._jdf.queryExecution().executedPlan().toString()
-    return len(re.findall(r"Sort \[", plan))
-
-
-def test_files_that_are_sorted_are_not_sorted_again(spark, sql, store):
+def test_nothing_of_a_cube_moves_or_is_sorted(spark, sql, store):
     build(store, seed_frame(spark), SEED)
     for name in ("a", "b"):
         enrichment(spark, store, name)
-    _, frame = answer(sql, store, ["L", "a", "b"], "P = 1 and Q = 'q1'")
-    assert (exchanges(frame), sorts(frame)) == (0, 0)
-    assert sorted(frame.collect()) == [(x, x * 1.5, x * 1.5) for x in range(1, 2000, 15)]
+    plan = load_cube(resolve(store, cube_scope("c"))).plan()
+    text = executed(plan_frame(sql.scanner(store), plan))
+    assert "MapInArrow" in text and not re.search("Exchange|Sort|Join", text)
+    assert "LocalTableScan" in executed(plan_frame(sql.scanner(store), plan, compute_small=True))
 
 
-def test_a_bucket_of_several_files_is_sorted(spark, sql, store):
+def test_a_partition_of_several_files(spark, store, answer):
     build(store, seed_frame(spark), SEED)
     target = Target("a", "enrichment", "c", ("L",), ("P", "Q"))
     enrichment(spark, store, "a", where="id % 2 = 1")
@@ -85,104 +87,73 @@ def test_a_bucket_of_several_files_is_sorted(spark, sql, store):
         .selectExpr(*KEYS.values(), "id as L", "id * 1.5D as a")
     )
     build(store, even, target, retained=Retained("append"))
-    _, frame = answer(sql, store, ["L", "a"], "P = 1 and Q = 'q1'")
-    assert exchanges(frame) == 0
-    assert sorts(frame) > 0
+    _, frame = answer(["L", "a"], "P = 1 and Q = 'q1'")
     assert sorted(frame.collect()) == [(x, x * 1.5) for x in range(1, 2000, 15)]
 
 
-def test_dimensions_in_another_order_are_sorted_again(spark, sql, store):
+def test_dimensions_in_another_order(spark, store, answer):
     rows = "id % 2 as P", "id % 7 as A", "concat('x', id) as B"
     seed = Target("seed", "seed", "c", ("A", "B"), ("P",), buckets=4)
     build(store, spark.range(200).selectExpr(*rows), seed)
     other = Target("a", "enrichment", "c", ("B", "A"), ("P",))
     build(store, spark.range(200).selectExpr(*rows, "id as v"), other)
-    _, frame = answer(sql, store, ["B", "v"], "P = 1")
+    _, frame = answer(["B", "v"], "P = 1")
     assert sorted(frame.collect()) == sorted((f"x{x}", x) for x in range(1, 200, 2))
 
 
-def test_large_datasets_in_buckets_are_merged(spark, sql, store, monkeypatch):
-    monkeypatch.setattr("ktk_engine.plan.movement.MERGED_ROWS", 1000)
-    sql.session.conf.set("spark.sql.autoBroadcastJoinThreshold", "10m")
-    build(store, seed_frame(spark), SEED)
-    enrichment(spark, store, "large")
-    enrichment(spark, store, "small", where="id < 500")
-    _, frame = answer(sql, store)
-    plan = frame._jdf.queryExecution().executedPlan().toString()
-    assert plan.count("SortMergeJoin") == 1
-    assert plan.count("BroadcastHashJoin") == 1
-    assert exchanges(frame) == 0
-
-
-def test_left_join_keeps_cells_without_a_match(spark, sql, store):
+def test_left_join_keeps_cells_without_a_match(spark, store, answer):
     build(store, seed_frame(spark), SEED)
     enrichment(spark, store, "e", "id % 2 = 0")
-    _, frame = answer(sql, store)
+    _, frame = answer()
     assert frame.count() == 2000
     assert frame.where("e is null").count() == 1000
 
 
-def test_a_restricted_dataset_is_joined_inner(spark, sql, store):
+def test_a_restricted_dataset_is_joined_inner(spark, store, answer):
     build(store, seed_frame(spark), SEED)
     enrichment(spark, store, "e", "id % 2 = 0")
-    plan, frame = answer(sql, store, where="e >= 30 and P = 1")
+    plan, frame = answer(where="e >= 30 and P = 1")
     assert [item.join for item in plan.datasets] == ["seed", "inner"]
     expected = [i for i in range(2000) if i % 5 == 1 and i % 2 == 0 and i * 1.5 >= 30]
     assert sorted(row.L for row in frame.collect()) == expected
-    assert exchanges(frame) == 0
 
 
-def test_a_condition_that_nulls_fulfil_runs_after_the_join(spark, sql, store):
+def test_a_condition_that_nulls_fulfil_runs_after_the_join(spark, store, answer):
     build(store, seed_frame(spark), SEED)
     enrichment(spark, store, "e", "id % 2 = 0")
-    plan, frame = answer(sql, store, where="e is null or e < 3")
+    plan, frame = answer(where="e is null or e < 3")
     assert [item.join for item in plan.datasets] == ["seed", "left"]
     assert sorted(row.L for row in frame.collect()) == sorted([0, *range(1, 2000, 2)])
 
 
-def test_only_datasets_that_matter_are_read(spark, sql, store):
+def test_only_datasets_that_matter_are_read(spark, store, answer):
     build(store, seed_frame(spark), SEED)
     enrichment(spark, store, "e")
     enrichment(spark, store, "f")
-    plan, frame = answer(sql, store, ["v", "f"])
+    plan, frame = answer(["v", "f"])
     assert plan.unread == ("e",)
     assert frame.columns == ["v", "f"]
 
 
-def test_an_index_value_opens_only_its_files(spark, sql, store):
+def test_an_index_value_opens_only_its_files(spark, store, answer):
     build(store, seed_frame(spark), SEED)
-    plan, frame = answer(sql, store, ["L", "v"], "L = 77")
+    plan, frame = answer(["L", "v"], "L = 77")
     assert plan.datasets[0].files.num_rows == 1
     assert [tuple(row) for row in frame.collect()] == [(77, 154)]
 
 
-def test_unpartitioned_enrichments_are_broadcast(spark, sql, store):
+def test_unpartitioned_enrichments(spark, store, answer):
     build(store, seed_frame(spark), SEED)
     enrichment(spark, store, "e", partition_by=())
-    _, frame = answer(sql, store)
-    assert exchanges(frame) == 0
+    _, frame = answer()
     assert frame.where("e = L * 1.5D").count() == 2000
 
 
-def test_an_enrichment_partitioned_by_fewer_columns(spark, sql, store):
+def test_an_enrichment_partitioned_by_fewer_columns(spark, store, answer):
     build(store, seed_frame(spark), SEED)
     enrichment(spark, store, "e", partition_by=("P",))
-    plan, frame = answer(sql, store)
-    assert plan.bucketing is None
+    _, frame = answer()
     assert frame.where("e = L * 1.5D").count() == 2000
-
-
-def test_buckets_of_another_type_or_number_are_not_trusted(spark, sql, store):
-    build(store, seed_frame(spark), SEED)
-    frame = spark.range(2000).selectExpr(
-        "id % 5 as P", "concat('q', id % 3) as Q", "id as L", "id * 1.5D as e"
-    )
-    target = Target("e", "enrichment", "c", ("L",), ("P", "Q"), buckets=3)
-    build(store, frame, target)  # takes the cube's number, whatever it asks for
-    state = resolve(store, SEED.scope)
-    assert state.snapshot("c++e").bucketing == state.snapshot("c++seed").bucketing
-    _, joined = answer(sql, store)
-    assert joined.where("e = L * 1.5D").count() == 2000
 
 
 def append(spark, store, frame, dataset="seed"):
@@ -207,20 +178,18 @@ def append(spark, store, frame, dataset="seed"):
     commit(state, Transaction(Write(commit_id), (change,)))
 
 
-def test_of_several_files_with_a_cell_the_last_one_wins(spark, sql, store):
+def test_of_several_files_with_a_cell_the_last_one_wins(spark, store, answer):
     build(store, seed_frame(spark), SEED)
     enrichment(spark, store, "e")
     changed = seed_frame(spark).where("L < 10").selectExpr("P", "Q", "L", "v + 100000 as v", "k")
     append(spark, store, changed)
-    plan, frame = answer(sql, store)
+    plan, frame = answer()
     assert plan.datasets[0].overlaid
     assert frame.count() == 2000
     assert frame.where("v >= 100000").count() == 10
-    assert exchanges(frame) == 0
     # A row that was replaced does not come back when only it fulfils the condition.
-    _, old = answer(sql, store, ["L", "v"], "v < 6")
+    _, old = answer(["L", "v"], "v < 6")
     assert old.collect() == []
-    assert sql.scanner(store).store is store
 
 
 def test_a_dataset_under_its_own_name_shows_the_last_row_of_each_cell(spark, sql, store):
@@ -233,14 +202,34 @@ def test_a_dataset_under_its_own_name_shows_the_last_row_of_each_cell(spark, sql
 def test_conditions_are_pushed_into_parquet_and_only_planned_files_are_opened(spark, sql, store):
     build(store, seed_frame(spark), SEED)
     enrichment(spark, store, "e0")
-    plan, frame = answer(sql, store, ["v", "e0"], "P = 3 and k = 3 and e0 > 10.0D")
-    text = frame._jdf.queryExecution().executedPlan().toString()
-    pushed = " ".join(re.findall(r"PushedFilters: \[(.*?)\]", text))
-    assert "EqualTo(k,3)" in pushed and "GreaterThan(e0,10.0)" in pushed
-    opened = {item.dataset: item.files.num_rows for item in plan.datasets}
+    plan = load_cube(resolve(store, cube_scope("c"))).plan(["v"], "P = 3 and k = 3")
+    frame = plan_frame(sql.scanner(store), plan)
+    (pushed,) = re.findall(r"PushedFilters: \[(.*?)\]", executed(frame))
+    assert "EqualTo(k,3)" in pushed
     inputs = {name.rpartition("/")[2] for name in frame.inputFiles()}
-    planned = {
-        key.rpartition("/")[2] for item in plan.datasets for key in item.files["key"].to_pylist()
-    }
-    assert opened == {"seed": 3, "e0": 3}
-    assert inputs == planned
+    (item,) = plan.datasets
+    assert inputs == {key.rpartition("/")[2] for key in item.files["key"].to_pylist()}
+    assert len(inputs) == 3
+
+
+def test_spark_guesses_the_size_of_a_cube(spark, sql, store):
+    build(store, seed_frame(spark), SEED)
+    enrichment(spark, store, "e")
+    plan = load_cube(resolve(store, cube_scope("c"))).plan()
+    for threshold, expected in ("100MB", 2000 * 80), ("50000", 2 * 50_000), ("-1", 8):
+        sql.session.conf.set("spark.sql.autoBroadcastJoinThreshold", threshold)
+        guessed = size_in_bytes(plan_frame(sql.scanner(store), plan))
+        assert expected / 2 < guessed < expected * 2
+
+
+def test_a_dataset_that_lies_across_all_partitions_is_not_read_by_each_task(
+    spark, sql, store, monkeypatch
+):
+    monkeypatch.setattr("ktk_engine.merge.tasks._TASK_ROWS", 100)
+    monkeypatch.setattr("ktk_engine.merge.tasks._SHARED_BYTES", 0)
+    build(store, seed_frame(spark), SEED)
+    enrichment(spark, store, "e", partition_by=())
+    plan = load_cube(resolve(store, cube_scope("c"))).plan(["L", "e"])
+    frame = plan_frame(sql.scanner(store), plan)
+    assert "MapInArrow" not in executed(frame)
+    assert sorted(frame.collect()) == [(x, x * 1.5) for x in range(2000)]

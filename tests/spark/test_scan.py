@@ -8,7 +8,6 @@ import pytest
 
 from ktk_engine.gate.target import Target
 from ktk_engine.log.state import resolve
-from ktk_engine.spark.session.capabilities import Capabilities
 from ktk_engine.write.build import build
 
 SEED = Target("seed", "seed", "c", ("L",), ("P", "Q"), buckets=4)
@@ -80,12 +79,6 @@ def test_positions_are_those_of_the_files(sql, store, seed):
     }
     found = {(row.P, row.Q): row["__ktk_position"] for row in frame.collect()}
     assert found == expected
-
-
-def test_the_plain_path_gives_the_same_rows(sql, store, seed):
-    usual = {tuple(row) for row in read(sql, store, seed, seed.files).collect()}
-    sql.capabilities = Capabilities()
-    assert {tuple(row) for row in read(sql, store, seed, seed.files).collect()} == usual
 
 
 def test_partition_columns_alone(sql, store, seed):

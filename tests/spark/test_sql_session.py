@@ -39,21 +39,22 @@ def test_references_are_found_wherever_they_stand(spark):
 
 def test_renaming_keeps_qualified_columns_alive(spark):
     statement = parse_statement(spark, "select y.a from x.y union select z.b from x.z as z")
-    names = {("x", "y"): "x.y", ("x", "z"): "x.z"}
-    assert rename(statement, names) == (
+    assert rename(statement, {r: ".".join(r.parts) for r in statement.references}) == (
         "select y.a from `x.y` as `y` union select z.b from `x.z` as z"
     )
 
 
 def test_columns_qualified_by_schema_and_name_stay_alive(spark):
     text = "select x.y.a, 'x.y.a', `x`.`y`.b, x.y from x.y -- x.y.a"
-    renamed = rename(parse_statement(spark, text), {("x", "y"): "x.y"})
+    statement = parse_statement(spark, text)
+    renamed = rename(statement, dict.fromkeys(statement.references, "x.y"))
     assert renamed == "select `y`.a, 'x.y.a', `y`.b, x.y from `x.y` as `y` -- x.y.a"
 
 
 def test_positions_count_characters_not_bytes(spark):
     statement = parse_statement(spark, "select 'é😀' from x.y")
-    assert rename(statement, {("x", "y"): "v"}) == "select 'é😀' from `v` as `y`"
+    (reference,) = statement.references
+    assert rename(statement, {reference: "v"}) == "select 'é😀' from `v` as `y`"
 
 
 def test_commands_are_no_queries(spark):
@@ -258,3 +259,15 @@ def test_unknown_relations_are_left_to_spark(sql, cube):
         sql.sql("select * from an.nothing")
     sql.sql("create or replace temporary view mine as select 1 as x")
     assert sql.sql("select x from mine").first()[0] == 1
+
+
+def test_each_place_that_names_a_cube_is_planned_for_itself(sql, cube):
+    text = (
+        "select sum(a.v), sum(b.e) from an.c a join (select L, e from an.c where P = 2) b "
+        "on a.L = b.L + 1 where a.P = 3"
+    )
+    sql.sql(text)
+    read = [[(item.dataset, item.files.num_rows) for item in plan.datasets] for plan in sql.plans]
+    assert sorted(read) == [[("seed", 1)], [("seed", 1), ("e", 1)]]
+    expected = [sum(2.0 * n for n in range(3, 1000, 5)), sum(1.5 * n for n in range(2, 1000, 10))]
+    assert list(sql.sql(text).first()) == expected

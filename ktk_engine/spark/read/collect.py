@@ -13,7 +13,7 @@ from ktk_engine.conditions.condition import Comparison, Condition, IsNull
 from ktk_engine.conditions.literal import literal_for
 from ktk_engine.merge.sorted_rows import sorted_indices, sorted_rows
 from ktk_engine.plan.plan import Plan
-from ktk_engine.spark.read.join import run_plan
+from ktk_engine.spark.read.plan_frame import plan_frame
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.session.spark_job import spark_job
 from ktk_engine.types.quote import quote_identifier
@@ -34,7 +34,7 @@ def collect(scanner: Scanner, plan: Plan) -> pa.Table:
         The plan's columns in order, then those of its address, in the container types of their
         classes.
     """
-    frame = run_plan(scanner, plan, with_address=True)
+    frame = plan_frame(scanner, plan, with_address=True)
     with spark_job():
         found = frame.toArrow()
     return sorted_rows(in_containers(found, plan), plan.order_by)

@@ -1,6 +1,7 @@
-"""Runs a plan natively in Spark: scans, overlay, conditions, joins, projection.
+"""Runs a plan by Spark alone: scans, overlay, conditions, joins, projection.
 
-See docs/design/reading.md, Joins without an exchange.
+For plans of one dataset, and those that tasks cannot answer: see docs/design/reading.md, Which way
+is taken.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from pyspark.sql.window import Window
 
 from ktk_engine.conditions.condition import TrueCondition
 from ktk_engine.files.read_rows import POSITION
-from ktk_engine.plan.movement import has_many_rows, is_small
+from ktk_engine.plan.movement import is_small
 from ktk_engine.plan.plan import DatasetPlan, Plan
 from ktk_engine.spark.read.keep_rows import keep_rows
-from ktk_engine.spark.read.scan import Scanner, restorable
+from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.types.quote import quote_identifier
 
 if TYPE_CHECKING:
@@ -27,8 +28,7 @@ _ROW = "__ktk_row"
 def run_plan(scanner: Scanner, plan: Plan, with_address: bool = False) -> DataFrame:
     """Give the frame that answers a plan; nothing is computed yet.
 
-    Datasets with the same buckets are joined without an exchange, small unpartitioned ones are
-    broadcast, everything else is left to Spark.
+    Small datasets are broadcast, everything else is left to Spark.
 
     Args:
         scanner: makes the relations.
@@ -39,16 +39,11 @@ def run_plan(scanner: Scanner, plan: Plan, with_address: bool = False) -> DataFr
         A frame with the plan's columns, in order; with the address after them where asked.
     """
     seed, *others = plan.datasets
-    bucketed = plan.bucketing is not None and all(
-        restorable(item.snapshot, item.files) for item in plan.datasets if item.files.num_rows
-    )
-    frame = _rows(scanner, seed, plan, bucketed)
+    frame = _rows(scanner, seed)
     for item in others:
-        right = _rows(scanner, item, plan, bucketed)
+        right = _rows(scanner, item)
         if is_small(item):
             right = F.broadcast(right)
-        elif bucketed and _has_buckets(item, plan) and has_many_rows(item):
-            right = right.hint("merge")
         frame = frame.join(right, _in_sorting_order(item), item.join)
     if not isinstance(plan.condition, TrueCondition):
         frame = keep_rows(frame, plan.condition)
@@ -69,15 +64,9 @@ def _in_sorting_order(item: DatasetPlan) -> list[str]:
     return sorted(item.on, key=lambda name: name in keys)
 
 
-def _rows(scanner: Scanner, item: DatasetPlan, plan: Plan, bucketed: bool) -> DataFrame:
+def _rows(scanner: Scanner, item: DatasetPlan) -> DataFrame:
     """The rows of one dataset that take part in the join."""
-    frame = scanner.scan(
-        item.snapshot,
-        item.files,
-        item.columns,
-        plan.bucketing if bucketed and _has_buckets(item, plan) else None,
-        with_position=item.overlaid,
-    )
+    frame = scanner.scan(item.snapshot, item.files, item.columns, with_position=item.overlaid)
     if item.overlaid:
         frame = _last_file_wins(frame, item)
     if not isinstance(item.condition, TrueCondition):
@@ -85,12 +74,6 @@ def _rows(scanner: Scanner, item: DatasetPlan, plan: Plan, bucketed: bool) -> Da
     if item.distinct:
         frame = frame.select(*map(quote_identifier, item.distinct)).distinct()
     return frame
-
-
-def _has_buckets(item: DatasetPlan, plan: Plan) -> bool:
-    """Whether a dataset has the columns by which the plan's buckets are dealt."""
-    columns = plan.bucketing.columns if plan.bucketing else ()
-    return set(item.snapshot.partition_keys) >= set(columns)
 
 
 def _last_file_wins(frame: DataFrame, item: DatasetPlan) -> DataFrame:

@@ -24,18 +24,15 @@ from ktk_engine.files.read_rows import POSITION
 from ktk_engine.format.label import label_texts
 from ktk_engine.log.snapshot import (
     PARTITION_PREFIX,
-    Bucketing,
     Snapshot,
     check_partition_values,
     digests_of,
 )
 from ktk_engine.spark.arrow_types import spark_schema, spark_type
-from ktk_engine.spark.jvm import ManifestRelation
 from ktk_engine.spark.read.cohorts import Cohort, cohorts
 from ktk_engine.spark.read.manifest import write_manifest
 from ktk_engine.spark.read.restored_by_spark import restored_by_spark
 from ktk_engine.spark.read.scan_by_arrow import scan_by_arrow
-from ktk_engine.spark.session.capabilities import Capabilities
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.quote import quote_identifier
 
@@ -55,14 +52,12 @@ class Scanner:
         session: where the relations live.
         store: where the files live.
         scratch: folder for manifests.
-        capabilities: what the session's Spark offers.
         footers: what is known of data files of other writers.
     """
 
     session: SparkSession
     store: ObjectStore
     scratch: Path
-    capabilities: Capabilities
     footers: FooterCache = field(default_factory=FooterCache)
 
     def scan(
@@ -70,7 +65,6 @@ class Scanner:
         snapshot: Snapshot,
         files: pa.Table,
         columns: Sequence[str],
-        bucketing: Bucketing | None = None,
         with_position: bool = False,
     ) -> DataFrame:
         """Give the rows of some files of a dataset.
@@ -79,7 +73,6 @@ class Scanner:
             snapshot: the dataset.
             files: rows of `snapshot.files`.
             columns: the columns to give, partition columns among them where wanted.
-            bucketing: join without an exchange on these buckets, if the session can.
             with_position: add the file's position as `POSITION`, to resolve overlays.
 
         Returns:
@@ -89,15 +82,10 @@ class Scanner:
             return self._empty(snapshot, columns, with_position)
         unread = _files_with_unreadable_values(snapshot, files, columns)
         if unread.num_rows:
-            return self._scan_with_unreadable(
-                snapshot, files, unread, columns, bucketing, with_position
-            )
+            return self._scan_with_unreadable(snapshot, files, unread, columns, with_position)
         data = [name for name in columns if name not in snapshot.partition_keys]
         alike = cohorts(self.store, self.footers, snapshot, files, data)
-        common = bucketing if len(alike) == 1 else None
-        frames = [
-            self._scan_cohort(snapshot, cohort, columns, common, with_position) for cohort in alike
-        ]
+        frames = [self._scan_cohort(snapshot, cohort, columns, with_position) for cohort in alike]
         return functools.reduce(lambda left, right: left.union(right), frames)
 
     def _scan_with_unreadable(
@@ -106,7 +94,6 @@ class Scanner:
         files: pa.Table,
         unread: pa.Table,
         columns: Sequence[str],
-        bucketing: Bucketing | None,
         with_position: bool,
     ) -> DataFrame:
         """Put files apart whose partition values nobody can read: only who needs one fails."""
@@ -119,7 +106,7 @@ class Scanner:
             except FormatError as error:
                 unknown[name] = F.raise_error(F.lit(str(error)))
         known = [name for name in columns if name not in unknown]
-        frame = self.scan(snapshot, unread, known, None, with_position)
+        frame = self.scan(snapshot, unread, known, with_position)
         chosen = [
             unknown[name].cast(spark_type(snapshot.schema.field(name).type)).alias(name)
             if name in unknown
@@ -129,14 +116,13 @@ class Scanner:
         frame = frame.select(*chosen, *([F.col(POSITION)] if with_position else []))
         if not rest.num_rows:
             return frame
-        return self.scan(snapshot, rest, columns, bucketing, with_position).union(frame)
+        return self.scan(snapshot, rest, columns, with_position).union(frame)
 
     def _scan_cohort(
         self,
         snapshot: Snapshot,
         cohort: Cohort,
         columns: Sequence[str],
-        bucketing: Bucketing | None,
         with_position: bool,
     ) -> DataFrame:
         """Give the rows of files that are read alike; columns and types are those of `scan`."""
@@ -147,10 +133,10 @@ class Scanner:
         keys = files["key"].to_pylist()
         self.footers.verified.verify(self.store, keys, digests_of(files))
         if snapshot.partition_keys and restorable(snapshot, files):
-            frame = self._relation(snapshot, cohort, columns, bucketing)
+            frame = self._relation(snapshot, cohort, columns)
             facts = None
         else:
-            frame = self._relation(snapshot, cohort, columns, None, partitioned=False)
+            frame = self._relation(snapshot, cohort, columns, partitioned=False)
             wanted = [key for key in snapshot.partition_keys if key in columns]
             facts = files.select([PARTITION_PREFIX + key for key in wanted])
             facts = facts.rename_columns(wanted) if wanted else None
@@ -170,7 +156,6 @@ class Scanner:
         snapshot: Snapshot,
         cohort: Cohort,
         columns: Sequence[str],
-        bucketing: Bucketing | None,
         partitioned: bool = True,
     ) -> DataFrame:
         """A relation over a manifest; partition values come from the paths if it is partitioned."""
@@ -190,20 +175,8 @@ class Scanner:
         partitions = spark_schema(snapshot.schema.field(name) for name in keys)
         # Without partition columns Spark keeps only files lying directly in the folder.
         options = dict(_VERIFY) if keys else {**_VERIFY, "recursiveFileLookup": "true"}
-        if not self.capabilities.bucketed_relations:
-            schema = st.StructType([*data.fields, *partitions.fields])
-            return self.session.read.options(**options).schema(schema).parquet(str(manifest))
-        relation = ManifestRelation(
-            self.capabilities.manifest_index, manifest.as_uri(), data, partitions, options
-        )
-        if bucketing is not None:
-            relation = replace(
-                relation,
-                buckets=bucketing.count,
-                bucket_columns=bucketing.columns,
-                sorting=_sorting(snapshot),
-            )
-        return relation.frame(self.session)
+        schema = st.StructType([*data.fields, *partitions.fields])
+        return self.session.read.options(**options).schema(schema).parquet(str(manifest))
 
     def _sizes(self, files: pa.Table) -> list[int]:
         """Sizes of files in bytes; those of other writers are asked for, once per folder."""
@@ -247,15 +220,6 @@ class Scanner:
         # Spark encodes paths in its own way: both sides are compared decoded.
         path = F.url_decode(F.replace(F.col("_metadata.file_path"), F.lit("+"), F.lit("%2B")))
         return frame.select("*", path.alias(_PATH)).join(F.broadcast(known), _PATH).drop(_PATH)
-
-
-def _sorting(snapshot: Snapshot) -> list[str]:
-    """The columns by which each file with a bucket is sorted: that is how they are written.
-
-    Spark trusts it where a bucket is one file, and then joins without sorting.
-    """
-    keys = snapshot.partition_keys
-    return [*(name for name in snapshot.dimension_columns if name not in keys), *keys]
 
 
 def _files_with_unreadable_values(

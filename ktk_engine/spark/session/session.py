@@ -44,19 +44,11 @@ DEFAULT_SETTINGS: Mapping[str, str] = {
     "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
 }
 
-# What plans rely on: without these, joins on partition columns shuffle or read wrong values.
+# What plans rely on: without these, wrong values would be read.
 REQUIRED_SETTINGS: Mapping[str, str] = {
-    "spark.sql.requireAllClusterKeysForCoPartition": "false",
-    "spark.sql.requireAllClusterKeysForDistribution": "false",
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
-    "spark.sql.sources.bucketing.enabled": "true",
-    "spark.sql.sources.bucketing.autoBucketedScan.enabled": "false",
-    # A bucket of one file is sorted as it was written.
-    "spark.sql.legacy.bucketedTableScan.outputOrdering": "true",
     # Columns of the class time are read as Spark's TIME.
     "spark.sql.timeType.enabled": "true",
-    # Plans prune already; Spark's own pruning would scan the seed dataset a second time.
-    "spark.sql.optimizer.dynamicPartitionPruning.enabled": "false",
     # A committed file that is missing or damaged is an error, not a file without rows.
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.files.ignoreCorruptFiles": "false",

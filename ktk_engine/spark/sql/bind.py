@@ -113,7 +113,7 @@ def _created_view(plan: Any) -> tuple[str, ...]:
     return ("global_temp", name) if plan.viewType().toString() == "GlobalTempView" else (name,)
 
 
-def rename(statement: Statement, names: Mapping[tuple[str, ...], str]) -> str:
+def rename(statement: Statement, names: Mapping[Reference, str]) -> str:
     """Put other names in the places of relations.
 
     Where the statement gives no alias, the old name becomes the alias, so that its columns can
@@ -122,7 +122,7 @@ def rename(statement: Statement, names: Mapping[tuple[str, ...], str]) -> str:
 
     Args:
         statement: a parsed statement.
-        names: the name's parts -> the name of a temporary view; others stay as they are.
+        names: reference -> the name of a temporary view; others stay as they are.
 
     Returns:
         The statement's text.
@@ -130,9 +130,9 @@ def rename(statement: Statement, names: Mapping[tuple[str, ...], str]) -> str:
     changes: dict[int, tuple[int, str]] = {}
     plain: set[tuple[str, ...]] = set()
     for reference in statement.references:
-        if reference.parts not in names:
+        if reference not in names:
             continue
-        text = quote_identifier(names[reference.parts])
+        text = quote_identifier(names[reference])
         if not reference.aliased:
             text += f" as {quote_identifier(reference.parts[-1])}"
             plain.add(reference.parts)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyspark.sql import functions as F
 
@@ -27,8 +27,8 @@ from ktk_engine.plan.plan_dataset import plan_dataset
 from ktk_engine.spark.arrow_types import spark_schema, spark_type
 from ktk_engine.spark.jvm import optimized_plan_json, time_zone_of_thread
 from ktk_engine.spark.read.join import run_plan
+from ktk_engine.spark.read.plan_frame import plan_frame
 from ktk_engine.spark.read.scan import Scanner
-from ktk_engine.spark.session.capabilities import Capabilities, find_capabilities
 from ktk_engine.spark.sql.bind import Reference, Statement, parse_statement, rename
 from ktk_engine.spark.sql.command import query_frame
 from ktk_engine.spark.sql.cube_usage import CubeUsage, read_usage
@@ -45,6 +45,8 @@ _MARKER = "__ktk_cube"
 _DEEPEST_VIEW = 50
 
 OpenSchema = Callable[[str], ObjectStore | None]
+# Where a statement names a relation: the number of the reference, through views.
+_Path: TypeAlias = tuple[int, ...]
 
 
 @dataclass
@@ -56,24 +58,18 @@ class SqlSession:
         open_schema: gives the store of a schema, None if there is no such schema; also the store
             at an address.
         scratch: folder of this process for manifests.
-        capabilities: what the session's Spark offers.
         plans: the plans of the cubes that the last statement read.
     """
 
     session: SparkSession
     open_schema: OpenSchema
     scratch: Path
-    capabilities: Capabilities | None = None
     plans: list[Plan] = field(default_factory=list)
     _registered: dict[str, str] = field(default_factory=dict)
     _known: dict[str, MetadataCache] = field(default_factory=dict)
     _snapshots: dict[tuple[str, LogScope], dict[str, Snapshot]] = field(default_factory=dict)
     # Spark keeps the text of these, and reads it again wherever they are named.
     _temporary: dict[tuple[str, ...], Statement] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if self.capabilities is None:
-            self.capabilities = find_capabilities(self.session)
 
     def sql(self, text: str, args: dict[str, Any] | list[Any] | None = None) -> DataFrame:
         """Run a statement, each of its cubes planned for it.
@@ -109,9 +105,8 @@ class SqlSession:
 
     def scanner(self, store: ObjectStore) -> Scanner:
         """Give what makes relations over a store's files in this session."""
-        assert self.capabilities is not None
         footers = self.metadata_cache(store).footers
-        return Scanner(self.session, store, self.scratch, self.capabilities, footers)
+        return Scanner(self.session, store, self.scratch, footers)
 
     def metadata_cache(self, store: ObjectStore) -> MetadataCache:
         """Give what is known of a store's files from other statements."""
@@ -147,6 +142,11 @@ def _address(reference: Reference) -> FileAddress | StoreAddress | None:
     return parse_address(reference.parts[0]) if len(reference.parts) == 3 else None
 
 
+def _check_depth(path: _Path) -> None:
+    if len(path) > _DEEPEST_VIEW:
+        raise QueryError("Views refer to each other in a circle.")
+
+
 @dataclass
 class _Binding:
     """The relations of one statement, all read at one version of each scope."""
@@ -159,8 +159,10 @@ class _Binding:
         default_factory=dict
     )
     _cubes: dict[tuple[str, str], LoadedCube] = field(default_factory=dict)
-    _usages: dict[tuple[str, str], CubeUsage | None] = field(default_factory=dict)
-    _markers: dict[tuple[str, str], str] = field(default_factory=dict)
+    _usages: dict[_Path, CubeUsage | None] = field(default_factory=dict)
+    _markers: dict[_Path, tuple[str, LoadedCube]] = field(default_factory=dict)
+    _probes: bool = False
+    _named: dict[str, _Path] = field(default_factory=dict)
     _files: set[str] = field(default_factory=set)
     _renewed: set[tuple[str, ...]] = field(default_factory=set)
 
@@ -174,16 +176,15 @@ class _Binding:
         Returns:
             See `bind`.
         """
-        cubes = self.cubes_of(statement)
-        if cubes and statement.has_query:
-            self.probe(statement, cubes, args)
+        if statement.has_query and self.reads_cube(statement):
+            self.probe(statement, args)
         return self.bind(statement)
 
     def bind(
         self,
         statement: Statement,
         within: str = "",
-        depth: int = 0,
+        path: _Path = (),
         reader: tuple[str, ...] = (),
     ) -> str:
         """Register every relation that a statement names and give its text with their names.
@@ -191,21 +192,20 @@ class _Binding:
         Args:
             statement: the statement.
             within: whose view it is: a schema, or the address of a store; empty for none.
-            depth: how many views it is in.
+            path: the place where it is named, as a view; empty for the statement itself.
             reader: the temporary view that it is in, if there is one.
         """
-        if depth > _DEEPEST_VIEW:
-            raise QueryError("Views refer to each other in a circle.")
+        _check_depth(path)
         names, reader = {}, statement.creates or reader
-        for reference in statement.references:
+        for number, reference in enumerate(statement.references):
             address = _address(reference)
             if isinstance(address, FileAddress):
-                names[reference.parts] = self._register_files(reference, address)
+                names[reference] = self._register_files(reference, address)
                 continue
             found = self._find(reference, within)
             if found is not None:
                 schema, relation = found
-                names[reference.parts] = self._register(schema, relation, depth, reader)
+                names[reference] = self._register(schema, relation, (*path, number), reader)
             else:
                 self._renew(reference)
         return rename(statement, names)
@@ -218,48 +218,42 @@ class _Binding:
         created = self.owner.temporary_view(reference.parts)
         if created is not None and created.creates not in self._renewed:
             self._renewed.add(created.creates)
-            replace(self, _usages={}, _markers={}).plan(created)
+            replace(self, _usages={}, _markers={}, _named={}, _probes=False).plan(created)
 
-    def cubes_of(
-        self, statement: Statement, within: str = "", depth: int = 0
-    ) -> set[tuple[str, str]]:
-        """The cubes that a statement reads, also through views, as (schema, name).
+    def reads_cube(self, statement: Statement, within: str = "", path: _Path = ()) -> bool:
+        """Whether a statement reads a cube, itself or through views.
 
         Args:
             statement: the statement.
             within: as for `bind`.
-            depth: how many views it is in.
+            path: as for `bind`.
         """
-        cubes = set()
-        if depth > _DEEPEST_VIEW:
-            raise QueryError("Views refer to each other in a circle.")
-        for reference in statement.references:
+        _check_depth(path)
+        for number, reference in enumerate(statement.references):
             found = self._find(reference, within)
             if found is None or found[1].kind != "view":
                 continue
             schema, relation = found
             view, inner = self._view(schema, relation.name)
             if view.kind == "cube":
-                cubes.add((schema, relation.name))
-            elif inner is not None:
-                cubes |= self.cubes_of(inner, schema, depth + 1)
-        return cubes
+                return True
+            if inner is not None and self.reads_cube(inner, schema, (*path, number)):
+                return True
+        return False
 
-    def probe(
-        self,
-        statement: Statement,
-        cubes: set[tuple[str, str]],
-        args: dict[str, Any] | list[Any] | None,
-    ) -> None:
-        """Let Spark optimise the statement over empty cubes, and read what it needs of them."""
-        self._markers = {key: f"{_MARKER}_{i}" for i, key in enumerate(sorted(cubes))}
-        session, text = self.owner.session, self.bind(statement)
+    def probe(self, statement: Statement, args: dict[str, Any] | list[Any] | None) -> None:
+        """Let Spark optimise the statement over empty cubes, and read what it needs of them.
+
+        Each place where it names a cube gets a plan of its own.
+        """
+        session = self.owner.session
+        probing = replace(self, _probes=True, _markers={})
+        text = probing.bind(statement)
         frame = session.sql(text, args) if statement.is_query else query_frame(session, text)
         plan = optimized_plan_json(frame)
-        zone = time_zone_of_thread(self.owner.session)
-        for key, marker in self._markers.items():
-            self._usages[key] = read_usage(plan, marker, self._cube(*key).schema, zone)
-        self._markers = {}
+        zone = time_zone_of_thread(session)
+        for path, (marker, loaded) in probing._markers.items():
+            self._usages[path] = read_usage(plan, marker, loaded.schema, zone)
 
     def _find(self, reference: Reference, within: str) -> tuple[str, Relation] | None:
         """The relation that a name means, with its schema or the address of its store."""
@@ -325,21 +319,25 @@ class _Binding:
         return self._cubes[key]
 
     def _register(
-        self, schema: str, relation: Relation, depth: int, reader: tuple[str, ...]
+        self, schema: str, relation: Relation, path: _Path, reader: tuple[str, ...]
     ) -> str:
         """Register a relation under a name of its own for each temporary view that reads it.
 
         Other statements register it with the rows that they need, which are too few for the view.
+        So do other places of the same statement: views and cubes have a name for each.
         """
         parts = (schema, relation.uuid or relation.name, *reader)
         name = ".".join(part if part.isidentifier() else quote_identifier(part) for part in parts)
         if relation.kind == "dataset":
             return self._register_dataset(schema, relation, name)
+        if self._named.setdefault(name, path) != path:
+            name = f"{name} at {'.'.join(map(str, path))}"
         view, inner = self._view(schema, relation.name)
         if view.kind == "cube":
-            return self.owner.register(name, "", lambda: self._cube_frame(schema, relation.name))
+            loaded = self._cube(schema, relation.name)
+            return self.owner.register(name, "", lambda: self._cube_frame(loaded, path))
         assert inner is not None
-        bound = self.bind(inner, schema, depth + 1, reader)
+        bound = self.bind(inner, schema, path, reader)
         return self.owner.register(name, "", lambda: self.owner.session.sql(bound))
 
     def _register_dataset(self, schema: str, relation: Relation, name: str) -> str:
@@ -363,13 +361,13 @@ class _Binding:
             self._files.add(name)
         return name
 
-    def _cube_frame(self, schema: str, name: str) -> DataFrame:
-        loaded = self._cube(schema, name)
-        key = (schema, name)
-        if key in self._markers:
-            return self._empty_frame(loaded, self._markers[key])
+    def _cube_frame(self, loaded: LoadedCube, path: _Path) -> DataFrame:
+        if self._probes:
+            marker = f"{_MARKER}_{len(self._markers)}"
+            self._markers[path] = (marker, loaded)
+            return self._empty_frame(loaded, marker)
         everything = CubeUsage(frozenset(loaded.schema.names), TrueCondition())
-        usage = self._usages.get(key, everything)
+        usage = self._usages.get(path, everything)
         if usage is None:
             return self.owner.session.createDataFrame([], spark_schema(loaded.schema))
         return self._planned_frame(loaded, usage)
@@ -392,7 +390,7 @@ class _Binding:
         plan = loaded.plan(needed or fallback, usage.condition)
         plan = replace(plan, ignored=usage.ignored)
         self.plans.append(plan)
-        frame = run_plan(self.owner.scanner(loaded.state.store), plan)
+        frame = plan_frame(self.owner.scanner(loaded.state.store), plan, compute_small=True)
         columns = [
             quote_identifier(f.name)
             if f.name in needed

@@ -29,15 +29,9 @@ def debug_lines(warehouse: Warehouse, sessions: Sessions) -> Iterator[str]:
 
 
 def _spark_lines(sessions: Sessions) -> Iterator[str]:
-    from ktk_engine.spark.session.capabilities import find_capabilities
     from ktk_engine.spark.session.java import find_java
 
     java = find_java()
     yield f"Java {java.version} ({java.found_by}: {java.executable})"
-    session = sessions.current().session
-    context = session.sparkContext
-    joins = "without" if find_capabilities(session).bucketed_relations else "with"
-    yield (
-        f"Spark {context.version} on {context.master}, {context.defaultParallelism} tasks at once; "
-        f"cubes are joined {joins} an exchange"
-    )
+    context = sessions.current().session.sparkContext
+    yield f"Spark {context.version} on {context.master}, {context.defaultParallelism} tasks at once"

@@ -1,0 +1,99 @@
+"""Chooses how Spark answers a plan: by its own reader, by tasks, or with rows computed here.
+
+See docs/design/reading.md, Which way is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from ktk_engine.errors import LocalEngineError
+from ktk_engine.merge.answer import LocalEngine, plan_schema
+from ktk_engine.merge.rereading import readings
+from ktk_engine.merge.tasks import decoded_bytes, tasks
+from ktk_engine.plan.plan import Plan
+from ktk_engine.spark.arrow_types import arrow_schema, spark_schema
+from ktk_engine.spark.read.join import run_plan
+from ktk_engine.spark.read.scan import Scanner
+from ktk_engine.spark.read.task_frame import for_spark, task_frame
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+# What this process reads in less time than a Python worker of Spark's takes to begin.
+_SMALL_READ = 64 * 1024 * 1024
+# What Spark's driver holds as rows without noticing.
+_SMALL_ANSWER = 4 * 1024 * 1024
+_MOST_REREAD = 4
+
+
+def plan_frame(
+    scanner: Scanner, plan: Plan, with_address: bool = False, compute_small: bool = False
+) -> DataFrame:
+    """Give the frame that answers a plan.
+
+    Args:
+        scanner: the session, the store, and what is known of its files.
+        plan: any plan.
+        with_address: give the columns of `plan.order_by` and `plan.partition_by` as well.
+        compute_small: compute a small answer now, in this process: no Python worker starts.
+
+    Returns:
+        A frame with the plan's columns, in order; with the address after them where asked.
+
+    Raises:
+        FormatError: a partition value that is needed cannot be read.
+    """
+    if _is_one_scan(plan):
+        return run_plan(scanner, plan, with_address)
+    names = list(plan.columns)
+    if with_address:
+        names = list(dict.fromkeys([*names, *plan.order_by, *plan.partition_by]))
+    store, footers = scanner.store, scanner.footers
+    try:
+        found = tasks(store, footers, plan, names)
+    except LocalEngineError:
+        return run_plan(scanner, plan, with_address)
+    if not found:
+        return task_frame(scanner.session, store, found, plan_schema(plan, names))
+    sizes = _sizes(scanner, plan)
+    if compute_small and sum(sizes) <= _SMALL_READ:
+        answer = _small_answer(scanner, plan, names)
+        if answer is not None:
+            return answer
+    read = sum(size * times for size, times in zip(sizes, readings(found), strict=True))
+    if read > _MOST_REREAD * sum(sizes):
+        return run_plan(scanner, plan, with_address)
+    return task_frame(scanner.session, store, found, plan_schema(plan, names))
+
+
+def _sizes(scanner: Scanner, plan: Plan) -> list[int]:
+    """About how many bytes each dataset's columns take in memory."""
+    return [
+        decoded_bytes(scanner.store, scanner.footers, replace(plan, datasets=(item,)))
+        for item in plan.datasets
+    ]
+
+
+def _small_answer(scanner: Scanner, plan: Plan, names: Sequence[str]) -> DataFrame | None:
+    """The rows, computed in this process; None if they turn out to be many."""
+    engine = LocalEngine(scanner.store, scanner.footers)
+    schema = plan_schema(plan, names)
+    result = spark_schema(schema)
+    target, batches, size = arrow_schema(result), [], 0
+    for batch in engine.batches(plan, names):
+        batches.append(for_spark(batch, target))
+        size += batch.nbytes
+        if size > _SMALL_ANSWER:
+            return None
+    return scanner.session.createDataFrame(pa.Table.from_batches(batches, target), result)
+
+
+def _is_one_scan(plan: Plan) -> bool:
+    """Whether Spark's own reader gives the rows without a join: nothing is faster."""
+    item, *others = plan.datasets
+    return not (others or item.overlaid or item.distinct or plan.distinct)

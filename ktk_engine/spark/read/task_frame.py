@@ -1,0 +1,113 @@
+"""Runs tasks in Spark's Python workers: a few tasks a Spark task, their rows a frame.
+
+See docs/design/reading.md, Tasks in Spark.
+"""
+
+from __future__ import annotations
+
+import heapq
+import pickle
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from ktk_engine.merge.merge import merge
+from ktk_engine.merge.merge_run import MergeRun
+from ktk_engine.merge.task import Task
+from ktk_engine.spark.arrow_types import arrow_schema, spark_schema
+from ktk_engine.store.interface import ObjectStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_GROUPS_PER_CORE = 4
+_NUMBER_BYTES = 8
+_NO_LIMIT = 2**63 - 1
+
+
+def task_frame(
+    session: SparkSession, store: ObjectStore, tasks: Sequence[Task], schema: pa.Schema
+) -> DataFrame:
+    """Give the rows of tasks as a frame; nothing is computed yet.
+
+    Args:
+        session: where they run.
+        store: where the files lie; goes to the executors.
+        tasks: the tasks; their columns are those of `schema`.
+        schema: columns in the types of their classes.
+
+    Returns:
+        A frame with the columns in order, in the Spark types of their classes. Timestamps with
+        more than microseconds are an error: nothing is cut off.
+    """
+    result = spark_schema(schema)
+    if not tasks:
+        return session.createDataFrame([], result)
+    groups = _grouped(tasks, _GROUPS_PER_CORE * session.sparkContext.defaultParallelism)
+    payloads = [pickle.dumps(group, pickle.HIGHEST_PROTOCOL) for group in groups]
+    each = _numbers_per_group(session, tasks, len(groups))
+    target = arrow_schema(result)
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        number = None
+        for batch in batches:
+            if number is None and batch.num_rows:
+                number = batch.column(0)[0].as_py() // each
+                yield from run_group(store, pickle.loads(payloads[number]), target)
+
+    return session.range(0, len(groups) * each, 1, len(groups)).mapInArrow(read, result)
+
+
+def run_group(
+    store: ObjectStore, tasks: Sequence[Task], target: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """Give the rows of some tasks in the types that Spark takes.
+
+    Args:
+        store: where the files lie.
+        tasks: the tasks, one after the other.
+        target: their columns in Spark's types.
+    """
+    run = MergeRun(store, _NO_LIMIT)
+    for task in tasks:
+        for batch in merge(run, task):
+            yield for_spark(batch, target)
+
+
+def for_spark(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
+    """Bring columns in the containers of their classes to the types that Spark takes."""
+    columns = [
+        column if column.type.equals(field.type) else column.cast(field.type)
+        for column, field in zip(batch.columns, target, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=target)
+
+
+def _grouped(tasks: Sequence[Task], most: int) -> list[list[Task]]:
+    """Deal tasks into groups of about equal size, the largest tasks first."""
+    groups: list[list[Task]] = [[] for _ in range(min(len(tasks), most))]
+    heap = [(0, number) for number in range(len(groups))]
+    for task in sorted(tasks, key=lambda task: task.bytes, reverse=True):
+        size, number = heap[0]
+        groups[number].append(task)
+        heapq.heapreplace(heap, (size + task.bytes, number))
+    return groups
+
+
+def _numbers_per_group(session: SparkSession, tasks: Sequence[Task], groups: int) -> int:
+    """How many numbers go into each group, so that Spark guesses whether the frame is small.
+
+    Spark takes what comes out of a function for as large as what goes in, and broadcasts a side
+    of a join that is below its threshold. The numbers themselves say nothing.
+    """
+    total = sum(task.bytes for task in tasks)
+    threshold = session.conf.get("spark.sql.autoBroadcastJoinThreshold", "10m") or "10m"
+    return max(min(total, 2 * _bytes(threshold)) // _NUMBER_BYTES // groups, 1)
+
+
+def _bytes(text: str) -> int:
+    """A size as Spark's settings have it: `10485760`, `10m`, `10MB`; negative means none."""
+    match = re.fullmatch(r"(\d+)\s*([kmgtp]?)b?", text.strip().lower())
+    return int(match[1]) * int(1024 ** " kmgtp".index(match[2] or " ")) if match else 0
