@@ -90,7 +90,8 @@ def _small_answer(scanner: Scanner, plan: Plan, names: Sequence[str]) -> DataFra
         size += batch.nbytes
         if size > _SMALL_ANSWER:
             return None
-    return scanner.session.createDataFrame(pa.Table.from_batches(batches, target), result)
+    rows = pa.Table.from_batches(batches, target) if batches else []
+    return scanner.session.createDataFrame(rows, result)
 
 
 def _is_one_scan(plan: Plan) -> bool:

@@ -7,7 +7,6 @@ import pytest
 from ktk_engine.conditions.condition import TrueCondition
 from ktk_engine.errors import ConditionError, QueryError
 from ktk_engine.log.scope import LogScope
-from ktk_engine.log.snapshot import Bucketing
 from ktk_engine.log.state import resolve
 from ktk_engine.plan.align import semi_join
 from ktk_engine.plan.explain import explain, explain_as_dict
@@ -184,16 +183,6 @@ def test_semi_join_with_null_and_without_shared_columns(cube):
     assert semi_join(both, both.slice(0, 0), []).num_rows == 0
     assert semi_join(both, both.slice(1), []).num_rows == 2
     assert semi_join(both, both.slice(1), ["origin"])["position"].to_pylist() == [1]
-
-
-def test_buckets_only_where_they_are_alike(cube):
-    buckets = Bucketing(16, ("origin",), ("string",))
-    for name in ("flights", "weather"):
-        cube.snapshots[name] = replace(cube.snapshots[name], bucketing=buckets)
-    assert cube.plan().bucketing == buckets
-    other = Bucketing(8, ("origin",), ("string",))
-    cube.snapshots["weather"] = replace(cube.snapshots["weather"], bucketing=other)
-    assert cube.plan().bucketing is None
 
 
 def test_explanation(cube):
