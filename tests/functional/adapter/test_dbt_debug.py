@@ -29,7 +29,7 @@ class TestWhatItSays:
         assert f"pyspark {version('pyspark')}" in log
         assert "can be written, commits are atomic" in log
         assert "Java 17" in log or "Java 2" in log
-        assert "on local[2], 2 tasks at once; cubes are joined without an exchange" in log
+        assert "on local[2], 2 tasks at once" in log
 
     def test_a_store_that_cannot_be_written(self, project):
         warehouse = Path(project.project_root) / "warehouse"
