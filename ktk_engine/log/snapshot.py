@@ -59,7 +59,7 @@ _METADATA_KEY = b"ktk"
 class Bucketing:
     """How rows were dealt to the numbered files, in Spark's own hash.
 
-    See docs/design/reading.md, Joins without an exchange.
+    See docs/design/files-and-commits.md.
 
     Attributes:
         count: number of buckets.
