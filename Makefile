@@ -6,7 +6,7 @@
 #               `make test` has a small part of it
 # make lint     ruff and mypy; `make format` rewrites
 # make bench    measures queries beside plain Spark, merges beside rebuilds, what the adapter
-#               itself costs, and start-up beside dbt-spark; writes benchmarks/results/
+#               itself costs, start-up beside dbt-spark, and memory; writes benchmarks/results/
 # make oracle   a Python 3.8 with Kartothek, which some tests ask to read what we write
 # make clean    removes what the sample project built and every cache, but no environment
 
@@ -65,6 +65,7 @@ bench: .venv/.installed
 	.venv/bin/python -m benchmarks.merge
 	.venv/bin/python -m benchmarks.overhead
 	.venv/bin/python -m benchmarks.startup
+	.venv/bin/python -m benchmarks.memory
 
 sample_project/data/flights.parquet: sample_project/get_data.py | .venv/.installed
 	.venv/bin/python sample_project/get_data.py

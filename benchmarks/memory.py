@@ -30,7 +30,7 @@ from benchmarks.report import machine, write_result
 
 ROWS = 50_000_000
 GOAL = 2 * 10**9
-CHUNK = 1 << 20
+ROW_GROUP, CHUNK = 1 << 20, 1 << 17
 CUBE, PARTITION = "m", "P"
 
 
@@ -48,7 +48,7 @@ class Shape:
 
     name: str
     constant: bool = False
-    row_group: int | None = CHUNK
+    row_group: int | None = ROW_GROUP
     text: int = 0
     texts: int | None = None
 
@@ -97,7 +97,7 @@ def write_shape(folder: Path, shape: Shape, rows: int) -> None:
 
 
 def chunks_of(shape: Shape, rows: int, value: str) -> Iterator[pa.RecordBatch]:
-    """The rows, a million at a time; each value is 1, so that sums are known."""
+    """The rows, few at a time; each value is 1, so that sums are known."""
     for start in range(0, rows, CHUNK):
         cells = np.arange(start, min(start + CHUNK, rows))
         columns: dict[str, Any] = {"A": pa.array(["x"] * len(cells))} if shape.constant else {}

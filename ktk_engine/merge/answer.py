@@ -11,9 +11,11 @@ import pyarrow as pa
 from ktk_engine.errors import LocalEngineError
 from ktk_engine.files.footers import FooterCache
 from ktk_engine.merge.memory_limit import default_memory_limit
+from ktk_engine.merge.merge import BATCH_BYTES, BATCH_ROWS
 from ktk_engine.merge.merge_run import MemoryBudget, MergeRun, arrow_limits, too_large
 from ktk_engine.merge.run_tasks import run_tasks
 from ktk_engine.merge.sorted_rows import sorted_rows
+from ktk_engine.merge.take import batches_of
 from ktk_engine.merge.task import Task
 from ktk_engine.merge.tasks import decoded_bytes, tasks
 from ktk_engine.plan.plan import Plan
@@ -68,6 +70,9 @@ class LocalEngine:
         schema = plan_schema(plan, address)
         with arrow_limits():
             table = sorted_rows(pa.Table.from_batches(batches, schema), plan.order_by)
+            if not table.schema.equals(schema):
+                parts = batches_of(table, schema, BATCH_ROWS, BATCH_BYTES)
+                table = pa.Table.from_batches(parts, schema)
         return table.select(list(output))
 
     def batches(self, plan: Plan, names: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeVar
 
 import pyarrow as pa
 
 from ktk_engine.merge.merge_run import MergeRun, arrow_limits
 from ktk_engine.merge.stream import stream
+from ktk_engine.merge.take import batches_of
 from ktk_engine.merge.task import Task
+
+_Item = TypeVar("_Item")
 
 BATCH_ROWS = 131_072
 BATCH_BYTES = 32 * 1024 * 1024
@@ -22,7 +26,8 @@ def merge(run: MergeRun, task: Task) -> Iterator[pa.RecordBatch]:
         task: any task.
 
     Yields:
-        Batches of `task.schema`, in the order in which the seed dataset's rows lie.
+        Batches of `task.schema`, in the order in which the seed dataset's rows lie; those of a
+        large task slice by slice, in the order of cells.
 
     Raises:
         CancelledError: the run was cancelled.
@@ -31,22 +36,18 @@ def merge(run: MergeRun, task: Task) -> Iterator[pa.RecordBatch]:
         ObjectNotFoundError: a file is missing.
         DataError: a value does not fit into its class.
     """
-    tables = stream(run, task)
-    while True:
-        with arrow_limits():
-            table = next(tables, None)
-        if table is None:
-            return
-        for batch in _batches(table, task.schema):
+    for table in _limited(stream(run, task)):
+        for batch in _limited(batches_of(table, task.schema, BATCH_ROWS, BATCH_BYTES)):
             run.check()
             yield batch
 
 
-def _batches(table: pa.Table, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Cut rows by number and by bytes, so that no batch has texts of 2 GB."""
-    width = table.nbytes // max(table.num_rows, 1) + 1
-    rows = max(min(BATCH_ROWS, BATCH_BYTES // width), 1)
-    for start in range(0, table.num_rows, rows):
+def _limited(items: Iterator[_Item]) -> Iterator[_Item]:
+    """Let what Arrow cannot do be an error that names the other engine."""
+    while True:
         with arrow_limits():
-            batches = table.slice(start, rows).cast(schema).to_batches()
-        yield from batches
+            try:
+                item = next(items)
+            except StopIteration:
+                return
+        yield item

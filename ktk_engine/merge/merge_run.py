@@ -19,7 +19,7 @@ from ktk_engine.merge.task import TaskFile
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.read_cache import ReadCache
 
-_Rows = TypeVar("_Rows")
+_Shared = TypeVar("_Shared")
 _MOST_FOOTERS = 2_000
 
 OpenedFooter: TypeAlias = tuple[pq.FileMetaData, pa.Schema]
@@ -66,9 +66,14 @@ class MergeRun:
             file.key, lambda: read_footer(self.store, file.key, file.digest)[:2]
         )
 
-    def shared(self, dataset: str, read: Callable[[], _Rows]) -> _Rows:
-        """Give the rows of a dataset of which all tasks read the same, read once per run."""
-        return cast(_Rows, self._shared.get(dataset, read))
+    def shared(self, name: str, make: Callable[[], _Shared]) -> _Shared:
+        """Give what all tasks need alike, such as the rows of a small dataset; made once per run.
+
+        Args:
+            name: what it is.
+            make: makes it.
+        """
+        return cast(_Shared, self._shared.get(name, make))
 
 
 @dataclass

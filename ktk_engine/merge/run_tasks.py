@@ -32,7 +32,8 @@ def run_tasks(
         run: where they run.
         tasks: the tasks.
         threads: how many are at work at a time; one more may wait with its rows.
-        progress: is told the rows of each task that is done, as `Task.rows` has them.
+        progress: is told about how many rows of the seed dataset are done, after each portion;
+            all together those of the tasks.
         ordered: whether all rows of a task come before those of the next one. Otherwise large
             tasks take turns, so that all threads are at work.
 
@@ -47,17 +48,18 @@ def run_tasks(
     pool = ThreadPoolExecutor(threads, thread_name_prefix="ktk-merge")
     try:
         for task in islice(todo, threads + 1):
-            waiting.append(_submit(pool, task, merge(run, task)))
+            waiting.append(_submit(pool, merge(run, task), task.rows))
         while waiting:
             work = waiting.popleft()
             batches, is_last = work.portion.result()
+            left = 0 if is_last else max(work.left - sum(b.num_rows for b in batches), 0)
             if not is_last:
-                again = _submit(pool, work.task, work.rows)
+                again = _submit(pool, work.rows, left)
                 waiting.insert(0 if ordered else len(waiting), again)
             elif (following := next(todo, None)) is not None:
-                waiting.append(_submit(pool, following, merge(run, following)))
-            if is_last and progress is not None:
-                progress(work.task.rows)
+                waiting.append(_submit(pool, merge(run, following), following.rows))
+            if progress is not None:
+                progress(work.left - left)
             yield batches
     finally:
         run.cancelled.set()
@@ -69,18 +71,18 @@ class _Work:
     """A task at work.
 
     Attributes:
-        task: the task.
-        rows: what is left of its rows.
+        rows: its rows.
         portion: the next of them, and whether they are the last ones.
+        left: about how many rows of the seed dataset are left to read.
     """
 
-    task: Task
     rows: Iterator[pa.RecordBatch]
+    left: int
     portion: Future[tuple[list[pa.RecordBatch], bool]]
 
 
-def _submit(pool: ThreadPoolExecutor, task: Task, rows: Iterator[pa.RecordBatch]) -> _Work:
-    return _Work(task, rows, pool.submit(_portion, rows))
+def _submit(pool: ThreadPoolExecutor, rows: Iterator[pa.RecordBatch], left: int) -> _Work:
+    return _Work(rows, left, pool.submit(_portion, rows))
 
 
 def _portion(rows: Iterator[pa.RecordBatch]) -> tuple[list[pa.RecordBatch], bool]:

@@ -6,7 +6,7 @@ the leading dimensions and are read in step, from front to back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import TypeAlias
@@ -35,9 +35,14 @@ _Numbers: TypeAlias = "npt.NDArray[np.int64]"
 # Tasks of at most so many bytes are one piece.
 _WHOLE_BYTES = 128 * 1024 * 1024
 _SLICE_BYTES = 32 * 1024 * 1024
+_LEAST_SLICE_BYTES = 64 * 1024
 _SLICE_ROWS = 524_288
 _BLOCK_ROWS = 65_536
 _BLOCKS_A_SLICE = 4
+# Columns are copied a few times on their way.
+_SLICES_IN_LIMIT = 8
+# Each is open as often as there are sets of columns that are read together.
+_MOST_FILES = 200
 
 
 @dataclass(frozen=True)
@@ -81,19 +86,39 @@ def stream(run: MergeRun, task: Task) -> Iterator[pa.Table]:
     if isinstance(task.condition, FalseCondition):
         return
     most = min(_WHOLE_BYTES, run.limit // 2)
+    widths = {item.dataset: _width(run, item) for item in task.datasets}
+    task = _without_large_shared(task, widths)
     own = [item for item in task.datasets if not item.shared]
-    widths = {item.dataset: decoded_width(run, item) for item in own}
-    if sum(file.rows * widths[item.dataset] for item in own for file in item.files) > most:
+    if sum(_rows(item) * widths[item.dataset] for item in own) > most:
         extents = [_extent(run, task, item, widths[item.dataset]) for item in own]
         needed = sum(extent.bytes for extent in extents)
         if needed > most and extents[0].rows:
             slices = _Slices(run, task, extents)
-            if slices.worthwhile:
+            if slices.obstacle is None:
                 yield from slices.tables()
                 return
             if needed > run.limit:
                 raise LocalEngineError(too_large(needed, run.limit, slices.obstacle))
     yield merged_rows(RowGroups(run), MemoryBudget(run.limit), task)
+
+
+def _rows(item: TaskDataset) -> int:
+    return sum(file.rows for file in item.files)
+
+
+def _width(run: MergeRun, item: TaskDataset) -> int:
+    if not item.shared:
+        return decoded_width(run, item)
+    return run.shared(f"width of {item.dataset}", lambda: decoded_width(run, item))
+
+
+def _without_large_shared(task: Task, widths: Mapping[str, int]) -> Task:
+    """Let the task read its own part of a dataset whose long texts nobody knew of before."""
+    datasets = tuple(
+        replace(item, shared=item.shared and _rows(item) * widths[item.dataset] <= _WHOLE_BYTES)
+        for item in task.datasets
+    )
+    return replace(task, datasets=datasets)
 
 
 def _extent(run: MergeRun, task: Task, item: TaskDataset, width: int) -> _Extent:
@@ -107,36 +132,49 @@ class _Slices:
     """A large task, cut into slices.
 
     Attributes:
-        worthwhile: whether each slice fits into memory and is much smaller than the task.
-        obstacle: why not.
+        obstacle: why slices are of no use; None if each fits into memory and is small.
     """
 
     def __init__(self, run: MergeRun, task: Task, extents: Sequence[_Extent]) -> None:
         self._run, self._task = run, task
-        needed, (seed, *_) = sum(extent.bytes for extent in extents), extents
+        fitting = max(run.limit // _SLICES_IN_LIMIT, _LEAST_SLICE_BYTES)
+        self._bytes = min(_SLICE_BYTES, fitting)
+        needed = sum(extent.bytes for extent in extents)
         scanned = [self._scanned(extent, needed) for extent in extents]
         self._cuts = self._inside(cuts_between(scanned[0]))
         self._count = self._cuts.num_rows + 1
         placed = [[place(blocks, self._cuts) for blocks in files] for files in scanned]
         self._windows = {w.scanned.groups.file.key: w for files in placed for w in files}
+        self._ends = np.cumsum(self._by_gap(w.rows_from_gaps(self._count) for w in placed[0]))
         sizes = [
-            extent.width
-            * _total((window.rows_of_gaps(self._count) for window in files), self._count)
+            self._by_gap(extent.width * w.rows_of_gaps(self._count) for w in files)
             for extent, files in zip(extents, placed, strict=True)
         ]
-        self._ends = np.cumsum(
-            _total((window.rows_from_gaps(self._count) for window in placed[0]), self._count)
-        )
         self._always = sum(int(size.min()) for size in sizes)
-        self._pace = max(_SLICE_BYTES * seed.rows // max(needed - self._always, 1), 1)
-        self.worthwhile = (
-            2 * sizes[0].max() <= seed.bytes and _total(sizes, self._count).max() <= run.limit
-        )
-        worst = int(np.argmax([size.max() for size in sizes])) if self.worthwhile else 0
-        names = ", ".join(f"`{name}`" for name in task.range.columns)
-        self.obstacle = (
-            f"rows of dataset {extents[worst].item.dataset} that are not sorted by {names} have "
-            "to be read at once"
+        growing = max(needed - self._always, 1)
+        self._pace = max(self._bytes * extents[0].rows // growing, 1)
+        self.obstacle = self._obstacle(extents, sizes)
+
+    def _by_gap(self, parts: Iterable[_Numbers]) -> _Numbers:
+        """Sums for each gap between cuts."""
+        return sum(parts, start=np.zeros(self._count, np.int64))
+
+    def _obstacle(self, extents: Sequence[_Extent], sizes: Sequence[_Numbers]) -> str | None:
+        """Why slices are of no use."""
+        opened = self._by_gap(w.is_open(self._count) for w in self._windows.values())
+        if opened.max() > _MOST_FILES:
+            return f"{opened.max()} large files hold the same cells; `ktk compact` unites them"
+        names = ", ".join(f"`{name}`" for name in self._task.range.columns)
+        if not names:
+            return "rows cannot be cut by cells, since leading dimensions are left out"
+        largest = [int(size.max()) for size in sizes]
+        mixed = 2 * largest[0] > extents[0].bytes
+        if not mixed and self._by_gap(sizes).max() <= self._run.limit:
+            return None
+        worst = 0 if mixed else int(np.argmax(largest))
+        return (
+            f"rows of dataset {extents[worst].item.dataset} have to be read at once, since its "
+            f"files overlap or are not sorted by {names}"
         )
 
     def _scanned(self, extent: _Extent, needed: int) -> list[ScannedBlocks]:
@@ -147,7 +185,7 @@ class _Slices:
         }
         names = takewhile(stored.__contains__, self._task.range.columns)
         dimensions = pa.schema([item.schema.field(name) for name in names])
-        rows = extent.rows * _SLICE_BYTES // (_BLOCKS_A_SLICE * needed)
+        rows = extent.rows * self._bytes // (_BLOCKS_A_SLICE * needed)
         rows = max(min(rows, _BLOCK_ROWS), 1)
         return [scan_blocks(self._run, groups, dimensions, rows) for groups in extent.groups]
 
@@ -168,7 +206,7 @@ class _Slices:
             table = merged_rows(source, budget, part)
             took = max(budget.used - self._always, table.nbytes, 1)
             rows = int(self._ends[stop - 1]) - before
-            pace = max(min(2 * pace, _SLICE_BYTES * rows // took), 1)
+            pace = max(min(2 * pace, self._bytes * rows // took), 1)
             start = stop
             yield table
 
@@ -178,8 +216,3 @@ class _Slices:
         low = cell_at(self._cuts, start - 1) if start else whole.low
         high = cell_at(self._cuts, stop - 1) if stop < self._count else whole.high
         return CellRange(whole.columns, low, high)
-
-
-def _total(parts: Iterable[_Numbers], count: int) -> _Numbers:
-    """One number for each gap."""
-    return sum(parts, start=np.zeros(count, np.int64))

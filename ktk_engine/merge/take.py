@@ -1,7 +1,10 @@
-"""Takes rows of a table by position, however long its texts are."""
+"""Takes rows of a table, however long its texts are."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
 
@@ -23,6 +26,27 @@ def take(table: pa.Table, at: pa.Array) -> pa.Table:
         if large.equals(table.schema):
             raise
         return table.cast(large).take(at)
+
+
+def batches_of(
+    table: pa.Table, schema: pa.Schema, most_rows: int, most_bytes: int
+) -> Iterator[pa.RecordBatch]:
+    """Cut rows by number and by bytes, so that no batch has texts of 2 GB.
+
+    Args:
+        table: any rows, as `take` may have given them.
+        schema: their types, without the large ones.
+        most_rows: the most rows of a batch.
+        most_bytes: about how many bytes a batch has at most.
+    """
+    width = table.nbytes // max(table.num_rows, 1) + 1
+    rows = max(min(most_rows, most_bytes // width), 1)
+    for start in range(0, table.num_rows, rows):
+        part = table.slice(start, rows)
+        if not part.schema.equals(schema):
+            # A slice keeps its large offsets, and Arrow narrows no offset beyond 2 GB.
+            part = part.take(pa.array(np.arange(part.num_rows))).cast(schema)
+        yield from part.to_batches()
 
 
 def _large(t: pa.DataType) -> pa.DataType:

@@ -28,6 +28,9 @@ from ktk_engine.merge.read.stored_rows import Blocks, StoredRows
 from ktk_engine.merge.take import take
 from ktk_engine.merge.task import TaskDataset
 
+# Conditions see a column in one chunk, which holds 2 GB of text at most.
+_EVALUATED_BYTES = 1 << 30
+
 
 @dataclass(frozen=True)
 class DatasetRows:
@@ -134,7 +137,10 @@ def fulfilling(condition: Condition, table: pa.Table) -> Positions | None:
     """Positions of the rows for which a condition is true; None if it is for all."""
     if isinstance(condition, TrueCondition):
         return None
-    mask = pc.fill_null(evaluate(condition, table), False).to_numpy(zero_copy_only=False)
+    rows = max(table.num_rows * _EVALUATED_BYTES // max(table.nbytes, 1), 1)
+    parts = [table.slice(start, rows) for start in range(0, table.num_rows, rows)] or [table]
+    flags = [pc.fill_null(evaluate(condition, part), False) for part in parts]
+    mask = np.concatenate([part.to_numpy(zero_copy_only=False) for part in flags])
     return None if bool(mask.all()) else np.flatnonzero(mask)
 
 

@@ -58,6 +58,12 @@ class FileWindows:
         stop = np.searchsorted(self._first, gaps + 1, "left")
         return starts[np.maximum(stop, first)] - starts[first]
 
+    def is_open(self, count: int) -> _Numbers:
+        """Whether the file is open while each of so many gaps is read: 1 or 0."""
+        if len(self.scanned.starts) <= 2:
+            return np.zeros(count, np.int64)  # one block, which is read and kept
+        return (self.rows_of_gaps(count) > 0).astype(np.int64)
+
     def cursor(self, run: MergeRun, names: Sequence[str]) -> Cursor:
         """What reads some columns."""
         key, groups = tuple(names), self.scanned.groups
