@@ -139,6 +139,9 @@ class _Slices:
         self._run, self._task = run, task
         fitting = max(run.limit // _SLICES_IN_LIMIT, _LEAST_SLICE_BYTES)
         self._bytes = min(_SLICE_BYTES, fitting)
+        self.obstacle = self._nothing_to_cut_by()
+        if self.obstacle is not None:
+            return
         needed = sum(extent.bytes for extent in extents)
         scanned = [self._scanned(extent, needed) for extent in extents]
         self._cuts = self._inside(cuts_between(scanned[0]))
@@ -155,6 +158,14 @@ class _Slices:
         self._pace = max(self._bytes * extents[0].rows // growing, 1)
         self.obstacle = self._obstacle(extents, sizes)
 
+    def _nothing_to_cut_by(self) -> str | None:
+        seed, range_ = self._task.datasets[0], self._task.range
+        if _compared(seed, range_).names:
+            return None
+        partitions = "some partitions" if len(seed.files) > 1 else "a partition"
+        left_out = "" if range_.columns else ", since the query leaves out the leading dimension"
+        return f"all rows of {partitions} have to be read at once{left_out}"
+
     def _by_gap(self, parts: Iterable[_Numbers]) -> _Numbers:
         """Sums for each gap between cuts."""
         return sum(parts, start=np.zeros(self._count, np.int64))
@@ -165,8 +176,6 @@ class _Slices:
         if opened.max() > _MOST_FILES:
             return f"{opened.max()} large files hold the same cells; `ktk compact` unites them"
         names = ", ".join(f"`{name}`" for name in self._task.range.columns)
-        if not names:
-            return "rows cannot be cut by cells, since leading dimensions are left out"
         largest = [int(size.max()) for size in sizes]
         mixed = 2 * largest[0] > extents[0].bytes
         if not mixed and self._by_gap(sizes).max() <= self._run.limit:
@@ -179,12 +188,7 @@ class _Slices:
 
     def _scanned(self, extent: _Extent, needed: int) -> list[ScannedBlocks]:
         """Find out where the cells of a dataset lie."""
-        item = extent.item
-        stored = {
-            f.name for f in item.schema if f.name in item.cell_columns and not pat.is_null(f.type)
-        }
-        names = takewhile(stored.__contains__, self._task.range.columns)
-        dimensions = pa.schema([item.schema.field(name) for name in names])
+        dimensions = _compared(extent.item, self._task.range)
         rows = extent.rows * self._bytes // (_BLOCKS_A_SLICE * needed)
         rows = max(min(rows, _BLOCK_ROWS), 1)
         return [scan_blocks(self._run, groups, dimensions, rows) for groups in extent.groups]
@@ -216,3 +220,10 @@ class _Slices:
         low = cell_at(self._cuts, start - 1) if start else whole.low
         high = cell_at(self._cuts, stop - 1) if stop < self._count else whole.high
         return CellRange(whole.columns, low, high)
+
+
+def _compared(item: TaskDataset, range_: CellRange) -> pa.Schema:
+    """The columns of a range by which rows of a dataset can be compared: leading ones."""
+    stored = {f.name: f for f in item.schema if not pat.is_null(f.type)}
+    names = takewhile(lambda name: name in stored and name in item.cell_columns, range_.columns)
+    return pa.schema([stored[name] for name in names])

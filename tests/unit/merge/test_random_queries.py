@@ -84,9 +84,9 @@ def check_questions(
             assert engine.count(plan) == len(expected), condition.text
             batches = [row for batch in engine.batches(plan) for row in batch.to_pylist()]
             assert comparable(batches, columns) == comparable(expected, columns)
-    first = cube[0].dimensions[:1]
-    address = [*first, *cube[0].partitions]
-    plan = opened.query(address, dimension_columns=first).plan
+    kept = [data.draw(st.sampled_from(cube[0].dimensions))]
+    address = [*kept, *cube[0].partitions]
+    plan = opened.query(address, dimension_columns=kept).plan
     with slices(data.draw(st.integers(0, 3))):
         found = comparable(engine.table(plan).to_pylist(), address)
     assert found == sorted(set(comparable(whole, address)))

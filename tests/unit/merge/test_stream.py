@@ -126,6 +126,16 @@ def test_an_unsorted_seed_is_read_at_once_or_refused(store):
         Store(store.root).cube("c").query().count(engine="local", memory_limit=20_000)
 
 
+def test_without_the_leading_dimension_rows_stay_together(store):
+    seed = pa.table({"A": [n // 100 for n in range(N)], "B": [n % 100 for n in range(N)]})
+    write_cube(store, ("A", "B"), seed=[seed])
+    query = Store(store.root).cube("c").query(["B"], dimension_columns=["B"])
+    assert query.to_arrow(engine="local")["B"].to_pylist() == list(range(100))
+    (task,) = tasks(store, FooterCache(), query.plan)
+    with pytest.raises(LocalEngineError, match="leaves out the leading dimension"):
+        list(stream(MergeRun(store, 5_000), task))
+
+
 def test_too_many_files_of_the_same_cells(store, monkeypatch):
     parts = [numbers("v", start=start, step=10) for start in range(10)]
     write_cube(store, seed=parts)
