@@ -87,6 +87,8 @@ def cell_starts(cells: pa.Table) -> npt.NDArray[np.bool_]:
         cells: sorted cells, one column at least; null and NaN are equal to nothing here.
     """
     starts = np.ones(cells.num_rows, np.bool_)
+    if len(starts) < 2:
+        return starts
     columns = [column.combine_chunks() for column in cells.columns]
     differ = [pc.not_equal(values.slice(1), values.slice(0, len(values) - 1)) for values in columns]
     flags = [pc.fill_null(item, True).to_numpy(zero_copy_only=False) for item in differ]

@@ -327,3 +327,13 @@ def test_batches_have_no_large_types():
     assert max(batch.num_rows for batch in batches) <= 10
     assert pa.Table.from_batches(batches, schema)["t"].to_pylist() == table["t"].to_pylist()
     assert len(list(batches_of(table, schema, 30, 1 << 20))) == 4
+
+
+def test_a_seed_without_known_cells(store):
+    """No block says where to cut, and no block of the other dataset is left."""
+    seed = pa.table({"A": pa.array([None] * N, pa.int64()), "L": range(N)})
+    other = pa.table({"A": range(N), "L": range(N), "a": range(N)})
+    write_cube(store, ("A", "L"), seed=[seed], a=[other])
+    query = Store(store.root).cube("c").query(None, "L < 900")
+    assert query.to_arrow(engine="local")["L"].to_pylist() == list(range(900))
+    assert query.count(engine="local") == 900
