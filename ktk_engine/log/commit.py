@@ -37,6 +37,7 @@ from ktk_engine.log.entry import (
 from ktk_engine.log.publish import CUBE_KEYS, publish, verify_document
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.snapshot import Snapshot, write_snapshot
+from ktk_engine.log.snapshot_delta import ExtendedFiles, SnapshotBase
 from ktk_engine.log.state import State, resolve
 from ktk_engine.log.write import Fate, Write
 from ktk_engine.store.interface import ObjectStore
@@ -251,8 +252,9 @@ def _prepare(
     for change in transaction.changes:
         records[change.uuid] = _record(change, before.get(change.uuid), after.get(change.uuid))
         if change.rebase:
+            base = _base(head, change.uuid, before.get(change.uuid))
             stored = _store_snapshot(
-                head, transaction.commit, attempt, after[change.uuid], change.role
+                head, transaction.commit, attempt, after[change.uuid], change.role, base
             )
             datasets[change.uuid] = _named(stored, change)
     return _entry(head, transaction, datasets, records), changed
@@ -292,11 +294,29 @@ def _adopt(
     return datasets, records
 
 
+def _base(head: State, uuid: str, before: Snapshot | None) -> SnapshotBase | None:
+    """The whole snapshot on which a new one of a dataset may build."""
+    state = head.datasets.get(uuid)
+    if before is None or state is None or state.entry is None or state.foreign:
+        return None
+    files, entry = before.file_table, state.entry
+    if isinstance(files, ExtendedFiles):
+        return files.base
+    if entry.base or not entry.snapshot_sha256:
+        return None
+    return SnapshotBase(entry.snapshot, entry.snapshot_sha256, files)
+
+
 def _store_snapshot(
-    head: State, commit_id: str, attempt: int, snapshot: Snapshot, role: DatasetRole
+    head: State,
+    commit_id: str,
+    attempt: int,
+    snapshot: Snapshot,
+    role: DatasetRole,
+    base: SnapshotBase | None = None,
 ) -> DatasetEntry:
     key = head.scope.snapshot_key(commit_id, snapshot.uuid, attempt)
-    sha256 = write_snapshot(head.store, key, snapshot)
+    sha256, base_key = write_snapshot(head.store, key, snapshot, base)
     known = head.datasets.get(snapshot.uuid)
     before = known.entry if known else None
     return DatasetEntry(
@@ -313,6 +333,7 @@ def _store_snapshot(
         node=before.node if before else "",
         project=before.project if before else "",
         snapshot_sha256=sha256,
+        base=base_key,
     )
 
 

@@ -90,7 +90,8 @@ def check_needed(winner: LogEntry, deleted: Collection[str]) -> None:
     Raises:
         CommitConflictError: the entry refers to one of them.
     """
-    lost = {item.snapshot for item in winner.datasets.values()}.intersection(deleted)
+    needed = frozenset[str]().union(*(item.snapshots for item in winner.datasets.values()))
+    lost = needed.intersection(deleted)
     if lost:
         raise CommitConflictError(
             f"Version {winner.version} of the log needs {min(lost)}, which this clean-up was going "

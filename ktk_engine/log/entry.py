@@ -19,9 +19,10 @@ Operation = Literal[
 ]
 DatasetRole = Literal["seed", "enrichment", "table"]
 
-# Since format 2 an entry carries its own digest and those of the snapshots.
-_FORMAT = 2
-_FORMATS = (1, 2)
+# Since format 2 an entry carries its own digest and those of the snapshots. Format 3 is written
+# only where a snapshot builds on another, so that older versions go on reading all other stores.
+_FORMAT, _FORMAT_WITH_BASES = 2, 3
+_FORMATS = (1, _FORMAT, _FORMAT_WITH_BASES)
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ class DatasetEntry:
             older versions, which do not say (see `builder_of`).
         project: the dbt project that `node` was run in.
         snapshot_sha256: digest of the snapshot; empty if an older version wrote it.
+        base: key of the snapshot that `snapshot` builds on; empty if that is a whole one.
     """
 
     snapshot: str
@@ -59,6 +61,16 @@ class DatasetEntry:
     node: str | None = None
     project: str = ""
     snapshot_sha256: str = ""
+    base: str = ""
+
+    @property
+    def snapshots(self) -> frozenset[str]:
+        """Keys of what it takes to read the snapshot."""
+        return frozenset({self.snapshot, self.base} - {""})
+
+    def as_json(self) -> dict[str, Any]:
+        """Give its form in an entry's document; without `base` as older versions know it."""
+        return {name: v for name, v in self.__dict__.items() if name != "base" or v}
 
 
 @dataclass(frozen=True)
@@ -126,14 +138,15 @@ class LogEntry:
 
 def render_entry(entry: LogEntry) -> bytes:
     """Give an entry's document, with its own digest."""
+    bases = any(item.base for item in entry.datasets.values())
     document = {
-        "format": _FORMAT,
+        "format": _FORMAT_WITH_BASES if bases else _FORMAT,
         "scope": entry.scope,
         "version": entry.version,
         "commit": entry.commit,
         "parent": {"commit": entry.parent, "sha256": entry.parent_sha256},
         "time": entry.time.isoformat(),
-        "datasets": {uuid: dict(item.__dict__) for uuid, item in entry.datasets.items()},
+        "datasets": {uuid: item.as_json() for uuid, item in entry.datasets.items()},
         "changes": {uuid: dict(item.__dict__) for uuid, item in entry.changes.items()},
         "deleted": entry.deleted,
         "removed": dict(entry.removed),
@@ -157,7 +170,7 @@ def parse_entry(data: bytes, key: str) -> LogEntry:
         if document["format"] not in _FORMATS:
             raise FormatError(
                 f"Log entry {key} has format {document['format']}; this version reads formats up "
-                f"to {_FORMAT}. Upgrade dbt-ktk."
+                f"to {max(_FORMATS)}. Upgrade dbt-ktk."
             )
         return LogEntry(
             scope=document["scope"],

@@ -209,10 +209,10 @@ def _roots(
         roots |= _keys(snapshot)
     # An earlier clean-up may have kept less: what it took is gone, and history shows only counts.
     items = [item for entry in kept for item in entry.datasets.values()]
-    wanted = {item.snapshot: item.snapshot_sha256 for item in items}
+    wanted = {item.snapshot: item for item in items}
     for key in sorted(wanted.keys() - given_up):
-        roots.add(key)
-        roots |= _keys(read_snapshot(store, key, wanted[key]))
+        roots |= wanted[key].snapshots
+        roots |= _keys(read_snapshot(store, key, wanted[key].snapshot_sha256))
     return roots
 
 

@@ -202,6 +202,7 @@ def _replace_document(state: State, uuid: str, data: bytes) -> None:
             return
         if stamp is None and digest(current) != state.head.datasets[uuid].adopted:
             raise ForeignWriterError(f"{key} was just written by another program")
+        del current  # it may be as large as what replaces it
         try:
             state.store.replace(key, data, token)
         except TokenMismatchError:

@@ -24,6 +24,7 @@ from ktk_engine.format.dataset_key import TABLE, common_metadata_key
 from ktk_engine.format.file_digest import DAMAGE, FileDigest, digest_of_json
 from ktk_engine.format.label import unreadable_value
 from ktk_engine.format.parse_json import check_count, parse_json
+from ktk_engine.log.snapshot_delta import Delta, ExtendedFiles, SnapshotBase, find_delta
 from ktk_engine.log.stored_files import FileTable, StoredFiles
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.read_cache import ReadCache
@@ -51,7 +52,7 @@ PARTITION_PREFIX, MINIMUM_PREFIX, MAXIMUM_PREFIX, NULLS_PREFIX = (
 MAX_FILES = 20_000_000
 _LARGEST_DERIVED = 256 * 1024 * 1024
 _ROW_GROUP = 32_768  # a plan of few files decodes few groups
-_FORMAT = 1
+_FORMAT, _DELTA_FORMAT = 1, 2
 _METADATA_KEY = b"ktk"
 
 
@@ -79,7 +80,7 @@ class _Files:
         if snapshot is None:
             raise AttributeError("files")  # so a snapshot has no files by default
         table = snapshot.file_table
-        return table.table() if isinstance(table, StoredFiles) else table
+        return table.table() if isinstance(table, (StoredFiles, ExtendedFiles)) else table
 
     def __set__(self, snapshot: Snapshot, files: FileTable) -> None:
         snapshot.__dict__["file_table"] = files
@@ -194,6 +195,13 @@ class Snapshot:
         columns = self.file_table.select(names)
         return columns.rename_columns([name[len(prefix) :] for name in names])
 
+    def refers_to(self, keys: frozenset[str]) -> bool:
+        """Whether a data or index file of it is among some keys."""
+        if not keys.isdisjoint(self.indices.values()):
+            return True
+        some = pa.array(sorted(keys), pa.string())
+        return bool(pc.any(pc.is_in(self.file_column("key"), value_set=some)).as_py())
+
     def of_files(self, kept: pa.BooleanArray) -> Snapshot:
         """The same dataset with some of its files; their positions stay.
 
@@ -290,18 +298,29 @@ def check_partition_values(snapshot: Snapshot, names: Iterable[str]) -> None:
             )
 
 
-def write_snapshot(store: ObjectStore, key: str, snapshot: Snapshot) -> str:
+def write_snapshot(
+    store: ObjectStore, key: str, snapshot: Snapshot, base: SnapshotBase | None = None
+) -> tuple[str, str]:
     """Store a snapshot under a key that no other has.
 
+    Args:
+        store: where.
+        key: the key.
+        snapshot: what to store.
+        base: a whole snapshot. If little changed since, only that is written.
+
     Returns:
-        SHA-256 of the file, in hexadecimal, to verify it by.
+        SHA-256 of the file, in hexadecimal, to verify it by; and the key of the base if that is
+        needed to read it, else nothing.
 
     Raises:
         ObjectExistsError: the key is taken.
     """
     check_partition_values(snapshot, snapshot.partition_keys)
-    document = {
-        "format": _FORMAT,
+    files = snapshot.files
+    delta = find_delta(base.files, files) if base else None
+    document: dict[str, Any] = {
+        "format": _DELTA_FORMAT if delta else _FORMAT,
         "uuid": snapshot.uuid,
         "schema": _encode_schema(snapshot.schema),
         "partition_keys": snapshot.partition_keys,
@@ -316,12 +335,16 @@ def write_snapshot(store: ObjectStore, key: str, snapshot: Snapshot) -> str:
             if index in snapshot.index_digests
         },
     }
-    table = snapshot.files.replace_schema_metadata({_METADATA_KEY: json.dumps(document)})
+    if base and delta:
+        document["base"] = {"key": base.key, "sha256": base.sha256}
+        document["removed"] = delta.removed.tolist()
+        files = files.slice(files.num_rows - delta.added.num_rows)
+    table = files.replace_schema_metadata({_METADATA_KEY: json.dumps(document)})
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd", row_group_size=_ROW_GROUP)
     data = sink.getvalue().to_pybytes()
     store.put_if_absent(key, data)
-    return hashlib.sha256(data).hexdigest()
+    return hashlib.sha256(data).hexdigest(), base.key if base and delta else ""
 
 
 def read_snapshot(store: ObjectStore, key: str, sha256: str = "") -> Snapshot:
@@ -346,13 +369,13 @@ def read_snapshot(store: ObjectStore, key: str, sha256: str = "") -> Snapshot:
         reason = "its content does not fit the digest in its log entry"
         raise FormatError(_damaged(store, key, reason))
     try:
-        found = _parse_snapshot(data, f"Snapshot {key} of {store.url}")
+        found = _parse_snapshot(store, data, f"Snapshot {key} of {store.url}")
         # Without a digest anything may be damaged: then now is the time to find out.
         return found if sha256 else replace(found, files=found.files)
     except _NewerFormatError as error:
         raise FormatError(
-            f"Snapshot {key} of {store.url} has format {error}; this version reads format "
-            f"{_FORMAT}. Upgrade dbt-ktk."
+            f"Snapshot {key} of {store.url} has format {error}; this version reads formats up "
+            f"to {_DELTA_FORMAT}. Upgrade dbt-ktk."
         ) from error
     except DAMAGE as error:
         raise FormatError(_damaged(store, key, error)) from error
@@ -369,12 +392,16 @@ def _damaged(store: ObjectStore, key: str, reason: object) -> str:
     return f"Snapshot {key} of {store.url} is damaged: {reason}. {_RESTORE}"
 
 
-def _parse_snapshot(data: bytes, what: str) -> Snapshot:
-    files = StoredFiles(data, FILE_FIELDS)
-    check_count(files.num_rows, what, MAX_FILES)
-    document: dict[str, Any] = parse_json(files.metadata[_METADATA_KEY], what)
-    if document["format"] != _FORMAT:
+def _parse_snapshot(store: ObjectStore, data: bytes, what: str) -> Snapshot:
+    stored = StoredFiles(data, FILE_FIELDS)
+    check_count(stored.num_rows, what, MAX_FILES)
+    document: dict[str, Any] = parse_json(stored.metadata[_METADATA_KEY], what)
+    if document["format"] not in (_FORMAT, _DELTA_FORMAT):
         raise _NewerFormatError(document["format"])
+    files: FileTable = stored
+    if document["format"] == _DELTA_FORMAT:
+        removed = np.array(document["removed"], np.int64)
+        files = ExtendedFiles(_read_base(store, document), Delta(removed, stored))
     bucketing = document["bucketing"]
     return Snapshot(
         uuid=document["uuid"],
@@ -392,6 +419,17 @@ def _parse_snapshot(data: bytes, what: str) -> Snapshot:
             for index, content in document.get("index_digests", {}).items()
         },
     )
+
+
+def _read_base(store: ObjectStore, document: Mapping[str, Any]) -> SnapshotBase:
+    """Load the whole snapshot that a delta builds on."""
+    key, sha256 = document["base"]["key"], document["base"]["sha256"]
+    if not sha256:
+        raise ValueError("it does not say which base it builds on")
+    found = read_snapshot(store, key, sha256)
+    if found.uuid != document["uuid"] or not isinstance(found.file_table, StoredFiles):
+        raise ValueError(f"it builds on {key}, which is no whole snapshot of its dataset")
+    return SnapshotBase(key, sha256, found.file_table)
 
 
 def _encode_schema(schema: pa.Schema) -> str:

@@ -165,12 +165,16 @@ class State:
     def _cleaned_by(self) -> int:
         """The version whose clean-up has given up files of this one; 0 if none has.
 
-        The data files of a version never go before its snapshots do.
+        The data files of a version never go before its snapshots do, unless other snapshots build
+        on these: of what was loaded, all files count.
         """
-        needed = {item.entry.snapshot for item in self.datasets.values() if item.entry}
+        entries = [item.entry for item in self.datasets.values() if item.entry]
+        needed = frozenset[str]().union(*(entry.snapshots for entry in entries))
+        loaded = list(self._snapshots.values())
         try:
             for entry, _ in read_entries(self.store, self.scope, self.version):
-                if needed.intersection(entry.deleted):
+                gone = frozenset(entry.deleted)
+                if needed & gone or any(snapshot.refers_to(gone) for snapshot in loaded):
                     return entry.version
         except KtkError:
             pass  # what went wrong first says more

@@ -22,6 +22,10 @@ class FileTable(Protocol):
         """Number of files."""
 
     @property
+    def schema(self) -> pa.Schema:
+        """Types of the columns, in order."""
+
+    @property
     def column_names(self) -> list[str]:
         """Names of the columns, in order."""
 
@@ -66,6 +70,11 @@ class StoredFiles:
     def num_rows(self) -> int:
         """Number of files."""
         return int(self._footer.num_rows)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Types of the columns, in order."""
+        return self._schema
 
     @property
     def column_names(self) -> list[str]:

@@ -177,7 +177,7 @@ def _expected_keys(store: ObjectStore) -> Iterator[str]:
             yield scope.published_key(uuid)
             entry = state.datasets[uuid].entry
             assert entry is not None
-            yield entry.snapshot
+            yield from entry.snapshots
 
 
 def digests(store: ObjectStore) -> Mapping[str, str]:

@@ -87,4 +87,4 @@ def _needed(store: LocalStore) -> Iterator[str]:
             yield from snapshot.indices.values()
             entry = state.datasets[uuid].entry
             if entry is not None:
-                yield entry.snapshot
+                yield from entry.snapshots

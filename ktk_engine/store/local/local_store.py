@@ -128,7 +128,7 @@ class LocalStore(ObjectStore):
         _path_for_writing(key)
         with os_errors("replace", key, self.url, writes=True), self._lock():
             try:
-                current = _token(self.get(key))
+                current = self._token(key)
             except ObjectNotFoundError:
                 current = ""
             if current != token:
@@ -136,6 +136,14 @@ class LocalStore(ObjectStore):
                     f"{key!r} in {self.url} has changed since it was read; nothing was written"
                 )
             self._write(key, data, replace=True)
+
+    def _token(self, key: str) -> str:
+        """The token of an object, which may be large: it is not read into memory."""
+        with (
+            self._opened(key) as descriptor,
+            open(descriptor, "rb", buffering=0, closefd=False) as file,
+        ):
+            return hashlib.file_digest(file, "sha256").hexdigest()
 
     def exists(self, key: str) -> bool:
         """See `ObjectStore.exists`."""

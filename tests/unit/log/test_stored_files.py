@@ -77,7 +77,7 @@ def read(tmp_path, monkeypatch):
     """A snapshot of ten files in groups of two, and its digest."""
     monkeypatch.setattr(snapshot_module, "_ROW_GROUP", 2)
     store = LocalStore(tmp_path)
-    sha256 = write_snapshot(store, "s.parquet", Snapshot("d", _SCHEMA, ("p",), _files(10)))
+    sha256, _ = write_snapshot(store, "s.parquet", Snapshot("d", _SCHEMA, ("p",), _files(10)))
     return lambda digest=sha256: read_snapshot(store, "s.parquet", digest)
 
 
