@@ -5,8 +5,9 @@
 # make test-faults  kills, interrupts, flipped bits, full disks and more, in long: about an hour;
 #               `make test` has a small part of it
 # make lint     ruff and mypy; `make format` rewrites
-# make bench    measures queries beside plain Spark, merges beside rebuilds, what the adapter
-#               itself costs, start-up beside dbt-spark, and memory; writes benchmarks/results/
+# make bench    measures queries beside DuckDB, plain Spark and Kartothek, merges beside rebuilds,
+#               what the adapter itself costs, start-up beside dbt-spark, and memory; writes
+#               benchmarks/results/
 # make oracle   a Python 3.8 with Kartothek, which some tests ask to read what we write
 # make clean    removes what the sample project built and every cache, but no environment
 
@@ -61,6 +62,7 @@ format: .venv/.installed
 	.venv/bin/ruff format .
 
 bench: .venv/.installed
+	.venv/bin/python $(PIP_INSTALL) "duckdb>=1.4"
 	.venv/bin/python -m benchmarks.query
 	.venv/bin/python -m benchmarks.merge
 	.venv/bin/python -m benchmarks.overhead

@@ -13,7 +13,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.query import MEMORY, median_seconds
+from benchmarks.median_seconds import median_seconds
+from benchmarks.query import MEMORY
 from benchmarks.report import machine, write_result
 
 if TYPE_CHECKING:
@@ -107,8 +108,9 @@ def measure(spark: SparkSession, folder: Path, rows: int) -> dict[str, Any]:
 
 def make_scanner(spark: SparkSession, store: ObjectStore, folder: Path) -> Scanner:
     """What reads the table's files."""
-    from ktk_engine.spark.read.scan import Scanner
     from ktk_engine.spark.session.capabilities import find_capabilities
+
+    from ktk_engine.spark.read.scan import Scanner
 
     return Scanner(spark, store, folder / "scratch", find_capabilities(spark))
 

@@ -1,137 +1,75 @@
-"""How fast queries are, side by side with plain Spark over the same files, in the same run.
+"""How fast queries of cubes are, next to others over the same files, in the same run.
 
-`python -m benchmarks.query [--rows 8000000] [--store FOLDER]`, or `make bench`. Every question is
-asked once to warm up and then three times; medians count. Results go to `benchmarks/results/`.
+`python -m benchmarks.query [--rows 8000000] [--folder FOLDER]`, or `make bench`. Workload W is
+written once by this project and, where `make oracle` was run, once by Kartothek. Everybody is asked
+each question once to warm up and then in turns; medians of wall-clock and CPU seconds count.
+Results go to `benchmarks/results/`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import re
+import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.cpu_seconds import cpu_seconds
+from benchmarks.peers.duck import duckdb
+from benchmarks.peers.kartothek import build_by_kartothek, kartothek, python_of_kartothek
+from benchmarks.peers.ours import here, in_spark
+from benchmarks.peers.plain_spark import plain_spark
+from benchmarks.question import Peer, Question, questions
 from benchmarks.report import machine, write_report
-from benchmarks.workload import CUBE, ENRICHMENTS, ROWS, ROWS_PER_VALUE, make_workload, plain_join
+from benchmarks.workload import ROWS, make_workload
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 REPEATS = 3
 MEMORY = "4g"
-QUESTIONS: dict[str, dict[str, Any]] = {
-    "full join": {"columns": ["P", "L", "v", "k", *ENRICHMENTS], "where": None},
-    "one partition": {"columns": ["P", "L", "v", "k", *ENRICHMENTS], "where": "P = 3"},
-    "one index value": {"columns": ["P", "L", "v", "k", *ENRICHMENTS], "where": "k = {value}"},
-    "two payload columns": {"columns": ["v", "a"], "where": None},
-}
-GOALS = {"full join": 3.0, "one partition": 1.5, "one index value": 8.0}
 
 
-def median_seconds(work: Callable[[], object], warm_up: int = 1, repeats: int = REPEATS) -> float:
-    """Median of some warm runs."""
-    for _ in range(warm_up):
-        work()
-    return statistics.median(_seconds(work) for _ in range(repeats))
+def ask_all(peers: Mapping[str, Peer], asked: list[Question], repeats: int) -> list[dict[str, Any]]:
+    """Ask every question of all, in turns.
 
-
-def _seconds(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
-
-
-def summed(frame: DataFrame, columns: list[str]) -> list[Any]:
-    """Compute all columns, with next to no result."""
-    from pyspark.sql import functions as F
-
-    (row,) = frame.select(*[F.sum(c).alias(c) for c in columns]).collect()
-    return list(row)
-
-
-def ask_both(spark: SparkSession, folder: Path, rows: int) -> list[dict[str, Any]]:
-    """Ask every question of both, one after the other."""
-    from ktk_engine.facade import Store
-
+    Raises:
+        AssertionError: answers differ.
+    """
     results = []
-    cube = Store(folder).cube(CUBE)
-    for name, question in QUESTIONS.items():
-        columns = question["columns"]
-        where = question["where"] and question["where"].format(value=rows // ROWS_PER_VALUE // 2)
-
-        def ours(columns: list[str] = columns, where: str | None = where) -> list[Any]:
-            frame = Store(folder).cube(CUBE).query(columns, where).spark(spark)
-            return summed(frame, columns)
-
-        def plain(columns: list[str] = columns, where: str | None = where) -> list[Any]:
-            frame = plain_join(spark, folder)
-            return summed(frame if where is None else frame.where(where), columns)
-
-        query = cube.query(columns, where)
-        agree = all(_close(a, b) for a, b in zip(ours(), plain(), strict=True))
-        if not agree:
-            raise AssertionError(f"{name}: the answers differ")
-        seconds, plainly = median_seconds(ours), median_seconds(plain)
-        results.append(
-            {
-                "question": name,
-                "ours_s": seconds,
-                "plain_spark_s": plainly,
-                "ratio": plainly / seconds,
-                "goal": GOALS.get(name),
-                "exchanges": exchanges(query.spark(spark)),
-                "datasets_read": [item.dataset for item in query.plan.datasets],
-                "files": {
-                    item.dataset: [item.steps[0].files, item.files.num_rows]
-                    for item in query.plan.datasets
-                },
-                "time": where_time_goes(spark, folder, columns, where),
-            }
-        )
-        print(f"{name}: {seconds:.2f} s, plain Spark {plainly:.2f} s", flush=True)
+    for question in asked:
+        answers = {name: ask(question) for name, ask in peers.items()}
+        first = next(iter(answers.values()))
+        for name, answer in answers.items():
+            if not all(_close(a, b) for a, b in zip(first, answer, strict=True)):
+                raise AssertionError(f"{question.name}: {name} says {answer}, others {first}")
+        measured: dict[str, list[tuple[float, float]]] = {name: [] for name in peers}
+        for _ in range(repeats):
+            for name, ask in peers.items():
+                measured[name].append(_measured(ask, question))
+        found = {
+            name: [statistics.median(column) for column in zip(*times, strict=True)]
+            for name, times in measured.items()
+        }
+        print(question.name, found, f"load {os.getloadavg()[0]:.1f}", flush=True)
+        results.append({"question": question.name, "seconds_and_cpu_seconds": found})
     return results
 
 
-def _close(a: Any, b: Any) -> bool:
+def _measured(ask: Peer, question: Question) -> tuple[float, float]:
+    cpu, start = cpu_seconds(), time.perf_counter()
+    ask(question)
+    return time.perf_counter() - start, cpu_seconds() - cpu
+
+
+def _close(a: float, b: float) -> bool:
     return bool(abs(a - b) <= 1e-6 * max(1.0, abs(a)))
-
-
-def exchanges(frame: DataFrame) -> int:
-    """Exchanges in the plan of a frame, broadcasts not counted."""
-    text = frame._jdf.queryExecution().executedPlan().toString()
-    return len(re.findall(r"(?<!Reused)(?<!Broadcast)Exchange ", text))
-
-
-def where_time_goes(
-    spark: SparkSession, folder: Path, columns: list[str], where: str | None
-) -> dict[str, float]:
-    """Seconds of one warm query by what they are spent on."""
-    from pyspark.sql import functions as F
-
-    from ktk_engine.facade import Store
-
-    times = {}
-
-    def timed(name: str, work: Callable[[], Any]) -> Any:
-        start = time.perf_counter()
-        result = work()
-        times[name] = time.perf_counter() - start
-        return result
-
-    cube = timed("resolve", lambda: Store(folder).cube(CUBE))
-    query = timed("plan", lambda: cube.query(columns, where))
-    frame = timed("relations", lambda: query.spark(spark))
-    total = frame.select(*[F.sum(c).alias(c) for c in columns])
-    timed("analysis", lambda: total._jdf.queryExecution().executedPlan())
-    timed("jobs", total.collect)
-    return times
 
 
 def in_a_process(module: str, *arguments: str) -> Any:
@@ -144,7 +82,8 @@ def in_a_process(module: str, *arguments: str) -> Any:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=ROWS)
-    parser.add_argument("--store", type=Path, help="keep the workload here, or use what is here")
+    parser.add_argument("--folder", type=Path, help="keep the workloads here, or use what is here")
+    parser.add_argument("--repeats", type=int, default=REPEATS)
     parser.add_argument("--files", type=int, nargs="*", default=[1_000, 10_000, 100_000, 1_000_000])
     parser.add_argument("--only-plans", action="store_true", help="no Spark")
     arguments = parser.parse_args()
@@ -152,7 +91,7 @@ def main() -> None:
     plans = [in_a_process("benchmarks.planning", str(count)) for count in arguments.files]
     for plan in plans:
         print(plan, flush=True)
-    queries = [] if arguments.only_plans else _with_spark(arguments.store, arguments.rows)
+    queries = {} if arguments.only_plans else _queries(arguments)
     result = {
         "machine": about,
         "rows": arguments.rows,
@@ -162,16 +101,45 @@ def main() -> None:
     print(write_report(result))
 
 
-def _with_spark(folder: Path | None, rows: int) -> list[dict[str, Any]]:
+def _queries(arguments: argparse.Namespace) -> dict[str, list[dict[str, Any]]]:
+    """Ask about the files of each writer."""
     from ktk_engine.spark.session.session import start_session
 
     spark = start_session({"spark.driver.memory": MEMORY})
     with tempfile.TemporaryDirectory() as scratch:
-        store = folder or Path(scratch) / "store"
-        if not store.exists():
-            print("making the workload", flush=True)
-            make_workload(spark, store, rows)
-        return ask_both(spark, store, rows)
+        parent = arguments.folder or Path(scratch)
+        found = {}
+        for writer, folder in _workloads(spark, parent, arguments.rows).items():
+            print(f"written by {writer}", flush=True)
+            peers = _peers(spark, folder, Path(scratch))
+            found[writer] = ask_all(peers, questions(arguments.rows), arguments.repeats)
+        return found
+
+
+def _workloads(spark: SparkSession, parent: Path, rows: int) -> dict[str, Path]:
+    """Write the workloads that are not there yet."""
+    found = {"dbt-ktk": parent / "ours"}
+    if not found["dbt-ktk"].exists():
+        make_workload(spark, found["dbt-ktk"], rows)
+    python = python_of_kartothek()
+    if python is not None:
+        found["Kartothek"] = parent / "kartothek"
+        if not found["Kartothek"].exists():
+            build_by_kartothek(python, found["Kartothek"], rows)
+    return found
+
+
+def _peers(spark: SparkSession, folder: Path, scratch: Path) -> dict[str, Peer]:
+    peers = {
+        "in this process": here(folder),
+        "SQL in Spark": in_spark(spark, folder, scratch),
+        "DuckDB": duckdb(folder),
+        "plain Spark": plain_spark(spark, folder),
+    }
+    python = python_of_kartothek()
+    if python is not None:
+        peers["Kartothek"] = kartothek(python, folder)
+    return peers
 
 
 if __name__ == "__main__":

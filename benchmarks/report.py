@@ -75,32 +75,31 @@ def _markdown(result: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _queries(queries: list[dict[str, Any]]) -> list[str]:
-    lines = [
-        "| question | ours | plain Spark | times as fast | goal | exchanges | files opened |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for item in queries:
-        files = ", ".join(f"{n} {opened}/{all_}" for n, (all_, opened) in item["files"].items())
-        goal = f"{item['goal']:g}" if item["goal"] else ""
-        lines.append(
-            f"| {item['question']} | {item['ours_s']:.2f} s | {item['plain_spark_s']:.2f} s | "
-            f"{item['ratio']:.1f} | {goal} | {item['exchanges']} | {files} |"
-        )
-    names = list(queries[0]["time"])
-    lines += ["", "Where our time goes, in seconds:", ""]
-    lines += [f"| question | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
-    for item in queries:
-        cells = " | ".join(f"{item['time'][name]:.2f}" for name in names)
-        lines.append(f"| {item['question']} | {cells} |")
+def _queries(queries: dict[str, list[dict[str, Any]]]) -> list[str]:
+    lines = ["Wall-clock seconds (CPU seconds) of everybody over the same files."]
+    for writer, results in queries.items():
+        names = list(results[0]["seconds_and_cpu_seconds"])
+        lines += ["", f"Files written by {writer}:", ""]
+        lines += [f"| question | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
+        for item in results:
+            found = item["seconds_and_cpu_seconds"]
+            cells = " | ".join(f"{found[n][0]:.2f} ({found[n][1]:.2f})" for n in names)
+            lines.append(f"| {item['question']} | {cells} |")
     return lines
 
 
 def _plans(plans: list[dict[str, Any]]) -> list[str]:
     names = [name for name in plans[0] if name != "opened"]
-    lines = ["Planning and committing without a JVM, four datasets of so many files each:", ""]
+    lines = [
+        "Planning and committing without a JVM, four datasets of so many files each, in wall-clock "
+        "seconds (CPU seconds):",
+        "",
+    ]
     lines += [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
-    for item in plans:
-        cells = [f"{item[n]:,}" if n == "files" else f"{item[n]:,.2f}" for n in names]
-        lines.append(f"| {' | '.join(cells)} |")
-    return lines
+    return lines + [f"| {' | '.join(_cell(item[n]) for n in names)} |" for item in plans]
+
+
+def _cell(value: Any) -> str:
+    return (
+        f"{value['wall_s']:.2f} ({value['cpu_s']:.2f})" if isinstance(value, dict) else f"{value:,}"
+    )

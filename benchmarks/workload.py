@@ -14,7 +14,7 @@ from ktk_engine.store.open_store import open_store
 from ktk_engine.write.build import build
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 CUBE = "w"
 ENRICHMENTS = ("a", "b", "c")
@@ -43,15 +43,6 @@ def make_workload(spark: SparkSession, folder: Path, rows: int = ROWS) -> None:
     for number, name in enumerate(ENRICHMENTS, start=1):
         frame = cells.selectExpr("P", "L", f"rand({number}) as {name}")
         build(store, frame, Target(name, "enrichment", CUBE, ("L",), **layout))
-
-
-def plain_join(spark: SparkSession, folder: Path) -> DataFrame:
-    """The same question as anyone would write it in Spark, over the same files."""
-    frame = spark.read.parquet(str(folder / f"{CUBE}++seed" / "table"))
-    for name in ENRICHMENTS:
-        other = spark.read.parquet(str(folder / f"{CUBE}++{name}" / "table"))
-        frame = frame.join(other, ["P", "L"], "left")
-    return frame
 
 
 def main() -> None:

@@ -11,7 +11,6 @@ from dbt.tests.util import run_dbt
 
 from tests.conftest import SPARK_SETTINGS
 
-
 # Queries over few rows take longer to compile than to run; tests/spark has them compiled.
 UNCOMPILED = {
     "spark.sql.codegen.wholeStage": "false",
