@@ -18,6 +18,7 @@ from ktk_engine.merge.task import TaskDataset, TaskFile, is_fixed, row_width
 # Of fewer rows any guess is good enough.
 _LEAST_ROWS = 65_536
 _SAMPLE_ROWS = 1_024
+_OFFSET_BYTES = 4
 
 
 def decoded_width(run: MergeRun, item: TaskDataset) -> int:
@@ -33,29 +34,44 @@ def decoded_width(run: MergeRun, item: TaskDataset) -> int:
     file = max(item.files, key=lambda file: file.rows)
     names = RowGroups(run).stored_names(file, variable)
     fixed = pa.schema([field for field in item.schema if field.name not in names])
-    return row_width(fixed) + sum(
-        max(width, _sampled_width(run, file, variable.field(name)))
-        for name, width in _stored_widths(run.footer(file)[0], names).items()
-    )
+    width = row_width(fixed)
+    for name, (stored, dictionary) in _stored_widths(run.footer(file)[0], names).items():
+        field = variable.field(name)
+        if pat.is_nested(field.type):
+            width += max(stored, row_width(pa.schema([field])))
+        elif dictionary:
+            width += max(stored, _sampled_width(run, item, file, field, dictionary))
+        else:
+            width += stored
+    return width
 
 
-def _stored_widths(metadata: pq.FileMetaData, names: list[str]) -> dict[str, int]:
-    """Bytes of a row in pages before they were compressed, and an offset."""
-    found = dict.fromkeys(names, 0)
+def _stored_widths(metadata: pq.FileMetaData, names: list[str]) -> dict[str, tuple[int, int]]:
+    """Bytes of a row in pages before they were compressed; and bytes of the first dictionary."""
+    sizes, dictionaries = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
     for position in range(metadata.num_columns):
         path = metadata.schema.column(position).path
         name = next((n for n in names if path == n or path.startswith(f"{n}.")), None)
         if name is not None:
             groups = map(metadata.row_group, range(metadata.num_row_groups))
-            found[name] += sum(group.column(position).total_uncompressed_size for group in groups)
+            chunks = [group.column(position) for group in groups]
+            sizes[name] += sum(chunk.total_uncompressed_size for chunk in chunks)
+            if chunks and chunks[0].has_dictionary_page:
+                start, end = chunks[0].dictionary_page_offset, chunks[0].data_page_offset
+                dictionaries[name] = max(end - start, 1)
     rows = max(metadata.num_rows, 1)
-    return {name: count // rows + 4 for name, count in found.items()}
+    return {name: (sizes[name] // rows + _OFFSET_BYTES, dictionaries[name]) for name in names}
 
 
-def _sampled_width(run: MergeRun, file: TaskFile, field: pa.Field) -> int:
-    """Bytes of the first rows of a column; of a nested one nothing is read for it."""
-    if pat.is_nested(field.type):
-        return row_width(pa.schema([field]))
+def _sampled_width(
+    run: MergeRun, item: TaskDataset, file: TaskFile, field: pa.Field, dictionary: int
+) -> int:
+    """Bytes of the first rows of a column; read once for files with dictionaries of like sizes."""
+    name = f"width of {item.dataset}.{field.name}, {dictionary.bit_length()} bits of bytes"
+    return run.shared(name, lambda: _width_of_first_rows(run, file, field))
+
+
+def _width_of_first_rows(run: MergeRun, file: TaskFile, field: pa.Field) -> int:
     metadata, _ = run.footer(file)
     rows = iter_row_groups(run.store, file.key, metadata, [field.name], [0], _SAMPLE_ROWS)
     first = next(rows, None)
