@@ -22,19 +22,20 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from ktk_engine.catalog.catalog import Relation
+    from ktk_engine.spark.sql.bind import Statement
     from ktk_engine.spark.sql.command import Command
     from ktk_engine.spark.sql.sql_session import SqlSession
 
 
 def run_statement(
-    session: SqlSession, relations: Relations, sql: str, in_metastore: bool = False
+    session: SqlSession, relations: Relations, statement: Statement, in_metastore: bool = False
 ) -> bool:
     """Carry out a statement if it changes a relation of the store.
 
     Args:
         session: the thread's session.
         relations: the relations of the warehouse.
-        sql: one statement.
+        statement: the statement.
         in_metastore: whether a table that is created `using` a format is kept in a metastore.
 
     Returns:
@@ -45,7 +46,7 @@ def run_statement(
     """
     from ktk_engine.spark.sql.command import read_command
 
-    command = read_command(session.session, sql)
+    command = read_command(statement)
     if command is None:
         return False
     if command.verb in ("create schema", "drop schema"):
@@ -65,13 +66,13 @@ def run_statement(
     elif command.verb == "view":
         _create_view(session, relations, command, found)
     elif command.verb == "create":
-        _create(session, relations, command, found, sql)
+        _create(session, relations, command, found, statement)
     elif found is None:
         raise DatasetNotFoundError(f"There is no table {schema}.{name}. Nothing was written.")
     elif command.verb == "truncate":
         truncate(relations, schema, name)
     elif command.verb == "insert":
-        _insert(session, relations, command, found, sql)
+        _insert(session, relations, command, found, statement)
     else:
         raise ConfigurationError(
             f"{command.word} is not supported on {schema}.{name}: its files never change. Nothing "
@@ -155,7 +156,11 @@ def _create_view(
 
 
 def _create(
-    session: SqlSession, relations: Relations, command: Command, found: Relation | None, sql: str
+    session: SqlSession,
+    relations: Relations,
+    command: Command,
+    found: Relation | None,
+    statement: Statement,
 ) -> None:
     """Create a table, with the rows of a query or without any."""
     from ktk_engine.write.build import build
@@ -174,13 +179,17 @@ def _create(
     store, author = relations.warehouse.create_schema(schema), by_hand()
     claim = author.dataset(target)
     displaced = displaced_by(store, claim)
-    rows = session.query_of(sql) if command.schema is None else command.schema.empty_table()
+    rows = session.query_of(statement) if command.schema is None else command.schema.empty_table()
     build(store, rows, target, WriteContext(author.history, full_refresh=True))
     displace(store, claim, displaced, author.history)
 
 
 def _insert(
-    session: SqlSession, relations: Relations, command: Command, found: Relation, sql: str
+    session: SqlSession,
+    relations: Relations,
+    command: Command,
+    found: Relation,
+    statement: Statement,
 ) -> None:
     """Add the rows of a query to a table; `insert overwrite` replaces all of them."""
     from ktk_engine.write.build import build
@@ -196,7 +205,7 @@ def _insert(
         )
     store = relations.warehouse.create_schema(schema)
     snapshot = resolve(store, scope_of(found.uuid)).snapshot(found.uuid)
-    rows = _as_table(session.query_of(sql), snapshot, command)
+    rows = _as_table(session.query_of(statement), snapshot, command)
     retained = None if command.replace else Retained("append")
     context = WriteContext(statement_history())
     build(store, rows, _target_of(snapshot, found), context, retained)

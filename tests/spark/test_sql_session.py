@@ -211,7 +211,7 @@ def test_the_query_of_a_command_is_planned(sql, cube, command, question):
 
 
 def test_an_inserts_query_is_planned(sql, cube):
-    rows = sql.query_of("insert into an.other select v from an.c where P = 3")
+    rows = sql.query_of(sql.parse("insert into an.other select v from an.c where P = 3"))
     assert rows.count() == 200
     assert [item.files.num_rows for item in sql.plans[0].datasets] == [1]
 

@@ -61,7 +61,7 @@ class KtkCursor:
                 "The adapter ktk does not bind values: write them as literals."
             )
         session = self._sessions.current()
-        statement = sql.strip().rstrip(";")
+        statement = session.parse(sql.strip().rstrip(";"))
         self.close()
         relations = Relations(self._sessions.warehouse)
         if not run_statement(session, relations, statement, self._sessions.has_metastore):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import tokenize
@@ -61,6 +61,7 @@ class Statement:
         has_query: whether it is a query, or a command with one that gives it rows.
         creates: name of the temporary view that it creates, casefolded, as other statements name
             it; empty if it creates none.
+        plan: the tree that Spark's parser made of it, a Java object.
     """
 
     sql: str
@@ -68,6 +69,7 @@ class Statement:
     is_query: bool
     has_query: bool = True
     creates: tuple[str, ...] = ()
+    plan: Any = field(default=None, compare=False, repr=False)
 
 
 def parse_statement(session: SparkSession, sql: str) -> Statement:
@@ -97,7 +99,7 @@ def parse_statement(session: SparkSession, sql: str) -> Statement:
                 references.append(reference)
         above.append((indent, name))
     has_query = is_query or plan.getClass().getSimpleName() in _WITH_QUERY
-    return Statement(sql, tuple(references), is_query, has_query, _created_view(plan))
+    return Statement(sql, tuple(references), is_query, has_query, _created_view(plan), plan)
 
 
 def _created_view(plan: Any) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from pyspark.sql.types import StructType
 
 from ktk_engine.spark.arrow_types import arrow_schema
 from ktk_engine.spark.jvm import frame_of_plan, items, parse_plan
+from ktk_engine.spark.sql.bind import Statement
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -74,17 +75,16 @@ class Command:
     unsupported: tuple[str, ...] = ()
 
 
-def read_command(session: SparkSession, sql: str) -> Command | None:
-    """Parse a statement with Spark's own parser.
+def read_command(statement: Statement) -> Command | None:
+    """Read what a statement wants to do.
 
     Args:
-        session: a classic session.
-        sql: one statement.
+        statement: any statement.
 
     Returns:
         The command; None for everything that is Spark's own business.
     """
-    plan: Any = parse_plan(session, sql)
+    plan: Any = statement.plan
     kind = plan.getClass().getSimpleName()
     if kind in ("CreateTable", "CreateTableAsSelect", "ReplaceTableAsSelect"):
         return _new_table(plan, kind)

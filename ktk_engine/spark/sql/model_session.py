@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import SparkSession
 
 from ktk_engine.spark.jvm import java_session
+from ktk_engine.spark.sql.bind import Statement
 from ktk_engine.spark.sql.command import read_command
 
 if TYPE_CHECKING:
@@ -46,9 +47,12 @@ class ModelSession(SparkSession):
             args: values of its parameters, `:name` or `?`.
             kwargs: what is in braces in the text; such a text is Spark's alone.
         """
-        if kwargs or read_command(self, sqlQuery) is not None:
+        if kwargs:
             return super().sql(sqlQuery, args, **kwargs)
-        return self._planned(sqlQuery, args)
+        statement = self._relations.parse(sqlQuery)
+        if read_command(statement) is not None:
+            return super().sql(sqlQuery, args)
+        return self._planned(statement, args)
 
     def table(self, tableName: str) -> DataFrame:
         """Give the rows of a relation.
@@ -56,14 +60,16 @@ class ModelSession(SparkSession):
         Args:
             tableName: `schema.name`, quoted where SQL wants it.
         """
-        return self._planned(f"select * from {tableName}")
+        return self._planned(self._relations.parse(f"select * from {tableName}"))
 
     def newSession(self) -> SparkSession:
         """Give a plain session over the same context."""
         return self._relations.session.newSession()
 
-    def _planned(self, text: str, args: dict[str, Any] | list[Any] | None = None) -> DataFrame:
-        frame = self._relations.sql(text, args)
+    def _planned(
+        self, statement: Statement, args: dict[str, Any] | list[Any] | None = None
+    ) -> DataFrame:
+        frame = self._relations.sql(statement, args)
         for plan in self._relations.plans:
             self._tell(plan)
         return frame

@@ -71,17 +71,24 @@ class SqlSession:
     # Spark keeps the text of these, and reads it again wherever they are named.
     _temporary: dict[tuple[str, ...], Statement] = field(default_factory=dict)
 
-    def sql(self, text: str, args: dict[str, Any] | list[Any] | None = None) -> DataFrame:
+    def parse(self, text: str) -> Statement:
+        """Parse a statement; see `parse_statement`."""
+        return parse_statement(self.session, text)
+
+    def sql(
+        self, statement: str | Statement, args: dict[str, Any] | list[Any] | None = None
+    ) -> DataFrame:
         """Run a statement, each of its cubes planned for it.
 
         Args:
-            text: one statement; relations that no store knows are left to Spark.
+            statement: a text or what was parsed; relations that no store knows are left to Spark.
             args: values of its parameters, by name (`:name`) or by position (`?`).
 
         Returns:
             Spark's answer; of a query nothing is computed yet.
         """
-        statement = parse_statement(self.session, text)
+        if isinstance(statement, str):
+            statement = self.parse(statement)
         binding = _Binding(self)
         self.plans = binding.plans
         frame = self.session.sql(binding.plan(statement, args), args)
@@ -93,15 +100,15 @@ class SqlSession:
         """Give the statement that created a temporary view, None for all other names."""
         return self._temporary.get(tuple(part.casefold() for part in parts))
 
-    def query_of(self, text: str) -> DataFrame:
+    def query_of(self, command: Statement) -> DataFrame:
         """Give the rows of a command's query (`create table ... as`, `insert ...`).
 
         Args:
-            text: a command with a query; the command itself is not run.
+            command: a command with a query; the command itself is not run.
         """
         binding = _Binding(self)
         self.plans = binding.plans
-        return query_frame(self.session, binding.plan(parse_statement(self.session, text)))
+        return query_frame(self.session, binding.plan(command))
 
     def scanner(self, store: ObjectStore) -> Scanner:
         """Give what makes relations over a store's files in this session."""
