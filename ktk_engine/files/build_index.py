@@ -15,6 +15,7 @@ from ktk_engine.format.index_file import build_index
 from ktk_engine.formatting import counted
 from ktk_engine.log.snapshot import Snapshot, digests_of
 from ktk_engine.store.interface import ObjectStore
+from ktk_engine.types.refusal import REFUSED_UNCOMMITTED, Problem, refusal
 from ktk_engine.types.to_container import to_container
 
 _THREADS = 8
@@ -56,12 +57,13 @@ def index_of_files(
     found = distinct_values(store, files, column)
     if found.nulls and base.dimension_columns:
         rows = counted(found.nulls, "row has", "rows have")
-        raise DataError(
-            f"Dataset {base.uuid} was refused (nothing was committed): of the rows that are "
-            f"stored, {rows} no value in `{column.name}`, which an index in a cube needs. "
+        problem = Problem(
+            f"Of the rows that are stored, {rows} no value in `{column.name}`, which an index in "
+            "a cube needs.",
             "Take the column out of `indexes`, or give these rows a value in the model, for "
-            f"instance coalesce({column.name}, 'unknown'), and run it with --full-refresh."
+            f"instance coalesce({column.name}, 'unknown'), and run it with --full-refresh.",
         )
+        raise DataError(refusal(base.uuid, [problem], REFUSED_UNCOMMITTED))
     return build_index(found.values, found.labels)
 
 

@@ -25,6 +25,7 @@ from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.types.declared import apply_declared, stored_type
 from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.finding import Finding, raise_findings
+from ktk_engine.types.refusal import Problem, refusal
 from ktk_engine.types.schema import (
     adopt_unsigned,
     check_roles,
@@ -425,12 +426,13 @@ def _specification(
     datasets = {**others, target.dataset: candidate}
     known = find_seed(target.cube, others)
     if target.role == "seed" and known is not None:
-        raise ConsistencyError(
-            f"Dataset {target.uuid} was refused (nothing was written): the seed dataset of cube "
-            f"{target.cube} is {known} already. Materialize this model as cube_enrichment, or give "
-            f"it another cube. If {known} is to go, with all that depends on it, run: ktk remove "
-            f"{target.cube} {known} --cascade"
+        problem = Problem(
+            f"The seed dataset of cube {target.cube} is {known} already.",
+            "Materialize this model as cube_enrichment, or give it another cube. If "
+            f"{known} is to go, with all that depends on it, run: ktk remove {target.cube} {known} "
+            "--cascade",
         )
+        raise ConsistencyError(refusal(target.uuid, [problem]))
     if find_seed(target.cube, datasets) is None:
         return None
     return discover_cube(target.cube, datasets)

@@ -19,6 +19,7 @@ from ktk_engine.spark.write.merge_rows import (
     split_rows,
     union_by_name,
 )
+from ktk_engine.types.refusal import Problem, refusal
 from ktk_engine.write.affected import NewKeys, cell_columns, find_keys
 from ktk_engine.write.build import build
 from ktk_engine.write.merge_in_memory import merge_in_memory
@@ -196,9 +197,9 @@ def _check_unique(target: Target, keys: NewKeys, by: MergeBy) -> None:
     if twice is not None:
         values, count = twice
         example = ", ".join(f"{key}={value!r}" for key, value in values.items())
-        raise DataError(
-            f"Dataset {target.uuid} was refused (nothing was written):\n"
-            f"- The model gives several rows for one unique_key ({', '.join(by.unique_key)}).\n"
-            f"  Example: {example} occurs {count} times\n"
-            "  Fix: Keep one row per key in the model, or use incremental_strategy='delete+insert'."
+        problem = Problem(
+            f"The model gives several rows for one unique_key ({', '.join(by.unique_key)}).",
+            "Keep one row per key in the model, or use incremental_strategy='delete+insert'.",
+            f"{example} occurs {count} times",
         )
+        raise DataError(refusal(target.uuid, [problem]))

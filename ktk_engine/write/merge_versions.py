@@ -37,6 +37,7 @@ from ktk_engine.spark.write.version_rows import (
     with_stored_times,
 )
 from ktk_engine.store.interface import ObjectStore
+from ktk_engine.types.refusal import Problem, refusal
 from ktk_engine.write.affected import NewKeys, cell_columns, find_keys
 from ktk_engine.write.build import build
 from ktk_engine.write.recompute import recompute
@@ -232,13 +233,13 @@ def _files_of(
     names = tuple(dict.fromkeys(cells or (*base.partition_keys, *base.indices, by.valid_from)))
     found = find_keys(rows_with_keys(old, closed, (by.scd_id,)), names)
     if found.row_count > ended.row_count:
-        raise DataError(
-            f"Dataset {rewrite.target.uuid} was refused (nothing was written):\n"
-            f"- {found.row_count:,} current versions have the {by.scd_id} of "
-            f"{counted(ended.row_count, 'changed row')}, so that they cannot be told apart.\n"
-            f"  Fix: Give each row a unique_key ({by.unique_key}) without nulls, or remove the "
-            "repeated versions from the snapshot."
+        problem = Problem(
+            f"{found.row_count:,} current versions have the {by.scd_id} of "
+            f"{counted(ended.row_count, 'changed row')}, so that they cannot be told apart.",
+            f"Give each row a unique_key ({by.unique_key}) without nulls, or remove the repeated "
+            "versions from the snapshot.",
         )
+        raise DataError(refusal(rewrite.target.uuid, [problem]))
     if found.many:
         return files, found.row_count
     known = [name for name in names if not found.values[name].null_count]
@@ -267,10 +268,10 @@ def _check_unique(target: Target, rows: DataFrame, keys: NewKeys, by: Versions) 
     row = examples.first()
     values = (f"{name}={row[name]!r}" for name in shown) if row is not None else ()
     example = ", ".join(values) or f"{by.scd_id}={found[by.scd_id]!r}"
-    raise DataError(
-        f"Dataset {target.uuid} was refused (nothing was written):\n"
-        f"- The snapshot's query gives several rows for one unique_key ({by.unique_key}).\n"
-        f"  Example: {example} occurs {count} times\n"
-        "  Fix: Keep one row per key in the query, or add a column to unique_key that tells the "
-        "rows apart."
+    problem = Problem(
+        f"The snapshot's query gives several rows for one unique_key ({by.unique_key}).",
+        "Keep one row per key in the query, or add a column to unique_key that tells the rows "
+        "apart.",
+        f"{example} occurs {count} times",
     )
+    raise DataError(refusal(target.uuid, [problem]))

@@ -15,6 +15,7 @@ from ktk_engine.log.state import State
 from ktk_engine.spark.arrow_types import arrow_schema
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.write.merge_rows import split_rows, union_by_name
+from ktk_engine.types.refusal import Problem, refusal
 from ktk_engine.write.affected import cell_columns
 from ktk_engine.write.build import build
 from ktk_engine.write.predicates import RowFilter
@@ -126,10 +127,6 @@ def _checked_condition(
     example = outside.first()
     if example is not None:
         shown = ", ".join(f"{name}={value!r}" for name, value in example.asDict().items())
-        raise DataError(
-            f"Dataset {target.uuid} was refused (nothing was written):\n"
-            f"- {to_sql(condition)} is not true for {counted(outside.count(), 'new row')}.\n"
-            f"  Example: {shown}\n"
-            f"  Fix: {where.fix}"
-        )
+        reason = f"{to_sql(condition)} is not true for {counted(outside.count(), 'new row')}."
+        raise DataError(refusal(target.uuid, [Problem(reason, where.fix, shown)]))
     return condition

@@ -17,6 +17,7 @@ from ktk_engine.spark.arrow_types import arrow_schema
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.write.merge_rows import rows_with_keys
 from ktk_engine.types.quote import quote_identifier
+from ktk_engine.types.refusal import Problem, refusal
 from ktk_engine.write.affected import (
     affected_files,
     cell_columns,
@@ -104,13 +105,13 @@ class Rewrite:
         example = rows_with_keys(old, self.new, cells).first()
         if example is not None:
             values = (f"{name}={example[name]!r}" for name in dict.fromkeys([*cells, *shown]))
-            raise DataError(
-                f"Dataset {self.target.uuid} was refused (nothing was written):\n"
-                f"- New rows have cells ({', '.join(cells)}) of old rows that stay, {reason}. "
-                "Each cell of a cube may occur only once.\n"
-                f"  Example of such an old row: {', '.join(values)}\n"
-                "  Fix: Leave these rows out of the model, or let it replace the old ones."
+            problem = Problem(
+                f"New rows have cells ({', '.join(cells)}) of old rows that stay, {reason}. Each "
+                "cell of a cube may occur only once.",
+                "Leave these rows out of the model, or let it replace the old ones.",
+                f"the old row {', '.join(values)}",
             )
+            raise DataError(refusal(self.target.uuid, [problem]))
         return conditions
 
     def commit(

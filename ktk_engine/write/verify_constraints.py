@@ -15,6 +15,7 @@ from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.session.session import make_scratch_folder, new_session
 from ktk_engine.spark.write.merge_rows import repeated_key
 from ktk_engine.spark.write.rules import broken_row, check_rule, count_broken
+from ktk_engine.types.refusal import REFUSED_UNCOMMITTED, refusal
 from ktk_engine.write.affected import affected_files, find_keys, rows_of
 from ktk_engine.write.extension import extended
 from ktk_engine.write.retained import Conditions
@@ -88,8 +89,7 @@ def verify_constraints(
             reads.append(conditions)
             broken += _repeated(together, constraint)
     if broken:
-        lines = [f"Dataset {addition.uuid} was refused (nothing was committed):", *broken]
-        raise DataError("\n".join(lines))
+        raise DataError(refusal(addition.uuid, broken, REFUSED_UNCOMMITTED))
     return tuple(reads) if kept is not None else ()
 
 

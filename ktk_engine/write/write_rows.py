@@ -28,6 +28,7 @@ from ktk_engine.log.intent import announced
 from ktk_engine.log.snapshot import Bucketing, Snapshot
 from ktk_engine.log.write import Write
 from ktk_engine.spark.write.write_frame import bucketing_of, write_frame
+from ktk_engine.types.refusal import Problem, refusal
 from ktk_engine.write.checked_write import CheckedWrite
 from ktk_engine.write.extension import Extension
 from ktk_engine.write.verify_constraints import check_constraints, verify_constraints
@@ -278,7 +279,7 @@ _FIXES = {
 
 
 def _refusal(target: Target, findings: tuple[DataFinding, ...]) -> str:
-    lines = [f"Dataset {target.uuid} was refused while writing (nothing was committed):"]
+    problems = []
     for item in findings:
         columns = ", ".join(f"`{name}`" for name in item.column.split(", "))
         reason = _REASONS[item.rule].format(
@@ -287,10 +288,6 @@ def _refusal(target: Target, findings: tuple[DataFinding, ...]) -> str:
             columns=columns,
             type=item.type,
         )
-        lines.append(f"- {reason}.")
-        if item.example:
-            lines.append(f"  Example: {item.example}")
-        if item.error:
-            lines.append(f"  Arrow says: {item.error}")
-        lines.append(f"  Fix: {_FIXES[item.rule].format(columns=item.column)}")
-    return "\n".join(lines)
+        fix = _FIXES[item.rule].format(columns=item.column)
+        problems.append(Problem(f"{reason}.", fix, item.example, item.error))
+    return refusal(target.uuid, problems, "was refused while writing (nothing was committed)")

@@ -182,27 +182,24 @@ def test_only_what_matters_is_scanned_and_nothing_moves(sample):
     (plan,) = sample.sql.plans
     assert [item.dataset for item in plan.datasets] == ["flights", "weather"]
     physical = frame._jdf.queryExecution().executedPlan().toString()
-    assert physical.count("FileScan parquet") == 2
-    below = physical[physical.index("Exchange") + 1 :]
-    assert "Exchange" not in below, physical
-    assert "SortMergeJoin" in below
+    assert "Join" not in physical
+    assert "MapInArrow" in physical.rpartition("Exchange")[2], physical  # only groups may move
     assert len(frame.collect()) == 16
 
 
-def test_a_filter_opens_only_its_files(sample):
-    frame = sample.sql.sql(
+def test_a_filter_opens_only_its_files(sample, monkeypatch):
+    opened, open_read = set(), LocalStore.open_read
+    monkeypatch.setattr(
+        LocalStore, "open_read", lambda store, key: opened.add(key) or open_read(store, key)
+    )
+    sample.sql.sql(
         "select avg(dep_delay), avg(wind_gust) from analytics.nyc "
         "where origin = 'JFK' and month in (1, 2)"
-    )
+    ).collect()
     (plan,) = sample.sql.plans
     assert [item.files.num_rows for item in plan.datasets] == [2, 2]
-    opened = {uri.split("/table/")[1].rsplit("/", 1)[0] for uri in frame.inputFiles()}
-    assert opened == {"origin=JFK/month=1", "origin=JFK/month=2"}
-    manifests = sorted(
-        (sample.sql.scratch / "manifests").rglob("9.compact"), key=lambda p: p.stat().st_mtime
-    )[-2:]
-    listed = [json.loads(line)["path"] for m in manifests for line in m.read_text().split("\n")[1:]]
-    assert {uri.split("/table/")[1].rsplit("/", 1)[0] for uri in listed} == opened
+    folders = {key.split("/table/")[1].rsplit("/", 1)[0] for key in opened if "/table/" in key}
+    assert folders == {"origin=JFK/month=1", "origin=JFK/month=2"}
 
 
 def test_a_later_process_finds_the_cube(sample, tmp_path):

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from ktk_engine.conditions.condition import TrueCondition
 from ktk_engine.errors import LocalEngineError
 from ktk_engine.merge.answer import LocalEngine, plan_schema
 from ktk_engine.merge.rereading import readings
+from ktk_engine.merge.task import Task, row_width
 from ktk_engine.merge.tasks import decoded_bytes, tasks
 from ktk_engine.plan.plan import Plan
 from ktk_engine.spark.arrow_types import arrow_schema, spark_schema
@@ -61,7 +63,7 @@ def plan_frame(
     if not found:
         return task_frame(scanner.session, store, found, plan_schema(plan, names))
     sizes = _sizes(scanner, plan)
-    if compute_small and sum(sizes) <= _SMALL_READ:
+    if compute_small and sum(sizes) <= _SMALL_READ and _may_be_small(plan, found, names):
         answer = _small_answer(scanner, plan, names)
         if answer is not None:
             return answer
@@ -77,6 +79,14 @@ def _sizes(scanner: Scanner, plan: Plan) -> list[int]:
         decoded_bytes(scanner.store, scanner.footers, replace(plan, datasets=(item,)))
         for item in plan.datasets
     ]
+
+
+def _may_be_small(plan: Plan, found: Sequence[Task], names: Sequence[str]) -> bool:
+    """Whether the answer can be small: without a condition all rows come out."""
+    conditions = [plan.condition, *(item.condition for item in plan.datasets)]
+    if any(not isinstance(condition, TrueCondition) for condition in conditions):
+        return True
+    return sum(task.rows for task in found) * row_width(plan_schema(plan, names)) <= _SMALL_ANSWER
 
 
 def _small_answer(scanner: Scanner, plan: Plan, names: Sequence[str]) -> DataFrame | None:
