@@ -7,6 +7,7 @@ import pytest
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
+from dbt.adapters.ktk.session.spark_message import spark_message
 from ktk_engine.errors import FormatError
 from ktk_engine.facade import Store
 from ktk_engine.gate.target import Target
@@ -64,3 +65,19 @@ def test_a_host_session_without_the_setting_verifies_too(spark, store, damage, w
     damage(damage.pages - 40 if where == "pages" else damage.size - 60)
     with pytest.raises((FormatError, Py4JError, PySparkException), match=r"\.parquet"):
         Store(store.root).cube("c").query(["number", "text"]).spark(host).collect()
+
+
+def test_a_file_that_tasks_read_is_named(spark, store, damage):
+    """A worker's error is that of the library, without its traceback."""
+    other = pa.table({"k": ROWS["k"], "P": ROWS["P"], "e": ROWS["number"]})
+    build(store, other, Target("e", "enrichment", "c", ("k",), partition_by=("P",)))
+    damage(damage.pages // 2)
+    query = Store(store.root).cube("c").query()
+    assert len(query.plan.datasets) == 2
+    with pytest.raises(FormatError, match="(?s)" + damage.key.rpartition("/")[2]) as caught:
+        query.to_arrow(spark)
+    assert "Traceback" not in str(caught.value)
+    with pytest.raises(PySparkException) as raw:
+        query.spark(spark).collect()
+    message = spark_message(raw.value)
+    assert message == str(caught.value)

@@ -10,9 +10,16 @@ from urllib.parse import unquote
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from ktk_engine.errors import FormatError, ObjectNotFoundError
+from ktk_engine import errors
+from ktk_engine.errors import FormatError, KtkError, ObjectNotFoundError
 
 _FAILED = re.compile(r"\[FAILED_READ_FILE[^\]]*\][^\n]*? ([a-z0-9]+:/\S+\.parquet)\b")
+# The last line of a traceback in a Python worker, and what follows it of a longer message.
+_OURS = re.compile(
+    r"^ktk_engine\.errors\.(\w+): (.*?)(?=\n\nDuring handling|\n\nThe above exception"
+    r"|\n\nJVM stacktrace|\n\s+at |\n\nDriver stacktrace|\Z)",
+    re.MULTILINE | re.DOTALL,
+)
 _CAUSE = re.compile(r"^Caused by: [\w.$]+: (.+)$", re.MULTILINE)
 
 
@@ -26,6 +33,7 @@ def spark_job() -> Iterator[None]:
         FormatError: it met a data file that it could not read, for instance because a page does
             not fit its checksum. The message names the file.
         ObjectNotFoundError: a data file is missing.
+        KtkError: what this library raised in a Python worker.
     """
     try:
         yield
@@ -33,6 +41,9 @@ def spark_job() -> Iterator[None]:
         if _interrupted(error):
             raise KeyboardInterrupt from error
         text = str(error)
+        own = worker_error(text)
+        if own is not None:
+            raise own from error
         found = _FAILED.search(text)
         if found is None:
             raise
@@ -40,6 +51,22 @@ def spark_job() -> Iterator[None]:
             raise ObjectNotFoundError(_gone(unquote(found[1]))) from error
         causes = _CAUSE.findall(text) or _CAUSE.findall(str(getattr(error, "_stackTrace", "")))
         raise FormatError(_unreadable(unquote(found[1]), causes[-1] if causes else "")) from error
+
+
+def worker_error(text: str) -> KtkError | None:
+    """Give the error of this library that a Python worker ended with; None if it was another.
+
+    Args:
+        text: what Spark says, with the worker's traceback.
+    """
+    found = _OURS.findall(text)
+    if not found:
+        return None
+    name, message = found[-1]
+    kind = getattr(errors, name, None)
+    if not isinstance(kind, type) or not issubclass(kind, KtkError):
+        return None
+    return kind(message.strip())
 
 
 def _interrupted(error: BaseException) -> bool:

@@ -70,8 +70,16 @@ def _shortened(text: str) -> str:
     if match := _PLACE.search(text):
         return f"{text[: match.start()]} (line {match[1]} of the SQL)"
     if "Traceback (most recent call last)" in text:
-        return _PYSPARKS_FRAME.sub("", text)
+        return _workers(text)
     return _PLAN.sub("", text)
+
+
+def _workers(text: str) -> str:
+    """What a Python worker ended with: a message of ours says all, of others the frames matter."""
+    from ktk_engine.spark.session.spark_job import worker_error
+
+    own = worker_error(text)
+    return _PYSPARKS_FRAME.sub("", text) if own is None else str(own)
 
 
 def _causes(stack: str) -> list[str]:
