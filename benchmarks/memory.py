@@ -148,25 +148,19 @@ def measure(folder: Path, shape: Shape, rows: int) -> dict[str, Any]:
     return {"shape": shape.name, **found}
 
 
-def as_text(result: dict[str, Any]) -> str:
-    """The table for people."""
-    lines = [
-        "# Memory",
-        "",
+def _tables(result: dict[str, Any]) -> list[list[str]]:
+    """The result for people."""
+    about = (
         f"One partition of {result['rows']:,} cells, seed and enrichment joined and summed in this "
-        f"process; the goal is a peak below {result['goal'] / 1e9:g} GB. Machine:",
-        "",
-        *(f"- {name}: {value}" for name, value in result["machine"].items()),
-        "",
-        "| shape | peak | before the query | wall-clock | CPU |",
-        "|---|---|---|---|---|",
-    ]
+        f"process; the goal is a peak below {result['goal'] / 1e9:g} GB."
+    )
+    lines = ["| shape | peak | before the query | wall-clock | CPU |", "|---|---|---|---|---|"]
     for item in result["shapes"]:
         lines.append(
             f"| {item['shape']} | {item['peak'] / 1e6:,.0f} MB | {item['before'] / 1e6:,.0f} MB | "
             f"{item['wall_s']:.1f} s | {item['cpu_s']:.1f} s |"
         )
-    return "\n".join(lines) + "\n"
+    return [[about], lines]
 
 
 def main() -> None:
@@ -192,7 +186,7 @@ def main() -> None:
             shutil.rmtree(folder.parent)
         print(found[-1], flush=True)
     result = {"machine": about, "rows": arguments.rows, "goal": GOAL, "shapes": found}
-    print(write_result("memory", result, as_text(result)))
+    print(write_result("memory", result, "Memory", *_tables(result)))
 
 
 if __name__ == "__main__":

@@ -108,29 +108,25 @@ def measure(spark: SparkSession, folder: Path, rows: int) -> dict[str, Any]:
 
 def make_scanner(spark: SparkSession, store: ObjectStore, folder: Path) -> Scanner:
     """What reads the table's files."""
-    from ktk_engine.spark.session.capabilities import find_capabilities
-
     from ktk_engine.spark.read.scan import Scanner
 
-    return Scanner(spark, store, folder / "scratch", find_capabilities(spark))
+    return Scanner(spark, store, folder / "scratch")
 
 
-def as_text(result: dict[str, Any]) -> str:
-    """The table for people."""
-    lines = [
-        "# Merges",
-        "",
-        f"{KEYS:,} keys of {len(CHANGED)} partitions are merged into {result['rows']:,} rows in "
-        f"{PARTITIONS} partitions. Machine:",
-        "",
-        *(f"- {name}: {value}" for name, value in result["machine"].items()),
-        "",
-        "| full rebuild | merge | times as fast | goal | files rewritten |",
-        "|---|---|---|---|---|",
-        f"| {result['rebuild_s']:.2f} s | {result['merge_s']:.2f} s | {result['ratio']:.1f} | "
-        f"{result['goal']:g} | {result['files_rewritten']} of {result['files']} |",
+def _tables(result: dict[str, Any]) -> list[list[str]]:
+    """The result for people."""
+    return [
+        [
+            f"{KEYS:,} keys of {len(CHANGED)} partitions are merged into {result['rows']:,} rows "
+            f"in {PARTITIONS} partitions."
+        ],
+        [
+            "| full rebuild | merge | times as fast | goal | files rewritten |",
+            "|---|---|---|---|---|",
+            f"| {result['rebuild_s']:.2f} s | {result['merge_s']:.2f} s | {result['ratio']:.1f} | "
+            f"{result['goal']:g} | {result['files_rewritten']} of {result['files']} |",
+        ],
     ]
-    return "\n".join(lines) + "\n"
 
 
 def main() -> None:
@@ -144,7 +140,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         measured = measure(spark, Path(folder), arguments.rows)
     result = {"machine": about, "rows": arguments.rows, **measured}
-    print(write_result("merge", result, as_text(result)))
+    print(write_result("merge", result, "Merges", *_tables(result)))
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from ktk_engine.conditions.parse import parse_condition
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.format.index_file import build_index, render_index
 from ktk_engine.log.commit import DatasetChange, Transaction, commit
+from ktk_engine.log.entry import DatasetRole
 from ktk_engine.log.scope import cube_scope, new_commit_id
 from ktk_engine.log.snapshot import Snapshot, concat_files, files_table
 from ktk_engine.log.state import resolve
@@ -43,7 +44,7 @@ def synthetic_files(
     labels = [f"P={n}/{commit}-0-{n}" for n, commit in zip(numbers, commits, strict=True)]
     keys = [f"w++{dataset}/table/{label}.parquet" for label in labels]
     random = np.random.default_rng(start)
-    known = {
+    known: dict[str, Any] = {
         "rows": [1000] * count,
         "bytes": [10_000] * count,
         "bucket": (numbers % 16).tolist(),
@@ -136,7 +137,7 @@ def _peak() -> int:
 
 
 def _change(name: str, snapshot: Snapshot) -> DatasetChange:
-    role = "seed" if name == "seed" else "enrichment"
+    role: DatasetRole = "seed" if name == "seed" else "enrichment"
     return DatasetChange(f"w++{name}", "rebuild", lambda base, attempt: snapshot, None, role)
 
 

@@ -1,9 +1,9 @@
 """How fast queries of cubes are, next to others over the same files, in the same run.
 
 `python -m benchmarks.query [--rows 8000000] [--folder FOLDER]`, or `make bench`. Workload W is
-written once by this project and, where `make oracle` was run, once by Kartothek. Everybody is asked
-each question once to warm up and then in turns; medians of wall-clock and CPU seconds count.
-Results go to `benchmarks/results/`.
+written once by this project and, where `make oracle` was run, once by Kartothek; then come cubes of
+other shapes. Everybody is asked each question once to warm up and then in turns; medians of
+wall-clock and CPU seconds count. Results go to `benchmarks/results/`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -25,44 +26,47 @@ from benchmarks.peers.duck import duckdb
 from benchmarks.peers.kartothek import build_by_kartothek, kartothek, python_of_kartothek
 from benchmarks.peers.ours import here, in_spark
 from benchmarks.peers.plain_spark import plain_spark
-from benchmarks.question import Peer, Question, questions
-from benchmarks.report import machine, write_report
-from benchmarks.workload import ROWS, make_workload
+from benchmarks.question import LOOKUP, LOOKUP_ROWS, Peer, Question, questions, statements
+from benchmarks.report import machine, write_result
+from benchmarks.shapes import shapes
+from benchmarks.workload import CUBE, ROWS, Workload, workload_w, write_workload
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 REPEATS = 3
 MEMORY = "4g"
+PARTS = ("w", "shapes", "first")
+HERE, IN_SPARK, PLAIN_SPARK = "in this process", "SQL in Spark", "plain Spark"
+
+# The question's name, and for each peer the medians of wall-clock and CPU seconds.
+Measured = dict[str, Any]
 
 
-def ask_all(peers: Mapping[str, Peer], asked: list[Question], repeats: int) -> list[dict[str, Any]]:
-    """Ask every question of all, in turns.
+def ask_all(peers: Mapping[str, Peer], question: Question, repeats: int) -> Measured:
+    """Ask a question of all, in turns.
 
     Raises:
         AssertionError: answers differ.
     """
-    results = []
-    for question in asked:
-        answers = {name: ask(question) for name, ask in peers.items()}
-        first = next(iter(answers.values()))
-        for name, answer in answers.items():
-            if not all(_close(a, b) for a, b in zip(first, answer, strict=True)):
-                raise AssertionError(f"{question.name}: {name} says {answer}, others {first}")
-        measured: dict[str, list[tuple[float, float]]] = {name: [] for name in peers}
-        for _ in range(repeats):
-            for name, ask in peers.items():
-                measured[name].append(_measured(ask, question))
-        found = {
-            name: [statistics.median(column) for column in zip(*times, strict=True)]
-            for name, times in measured.items()
-        }
-        print(question.name, found, f"load {os.getloadavg()[0]:.1f}", flush=True)
-        results.append({"question": question.name, "seconds_and_cpu_seconds": found})
-    return results
+    answers = {name: ask(question) for name, ask in peers.items()}
+    first = next(iter(answers.values()))
+    for name, answer in answers.items():
+        if not all(_close(a, b) for a, b in zip(first, answer, strict=True)):
+            raise AssertionError(f"{question.name}: {name} says {answer}, others {first}")
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in peers}
+    for _ in range(repeats):
+        for name, ask in peers.items():
+            times[name].append(_timed(ask, question))
+    found = {
+        name: [statistics.median(column) for column in zip(*each, strict=True)]
+        for name, each in times.items()
+    }
+    print(question.name, found, f"load {os.getloadavg()[0]:.1f}", flush=True)
+    return {"question": question.name, "seconds_and_cpu_seconds": found}
 
 
-def _measured(ask: Peer, question: Question) -> tuple[float, float]:
+def _timed(ask: Peer, question: Question) -> tuple[float, float]:
     cpu, start = cpu_seconds(), time.perf_counter()
     ask(question)
     return time.perf_counter() - start, cpu_seconds() - cpu
@@ -70,6 +74,85 @@ def _measured(ask: Peer, question: Question) -> tuple[float, float]:
 
 def _close(a: float, b: float) -> bool:
     return bool(abs(a - b) <= 1e-6 * max(1.0, abs(a)))
+
+
+def about_w(spark: SparkSession, parent: Path, rows: int, repeats: int) -> dict[str, Any]:
+    """Ask about workload W, as written by us and by Kartothek."""
+    workload, found = workload_w(rows), {}
+    for writer, folder in _written(spark, parent, workload).items():
+        print(f"written by {writer}", flush=True)
+        peers = _peers(spark, folder, workload)
+        sql = {name: peers[name] for name in (IN_SPARK, PLAIN_SPARK, "DuckDB")}
+        if (python := python_of_kartothek()) is not None:
+            peers["Kartothek"] = kartothek(python, folder)
+        found[writer] = [ask_all(peers, each, repeats) for each in questions(rows)]
+        found[writer] += [ask_all(sql, each, repeats) for each in statements()]
+    return found
+
+
+def about_shapes(
+    spark: SparkSession, parent: Path, rows: int, repeats: int, keep: bool
+) -> list[Measured]:
+    """Ask about cubes of other shapes; each is deleted afterwards unless they are kept."""
+    found = []
+    for number, (workload, question) in enumerate(shapes(rows)):
+        folder = parent / f"shape_{number}"
+        if not folder.exists():
+            write_workload(spark, folder, workload)
+        found.append(ask_all(_peers(spark, folder, workload), question, repeats))
+        if not keep:
+            shutil.rmtree(folder)
+    return found
+
+
+def first_answer(spark: SparkSession, parent: Path, rows: int) -> dict[str, float]:
+    """Wall-clock seconds until a new process has asked for one value of an index and ended."""
+    folder = _written(spark, parent, workload_w(rows))["dbt-ktk"]
+    (question,) = [each for each in questions(rows) if each.column == "k"]
+    code = (
+        f"from ktk_engine.facade import Store; query = Store({str(folder)!r}).cube({CUBE!r})"
+        f".query(where={question.where!r}); assert query.count() > 0"
+    )
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-c", code], check=True)
+        times.append(time.perf_counter() - start)
+    return {"seconds": statistics.median(times), "goal": 1.0}
+
+
+def _written(spark: SparkSession, parent: Path, workload: Workload) -> dict[str, Path]:
+    """Write workload W where it is not there yet, with a table to be joined."""
+    found = {"dbt-ktk": parent / "ours"}
+    if not found["dbt-ktk"].exists():
+        write_workload(spark, found["dbt-ktk"], workload)
+    python = python_of_kartothek()
+    if python is not None:
+        found["Kartothek"] = parent / "kartothek"
+        if not found["Kartothek"].exists():
+            build_by_kartothek(python, found["Kartothek"], workload.rows)
+    for folder in found.values():
+        _write_lookup(spark, folder, workload.rows)
+    return found
+
+
+def _write_lookup(spark: SparkSession, folder: Path, rows: int) -> None:
+    from ktk_engine.gate.target import Target
+    from ktk_engine.store.open_store import open_store
+    from ktk_engine.write.build import build
+
+    if not (folder / LOOKUP).exists():
+        frame = spark.range(LOOKUP_ROWS).selectExpr(f"(id * 7) % {rows} as L", "rand(9) as w")
+        build(open_store(folder), frame, Target(LOOKUP))
+
+
+def _peers(spark: SparkSession, folder: Path, workload: Workload) -> dict[str, Peer]:
+    return {
+        HERE: here(folder),
+        IN_SPARK: in_spark(spark, folder, folder.parent / "scratch"),
+        "DuckDB": duckdb(folder, workload),
+        PLAIN_SPARK: plain_spark(spark, folder, workload),
+    }
 
 
 def in_a_process(module: str, *arguments: str) -> Any:
@@ -85,61 +168,71 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="keep the workloads here, or use what is here")
     parser.add_argument("--repeats", type=int, default=REPEATS)
     parser.add_argument("--files", type=int, nargs="*", default=[1_000, 10_000, 100_000, 1_000_000])
-    parser.add_argument("--only-plans", action="store_true", help="no Spark")
+    parser.add_argument("--only", nargs="*", choices=PARTS, default=PARTS, help="default: all")
     arguments = parser.parse_args()
     about = machine()  # before the run: its own load does not count
     plans = [in_a_process("benchmarks.planning", str(count)) for count in arguments.files]
     for plan in plans:
         print(plan, flush=True)
-    queries = {} if arguments.only_plans else _queries(arguments)
-    result = {
-        "machine": about,
-        "rows": arguments.rows,
-        "queries": queries,
-        "plans": plans,
-    }
-    print(write_report(result))
+    result = {"machine": about, "rows": arguments.rows, "plans": plans, **_ask(arguments)}
+    print(write_result("query", result, "Queries", *_tables(result)))
 
 
-def _queries(arguments: argparse.Namespace) -> dict[str, list[dict[str, Any]]]:
-    """Ask about the files of each writer."""
+def _ask(arguments: argparse.Namespace) -> dict[str, Any]:
+    if not arguments.only:
+        return {}
     from ktk_engine.spark.session.session import start_session
 
     spark = start_session({"spark.driver.memory": MEMORY})
+    rows, repeats, found = arguments.rows, arguments.repeats, dict[str, Any]()
     with tempfile.TemporaryDirectory() as scratch:
         parent = arguments.folder or Path(scratch)
-        found = {}
-        for writer, folder in _workloads(spark, parent, arguments.rows).items():
-            print(f"written by {writer}", flush=True)
-            peers = _peers(spark, folder, Path(scratch))
-            found[writer] = ask_all(peers, questions(arguments.rows), arguments.repeats)
-        return found
-
-
-def _workloads(spark: SparkSession, parent: Path, rows: int) -> dict[str, Path]:
-    """Write the workloads that are not there yet."""
-    found = {"dbt-ktk": parent / "ours"}
-    if not found["dbt-ktk"].exists():
-        make_workload(spark, found["dbt-ktk"], rows)
-    python = python_of_kartothek()
-    if python is not None:
-        found["Kartothek"] = parent / "kartothek"
-        if not found["Kartothek"].exists():
-            build_by_kartothek(python, found["Kartothek"], rows)
+        if "w" in arguments.only:
+            found["w"] = about_w(spark, parent, rows, repeats)
+        if "first" in arguments.only:
+            found["first_answer"] = first_answer(spark, parent, rows)
+        if "shapes" in arguments.only:
+            keep = arguments.folder is not None
+            found["shapes"] = about_shapes(spark, parent, rows, repeats, keep)
     return found
 
 
-def _peers(spark: SparkSession, folder: Path, scratch: Path) -> dict[str, Peer]:
-    peers = {
-        "in this process": here(folder),
-        "SQL in Spark": in_spark(spark, folder, scratch),
-        "DuckDB": duckdb(folder),
-        "plain Spark": plain_spark(spark, folder),
-    }
-    python = python_of_kartothek()
-    if python is not None:
-        peers["Kartothek"] = kartothek(python, folder)
-    return peers
+def _tables(result: dict[str, Any]) -> list[list[str]]:
+    """The result for people."""
+    tables = [["Wall-clock seconds (CPU seconds) of everybody over the same files."]]
+    for writer, found in result.get("w", {}).items():
+        tables += [[f"Workload W, {result['rows']:,} cells, by {writer}:"], _table(found)]
+    if "shapes" in result:
+        tables += [["Cubes of other shapes:"], _table(result["shapes"])]
+    if "first_answer" in result:
+        seconds = result["first_answer"]["seconds"]
+        tables.append([f"First answer of a new process, one index value: {seconds:.2f} s."])
+    if result["plans"]:
+        tables += [["Planning and committing, four datasets of so many files each, no JVM:"]]
+        tables.append(_plans(result["plans"]))
+    return tables
+
+
+def _table(results: list[Measured]) -> list[str]:
+    names = list(results[0]["seconds_and_cpu_seconds"])
+    lines = [f"| question | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
+    for item in results:
+        found = item["seconds_and_cpu_seconds"]
+        cells = [f"{found[n][0]:.2f} ({found[n][1]:.2f})" if n in found else "" for n in names]
+        lines.append(f"| {item['question']} | {' | '.join(cells)} |")
+    return lines
+
+
+def _plans(plans: list[dict[str, Any]]) -> list[str]:
+    names = [name for name in plans[0] if name != "opened"]
+    lines = [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
+    return lines + [f"| {' | '.join(_cell(item[n]) for n in names)} |" for item in plans]
+
+
+def _cell(value: Any) -> str:
+    return (
+        f"{value['wall_s']:.2f} ({value['cpu_s']:.2f})" if isinstance(value, dict) else f"{value:,}"
+    )
 
 
 if __name__ == "__main__":

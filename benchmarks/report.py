@@ -36,70 +36,21 @@ def _java() -> str:
     return done.stderr.splitlines()[0] if done.stderr else "unknown"
 
 
-def write_report(result: dict[str, Any]) -> str:
-    """Write `query.json` and `query.md`.
-
-    Args:
-        result: machine, queries and plans, as `benchmarks.query` gives them.
-
-    Returns:
-        The table.
-    """
-    return write_result("query", result, _markdown(result))
-
-
-def write_result(name: str, result: dict[str, Any], text: str) -> str:
+def write_result(name: str, result: dict[str, Any], title: str, *tables: list[str]) -> str:
     """Write what a benchmark measured, as data and for people.
 
     Args:
         name: the benchmark's name, which the files get.
-        result: the data.
-        text: the table in Markdown.
+        result: the data; `machine` is what `machine` told before the run.
+        title: what was measured, as a heading.
+        *tables: lines of Markdown; an empty line goes between them.
 
     Returns:
-        The table.
+        The text for people.
     """
+    parts = [[f"# {title}"], [f"- {key}: {value}" for key, value in result["machine"].items()]]
+    text = "\n\n".join("\n".join(lines) for lines in [*parts, *tables] if lines) + "\n"
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     (RESULTS / f"{name}.md").write_text(text, encoding="utf-8")
     return text
-
-
-def _markdown(result: dict[str, Any]) -> str:
-    lines = ["# Queries", "", f"{result['rows']:,} cells in each of four datasets. Machine:", ""]
-    lines += [f"- {name}: {value}" for name, value in result["machine"].items()]
-    if result["queries"]:
-        lines += ["", *_queries(result["queries"])]
-    if result["plans"]:
-        lines += ["", *_plans(result["plans"])]
-    return "\n".join(lines) + "\n"
-
-
-def _queries(queries: dict[str, list[dict[str, Any]]]) -> list[str]:
-    lines = ["Wall-clock seconds (CPU seconds) of everybody over the same files."]
-    for writer, results in queries.items():
-        names = list(results[0]["seconds_and_cpu_seconds"])
-        lines += ["", f"Files written by {writer}:", ""]
-        lines += [f"| question | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
-        for item in results:
-            found = item["seconds_and_cpu_seconds"]
-            cells = " | ".join(f"{found[n][0]:.2f} ({found[n][1]:.2f})" for n in names)
-            lines.append(f"| {item['question']} | {cells} |")
-    return lines
-
-
-def _plans(plans: list[dict[str, Any]]) -> list[str]:
-    names = [name for name in plans[0] if name != "opened"]
-    lines = [
-        "Planning and committing without a JVM, four datasets of so many files each, in wall-clock "
-        "seconds (CPU seconds):",
-        "",
-    ]
-    lines += [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
-    return lines + [f"| {' | '.join(_cell(item[n]) for n in names)} |" for item in plans]
-
-
-def _cell(value: Any) -> str:
-    return (
-        f"{value['wall_s']:.2f} ({value['cpu_s']:.2f})" if isinstance(value, dict) else f"{value:,}"
-    )

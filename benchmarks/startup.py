@@ -91,32 +91,22 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=7)
     about = machine()
     result = {"machine": about, "startup": startup(parser.parse_args().runs)}
-    print(write_result("startup", result, _text(result)))
+    title = "Start-up: `dbt run` of one trivial model"
+    print(write_result("startup", result, title, *_tables(result)))
 
 
-def _text(result: dict[str, Any]) -> str:
+def _tables(result: dict[str, Any]) -> list[list[str]]:
     found = result["startup"]
-    return "\n".join(
-        [
-            "# Start-up: `dbt run` of one trivial model",
-            "",
-            *(f"- {name}: {value}" for name, value in result["machine"].items()),
-            f"- archive of classes (`ktk prepare`): {'yes' if found['archive'] else 'no'}",
-            "",
-            f"| adapter | median of {found['runs']} runs | all, in seconds |",
-            "|---|---|---|",
-            *(
-                f"| {name} | {median:.2f} s | {' '.join(f'{s:.2f}' for s in times)} |"
-                for (name, median), times in zip(
-                    found["median_s"].items(), found["seconds"].values(), strict=True
-                )
-            ),
-            "",
-            f"dbt-ktk takes {found['ratio']:.2f} of the time; the goal is {found['goal']:.2f} at "
-            "most.",
-            "",
-        ]
-    )
+    lines = [
+        f"| adapter | median of {found['runs']} runs | all, in seconds |",
+        "|---|---|---|",
+    ]
+    for name, median in found["median_s"].items():
+        times = " ".join(f"{seconds:.2f}" for seconds in found["seconds"][name])
+        lines.append(f"| {name} | {median:.2f} s | {times} |")
+    share = f"dbt-ktk takes {found['ratio']:.2f} of the time; the goal is {found['goal']:.2f}"
+    archive = f"with{'' if found['archive'] else 'out'} the archive of classes of `ktk prepare`"
+    return [lines, [f"{share} at most. It ran {archive}."]]
 
 
 if __name__ == "__main__":

@@ -236,6 +236,8 @@ class Query:
     def spark(self, session: SparkSession | None = None) -> DataFrame:
         """Give the rows as a Spark DataFrame; nothing is computed yet, and nothing is sorted.
 
+        Conditions that are put on the frame later open no fewer files: give them to `query`.
+
         Args:
             session: the session to take settings and context from; the frame belongs to a new
                 session over the same context, since plans rely on settings of their own. None

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from benchmarks.question import Peer, Question
-from benchmarks.workload import CUBE
+from benchmarks.question import LOOKUP, Peer, Question
+from benchmarks.workload import CUBE, SEED, Workload
 
 
-def duckdb(folder: Path) -> Peer:
+def duckdb(folder: Path, workload: Workload) -> Peer:
     """Join the files of the datasets; partition columns come from their paths."""
     from duckdb import connect
 
@@ -17,13 +17,13 @@ def duckdb(folder: Path) -> Peer:
     connection.execute(f"set threads = {os.cpu_count()}")
 
     def ask(question: Question) -> list[float]:
-        joins = " ".join(
-            f"left join {_files(folder, name)} {name} using (P, L)" for name in question.datasets
-        )
-        sums = ", ".join(f"sum({column})" for column in question.columns)
-        where = f"where {question.where}" if question.where else ""
-        text = f"select {sums} from {_files(folder, 'seed')} seed {joins} {where}"
-        row = connection.execute(text).fetchone()
+        cube = f"{_files(folder, f'{CUBE}++{SEED}')} seed"
+        for name in question.datasets(workload):
+            on = ", ".join(workload.address(name))
+            cube += f" left join {_files(folder, f'{CUBE}++{name}')} {name} using ({on})"
+        if question.statement:
+            cube = f"(select * from {cube})"
+        row = connection.execute(question.sql(cube, _files(folder, LOOKUP))).fetchone()
         assert row is not None
         return list(row)
 
@@ -31,5 +31,5 @@ def duckdb(folder: Path) -> Peer:
 
 
 def _files(folder: Path, dataset: str) -> str:
-    pattern = folder / f"{CUBE}++{dataset}" / "table" / "**" / "*.parquet"
+    pattern = folder / dataset / "table" / "**" / "*.parquet"
     return f"read_parquet('{pattern}', hive_partitioning = true)"

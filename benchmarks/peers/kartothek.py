@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks.question import Peer, Question
-from benchmarks.workload import ENRICHMENTS, ROWS_PER_VALUE
+from benchmarks.workload import ENRICHMENTS, ROWS_PER_VALUE, VALUES
 
 _SCRIPT = str(Path(__file__).with_name("kartothek_process.py"))
 
@@ -22,7 +22,7 @@ def python_of_kartothek() -> str | None:
 def build_by_kartothek(python: str, folder: Path, rows: int) -> None:
     """Let Kartothek write workload W."""
     folder.mkdir(parents=True, exist_ok=True)
-    numbers = [str(rows), str(ROWS_PER_VALUE)]
+    numbers = [str(number) for number in (rows, ROWS_PER_VALUE, VALUES)]
     command = [python, "-I", "-W", "ignore", _SCRIPT, "build", str(folder), *numbers, *ENRICHMENTS]
     subprocess.run(command, check=True)
 

@@ -1,7 +1,7 @@
 """Kartothek 5.3.0 in an environment of its own (Python 3.8): builds workload W, answers questions.
 
-`build FOLDER ROWS` writes the cube. `ask FOLDER` reads questions from stdin, a JSON line each, and
-prints the sums of their columns.
+`build FOLDER ROWS ROWS_PER_VALUE VALUES ENRICHMENTS...` writes the cube. `ask FOLDER` reads
+questions from stdin, a JSON line each, and prints the sums of their columns.
 """
 
 import json
@@ -18,12 +18,13 @@ from storefact import get_store_from_url
 PARTITIONS = 16
 
 
-def build(folder, rows, per_value, enrichments):
-    cube = Cube(["L"], ["P"], "w", seed_dataset="seed", index_columns=["k"])
+def build(folder, rows, per_value, values, enrichments):
+    cube = Cube(["L"], ["P"], "w", seed_dataset="seed", index_columns=["k", "r"])
     store = get_store_from_url("hfs://" + folder)
     cells = np.arange(rows)
     shared = {"P": cells // (rows // PARTITIONS), "L": cells}
-    data = {"seed": pd.DataFrame({**shared, "v": np.random.rand(rows), "k": cells // per_value})}
+    own = {"v": np.random.rand(rows), "k": cells // per_value, "r": cells % values}
+    data = {"seed": pd.DataFrame({**shared, **own})}
     for name in enrichments:
         data[name] = pd.DataFrame({**shared, name: np.random.rand(rows)})
     build_cube(data, cube, store)
@@ -45,6 +46,6 @@ def ask(folder):
 
 if __name__ == "__main__":
     if sys.argv[1] == "build":
-        build(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5:])
+        build(sys.argv[2], *map(int, sys.argv[3:6]), sys.argv[6:])
     else:
         ask(sys.argv[2])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from benchmarks.question import Peer, Question
+from benchmarks.question import LOOKUP, Peer, Question
 from benchmarks.workload import CUBE
 
 if TYPE_CHECKING:
@@ -42,9 +42,7 @@ def in_spark(spark: SparkSession, folder: Path, scratch: Path) -> Peer:
 
     def ask(question: Question) -> list[float]:
         session = SqlSession(spark, lambda name: store if name == "w" else None, scratch)
-        sums = ", ".join(f"sum({column})" for column in question.columns)
-        where = f" where {question.where}" if question.where else ""
-        (row,) = session.sql(f"select {sums} from w.{CUBE}{where}").collect()
+        (row,) = session.sql(question.sql(f"w.{CUBE}", f"w.{LOOKUP}")).collect()
         return list(row)
 
     return ask

@@ -80,7 +80,7 @@ class _Files:
         if snapshot is None:
             raise AttributeError("files")  # so a snapshot has no files by default
         table = snapshot.file_table
-        return table.table() if isinstance(table, (StoredFiles, ExtendedFiles)) else table
+        return table if isinstance(table, pa.Table) else table.select(table.column_names)
 
     def __set__(self, snapshot: Snapshot, files: FileTable) -> None:
         snapshot.__dict__["file_table"] = files

@@ -71,8 +71,8 @@ def find_delta(base: FileTable, files: pa.Table) -> Delta | None:
     if (len(removed) + delta.added.num_rows) * _MOST > count:
         return None
     # Whatever else changed of the files that stayed, a delta cannot say.
-    built = ExtendedFiles(SnapshotBase("", "", base), delta).table()
-    return delta if built.equals(files) else None
+    built = ExtendedFiles(SnapshotBase("", "", base), delta)
+    return delta if built.select(built.column_names).equals(files) else None
 
 
 class ExtendedFiles:
@@ -133,10 +133,6 @@ class ExtendedFiles:
             return pa.Table.from_arrays(
                 [self._columns[name] for name in columns], schema=pa.schema(fields)
             )
-
-    def table(self) -> pa.Table:
-        """Give all columns of all files."""
-        return self.select(self.column_names)
 
     def filter(self, mask: pa.BooleanArray) -> pa.Table:
         """Give all columns of some files.

@@ -96,10 +96,6 @@ class StoredFiles:
                 return pa.table({"": pa.nulls(self.num_rows)}).select([])
             return pa.Table.from_arrays([self._columns[n] for n in columns], schema=schema)
 
-    def table(self) -> pa.Table:
-        """Give all columns of all files."""
-        return self.select(self.column_names)
-
     def filter(self, mask: pa.BooleanArray) -> pa.Table:
         """Give all columns of some files.
 
@@ -108,7 +104,7 @@ class StoredFiles:
         """
         data = self._data  # which another thread may drop when it has decoded all
         if not data or self._footer.num_row_groups == 1:
-            return self.table().filter(mask)
+            return self.select(self.column_names).filter(mask)
         # Kept are the rows that were asked for, not all that had to be decoded.
         parts = [self._read(data, self.column_names, [])]
         start = 0

@@ -59,8 +59,7 @@ def _role(plan: Plan, item: Ignored) -> str:
 
 _MOVES: dict[Movement, str] = {
     "none": "no exchange",
-    "broadcast": "read once by every process",
-    "exchange": "shares no partition column with the seed dataset",
+    "shared": "read for all partitions, since it has none of their columns",
 }
 
 

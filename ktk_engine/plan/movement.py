@@ -1,37 +1,26 @@
-"""How the rows of a dataset come to those of the seed dataset: the same rule plans and explains."""
+"""What the rows of a dataset have in common with those of the seed dataset, for `explain`."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-import pyarrow.compute as pc
-
 from ktk_engine.plan.plan import DatasetPlan, Plan
 
-Movement = Literal["none", "broadcast", "exchange"]
-
-BROADCAST_BYTES = 32 * 1024 * 1024
+Movement = Literal["none", "shared"]
 
 
 def movement(plan: Plan, item: DatasetPlan) -> Movement:
-    """Tell whether rows of a dataset move for its join.
+    """Tell whether the rows of a dataset are read for one partition of the cube or for several.
 
     Args:
         plan: any plan.
         item: one of its datasets.
 
     Returns:
-        "none" for the seed dataset and for datasets that share a partition column with it,
-        "broadcast" for small ones that do not, else "exchange".
+        "none" for the seed dataset, for datasets that share a partition column with it, and for
+        all datasets of a cube without partitions; else "shared".
     """
-    keys = plan.datasets[0].snapshot.partition_keys
-    if item.join == "seed" or set(keys) & set(item.snapshot.partition_keys):
+    keys = set(plan.datasets[0].snapshot.partition_keys)
+    if item.join == "seed" or not keys or keys & set(item.snapshot.partition_keys):
         return "none"
-    return "broadcast" if is_small(item) else "exchange"
-
-
-def is_small(item: DatasetPlan) -> bool:
-    """Tell whether an unpartitioned dataset fits into every executor's memory."""
-    if item.snapshot.partition_keys or item.files["bytes"].null_count:
-        return False
-    return (pc.sum(item.files["bytes"]).as_py() or 0) <= BROADCAST_BYTES
+    return "shared"

@@ -13,7 +13,6 @@ from pyspark.sql.window import Window
 
 from ktk_engine.conditions.condition import TrueCondition
 from ktk_engine.files.read_rows import POSITION
-from ktk_engine.plan.movement import is_small
 from ktk_engine.plan.plan import DatasetPlan, Plan
 from ktk_engine.spark.read.keep_rows import keep_rows
 from ktk_engine.spark.read.scan import Scanner
@@ -28,7 +27,7 @@ _ROW = "__ktk_row"
 def run_plan(scanner: Scanner, plan: Plan, with_address: bool = False) -> DataFrame:
     """Give the frame that answers a plan; nothing is computed yet.
 
-    Small datasets are broadcast, everything else is left to Spark.
+    How the rows come together is left to Spark.
 
     Args:
         scanner: makes the relations.
@@ -41,10 +40,7 @@ def run_plan(scanner: Scanner, plan: Plan, with_address: bool = False) -> DataFr
     seed, *others = plan.datasets
     frame = _rows(scanner, seed)
     for item in others:
-        right = _rows(scanner, item)
-        if is_small(item):
-            right = F.broadcast(right)
-        frame = frame.join(right, _in_sorting_order(item), item.join)
+        frame = frame.join(_rows(scanner, item), _in_sorting_order(item), item.join)
     if not isinstance(plan.condition, TrueCondition):
         frame = keep_rows(frame, plan.condition)
     address = dict.fromkeys([*plan.columns, *plan.order_by, *plan.partition_by])
