@@ -158,7 +158,7 @@ def write(
     Args:
         store: where.
         cube: its datasets.
-        frame: turns a table into what is written; as it is, files have no buckets.
+        frame: turns a table into what is written.
     """
     for dataset in cube:
         for number, part in enumerate(dataset.parts):

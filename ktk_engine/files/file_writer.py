@@ -41,7 +41,6 @@ REPORT_SCHEMA = pa.schema(
         pa.field("key", pa.string()),
         pa.field("rows", pa.int64()),
         pa.field("bytes", pa.int64()),
-        pa.field("bucket", pa.int32()),
         pa.field("column", pa.string()),
         pa.field("payload", pa.binary()),
         pa.field("tail", pa.int64()),
@@ -67,13 +66,14 @@ class WriteJob:
         clustered_by: further columns by which rows arrive sorted; duplicates are fine.
         required_columns: columns that must not be null.
         index_columns: columns whose distinct values are reported for each file.
-        buckets: whether a task's number is its files' bucket.
         compression: Parquet codec.
         row_group_rows: rows in a row group.
         file_rows: after how many rows a partition's next file begins, a multiple of
-            `row_group_rows`; None for one file per partition and task.
-        tasks: into how many tasks the rows of an unpartitioned dataset are dealt; None leaves
-            it to Spark.
+            `row_group_rows`; None does not count them.
+        file_bytes: from how many bytes on a partition's next file begins.
+        tasks: into how many tasks the rows are dealt; None leaves it to Spark.
+        bucket_by: columns by which the rows of a partition are dealt to several tasks.
+        num_buckets: to how many.
     """
 
     store: ObjectStore
@@ -85,11 +85,13 @@ class WriteJob:
     clustered_by: tuple[str, ...] = ()
     required_columns: tuple[str, ...] = ()
     index_columns: tuple[str, ...] = ()
-    buckets: bool = False
     compression: str = "zstd"
     row_group_rows: int = 131_072
     file_rows: int | None = None
+    file_bytes: int = 512 * 1024 * 1024
     tasks: int | None = None
+    bucket_by: tuple[str, ...] = ()
+    num_buckets: int = 1
 
     @property
     def sorting(self) -> tuple[str, ...]:
@@ -110,7 +112,7 @@ def write_files(
     Args:
         batches: the rows, sorted by partition and cell columns.
         job: what to do with them.
-        task: number of the task; the bucket where `job.buckets`.
+        task: number of the task.
 
     Yields:
         Rows of `REPORT_SCHEMA`: a `file` for each file, an `index` for each of its index columns,
@@ -162,7 +164,7 @@ class _TaskWriter:
             self.waiting.append(piece)
             self.waiting_rows += piece.num_rows
             while self.waiting_rows >= self.job.row_group_rows:
-                self._flush(self.waiting_rows - self.waiting_rows % self.job.row_group_rows)
+                self._flush(self.job.row_group_rows)
 
     def close_file(self) -> None:
         """Write what waits and finish the open file."""
@@ -205,14 +207,13 @@ class _TaskWriter:
         rest = table.slice(count)
         self.waiting = [rest] if rest.num_rows else []
         self.waiting_rows = rest.num_rows
-        if self.open_file.rows == self.job.file_rows:
+        file = self.open_file
+        if file.rows == self.job.file_rows or file.size >= self.job.file_bytes:
             self._finish()
 
     def _base_label(self) -> str:
         self.count += 1
-        # Spark reads a file's bucket from the digits after the last underscore.
-        bucket = f"_{self.task:05d}" if self.job.buckets else ""
-        return f"{self.job.commit}-{self.task}-{self.count}{bucket}"
+        return f"{self.job.commit}-{self.task}-{self.count}"
 
     def _cast(self, table: pa.Table) -> pa.Table | None:
         """Bring columns to the types to store, exactly; values that do not fit are findings."""
@@ -348,6 +349,11 @@ class _OpenFile:
         for name, parts in self.values.items():
             parts.append(pc.unique(table[name]).drop_null())
 
+    @property
+    def size(self) -> int:
+        """Bytes written so far."""
+        return self._sink.tell()
+
     def close(self) -> list[dict[str, Any]]:
         """Finish the file and report it."""
         self._sink.begin_tail()
@@ -366,7 +372,6 @@ class _OpenFile:
                 "tail": digest.tail,
                 "tail_digest": digest.tail_digest,
                 "digest": digest.digest,
-                "bucket": self.task if self.job.buckets else None,
                 "payload": _to_ipc(statistics),
                 **common,
             }

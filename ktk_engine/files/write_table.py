@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
@@ -19,12 +17,11 @@ def write_table(table: pa.Table, job: WriteJob) -> WriteReport:
 
     Args:
         table: columns of `job.schema` by name, in any order.
-        job: where and how; the files carry no bucket, since only Spark knows its hash.
+        job: where and how; there is one task.
 
     Returns:
         The report.
     """
-    job = replace(job, buckets=False)
     plain = pa.table([_plain(table[name]) for name in job.schema.names], job.schema.names)
     batches = _sorted(plain, job).to_batches()
     found = list(write_files(iter(batches), job, 0))

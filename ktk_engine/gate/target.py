@@ -16,8 +16,6 @@ from ktk_engine.gate.schema_change import OnSchemaChange
 from ktk_engine.log.entry import DatasetRole
 from ktk_engine.log.scope import LogScope, cube_scope, scope_of
 
-DEFAULT_BUCKETS = 16
-
 
 @dataclass(frozen=True)
 class Target:
@@ -33,7 +31,10 @@ class Target:
         suppress_index_on: dimension columns of a seed dataset without an index.
         clustered_by: columns by which the rows of a plain table's files are sorted, so that
             conditions on them skip row groups; a cube's are sorted by dimension columns.
-        buckets: into how many numbered tasks partitions are dealt, in a new cube.
+        buckets: into how many tasks the rows are dealt that are written; None leaves it to Spark.
+        bucket_by: columns by which the rows of a partition are dealt to several tasks; in a cube
+            dimension columns, by default all of them.
+        num_buckets: to how many; each writes files of its own, and no two hold the same cell.
         compression: Parquet codec.
         row_group_rows: rows in a row group.
         declared: types of columns, as the model's YAML gives them.
@@ -54,7 +55,9 @@ class Target:
     indexes: tuple[str, ...] = ()
     suppress_index_on: tuple[str, ...] = ()
     clustered_by: tuple[str, ...] = ()
-    buckets: int = DEFAULT_BUCKETS
+    buckets: int | None = None
+    bucket_by: tuple[str, ...] = ()
+    num_buckets: int = 1
     compression: str = "zstd"
     row_group_rows: int = 131_072
     declared: Mapping[str, pa.DataType] = field(default_factory=dict)
@@ -73,12 +76,22 @@ class Target:
             raise ConfigurationError(
                 f"Dataset {self.dataset}: partition_by names {', '.join(repeated)} twice."
             )
+        if (self.num_buckets > 1) != bool(self.bucketing):
+            raise ConfigurationError(
+                f"Dataset {self.dataset}: bucket_by and num_buckets go together: by which columns "
+                "the rows of a partition are dealt, and to how many files at least."
+            )
         if self.role == "table":
             return
         if self.clustered_by:
             raise ConfigurationError(
                 f"Dataset {self.dataset}: clustered_by is for plain tables; the files of a cube "
                 "are sorted by partition and dimension columns. Remove it."
+            )
+        if others := set(self.bucket_by) - set(self.dimension_columns):
+            raise ConfigurationError(
+                f"Dataset {self.dataset}: bucket_by names {', '.join(sorted(others))}. Name "
+                "dimension columns, so that equal cells come together and are found."
             )
         if not self.cube:
             raise ConfigurationError(f"Dataset {self.dataset} is a {self.role} of no cube.")
@@ -90,6 +103,12 @@ class Target:
             frozenset(self.indexes) - set(self.dimension_columns) - set(self.partition_by),
             frozenset(self.suppress_index_on),
         )
+
+    @property
+    def bucketing(self) -> tuple[str, ...]:
+        """The columns by which the rows of a partition are dealt to tasks, if to several."""
+        cells = tuple(c for c in self.dimension_columns if c not in self.partition_by)
+        return self.bucket_by or (cells if self.num_buckets > 1 else ())
 
     @property
     def uuid(self) -> str:

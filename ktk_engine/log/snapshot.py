@@ -35,7 +35,6 @@ FILE_FIELDS = (
     pa.field("key", pa.string()),
     pa.field("rows", pa.int64()),
     pa.field("bytes", pa.int64()),
-    pa.field("bucket", pa.int32()),
     pa.field("physical", pa.int32()),
     pa.field("commit", pa.string()),
     # As `FileDigest` has them; files of other writers and of older versions have none.
@@ -54,23 +53,6 @@ _LARGEST_DERIVED = 256 * 1024 * 1024
 _ROW_GROUP = 32_768  # a plan of few files decodes few groups
 _FORMAT, _DELTA_FORMAT = 1, 2
 _METADATA_KEY = b"ktk"
-
-
-@dataclass(frozen=True)
-class Bucketing:
-    """How rows were dealt to the numbered files, in Spark's own hash.
-
-    See docs/design/files-and-commits.md.
-
-    Attributes:
-        count: number of buckets.
-        columns: the hashed columns, in order: the dataset's partition columns.
-        types: their Spark types while hashing; another type falls into other buckets.
-    """
-
-    count: int
-    columns: tuple[str, ...]
-    types: tuple[str, ...]
 
 
 class _Files:
@@ -103,7 +85,6 @@ class Snapshot:
         indices: column -> key of its secondary index file.
         metadata: Kartothek's user metadata, `ktk_cube_*` among it.
         physical_schemas: schemas of data files, referred to by the column `physical`.
-        bucketing: how files were dealt, or None if any file was written otherwise.
         properties: what only this library knows of the dataset (roles, configuration).
         index_digests: key of an index file -> what was recorded of it; those of other writers
             and of older versions have none.
@@ -117,7 +98,6 @@ class Snapshot:
     indices: Mapping[str, str] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     physical_schemas: tuple[pa.Schema, ...] = ()
-    bucketing: Bucketing | None = None
     properties: Mapping[str, Any] = field(default_factory=dict)
     index_digests: Mapping[str, FileDigest] = field(default_factory=dict)
     derived: ReadCache[Hashable, pa.Array] = field(
@@ -327,7 +307,6 @@ def write_snapshot(
         "indices": dict(snapshot.indices),
         "metadata": dict(snapshot.metadata),
         "physical_schemas": [_encode_schema(schema) for schema in snapshot.physical_schemas],
-        "bucketing": snapshot.bucketing.__dict__ if snapshot.bucketing else None,
         "properties": dict(snapshot.properties),
         "index_digests": {
             index: snapshot.index_digests[index].as_json()
@@ -402,7 +381,6 @@ def _parse_snapshot(store: ObjectStore, data: bytes, what: str) -> Snapshot:
     if document["format"] == _DELTA_FORMAT:
         removed = np.array(document["removed"], np.int64)
         files = ExtendedFiles(_read_base(store, document), Delta(removed, stored))
-    bucketing = document["bucketing"]
     return Snapshot(
         uuid=document["uuid"],
         schema=_decode_schema(document["schema"]),
@@ -411,8 +389,6 @@ def _parse_snapshot(store: ObjectStore, data: bytes, what: str) -> Snapshot:
         indices=document["indices"],
         metadata=document["metadata"],
         physical_schemas=tuple(_decode_schema(text) for text in document["physical_schemas"]),
-        bucketing=bucketing
-        and Bucketing(bucketing["count"], tuple(bucketing["columns"]), tuple(bucketing["types"])),
         properties=document["properties"],
         index_digests={
             index: digest_of_json(content)

@@ -15,7 +15,6 @@ from ktk_engine.files.file_writer import WriteJob
 from ktk_engine.files.write_report import WriteReport
 from ktk_engine.formatting import counted, size
 from ktk_engine.gate.gate import CubeCheck
-from ktk_engine.gate.target import DEFAULT_BUCKETS
 from ktk_engine.log.commit import Committed, DatasetChange, Transaction, commit, role_of
 from ktk_engine.log.intent import announced
 from ktk_engine.log.snapshot import Snapshot
@@ -64,7 +63,7 @@ def compact(
 ) -> Compacted:
     """Rewrite files of a dataset so that readers see the same rows in fewer of them; one commit.
 
-    Schema, physical types, indices and buckets stay. The old files stay for readers and history
+    Schema, physical types and indices stay. The old files stay for readers and history
     until a clean-up. If anything goes wrong, the dataset is as it was.
 
     Args:
@@ -83,8 +82,7 @@ def compact(
     job = _job(scanner, compaction, write.commit, compression)
     frame = rows_of(scanner, base, compaction.files, state.version)
     with state.reading(), announced(store, state.scope, write, f"compact {base.uuid}", base.uuid):
-        count = base.bucketing.count if base.bucketing else DEFAULT_BUCKETS
-        report = write_frame(frame, job, count)
+        report = write_frame(frame, job)
         if report.findings:
             finding = report.findings[0]
             broken = counted(finding.count, "row breaks", "rows break")
@@ -119,7 +117,6 @@ def _job(scanner: Scanner, compaction: Compaction, commit_id: str, compression: 
         cell_columns=tuple(c for c in base.dimension_columns if c not in base.partition_keys),
         clustered_by=base.clustered_by,
         index_columns=tuple(sorted(base.indices)),
-        buckets=base.bucketing is not None,
         compression=compression,
         row_group_rows=row_group_rows,
         file_rows=compaction.rows_per_file // row_group_rows * row_group_rows
@@ -158,7 +155,6 @@ def _commit(
         partition_keys=base.partition_keys,
         files=report.files,
         physical_schemas=(stored,),
-        bucketing=base.bucketing,
     )
     labels = frozenset(compaction.files["label"].to_pylist())
     retained = Retained("files", labels, verb="compact")

@@ -71,14 +71,15 @@ def check_write(
     claimed = check_claim(target, state, keeps_rows, full_refresh)
     datasets = state.snapshots_by_id()
     gate = pass_gate(target, schema, datasets, full_refresh, context.built_by, keeps_rows)
-    _check_clustering(target, gate.committed.names)
+    for key, names in (("clustered_by", target.clustered_by), ("bucket_by", target.bucket_by)):
+        _check_known(target, key, names, gate.committed.names)
     return CheckedWrite(target, state, retained, gate, context.history, claimed)
 
 
-def _check_clustering(target: Target, columns: Sequence[str]) -> None:
-    unknown = [name for name in target.clustered_by if name not in columns]
+def _check_known(target: Target, key: str, names: Sequence[str], columns: Sequence[str]) -> None:
+    unknown = [name for name in names if name not in columns]
     if unknown:
         raise ConfigurationError(
-            f"Dataset {target.uuid}: clustered_by names {', '.join(unknown)}, which the model "
+            f"Dataset {target.uuid}: {key} names {', '.join(unknown)}, which the model "
             f"lacks. It has: {', '.join(columns)}. Nothing was written."
         )

@@ -116,7 +116,6 @@ def extended(base: Snapshot, kept: pa.Table, addition: Snapshot) -> Snapshot:
         base.with_files(concat_files([kept, added])),
         schema=addition.schema,
         physical_schemas=physical,
-        bucketing=base.bucketing if base.bucketing == addition.bucketing else None,
     )
 
 

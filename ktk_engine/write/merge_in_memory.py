@@ -34,9 +34,9 @@ def merge_in_memory(
 
     Returns:
         The rows of the files after the merge. None where that is Spark's: there is too much,
-        rows have buckets or cells or constraints, or Arrow compares the keys in another way.
+        rows have cells or constraints, or Arrow compares the keys in another way.
     """
-    if rewrite.target.constraints or rewrite.base.bucketing or cell_columns(rewrite.base):
+    if rewrite.target.constraints or cell_columns(rewrite.base):
         return None
     if not _is_small(files, len(rewrite.kept)):
         return None

@@ -25,9 +25,9 @@ from ktk_engine.gate.gate import CubeCheck, GateResult
 from ktk_engine.gate.target import Target
 from ktk_engine.log.commit import Committed, DatasetChange, Transaction, commit
 from ktk_engine.log.intent import announced
-from ktk_engine.log.snapshot import Bucketing, Snapshot
+from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.write import Write
-from ktk_engine.spark.write.write_frame import bucketing_of, write_frame
+from ktk_engine.spark.write.write_frame import write_frame
 from ktk_engine.types.refusal import Problem, refusal
 from ktk_engine.write.checked_write import CheckedWrite
 from ktk_engine.write.extension import Extension
@@ -58,20 +58,17 @@ def write_rows(write: CheckedWrite, frame: DataFrame | pa.Table) -> WriteResult:
     if target.constraints:
         check_constraints(target.constraints, frame)
     marked = Write()
-    job = _job(write, marked.commit, buckets=not isinstance(frame, pa.Table))
+    job = _job(write, marked.commit)
     operation = f"build {target.uuid}"
     with (
         write.state.reading(),
         announced(store, target.scope, marked, operation, folder=target.uuid),
     ):
-        if isinstance(frame, pa.Table):
-            report, bucketing = write_table(frame, job), None
-        else:
-            buckets = _task_count(write, job, frame)
-            report, bucketing = write_frame(frame, job, buckets), bucketing_of(job, buckets)
+        write_files = write_table if isinstance(frame, pa.Table) else write_frame
+        report = write_files(frame, job)
         if report.findings:
             raise DataError(_refusal(target, report.findings), report.findings)
-        addition = _describe(write, job, report, bucketing)
+        addition = _describe(write, job, report)
         write = _verified(write, frame, addition)
         done = _commit(write, _change(write, addition, report, job), marked)
     return WriteResult(
@@ -120,7 +117,7 @@ def _rows_gone(write: CheckedWrite, addition: Snapshot) -> int:
     return int(pc.sum(base.files["rows"].filter(retained.removed(base, addition))).as_py() or 0)
 
 
-def _job(write: CheckedWrite, commit_id: str, buckets: bool) -> WriteJob:
+def _job(write: CheckedWrite, commit_id: str) -> WriteJob:
     target, cells = write.target, write.target.dimension_columns
     required = dict.fromkeys([*target.partition_by, *cells, *write.gate.indexes])
     return WriteJob(
@@ -134,9 +131,11 @@ def _job(write: CheckedWrite, commit_id: str, buckets: bool) -> WriteJob:
         # The path of a file has no form for a missing value.
         required_columns=tuple(required) if target.cube else target.partition_by,
         index_columns=write.gate.indexes,
-        buckets=buckets and bool(target.cube and target.partition_by),
         compression=target.compression,
         row_group_rows=target.row_group_rows,
+        tasks=target.buckets,
+        bucket_by=target.bucketing,
+        num_buckets=target.num_buckets,
     )
 
 
@@ -150,33 +149,7 @@ def _physical(target: Target, gate: GateResult) -> pa.Schema:
     )
 
 
-def _task_count(write: CheckedWrite, job: WriteJob, frame: DataFrame) -> int:
-    """Into how many tasks rows are dealt."""
-    count, retained = _bucket_count(write), write.retained
-    if not job.buckets and retained is not None and retained.mode == "files":
-        # Each empty task starts a Python worker for nothing.
-        parallel = frame.sparkSession.sparkContext.defaultParallelism
-        return min(count, max(len(retained.replaced), parallel))
-    return count
-
-
-def _bucket_count(write: CheckedWrite) -> int:
-    """The number of buckets that files which stay have, or else those of the cube.
-
-    Joins without an exchange need the same everywhere.
-    """
-    base = write.base
-    if base is not None and base.bucketing is not None:
-        return base.bucketing.count
-    for uuid, item in write.state.snapshots().items():
-        if item.bucketing is not None and uuid != write.target.uuid:
-            return item.bucketing.count
-    return write.target.buckets
-
-
-def _describe(
-    write: CheckedWrite, job: WriteJob, report: WriteReport, bucketing: Bucketing | None
-) -> Snapshot:
+def _describe(write: CheckedWrite, job: WriteJob, report: WriteReport) -> Snapshot:
     """Describe the new files as a dataset of their own, without indices."""
     target, now = write.target, job.store.now()
     metadata: dict[str, object] = {"creation_time": now.replace(tzinfo=None).isoformat()}
@@ -190,7 +163,6 @@ def _describe(
         files=report.files,
         metadata=metadata,
         physical_schemas=(pa.schema(data),),
-        bucketing=bucketing,
         properties={
             "dimension_columns": list(target.dimension_columns),
             "clustered_by": list(target.clustered_by),

@@ -137,7 +137,6 @@ def _told(snapshots: Sequence[Snapshot]) -> list[Any]:
             item.schema.to_string(show_field_metadata=False),
             item.partition_keys,
             [schema.to_string() for schema in item.physical_schemas],
-            item.bucketing,
             item.dimension_columns,
         )
         for item in snapshots

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -41,7 +40,6 @@ def test_append_adds_rows_and_keeps_every_file(spark, sql, store, target):
     assert len(after.labels) == 10
     assert content(sql) == {i: i for i in range(150)}
     check_index(store, target, sql)
-    assert after.bucketing == (None if target is TABLE else snapshot(store, SEED).bucketing)
 
 
 def test_appended_cells_replace_older_ones_in_a_cube(spark, sql, store):
@@ -245,15 +243,6 @@ def test_an_index_stays_where_new_rows_lack_its_column(spark, sql, store):
     found = sql.sql("select L, k from an.t where k = 3 or L > 13").collect()
     assert sorted(found) == [(3, 3), (14, None)]
     check_index(store, TABLE, sql)
-
-
-def test_rows_are_dealt_into_as_many_buckets_as_the_dataset_has(spark, store):
-    """Whatever the configuration says by now: otherwise joins would need an exchange."""
-    build(store, rows(spark, 0, 10), SEED)
-    before = snapshot(store, SEED).bucketing
-    build(store, rows(spark, 10, 20), replace(SEED, buckets=7), retained=Retained("append"))
-    assert before.count == 4
-    assert snapshot(store, SEED).bucketing == before
 
 
 def test_several_old_rows_of_one_key_are_all_updated(spark, sql, store):

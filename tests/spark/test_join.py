@@ -164,9 +164,9 @@ def append(spark, store, frame, dataset="seed"):
     job = WriteJob(
         store, base.uuid, commit_id,
         pa.schema([base.schema.field(name) for name in frame.columns]),
-        base.partition_keys, ("L",), index_columns=tuple(base.indices), buckets=True,
+        base.partition_keys, ("L",), index_columns=tuple(base.indices),
     )  # fmt: skip
-    report = write_frame(frame, job, base.bucketing.count)
+    report = write_frame(frame, job)
     change = DatasetChange(
         base.uuid,
         "append",

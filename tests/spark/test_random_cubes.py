@@ -51,7 +51,7 @@ def test_python_and_sql_agree_with_plain_joins(spark, sql, tmp_path_factory, dat
 @pytest.mark.filterwarnings("ignore")
 @given(data=st.data(), cube=cubes(enrichments=2))
 @examples(3)
-def test_the_same_with_buckets(spark, sql, tmp_path_factory, data, cube):
+def test_the_same_as_spark_writes_them(spark, sql, tmp_path_factory, data, cube):
     store = LocalStore(tmp_path_factory.mktemp("random") / "an")
 
     def frame(table: pa.Table):

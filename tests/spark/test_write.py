@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import io
+from collections import Counter
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -81,16 +83,33 @@ def test_payload_keeps_its_width_and_the_schema_its_class(spark, store):
     assert snapshot.schema.field("k").type == pa.int64()
 
 
-def test_files_carry_the_bucket_that_spark_would_choose(spark, store):
-    build(store, rows(spark), SEED)
-    snapshot = resolve(store, cube_scope("c")).snapshot("c++seed")
-    expected = {
-        row.P: row.bucket
-        for row in rows(spark).selectExpr("P", "pmod(hash(P), 4) as bucket").distinct().collect()
-    }
-    for file in snapshot.files.to_pylist():
-        assert file["bucket"] == expected[file["partition.P"]]
-        assert file["label"].endswith(f"_{file['bucket']:05d}")
+@pytest.mark.parametrize("bucket_by", [(), ("L",)])
+def test_buckets_split_a_partition_into_files_of_disjoint_cells(spark, store, bucket_by):
+    build(store, rows(spark), replace(SEED, bucket_by=bucket_by, num_buckets=3))
+    files = resolve(store, cube_scope("c")).snapshot("c++seed").files
+    cells = Counter()
+    for place in files.select(["partition.P", "key"]).to_pylist():
+        values = pq.read_table(store.root / place["key"], partitioning=None)["L"].to_pylist()
+        assert values == sorted(values)
+        cells.update((place["partition.P"], value) for value in values)
+    assert max(cells.values()) == 1
+    assert cells.total() == rows(spark).count()
+    assert len(set(files["partition.P"])) < files.num_rows <= 3 * len(set(files["partition.P"]))
+
+
+def test_buckets_find_equal_cells(spark, store):
+    twice = rows(spark).unionAll(rows(spark).where("L = 3"))
+    with pytest.raises(DataError, match="repeats a cell"):
+        build(store, twice, replace(SEED, num_buckets=3))
+
+
+def test_buckets_by_a_column_that_is_no_dimension_are_refused():
+    with pytest.raises(ConfigurationError, match="bucket_by names k"):
+        replace(SEED, bucket_by=("k",), num_buckets=2)
+    with pytest.raises(ConfigurationError, match="go together"):
+        replace(SEED, bucket_by=("L",))
+    with pytest.raises(ConfigurationError, match="go together"):
+        Target("t", num_buckets=2)
 
 
 @pytest.mark.parametrize(

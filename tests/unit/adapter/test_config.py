@@ -30,7 +30,7 @@ def refused(**config) -> str:
         ("partition_columns", "partition_by"),
         ("dimensions", "dimension_columns"),
         ("autocompact", "auto_compact"),
-        ("number_of_buckets", "buckets"),
+        ("number_of_buckets", "num_buckets"),
         ("timeout", "query_timeout"),
     ],
 )

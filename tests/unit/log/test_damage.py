@@ -101,7 +101,7 @@ def without_key(name):
         without_key("indices"),
         lambda document: document.update(schema="no base64 *"),
         lambda document: document.update(schema="YWJj"),
-        lambda document: document.update(bucketing=5),
+        lambda document: document.update(partition_keys=5),
         lambda document: document.update(physical_schemas=None),
         lambda document: document.update(index_digests=[1]),
     ],

@@ -96,11 +96,11 @@ class ConfigReader:
             raise self.refuse(key, f"must be a name, but is {value!r}.")
         return value
 
-    def count(self, key: str, default: int) -> int:
-        """A whole number above 0."""
+    def count(self, key: str) -> int | None:
+        """A whole number above 0; None if it is not given."""
         value = self.config.get(key)
         if value is None:
-            return default
+            return None
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise self.refuse(key, f"must be a whole number above 0, but is {value!r}.")
         return int(value)
@@ -185,7 +185,7 @@ class ConfigReader:
                 )
         if "row_group_rows" in value:
             reader = ConfigReader(self.model, value)
-            chosen["row_group_rows"] = reader.count("row_group_rows", 1)
+            chosen["row_group_rows"] = reader.count("row_group_rows")
         return chosen
 
     def declared(self) -> dict[str, pa.DataType]:

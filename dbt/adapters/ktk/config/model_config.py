@@ -17,7 +17,7 @@ from dbt.adapters.ktk.config.persist_docs import check_persist_docs
 from dbt.adapters.ktk.config.snapshot_config import check_versions, parse_versions
 from dbt.adapters.ktk.config.time_limit import seconds_problem
 from ktk_engine.errors import KtkError
-from ktk_engine.gate.target import DEFAULT_BUCKETS, Target
+from ktk_engine.gate.target import Target
 from ktk_engine.write.versions import Versions
 
 _STORED = frozenset({*ROLES, *WITH_ROLE, "table"})
@@ -26,8 +26,8 @@ _STORED = frozenset({*ROLES, *WITH_ROLE, "table"})
 _CUBE_KEYS = ("cube", "dataset", "dimension_columns", "suppress_index_on")
 _KEYS = (
     *_CUBE_KEYS,
-    *("cube_role", "cascade", "partition_by", "indexes", "buckets", "options", "auto_compact"),
-    "query_timeout",
+    *("cube_role", "cascade", "partition_by", "indexes", "options", "auto_compact"),
+    *("buckets", "bucket_by", "num_buckets", "query_timeout"),
 )
 # What Kartothek and others call them, in letters that are not near enough.
 _OTHER_NAMES = {
@@ -37,9 +37,8 @@ _OTHER_NAMES = {
     "secondary_indexes": "indexes",
     "dimensions": "dimension_columns",
     "partition_columns": "partition_by",
-    "bucket_count": "buckets",
-    "num_buckets": "buckets",
-    "number_of_buckets": "buckets",
+    "bucket_count": "num_buckets",
+    "number_of_buckets": "num_buckets",
     "compact": "auto_compact",
     "timeout": "query_timeout",
 }
@@ -173,7 +172,9 @@ def parse_model_config(
             indexes=reader.indexes(),
             suppress_index_on=reader.names("suppress_index_on"),
             clustered_by=reader.names("clustered_by"),
-            buckets=reader.count("buckets", DEFAULT_BUCKETS),
+            buckets=reader.count("buckets"),
+            bucket_by=reader.names("bucket_by"),
+            num_buckets=reader.count("num_buckets") or 1,
             declared=declared,
             contract=contract,
             on_schema_change=reader.schema_policy(materialized, role, unrendered or {}),
