@@ -64,7 +64,7 @@ class LocalEngine:
         address = list(dict.fromkeys([*output, *plan.order_by]))
         budget = MemoryBudget(self.limit)
         batches = []
-        for found in self._run(tasks(self.store, self.footers, plan, address), self.limit):
+        for found in self._run(self._tasks(plan, address), self.limit):
             budget.take(sum(batch.nbytes for batch in found))
             batches += found
         schema = plan_schema(plan, address)
@@ -89,7 +89,7 @@ class LocalEngine:
         Raises:
             LocalEngineError: a slice does not fit into the limit, or only Spark can answer.
         """
-        for batches in self._portions(tasks(self.store, self.footers, plan, names)):
+        for batches in self._portions(self._tasks(plan, names)):
             yield from batches
 
     def count(self, plan: Plan) -> int:
@@ -102,8 +102,11 @@ class LocalEngine:
             LocalEngineError: as for `batches`.
         """
         names = [c for c in plan.datasets[0].cell_columns if c not in _partitions(plan)]
-        found = tasks(self.store, self.footers, plan, (names or list(plan.columns))[:1])
+        found = self._tasks(plan, (names or list(plan.columns))[:1])
         return sum(batch.num_rows for batches in self._portions(found) for batch in batches)
+
+    def _tasks(self, plan: Plan, names: Sequence[str] | None) -> list[Task]:
+        return tasks(self.store, self.footers, plan, names, self.threads)
 
     def _portions(self, found: Sequence[Task]) -> Iterator[list[pa.RecordBatch]]:
         """Rows in no certain order; what cannot be cut is refused before anything is read."""

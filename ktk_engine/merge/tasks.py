@@ -27,6 +27,9 @@ from ktk_engine.store.interface import ObjectStore
 
 _TASK_ROWS = 1_000_000
 _TASK_BYTES = 128 * 1024 * 1024
+# Fewer rows are not worth a task of their own, though another worker has nothing to do.
+_SHARED_ROWS = 131_072
+_CUT_FROM = 1.5
 # Each file costs about a millisecond, whatever it holds.
 _TASK_FILES = 64
 _SHARED_BYTES = 64 * 1024 * 1024
@@ -67,7 +70,11 @@ class _Piece:
 
 
 def tasks(
-    store: ObjectStore, footers: FooterCache, plan: Plan, names: Sequence[str] | None = None
+    store: ObjectStore,
+    footers: FooterCache,
+    plan: Plan,
+    names: Sequence[str] | None = None,
+    workers: int = 1,
 ) -> list[Task]:
     """Cut a plan into tasks; their rows one after the other are the plan's.
 
@@ -76,6 +83,7 @@ def tasks(
         footers: what is known of files of other writers.
         plan: any plan.
         names: the columns to give, of those that the plan reads; None means `plan.columns`.
+        workers: how many tasks are at work at a time; so many are made of many rows at least.
 
     Returns:
         The tasks, by partition values and then by the leading dimension.
@@ -89,7 +97,7 @@ def tasks(
     needed = {*output, *columns(plan.condition), *distinct}
     _check(plan, needed)
     seed, *others = (_planned(store, footers, plan, item, needed) for item in plan.datasets)
-    pieces = list(_pieces(store, plan, seed))
+    pieces = list(_pieces(store, plan, seed, workers))
     found = []
     for piece in pieces:
         groups = {seed.groups[number] for number in piece.files}
@@ -204,9 +212,10 @@ def _rows(store: ObjectStore, footers: FooterCache, files: pa.Table) -> list[int
     ]
 
 
-def _pieces(store: ObjectStore, plan: Plan, seed: _Planned) -> Iterator[_Piece]:
+def _pieces(store: ObjectStore, plan: Plan, seed: _Planned, workers: int) -> Iterator[_Piece]:
     """Cut the seed dataset's files into what the tasks take."""
-    most = max(min(_TASK_ROWS, _TASK_BYTES // seed.width), 1)
+    share = max(sum(seed.rows) // workers, _SHARED_ROWS)
+    most = max(min(_TASK_ROWS, _TASK_BYTES // seed.width, share), 1)
     cut_by = _cut_columns(plan)
     dimensions = pa.schema([seed.item.schema.field(name) for name in cut_by])
     whole = CellRange(cut_by)
@@ -217,7 +226,7 @@ def _pieces(store: ObjectStore, plan: Plan, seed: _Planned) -> Iterator[_Piece]:
         if waiting.files and (many or waiting.rows + rows > most):
             yield waiting
             waiting = _Piece([], whole, 0)
-        if cut_by and rows > 2 * most:
+        if cut_by and rows > _CUT_FROM * most:
             files = [seed.item.files[number] for number in chosen]
             for range_, count in ranges(store, files, dimensions, most):
                 yield _Piece(chosen, range_, count)

@@ -57,7 +57,8 @@ def plan_frame(
         names = list(dict.fromkeys([*names, *plan.order_by, *plan.partition_by]))
     store, footers = scanner.store, scanner.footers
     try:
-        found = tasks(store, footers, plan, names)
+        workers = scanner.session.sparkContext.defaultParallelism
+        found = tasks(store, footers, plan, names, workers)
     except LocalEngineError:
         return run_plan(scanner, plan, with_address)
     if not found:
