@@ -1,212 +1,30 @@
-"""The library's face: `Store(url).cube(name).query(...)`."""
+"""A planned query of a cube, as Python programs see it."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, get_args
 
 import pyarrow as pa
 
-from ktk_engine.catalog.catalog import list_scopes
-from ktk_engine.catalog.find_scope import find_scope, present_scopes
-from ktk_engine.conditions.condition import Condition, conjunction
-from ktk_engine.cube.specification import CubeSpecification
-from ktk_engine.errors import (
-    DatasetNotFoundError,
-    LocalEngineError,
-    QueryError,
-    SessionError,
-    VersionGoneError,
-)
-from ktk_engine.files.metadata_cache import MetadataCache
-from ktk_engine.log.scope import cube_scope
-from ktk_engine.log.state import resolve
+from ktk_engine.conditions.condition import conjunction
+from ktk_engine.errors import LocalEngineError, QueryError, SessionError
 from ktk_engine.plan.cube_query import CubeQuery
 from ktk_engine.plan.explain import explain
-from ktk_engine.plan.plan_cube import LoadedCube, load_cube
-from ktk_engine.store.open_store import open_store
+from ktk_engine.plan.plan_cube import LoadedCube
 
 if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame, SparkSession
 
+    from ktk_engine.facade.store import Store
     from ktk_engine.merge.answer import LocalEngine, Progress
     from ktk_engine.merge.sorted_rows import Values
-    from ktk_engine.spark.read.scan import Scanner
 
 Engine: TypeAlias = Literal["auto", "local", "spark"]
 T = TypeVar("T")
-
-_ATTEMPTS = 10  # a clean-up may remove a version between two steps of opening it
-
-
-class Store:
-    """A store: the folder of one dbt schema, or any store that Kartothek wrote.
-
-    Threads may share it, and the cubes and queries that it gives.
-
-    Attributes:
-        url: its address.
-    """
-
-    def __init__(self, url: str | Path) -> None:
-        """Open a store; nothing is read yet.
-
-        Args:
-            url: a path of the local disk, or a `file:///` URL.
-
-        Raises:
-            ConfigurationError: the address cannot be used.
-        """
-        self._store = open_store(url)
-        self._known = MetadataCache()
-        self._lock = threading.Lock()
-        self._made_scratch: Path | None = None
-
-    def __repr__(self) -> str:
-        """Show the address."""
-        return f"Store({self.url!r})"
-
-    @property
-    def url(self) -> str:
-        """The store's address."""
-        return self._store.url
-
-    def cubes(self) -> list[str]:
-        """Names of the cubes, sorted."""
-        logged = set(list_scopes(self._store))
-        return [
-            scope.name
-            for scope in present_scopes(self._store)
-            if scope.kind == "cube"
-            and (scope not in logged or resolve(self._store, scope).datasets)
-        ]
-
-    def cube(self, name: str, specification: CubeSpecification | None = None) -> Cube:
-        """Open a cube at its newest version, which stays the same as long as the object lives.
-
-        Args:
-            name: the cube's name.
-            specification: what the cube is, where the store cannot tell: Kartothek's
-                `build_dataset_indices` drops that from the documents.
-
-        Raises:
-            DatasetNotFoundError: there is no such cube; the message says what exists.
-            ConsistencyError: it has no seed dataset yet.
-        """
-        for left in reversed(range(_ATTEMPTS)):
-            state = find_scope(self._store, name)
-            if state.scope != cube_scope(name):
-                raise DatasetNotFoundError(f"{name} of {self.url} is a table, not a cube.")
-            try:
-                return Cube(self, load_cube(state, (), specification, self._known))
-            except VersionGoneError:
-                if not left:
-                    raise
-        raise AssertionError("unreachable: the last attempt returns or raises")
-
-    @property
-    def _scratch(self) -> Path:
-        """Folder for manifests, removed at the end of the process."""
-        from ktk_engine.spark.session.session import make_scratch_folder
-
-        with self._lock:
-            if self._made_scratch is None:
-                self._made_scratch = make_scratch_folder()
-            return self._made_scratch
-
-    def _scanner(self, session: SparkSession | None) -> Scanner:
-        from ktk_engine.spark.jvm import is_classic
-        from ktk_engine.spark.read.scan import Scanner
-        from ktk_engine.spark.session.session import new_session, start_session
-
-        if session is not None and not is_classic(session):
-            raise QueryError("Queries need a classic Spark session, not one of Spark Connect.")
-        own = start_session() if session is None else new_session(session)
-        return Scanner(own, self._store, self._scratch, self._known.footers)
-
-
-class Cube:
-    """A cube at one version.
-
-    Make one with `Store.cube`.
-    """
-
-    def __init__(self, store: Store, loaded: LoadedCube) -> None:
-        self._store = store
-        self._loaded = loaded
-
-    def __repr__(self) -> str:
-        """Show name and version."""
-        return f"Cube({self.name!r}, version={self.version})"
-
-    @property
-    def name(self) -> str:
-        """The cube's name."""
-        return self._loaded.specification.prefix
-
-    @property
-    def specification(self) -> CubeSpecification:
-        """What the cube is: dimensions, partition columns, seed dataset, indexes."""
-        return self._loaded.specification
-
-    @property
-    def datasets(self) -> list[str]:
-        """Ids of the datasets: the seed dataset first, then by name."""
-        seed = self.specification.seed_dataset
-        return sorted(self._loaded.snapshots, key=lambda name: (name != seed, name))
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Columns of the virtual table, in order."""
-        return self._loaded.schema
-
-    @property
-    def version(self) -> int:
-        """Version of the cube's log; 0 for what Kartothek wrote."""
-        return self._loaded.state.version
-
-    def query(
-        self,
-        columns: Sequence[str] | None = None,
-        where: str | Condition | None = None,
-        *,
-        dimension_columns: Sequence[str] | None = None,
-        partition_by: Sequence[str] | None = None,
-        payload_columns: Sequence[str] | Literal["*"] | None = None,
-        datasets: Collection[str] | None = None,
-    ) -> Query:
-        """Ask for rows of the joined table; nothing is read yet.
-
-        The result has exactly `columns`, in that order; without them all columns in the order of
-        `schema`, as far as `dimension_columns` leave them. With `payload_columns` it has
-        Kartothek's form instead: these, the dimension, partition and `partition_by` columns, sorted
-        by name. Collected rows are sorted by the dimension columns and then the partition columns.
-
-        Args:
-            columns: output columns, in order.
-            where: a condition as SQL text, for instance `dest = 'SFO' and wind_gust > 30`.
-            dimension_columns: fewer dimensions, or another order of them. Each cell of a
-                partition is one row; datasets with a dropped dimension cannot give columns.
-            partition_by: indexed columns by whose values the result is cut into groups. A
-                dataset that has such a column as payload is joined inner.
-            payload_columns: names, or "*" for all.
-            datasets: ids of the datasets to look at, the seed dataset among them; None means all.
-
-        Raises:
-            QueryError: an unknown column, with the nearest known one, or a projection that would
-                have to choose among values.
-            ConditionError: the condition cannot be parsed or compares different classes.
-            DatasetNotFoundError: a dataset does not exist.
-            ConsistencyError: the seed dataset is not among `datasets`.
-        """
-        loaded = self._loaded if datasets is None else self._loaded.only(datasets)
-        question = CubeQuery(columns, where, dimension_columns, partition_by, payload_columns)
-        return Query(self._store, loaded, question)
 
 
 class Query:

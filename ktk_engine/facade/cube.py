@@ -1,0 +1,96 @@
+"""A cube at one version, as Python programs see it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Literal
+
+import pyarrow as pa
+
+from ktk_engine.conditions.condition import Condition
+from ktk_engine.cube.specification import CubeSpecification
+from ktk_engine.facade.query import Query
+from ktk_engine.plan.cube_query import CubeQuery
+from ktk_engine.plan.plan_cube import LoadedCube
+
+if TYPE_CHECKING:
+    from ktk_engine.facade.store import Store
+
+
+class Cube:
+    """A cube at one version.
+
+    Make one with `Store.cube`.
+    """
+
+    def __init__(self, store: Store, loaded: LoadedCube) -> None:
+        self._store = store
+        self._loaded = loaded
+
+    def __repr__(self) -> str:
+        """Show name and version."""
+        return f"Cube({self.name!r}, version={self.version})"
+
+    @property
+    def name(self) -> str:
+        """The cube's name."""
+        return self._loaded.specification.prefix
+
+    @property
+    def specification(self) -> CubeSpecification:
+        """What the cube is: dimensions, partition columns, seed dataset, indexes."""
+        return self._loaded.specification
+
+    @property
+    def datasets(self) -> list[str]:
+        """Ids of the datasets: the seed dataset first, then by name."""
+        seed = self.specification.seed_dataset
+        return sorted(self._loaded.snapshots, key=lambda name: (name != seed, name))
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns of the virtual table, in order."""
+        return self._loaded.schema
+
+    @property
+    def version(self) -> int:
+        """Version of the cube's log; 0 for what Kartothek wrote."""
+        return self._loaded.state.version
+
+    def query(
+        self,
+        columns: Sequence[str] | None = None,
+        where: str | Condition | None = None,
+        *,
+        dimension_columns: Sequence[str] | None = None,
+        partition_by: Sequence[str] | None = None,
+        payload_columns: Sequence[str] | Literal["*"] | None = None,
+        datasets: Collection[str] | None = None,
+    ) -> Query:
+        """Ask for rows of the joined table; nothing is read yet.
+
+        The result has exactly `columns`, in that order; without them all columns in the order of
+        `schema`, as far as `dimension_columns` leave them. With `payload_columns` it has
+        Kartothek's form instead: these, the dimension, partition and `partition_by` columns, sorted
+        by name. Collected rows are sorted by the dimension columns and then the partition columns.
+
+        Args:
+            columns: output columns, in order.
+            where: a condition as SQL text, for instance `dest = 'SFO' and wind_gust > 30`.
+            dimension_columns: fewer dimensions, or another order of them. Each cell of a
+                partition is one row; datasets with a dropped dimension cannot give columns.
+            partition_by: indexed columns by whose values the result is cut into groups. A
+                dataset that has such a column as payload is joined inner.
+            payload_columns: names, or "*" for all.
+            datasets: ids of the datasets to look at, the seed dataset among them; None means all.
+
+        Raises:
+            QueryError: an unknown column, with the nearest known one, or a projection that would
+                have to choose among values.
+            ConditionError: the condition cannot be parsed or compares different classes.
+            DatasetNotFoundError: a dataset does not exist.
+            ConsistencyError: the seed dataset is not among `datasets`.
+        """
+        loaded = self._loaded if datasets is None else self._loaded.only(datasets)
+        question = CubeQuery(columns, where, dimension_columns, partition_by, payload_columns)
+        return Query(self._store, loaded, question)

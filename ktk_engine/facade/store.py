@@ -1,0 +1,111 @@
+"""A store, as Python programs see it."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ktk_engine.catalog.catalog import list_scopes
+from ktk_engine.catalog.find_scope import find_scope, present_scopes
+from ktk_engine.cube.specification import CubeSpecification
+from ktk_engine.errors import DatasetNotFoundError, QueryError, VersionGoneError
+from ktk_engine.facade.cube import Cube
+from ktk_engine.files.metadata_cache import MetadataCache
+from ktk_engine.log.scope import cube_scope
+from ktk_engine.log.state import resolve
+from ktk_engine.plan.plan_cube import load_cube
+from ktk_engine.store.open_store import open_store
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from ktk_engine.spark.read.scan import Scanner
+
+_ATTEMPTS = 10  # a clean-up may remove a version between two steps of opening it
+
+
+class Store:
+    """A store: the folder of one dbt schema, or any store that Kartothek wrote.
+
+    Threads may share it, and the cubes and queries that it gives.
+
+    Attributes:
+        url: its address.
+    """
+
+    def __init__(self, url: str | Path) -> None:
+        """Open a store; nothing is read yet.
+
+        Args:
+            url: a path of the local disk, or a `file:///` URL.
+
+        Raises:
+            ConfigurationError: the address cannot be used.
+        """
+        self._store = open_store(url)
+        self._known = MetadataCache()
+        self._lock = threading.Lock()
+        self._made_scratch: Path | None = None
+
+    def __repr__(self) -> str:
+        """Show the address."""
+        return f"Store({self.url!r})"
+
+    @property
+    def url(self) -> str:
+        """The store's address."""
+        return self._store.url
+
+    def cubes(self) -> list[str]:
+        """Names of the cubes, sorted."""
+        logged = set(list_scopes(self._store))
+        return [
+            scope.name
+            for scope in present_scopes(self._store)
+            if scope.kind == "cube"
+            and (scope not in logged or resolve(self._store, scope).datasets)
+        ]
+
+    def cube(self, name: str, specification: CubeSpecification | None = None) -> Cube:
+        """Open a cube at its newest version, which stays the same as long as the object lives.
+
+        Args:
+            name: the cube's name.
+            specification: what the cube is, where the store cannot tell: Kartothek's
+                `build_dataset_indices` drops that from the documents.
+
+        Raises:
+            DatasetNotFoundError: there is no such cube; the message says what exists.
+            ConsistencyError: it has no seed dataset yet.
+        """
+        for left in reversed(range(_ATTEMPTS)):
+            state = find_scope(self._store, name)
+            if state.scope != cube_scope(name):
+                raise DatasetNotFoundError(f"{name} of {self.url} is a table, not a cube.")
+            try:
+                return Cube(self, load_cube(state, (), specification, self._known))
+            except VersionGoneError:
+                if not left:
+                    raise
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    @property
+    def _scratch(self) -> Path:
+        """Folder for manifests, removed at the end of the process."""
+        from ktk_engine.spark.session.session import make_scratch_folder
+
+        with self._lock:
+            if self._made_scratch is None:
+                self._made_scratch = make_scratch_folder()
+            return self._made_scratch
+
+    def _scanner(self, session: SparkSession | None) -> Scanner:
+        from ktk_engine.spark.jvm import is_classic
+        from ktk_engine.spark.read.scan import Scanner
+        from ktk_engine.spark.session.session import new_session, start_session
+
+        if session is not None and not is_classic(session):
+            raise QueryError("Queries need a classic Spark session, not one of Spark Connect.")
+        own = start_session() if session is None else new_session(session)
+        return Scanner(own, self._store, self._scratch, self._known.footers)
