@@ -50,14 +50,15 @@ def find_store(store_url: str | None, *, quiet: bool = False) -> ObjectStore:
         ConfigurationError: none of the three names a store, it is not clear which one, or its
             folder does not exist.
     """
-    given = store_url or (click.get_current_context().find_root().obj or {}).get("store_url")
+    root = click.get_current_context().find_root().obj or {}
+    given = store_url or root.get("store_url")
     if given:
-        store, source = _schema_of(given), "--store"
+        store, source = _schema_of(given, root.get("storage_options")), "--store"
     elif os.environ.get("KTK_STORE"):
         store, source = _schema_of(os.environ["KTK_STORE"]), "KTK_STORE"
     else:
-        url, source = _from_profile(Path.cwd())
-        store = _open(url)
+        url, options, source = _from_profile(Path.cwd())
+        store = _open(url, options)
     from ktk_engine.store.local.missing_folder import missing_folder
 
     if problem := missing_folder(store):
@@ -68,15 +69,16 @@ def find_store(store_url: str | None, *, quiet: bool = False) -> ObjectStore:
     return store
 
 
-def _open(url: str) -> ObjectStore:
-    from ktk_engine.store.open_store import open_store  # brings Arrow, which --help does not need
+def _open(url: str, options: Mapping[str, Any] | None = None) -> ObjectStore:
+    # It brings Arrow, which --help does not need.
+    from ktk_engine.store.open_store import cloud_of, open_store
 
-    return open_store(url)
+    return open_store(url, options if cloud_of(url) else None)
 
 
-def _schema_of(url: str) -> ObjectStore:
+def _schema_of(url: str, options: Mapping[str, Any] | None = None) -> ObjectStore:
     """Open a store; of a warehouse with exactly one schema, that schema."""
-    store = _open(url)
+    store = _open(url, options)
     names = store.list_names()
     if _is_schema(names):
         return store
@@ -85,15 +87,15 @@ def _schema_of(url: str) -> ObjectStore:
     if len(schemas) > 1:
         paths = "\n".join(f"  --store {url.rstrip('/')}/{name}" for name in schemas)
         raise ConfigurationError(f"{store.url} has several schemas. Choose one:\n{paths}")
-    return _open(f"{url.rstrip('/')}/{schemas[0]}") if schemas else store
+    return _open(f"{url.rstrip('/')}/{schemas[0]}", options) if schemas else store
 
 
 def _is_schema(names: list[str]) -> bool:
     return ".ktk/" in names or any(_DOCUMENT in name for name in names)
 
 
-def _from_profile(project: Path) -> tuple[str, str]:
-    """The store that a dbt project's profile names, and where that stands."""
+def _from_profile(project: Path) -> tuple[str, dict[str, Any], str]:
+    """The store that a dbt project's profile names, its settings, and where that stands."""
     project_file = project / "dbt_project.yml"
     if not project_file.is_file():
         raise ConfigurationError(
@@ -112,7 +114,17 @@ def _from_profile(project: Path) -> tuple[str, str]:
     root = _text(output, "store", profiles_file, "./warehouse")
     if "://" not in root:
         root = str(project / Path(root).expanduser())
-    return f"{root.rstrip('/')}/{_text(output, 'schema', profiles_file)}", where
+    url = f"{root.rstrip('/')}/{_text(output, 'schema', profiles_file)}"
+    return url, _options(output, profiles_file), where
+
+
+def _options(output: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """The settings of an object store; texts may ask for variables of the environment."""
+    given = _section(output, "storage_options", path) if output.get("storage_options") else {}
+    return {
+        key: _text(given, key, path) if isinstance(value, str) and value else value
+        for key, value in given.items()
+    }
 
 
 def _profiles_file(project: Path) -> Path:

@@ -50,7 +50,7 @@ def _say(message: Warning | str, *_: Any, **__: Any) -> None:
 @click.pass_context
 def main(ctx: click.Context, store_url: str | None) -> None:
     """Look after cubes: what they hold, what happened to them, what can go."""
-    ctx.obj = {"store_url": store_url}
+    ctx.obj = {**(ctx.obj or {}), "store_url": store_url}
 
 
 _COMMANDS = (

@@ -57,7 +57,7 @@ def query(
     chosen_format = _format(format_, output)
     chosen = [name.strip() for name in columns.split(",")] if columns else None
     most = None if memory_limit is None else parse_size(memory_limit)
-    store = Store(find_store(store_url, quiet=chosen_format != "table").url)
+    store = Store.of(find_store(store_url, quiet=chosen_format != "table"))
     asked = store.cube(cube).query(chosen, where)
     with _progress() as tell:
         rows = asked.to_arrow(engine="local", memory_limit=most, progress=tell)

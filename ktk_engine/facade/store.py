@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ktk_engine.catalog.catalog import list_scopes
 from ktk_engine.catalog.find_scope import find_scope, present_scopes
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from ktk_engine.spark.read.scan import Scanner
+    from ktk_engine.store.interface import ObjectStore
 
 _ATTEMPTS = 10  # a clean-up may remove a version between two steps of opening it
 
@@ -34,16 +36,29 @@ class Store:
         url: its address.
     """
 
-    def __init__(self, url: str | Path) -> None:
+    def __init__(self, url: str | Path, storage_options: Mapping[str, Any] | None = None) -> None:
         """Open a store; nothing is read yet.
 
         Args:
-            url: a path of the local disk, or a `file:///` URL.
+            url: a path of the local disk, a `file:///` URL, or an object store: `s3://...`,
+                `gs://...`, `az://...`, `abfss://...`.
+            storage_options: settings of an object store, such as `endpoint` and keys; what is
+                not given is looked for where the cloud's own tools do.
 
         Raises:
-            ConfigurationError: the address cannot be used.
+            ConfigurationError: the address or a setting cannot be used.
         """
-        self._store = open_store(url)
+        self._use(open_store(url, storage_options))
+
+    @classmethod
+    def of(cls, store: ObjectStore) -> Store:
+        """Give a store that is open already its face."""
+        made = cls.__new__(cls)
+        made._use(store)
+        return made
+
+    def _use(self, store: ObjectStore) -> None:
+        self._store = store
         self._known = MetadataCache()
         self._lock = threading.Lock()
         self._made_scratch: Path | None = None

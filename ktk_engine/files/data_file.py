@@ -100,7 +100,7 @@ def read_row_groups(
         if digest is not None and has_nested(schema, names):
             source = pa.BufferReader(read_whole(store, key, digest))
         else:
-            source = store.open_read(key)
+            source = _open(store, key, metadata, names, chosen, digest)
         with source, _parquet(source, metadata) as file:
             table = file.read_row_groups(chosen, columns=names, use_threads=use_threads)
         _check_count(table.num_rows, metadata, chosen)
@@ -115,6 +115,7 @@ def iter_row_groups(
     groups: Sequence[int],
     batch_rows: int,
     use_threads: bool = False,
+    digest: FileDigest | None = None,
 ) -> Generator[pa.RecordBatch, None, None]:
     """Read columns of some row groups piece by piece, in memory that their size does not matter to.
 
@@ -129,24 +130,27 @@ def iter_row_groups(
         groups: numbers of row groups in ascending order.
         batch_rows: the most rows of a piece.
         use_threads: decode columns in several threads.
+        digest: what was recorded of it, which tells its size; None if nothing was.
 
     Raises:
         FormatError: the file is damaged.
         ObjectNotFoundError: it is missing.
     """
     names, count = list(columns), 0
-    with ExitStack() as stack:
-        with named_damage(store, key):
-            source = stack.enter_context(store.open_read(key))
-            file = stack.enter_context(_parquet(source, metadata, buffer_size=_BUFFER_BYTES))
-            batches = file.iter_batches(batch_rows, list(groups), names, use_threads=use_threads)
-        while True:
+    # What is fetched at once from a remote store stays in memory while it is read.
+    for together in [[group] for group in groups] if store.is_remote else [list(groups)]:
+        with ExitStack() as stack:
             with named_damage(store, key):
-                batch = next(batches, None)
-            if batch is None:
-                break
-            count += batch.num_rows
-            yield batch
+                source = stack.enter_context(_open(store, key, metadata, names, together, digest))
+                file = stack.enter_context(_parquet(source, metadata, buffer_size=_BUFFER_BYTES))
+                batches = file.iter_batches(batch_rows, together, names, use_threads=use_threads)
+            while True:
+                with named_damage(store, key):
+                    batch = next(batches, None)
+                if batch is None:
+                    break
+                count += batch.num_rows
+                yield batch
     with named_damage(store, key):
         _check_count(count, metadata, groups)
 
@@ -159,6 +163,36 @@ def has_nested(schema: pa.Schema, columns: Iterable[str]) -> bool:
         columns: columns that it has.
     """
     return any(pat.is_nested(schema.field(name).type) for name in columns)
+
+
+def _open(
+    store: ObjectStore,
+    key: str,
+    metadata: pq.FileMetaData,
+    columns: Sequence[str],
+    groups: Iterable[int],
+    digest: FileDigest | None,
+) -> pa.NativeFile:
+    """Open a file to read columns of some row groups, which a remote store fetches at once."""
+    ranges = _chunks(metadata, columns, groups) if store.is_remote else ()
+    return store.open_read(key, None if digest is None else digest.size, ranges)
+
+
+def _chunks(
+    metadata: pq.FileMetaData, columns: Sequence[str], groups: Iterable[int]
+) -> list[tuple[int, int]]:
+    """Where columns of row groups lie in a file: start and length of each."""
+    paths = [metadata.schema.column(number).path for number in range(metadata.num_columns)]
+    nested = tuple(f"{name}." for name in columns)
+    wanted = [n for n, path in enumerate(paths) if path in columns or path.startswith(nested)]
+    chunks = [metadata.row_group(group).column(n) for group in groups for n in wanted]
+    return [(_start(chunk), chunk.total_compressed_size) for chunk in chunks]
+
+
+def _start(chunk: pq.ColumnChunkMetaData) -> int:
+    """Where a column chunk begins: with its dictionary, if it has one."""
+    begins = (chunk.dictionary_page_offset, chunk.data_page_offset)
+    return min(int(offset) for offset in begins if offset is not None and offset > 0)
 
 
 def _parquet(source: pa.NativeFile, metadata: pq.FileMetaData, **settings: int) -> pq.ParquetFile:

@@ -105,7 +105,7 @@ class WriteJob:
 
 
 def write_files(
-    batches: Iterator[pa.RecordBatch], job: WriteJob, task: int
+    batches: Iterator[pa.RecordBatch], job: WriteJob, task: int, attempt: str = ""
 ) -> Iterator[pa.RecordBatch]:
     """Write one task's rows, one file per partition, and report on them.
 
@@ -113,13 +113,15 @@ def write_files(
         batches: the rows, sorted by partition and cell columns.
         job: what to do with them.
         task: number of the task.
+        attempt: what tells this attempt at the task from others, which may run at the same time:
+            no two write files of one name. Empty for the first one.
 
     Yields:
         Rows of `REPORT_SCHEMA`: a `file` for each file, an `index` for each of its index columns,
         a `finding` for each rule that rows break, a `failure` of the store. After a finding or
         failure nothing more is written.
     """
-    writer = _TaskWriter(job, task)
+    writer = _TaskWriter(job, task, attempt)
     try:
         for batch in batches:
             if batch.num_rows:
@@ -139,6 +141,7 @@ class _TaskWriter:
 
     job: WriteJob
     task: int
+    attempt: str = ""
     rows: list[dict[str, Any]] = field(default_factory=list)
     findings: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     count: int = 0
@@ -213,7 +216,8 @@ class _TaskWriter:
 
     def _base_label(self) -> str:
         self.count += 1
-        return f"{self.job.commit}-{self.task}-{self.count}"
+        task = f"{self.task}.{self.attempt}" if self.attempt else str(self.task)
+        return f"{self.job.commit}-{task}-{self.count}"
 
     def _cast(self, table: pa.Table) -> pa.Table | None:
         """Bring columns to the types to store, exactly; values that do not fit are findings."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -48,6 +48,11 @@ class ObjectStore(ABC):
     @abstractmethod
     def url(self) -> str:
         """The store's address, for example `file:///data/warehouse`; never holds secrets."""
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether every read is a request over a network, and Spark's own reader is not used."""
+        return False
 
     @property
     def backoff(self) -> Backoff:
@@ -203,11 +208,16 @@ class ObjectStore(ABC):
         """
 
     @abstractmethod
-    def open_read(self, key: str) -> pa.NativeFile:
+    def open_read(
+        self, key: str, size: int | None = None, ranges: Sequence[tuple[int, int]] = ()
+    ) -> pa.NativeFile:
         """Open an object for random access.
 
         Args:
             key: the object's key.
+            size: its size in bytes, where it is known: a remote store need not be asked for it.
+            ranges: start and length of what is going to be read, where that is known: a remote
+                store is asked for all of it at once, in parallel.
 
         Returns:
             A readable, seekable file. The caller closes it.

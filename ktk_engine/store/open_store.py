@@ -5,21 +5,26 @@ from __future__ import annotations
 import os
 import re
 import urllib.parse
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from ktk_engine.errors import ConfigurationError
+from ktk_engine.store.cloud.address import FORMS, SCHEMES
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.local.local_store import LocalStore
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*)://|(file):/", re.IGNORECASE)
 
 
-def open_store(url: str | Path) -> ObjectStore:
+def open_store(url: str | Path, options: Mapping[str, Any] | None = None) -> ObjectStore:
     """Open the store at an address. Nothing is read or created.
 
     Args:
-        url: a path of the local disk (a relative one starts at the current folder), or a URL
-            `file:///...`, percent-encoded.
+        url: a path of the local disk (a relative one starts at the current folder), a URL
+            `file:///...`, percent-encoded, or an object store: `s3://bucket/prefix`, `gs://...`,
+            `az://...`, `abfss://...`.
+        options: settings of an object store, keys among them; the local disk has none.
 
     Returns:
         The store.
@@ -29,6 +34,10 @@ def open_store(url: str | Path) -> ObjectStore:
             folder on the way is named like `x=y`, which Spark would read as a partition column
             (from trials with Spark 4.3).
     """
+    if isinstance(url, str) and cloud_of(url):
+        from ktk_engine.store.cloud.open_cloud import open_cloud
+
+        return open_cloud(url, options or {})
     path = os.fspath(url) if isinstance(url, Path) else _path_of_url(url)
     if not path or "\0" in path:
         raise ConfigurationError(f"the store's path {path!r} is empty or contains a NUL character")
@@ -48,6 +57,13 @@ def open_store(url: str | Path) -> ObjectStore:
     return LocalStore(root)
 
 
+def cloud_of(url: str) -> str:
+    """Tell which cloud an address is of: `s3`, `gs` or `az`; empty for a path or a `file:` URL."""
+    match = _SCHEME.match(url)
+    scheme = SCHEMES.get((match[1] or "").lower(), "") if match else ""
+    return "az" if scheme == "abfss" else scheme
+
+
 def _path_of_url(url: str) -> str:
     match = _SCHEME.match(url)
     if match is None:
@@ -56,8 +72,8 @@ def _path_of_url(url: str) -> str:
     if scheme != "file":
         # Only the scheme: such URLs often contain credentials.
         raise ConfigurationError(
-            f"stores of the scheme '{scheme}://' are not supported yet; "
-            "use a path of the local disk or 'file:///...'"
+            f"stores of the scheme '{scheme}://' are not supported. Use a path of the local "
+            f"disk, file:///..., {FORMS}"
         )
     parts = urllib.parse.urlsplit(url)
     if parts.netloc not in ("", "localhost") or parts.query or parts.fragment:

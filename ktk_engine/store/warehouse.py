@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from ktk_engine.errors import (
     ConfigurationError,
@@ -15,7 +17,7 @@ from ktk_engine.errors import (
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.key import is_uuid, validate_key
 from ktk_engine.store.local.local_store import LocalStore
-from ktk_engine.store.open_store import open_store
+from ktk_engine.store.open_store import cloud_of, open_store
 from ktk_engine.store.probe import probe
 
 STORE_KEY = ".ktk/store.json"
@@ -27,11 +29,23 @@ class Warehouse:
     """The schemas under one root.
 
     Schemas are opened once; stores keep no state but their address. Threads may share it.
+
+    Attributes:
+        options: settings of object stores; may hold secrets.
     """
 
-    def __init__(self, url: str | Path) -> None:
+    def __init__(self, url: str | Path, options: Mapping[str, Any] | None = None) -> None:
+        """Name a warehouse; nothing is read or made.
+
+        Args:
+            url: address of the root.
+            options: settings of object stores, of which the root's kind takes what it knows:
+                they also apply to other stores of that kind.
+        """
         self._url = str(url).rstrip("/") or "/"
-        self._root = open_store(self._url)
+        self.options = dict(options or {})
+        self._cloud = cloud_of(self._url)
+        self._root = self._opened(self._url)
         self._stores: dict[str, ObjectStore] = {}
 
     @property
@@ -100,7 +114,7 @@ class Warehouse:
         """Open a store that is not a folder of this warehouse."""
         store = self._stores.get(url)
         if store is None:
-            store = open_store(url)
+            store = self._opened(url)
             if not store.list_names():
                 raise DatasetNotFoundError(
                     f"There is no store at {url}: the folder is missing or empty. Give the "
@@ -111,8 +125,13 @@ class Warehouse:
     def _open(self, name: str) -> ObjectStore:
         # One step each, so that a schema that another thread drops is not an error in between.
         return self._stores.get(name) or self._stores.setdefault(
-            name, open_store(f"{self._url}/{name}")
+            name, self._opened(f"{self._url}/{name}")
         )
+
+    def _opened(self, url: str) -> ObjectStore:
+        """Open a store, with the settings if they are meant for its kind."""
+        meant = cloud_of(url) and cloud_of(url) == (self._cloud or cloud_of(url))
+        return open_store(url, self.options if meant else None)
 
     def _is_schema(self, name: str) -> bool:
         """A folder with our mark, or with documents of Kartothek's."""

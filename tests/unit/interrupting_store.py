@@ -89,7 +89,7 @@ class InterruptingStore(ObjectStore):
         keys = list(keys)
         self._step("delete", ",".join(keys), lambda: [self.objects.pop(k, None) for k in keys])
 
-    def open_read(self, key):
+    def open_read(self, key, size=None, ranges=()):
         return self._step("open_read", key, lambda: pa.BufferReader(self._content(key)))
 
     @contextmanager

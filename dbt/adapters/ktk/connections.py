@@ -156,7 +156,10 @@ class KtkConnectionManager(SparkConnectionManager):
         root = Path(getattr(config, "project_root", "") or Path.cwd())
         url = str(config.credentials.store)  # type: ignore[attr-defined]
         with translated():
-            self.warehouse = Warehouse(url if "://" in url else (root / url).resolve())
+            self.warehouse = Warehouse(
+                url if "://" in url else (root / url).resolve(),
+                config.credentials.storage_options,  # type: ignore[attr-defined]
+            )
         settings = config.credentials.server_side_parameters  # type: ignore[attr-defined]
         self.sessions = Sessions(self.warehouse, settings)
         # Each thread writes its own item only; anyone who cancels takes a copy.

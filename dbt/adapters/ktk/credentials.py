@@ -23,6 +23,8 @@ class KtkCredentials(Credentials):
         store: root of the warehouse; a relative path is resolved against the project's root.
         defer_store: root of the warehouse that `--state` describes (`--defer`, `dbt clone`), if it
             is another one; it is only read.
+        storage_options: settings of an object store, such as `endpoint` and keys; they also apply
+            to other stores of the same kind that the project names.
         server_side_parameters: Spark settings for the session (the name is dbt-spark's).
         query_timeout: seconds that a statement or a write may take; None or 0 for no limit. A
             model's config of this name wins.
@@ -33,7 +35,8 @@ class KtkCredentials(Credentials):
     database: str | None = None  # type: ignore[assignment]
     store: str = "./warehouse"
     defer_store: str | None = None
-    # May hold keys of object stores: shown nowhere.
+    # Both may hold keys of object stores: shown nowhere.
+    storage_options: dict[str, Any] = field(default_factory=dict, repr=False)
     server_side_parameters: dict[str, Any] = field(default_factory=dict, repr=False)
     query_timeout: Any = None  # dbt's own check of types would not name the key
     method: str = "session"

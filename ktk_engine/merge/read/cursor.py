@@ -103,7 +103,7 @@ class Cursor:
         self._position = int(self._ends[first - 1]) if first else 0
         self._batches = iter_row_groups(
             store, file.key, metadata, self._names, self._groups[first:], self._batch_rows,
-            self._run.use_threads,
+            self._run.use_threads, file.digest,
         )  # fmt: skip
         return self._batches
 

@@ -73,7 +73,10 @@ def _sampled_width(
 
 def _width_of_first_rows(run: MergeRun, file: TaskFile, field: pa.Field) -> int:
     metadata, _ = run.footer(file)
-    rows = iter_row_groups(run.store, file.key, metadata, [field.name], [0], _SAMPLE_ROWS)
+    rows = iter_row_groups(
+        run.store, file.key, metadata, [field.name], [0], _SAMPLE_ROWS,
+        digest=file.digest,
+    )  # fmt: skip
     first = next(rows, None)
     rows.close()
     if first is None:

@@ -79,8 +79,9 @@ def _cells(
         return
     metadata, _ = run.footer(file)
     batches = iter_row_groups(
-        run.store, file.key, metadata, names, groups.numbers, block_rows, run.use_threads
-    )
+        run.store, file.key, metadata, names, groups.numbers, block_rows, run.use_threads,
+        file.digest,
+    )  # fmt: skip
     for batch in batches:
         table = pa.Table.from_batches([batch])
         cells = in_containers(table, batch.num_rows, dimensions, file.values).combine_chunks()

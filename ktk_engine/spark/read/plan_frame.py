@@ -50,7 +50,7 @@ def plan_frame(
     Raises:
         FormatError: a partition value that is needed cannot be read.
     """
-    if _is_one_scan(plan):
+    if _is_one_scan(plan) and not scanner.store.is_remote:
         return run_plan(scanner, plan, with_address)
     names = list(plan.columns)
     if with_address:

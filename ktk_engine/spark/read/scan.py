@@ -126,7 +126,7 @@ class Scanner:
         with_position: bool,
     ) -> DataFrame:
         """Give the rows of files that are read alike; columns and types are those of `scan`."""
-        if cohort.by_arrow:
+        if cohort.by_arrow or self.store.is_remote:
             return scan_by_arrow(self.session, self.store, snapshot, cohort, columns, with_position)
         files = cohort.files
         # Spark verifies pages as it reads them, but what a footer says it takes as it is.

@@ -23,6 +23,7 @@ from ktk_engine.spark.session.spark_job import spark_job
 from ktk_engine.types.quote import quote_identifier
 
 if TYPE_CHECKING:
+    from pyspark import TaskContext
     from pyspark.sql import DataFrame
 
 _REPORT_DDL = (
@@ -47,12 +48,20 @@ def write_frame(frame: DataFrame, job: WriteJob) -> WriteReport:
 
         context = TaskContext.get()
         assert context is not None
-        return write_files(batches, job, context.partitionId())
+        return write_files(batches, job, context.partitionId(), _attempt(context, job))
 
     arranged = _arrange(frame, job)
     with spark_job():
         report = arranged.mapInArrow(run, _REPORT_DDL).toArrow()
     return make_report(report.cast(REPORT_SCHEMA), job)
+
+
+def _attempt(context: TaskContext, job: WriteJob) -> str:
+    """What tells attempts at one task from each other.
+
+    Where a task cannot ask for a name that nobody has, every attempt has its own.
+    """
+    return str(context.taskAttemptId()) if job.store.is_remote or context.attemptNumber() else ""
 
 
 def _arrange(frame: DataFrame, job: WriteJob) -> DataFrame:

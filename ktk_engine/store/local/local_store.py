@@ -180,7 +180,9 @@ class LocalStore(ObjectStore):
             for folder, group in itertools.groupby(paths, key=lambda path: path[:-1]):
                 self._delete_in_folder(folder, [path[-1] for path in group])
 
-    def open_read(self, key: str) -> pa.NativeFile:
+    def open_read(
+        self, key: str, size: int | None = None, ranges: Sequence[tuple[int, int]] = ()
+    ) -> pa.NativeFile:
         """See `ObjectStore.open_read`."""
         with self._opened(key) as descriptor, os_errors("read", key, self.url):
             return _native_file(descriptor, "r")

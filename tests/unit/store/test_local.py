@@ -1,5 +1,4 @@
 import os
-import pickle
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
@@ -80,16 +79,6 @@ def test_replace_swaps_only_what_was_read(store):
     assert not store.exists("a")
 
 
-def test_get_range(store):
-    store.put_if_absent("a", b"0123456789")
-    assert store.get_range("a", 2, 3) == b"234"
-    assert store.get_range("a", 8, 100) == b"89"
-    assert store.get_range("a", 10, 1) == b""
-    assert store.get_range("a", 0, 0) == b""
-    with pytest.raises(StoreError):
-        store.get_range("a", -1, 1)
-
-
 def test_a_missing_root_is_an_empty_store(store):
     assert keys(store) == []
     assert store.list_names() == []
@@ -120,28 +109,6 @@ def test_folders_are_no_objects(store):
         store.put("a", b"")
     store.delete(["a"])
     assert keys(store) == ["a/b"]
-
-
-@pytest.mark.parametrize("key", ["../x", "/etc/passwd", "a/../../x", "a//b", "", "a/."])
-def test_traversal_is_refused(store, key):
-    calls = [
-        lambda: store.get(key),
-        lambda: store.get_range(key, 0, 1),
-        lambda: store.put(key, b""),
-        lambda: store.put_if_absent(key, b""),
-        lambda: store.replace(key, b"", ""),
-        lambda: store.exists(key),
-        lambda: store.delete(["ok", key]),
-        lambda: store.open_read(key),
-        lambda: store.open_write(key).__enter__(),
-        lambda: store.uri(key),
-        lambda: list(store.list(key + "/")),
-    ]
-    store.put_if_absent("ok", b"")
-    for call in calls:
-        with pytest.raises(InvalidKeyError):
-            call()
-    assert keys(store) == ["ok"]
 
 
 def test_reserved_names_are_refused(store):
@@ -242,16 +209,6 @@ def test_listing_is_in_the_order_of_the_keys(store):
     assert abs(info.modified - datetime.now(UTC)) < timedelta(minutes=1)
 
 
-def test_list_names_is_shallow(store):
-    for key in ["x/1", "x/2/3", "x.json", "y.json"]:
-        store.put_if_absent(key, b"")
-    assert store.list_names() == ["x.json", "x/", "y.json"]
-    assert store.list_names("", "x") == ["x.json", "x/"]
-    assert store.list_names("x") == ["1", "2/"]
-    assert store.list_names("x", "2") == ["2/"]
-    assert store.list_names("nothing") == []
-
-
 @pytest.mark.parametrize("seconds", [1e12, -1e12])
 def test_a_clock_beyond_all_dates(store, seconds):
     store.put_if_absent("a", b"")
@@ -284,16 +241,6 @@ def test_delete_removes_empty_folders_up_to_the_root(store):
     store.delete(["a/x"])
     assert files_on_disk(store.root) == []
     assert store.root.is_dir()
-
-
-def test_open_read_is_seekable(store):
-    store.put_if_absent("a", b"0123456789")
-    with store.open_read("a") as file:
-        assert file.seekable()
-        assert file.size() == 10
-        assert file.read_at(3, 2) == b"234"
-        file.seek(8)
-        assert file.read() == b"89"
 
 
 def test_open_write_publishes_at_the_end(store):
@@ -329,16 +276,6 @@ def test_open_write_of_a_file_that_was_collected_is_an_error(store):
         sink.write(b"mine")
         store.delete([info.key for info in store.list_unfinished()])
     assert files_on_disk(store.root) == []
-
-
-def test_parquet_through_the_store(store):
-    import pyarrow.parquet as pq
-
-    table = pa.table({"x": range(1000)})
-    with store.open_write("t.parquet") as sink:
-        pq.write_table(table, sink)
-    with store.open_read("t.parquet") as source:
-        assert pq.read_table(source).equals(table)
 
 
 def test_without_dev_fd(store, monkeypatch):
@@ -388,18 +325,6 @@ def test_everything_new_is_synced(store, monkeypatch):
     synced.clear()
     store.put_if_absent("a/b/d", b"")
     assert synced[1:] == ["store/a/b"]
-
-
-def test_pickling(store):
-    store.put_if_absent("a", b"1")
-    copy = pickle.loads(pickle.dumps(store))
-    assert copy == store
-    assert hash(copy) == hash(store)
-    assert copy.get("a") == b"1"
-
-
-def test_clock(store):
-    assert store.now().tzinfo is UTC
 
 
 def test_uris(tmp_path):

@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import pytest
@@ -23,12 +24,12 @@ def test_an_address_opens_the_same_store_again(tmp_path):
     assert open_store(store.url) == store
 
 
-@pytest.mark.parametrize("scheme", ["s3", "gs", "hs3", "abfss"])
-def test_other_schemes_are_named_without_their_secrets(scheme):
+@pytest.mark.parametrize("scheme", ["s3", "gs", "az", "hs3", "abfss", "hdfs"])
+def test_bad_addresses_with_a_scheme_are_named_without_their_secrets(scheme):
     with pytest.raises(ConfigurationError, match=f"'{scheme}://'") as caught:
-        open_store(f"{scheme}://key:secret@host/bucket")
-    assert "secret" not in str(caught.value)
-    assert "key" not in str(caught.value)
+        open_store(f"{scheme}://AKIA7:hunter2@host/bucket")
+    assert "hunter2" not in str(caught.value)
+    assert "AKIA7" not in str(caught.value)
 
 
 @pytest.mark.parametrize("url", ["", "file://host/x", "file:///x?y", "file:///x#y", "a\0b"])
@@ -51,3 +52,56 @@ def test_a_current_folder_that_is_gone(tmp_path, monkeypatch):
     (tmp_path / "gone").rmdir()
     with pytest.raises(ConfigurationError, match="current folder, which is gone"):
         open_store("warehouse")
+
+
+@pytest.mark.parametrize(
+    ("written", "url"),
+    [
+        ("s3://bucket", "s3://bucket"),
+        ("s3://bucket/", "s3://bucket"),
+        ("s3a://bucket/a/b/", "s3://bucket/a/b"),
+        ("S3://Bucket/a b/x=y/ü%20", "s3://Bucket/a b/x=y/ü%20"),
+        ("gs://bucket/a", "gs://bucket/a"),
+        ("gcs://bucket/a", "gs://bucket/a"),
+        ("az://container/a", "az://container/a"),
+        ("abfss://c@acc.dfs.core.windows.net/a", "abfss://c@acc.dfs.core.windows.net/a"),
+        ("abfs://c@acc.blob.core.windows.net", "abfss://c@acc.dfs.core.windows.net"),
+    ],
+)
+def test_object_stores(written, url):
+    store = open_store(written)
+    assert store.url == url
+    assert open_store(store.url) == store
+
+
+@pytest.mark.parametrize(
+    ("url", "what"),
+    [
+        ("s3://", "names no bucket"),
+        ("s3:///a", "names no bucket"),
+        ("s3://bucket/a?region=x", "holds '\\?' or '#'"),
+        ("s3://bucket/a//b", "cannot be used: invalid key 'a//b'"),
+        ("s3://bucket/../b", "cannot be used"),
+        ("abfss://container/a", "does not name a container and an account"),
+        ("az://c@acc.dfs.core.windows.net/a", "more than a bucket in front of the first /"),
+    ],
+)
+def test_bad_addresses_of_object_stores(url, what):
+    with pytest.raises(ConfigurationError, match=what):
+        open_store(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "options", "what"),
+    [
+        ("s3://b/a", {"acces_key_id": "x"}, "Did you mean `access_key_id`?"),
+        ("s3://b/a", {"account_key": "x"}, "which S3 does not know"),
+        ("s3://b/a", {"region": ["x"]}, "value of `region` has to be text"),
+        ("s3://b/a", {"endpoint": "localhost:9000"}, "has to begin with https://"),
+        ("gs://b/a", {"region": "x"}, "which Google Cloud Storage does not know"),
+        ("az://b/a", {"access_key_id": "x"}, "which Azure does not know"),
+    ],
+)
+def test_bad_settings_are_named(url, options, what):
+    with pytest.raises(ConfigurationError, match=re.escape(what)):
+        open_store(url, options)

@@ -49,7 +49,12 @@ class CliBridge(StoreAdapter):
         words = ["--store", folder, command, *_options(options or {}), "--", *given]
         try:
             with redirect_stdout(said):
-                code = main.main(words, prog_name="ktk", standalone_mode=False)
+                code = main.main(
+                    words,
+                    prog_name="ktk",
+                    standalone_mode=False,
+                    obj={"storage_options": self.connections.warehouse.options},
+                )
         except click.ClickException as error:
             message = operation_words(error.format_message())
             raise DbtRuntimeError(f"ktk_{command}: {message}") from error

@@ -1,0 +1,161 @@
+"""What an object store answered: errors of the two clients as errors of a store."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ktk_engine.errors import ObjectNotFoundError, StoreError
+from ktk_engine.store.cloud.cloud import Cloud
+
+# S3 says with 409 that it is busy with another conditional put; Azure, that the object exists.
+_BUSY = frozenset(
+    {"ConditionalRequestConflict", "OperationAborted", "RequestTimeout", "SlowDown", "ServerBusy"}
+)
+_PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
+_NO_CONTAINER = frozenset({"NoSuchBucket", "ContainerNotFound", "InvalidBucketName"})
+_NO_CONTAINER_TEXT = "bucket does not exist"
+_REGION = frozenset(
+    {"PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException"}
+)
+_STATUS = re.compile(r"status code: (\d{3})|HTTP (?:status )?(\d{3})|\((\d{3})\)")
+_CODE = re.compile(r"<Code>\s*([^<]+?)\s*</Code>|\"reason\":\s*\"(\w+)\"|ErrorCode: (\w+)")
+_MESSAGE = re.compile(r"<Message>\s*([^<]+?)\s*</Message>|\"message\":\s*\"([^\"]+)\"")
+_SIGNATURE = re.compile(r"(?i)((?:sig|signature|token|credential)=)[^&\s\"')]+")
+_KIND = re.compile(r"kind: (Connect|Timeout)\b")
+_REASON = re.compile(r"message: \"([^\"]+)\"|error: \"([^\"]+)\"|(TimedOut)")
+_SERVER = re.compile(r"(https?://[^/\s?]+)")
+_NOISE = re.compile(r"Generic \w+ error: | in [\d.]+[µmn]?s\b|- Server returned non-2xx ")
+_REDIRECT = "redirect without LOCATION"  # S3's answer for a bucket of another region
+_LONGEST = 300
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is known of a request that failed.
+
+    Attributes:
+        status: of HTTP; 0 if there was no answer.
+        code: the store's own name of the problem; empty if it gave none.
+        text: what to tell people, without secrets.
+        missing: whether the client took it for "no such object".
+        sent: whether the request may have reached the store.
+    """
+
+    status: int
+    code: str
+    text: str
+    missing: bool
+    sent: bool
+
+    @property
+    def passing(self) -> bool:
+        """Whether the same request may succeed soon: nobody said no."""
+        return not self.missing and (
+            not self.status or self.status in _PASSING or self.code in _BUSY
+        )
+
+    @property
+    def refused(self) -> bool:
+        """Whether the store surely did nothing: it said so, or was not reached."""
+        timed_out = self.status == 408 or self.code == "RequestTimeout"
+        said_no = 400 <= self.status < 500 or self.status in (301, 501)
+        return not self.sent or (said_no and not timed_out)
+
+    @property
+    def out_of_range(self) -> bool:
+        """Whether a range was asked for that begins behind the end."""
+        return self.status == 416
+
+    @property
+    def no_container(self) -> bool:
+        """Whether the bucket itself is missing."""
+        return self.code in _NO_CONTAINER or _NO_CONTAINER_TEXT in self.text
+
+
+def client_errors() -> tuple[type[Exception], ...]:
+    """What the client raises; anything else is a bug."""
+    from obstore.exceptions import BaseError
+
+    return BaseError, OSError
+
+
+def read_answer(error: BaseException, cloud: Cloud) -> Answer:
+    """Read what a client's error says of the store's answer.
+
+    Args:
+        error: of obstore, or an `OSError` of pyarrow.
+        cloud: whose secrets no text may hold.
+    """
+    whole = str(error)
+    text, _, details = whole.partition("Debug source:")
+    status, code, message = (_first(_STATUS, text), _first(_CODE, text), _first(_MESSAGE, text))
+    if not status and _REDIRECT in text:
+        status = "301"
+    kind = _first(_KIND, details)
+    if message or code:
+        told = ": ".join(filter(None, [code, message]))
+    elif kind == "Connect":
+        told = f"no connection to {_first(_SERVER, text) or 'the server'}"
+    else:
+        told = " ".join(_NOISE.sub("", text.split("<?xml")[0]).split())
+    if not status and (reason := _first(_REASON, details)):
+        told += f" ({reason})"
+    for secret in cloud.secrets:
+        told = told.replace(secret, "***")
+    told = _SIGNATURE.sub(r"\1***", told)
+    return Answer(
+        status=int(status or 0),
+        code=code,
+        text=told[:_LONGEST].rstrip(". "),
+        missing=isinstance(error, FileNotFoundError),
+        sent=kind != "Connect",
+    )
+
+
+def store_error(
+    answer: Answer, cloud: Cloud, action: str, key: str, nothing_written: bool = False
+) -> StoreError:
+    """Make the error for people: what, where, what to do.
+
+    Args:
+        answer: what the store said.
+        cloud: which store.
+        action: what was asked for: `read`, `write`.
+        key: of which object; empty for the store itself.
+        nothing_written: whether that is known.
+    """
+    where = f"{key!r} in {cloud.address}" if key else str(cloud.address)
+    advice = _advice(answer, cloud)
+    text = f"cannot {action} {where}: {answer.text}. {advice}."
+    return StoreError(text, nothing_written=nothing_written)
+
+
+def not_found(cloud: Cloud, key: str) -> ObjectNotFoundError:
+    """The error for an object that the store says it does not have."""
+    return ObjectNotFoundError(f"there is no {key!r} in {cloud.address}")
+
+
+def _advice(answer: Answer, cloud: Cloud) -> str:
+    container = cloud.address.container
+    if answer.no_container or (answer.missing and not answer.code):
+        return f"Is there a bucket {container}? Create it, or correct the address"
+    if answer.status in (401, 403) or "credential" in answer.text.lower():
+        return (
+            f"{cloud.advice}. They need the right to list, read, write and delete in {container}; "
+            "without the right to list, S3 does not tell a missing object from a forbidden one"
+        )
+    if answer.code in _REGION or answer.status == 301:
+        return f"Set the region of {container}: `region` in storage_options, or AWS_REGION"
+    if answer.status == 501:
+        return "The server does not know what commits need (conditional puts); use another store"
+    if not answer.status:
+        return "Check the network, and `endpoint` in storage_options if there is one; run it again"
+    if answer.passing:
+        return "The store was asked several times; run it again when it is less busy"
+    return "See docs/stores.md, Object stores"
+
+
+def _first(pattern: re.Pattern[str], text: str) -> str:
+    match = pattern.search(text)
+    return next((group for group in match.groups() if group), "") if match else ""

@@ -1,0 +1,281 @@
+"""An object store on S3, Google Cloud Storage or Azure."""
+
+from __future__ import annotations
+
+import builtins
+import urllib.parse
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from ktk_engine.errors import (
+    InvalidKeyError,
+    ObjectNotFoundError,
+    StoreError,
+    TokenMismatchError,
+)
+from ktk_engine.store.backoff import Backoff
+from ktk_engine.store.cloud.arrow_files import ArrowFiles
+from ktk_engine.store.cloud.cloud import Cloud
+from ktk_engine.store.cloud.data_files import DataFiles
+from ktk_engine.store.cloud.fetched_file import open_fetched
+from ktk_engine.store.cloud.obstore_files import ObstoreFiles
+from ktk_engine.store.cloud.requests import Requests
+from ktk_engine.store.cloud.upload import Upload
+from ktk_engine.store.interface import ObjectInfo, ObjectStore
+from ktk_engine.store.key import validate_key
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore as Client
+
+# Twelve seconds at the most: throttling ends within them, and a typo is not waited for long.
+PATIENCE = Backoff(tries=8, first=0.1, longest=10.0)
+_URI_SAFE = "/=+,:;@!$&'()*~-._"
+
+
+class CloudStore(ObjectStore):
+    """A bucket, or what lies under a prefix in it.
+
+    What needs a condition goes through obstore, in the process that made the store. A store that
+    was pickled reads and writes data files by pyarrow, so that tasks in other processes need
+    nothing else; it carries the credentials that they need.
+    """
+
+    def __init__(self, cloud: Cloud, backoff: Backoff = PATIENCE) -> None:
+        """Make a store. Nothing is read or asked for yet.
+
+        Args:
+            cloud: which store, with its settings.
+            backoff: how often a request is made, and the pauses between.
+        """
+        self._cloud = cloud
+        self._patience = backoff
+        self._for_tasks = False
+
+    def __repr__(self) -> str:
+        """Show the address, and nothing secret."""
+        return f"CloudStore({self.url!r})"
+
+    def __eq__(self, other: object) -> bool:
+        """Stores are equal if their addresses are."""
+        return isinstance(other, CloudStore) and self._cloud.address == other._cloud.address
+
+    def __hash__(self) -> int:
+        """Agree with equality."""
+        return hash((CloudStore, self._cloud.address))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what tasks need."""
+        return _store_for_tasks, (self._cloud.for_tasks(), self._patience.tries)
+
+    @property
+    def url(self) -> str:
+        """See `ObjectStore.url`."""
+        return str(self._cloud.address)
+
+    @property
+    def is_remote(self) -> bool:
+        """See `ObjectStore.is_remote`."""
+        return True
+
+    def get(self, key: str) -> bytes:
+        """See `ObjectStore.get`."""
+        return self._files.get(validate_key(key))
+
+    def get_range(self, key: str, start: int, length: int) -> bytes:
+        """See `ObjectStore.get_range`."""
+        validate_key(key)
+        if start < 0 or length < 0:
+            raise StoreError(f"cannot read {key!r}: negative range ({start}, {length})")
+        if length == 0:
+            self._files.size(key)
+            return b""
+        return self._files.get_range(key, start, length)
+
+    def get_with_token(self, key: str) -> tuple[bytes, str]:
+        """See `ObjectStore.get_with_token`: the store's own ETag or generation."""
+        path = self._path(key)
+
+        def read(client: Client) -> tuple[bytes, str]:
+            result = client.get(path)
+            return bytes(result.bytes()), self._cloud.token(result.meta)
+
+        data, token = self._requests.ask("read", key, read)
+        if not token:
+            raise StoreError(
+                f"cannot replace {key!r} in {self.url}: the store gives no token for what it has "
+                "(an ETag, or a generation on Google Cloud Storage). Commits need that; use "
+                "another store."
+            )
+        return data, token
+
+    def put(self, key: str, data: bytes) -> None:
+        """See `ObjectStore.put`."""
+        path = self._path(key)
+        self._ask_to_write(key, lambda client: client.put(path, data, use_multipart=False))
+
+    def put_if_absent(self, key: str, data: bytes) -> None:
+        """See `ObjectStore.put_if_absent`."""
+        ObstoreFiles(self._requests).create(validate_key(key), data)
+
+    def replace(self, key: str, data: bytes, token: str) -> None:
+        """See `ObjectStore.replace`."""
+        from obstore.exceptions import PreconditionError
+
+        validate_key(key)
+        mode: Any = self._cloud.condition(token)
+        if token and self._requests.write_if(key, data, mode, PreconditionError):
+            return
+        raise TokenMismatchError(
+            f"{key!r} in {self.url} has changed since it was read; nothing was written"
+        )
+
+    def exists(self, key: str) -> bool:
+        """See `ObjectStore.exists`."""
+        try:
+            self._files.size(validate_key(key))
+        except ObjectNotFoundError:
+            return False
+        return True
+
+    def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
+        """See `ObjectStore.list`; pages of a thousand."""
+        folder, slash, _ = prefix.rpartition("/")
+        if slash:
+            validate_key(folder)
+        found = [
+            ObjectInfo(key, item["size"], item["last_modified"])
+            for item in self._listed(folder, None)
+            if (key := self._key(item["path"])) is not None and key.startswith(prefix)
+        ]
+        yield from sorted(found, key=lambda info: info.key)
+
+    def list_names(self, folder: str = "", prefix: str = "", since: str = "") -> builtins.list[str]:
+        """See `ObjectStore.list_names`."""
+        if folder:
+            validate_key(folder)
+        below = f"{folder}/" if folder else ""
+        if since:  # only a listing of all keys can begin in the middle
+            paths = [item["path"] for item in self._listed(folder, f"{below}{since}")]
+            keys = [key for path in paths if (key := self._key(path)) is not None]
+            rests = [key.removeprefix(below) for key in keys]
+            found = {name + slash for name, slash, _ in (rest.partition("/") for rest in rests)}
+        else:
+            path = self._cloud.address.path(folder)
+
+            def read(client: Client) -> set[str]:
+                result = client.list_with_delimiter(path or None)
+                objects = {item["path"] for item in result["objects"]}
+                return objects | {f"{name}/" for name in result["common_prefixes"]}
+
+            start = len(f"{path}/") if path else 0
+            found = {path[start:] for path in self._requests.ask("list", folder, read)}
+        return sorted(name for name in found if name.startswith(prefix) and name >= since)
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """See `ObjectStore.delete`. There are no folders that could be left empty."""
+        paths = [self._path(key) for key in sorted(set(keys))]
+        if paths:
+            self._requests.ask("delete from", "", lambda client: _delete(client, paths))
+
+    def open_read(
+        self, key: str, size: int | None = None, ranges: Sequence[tuple[int, int]] = ()
+    ) -> pa.NativeFile:
+        """See `ObjectStore.open_read`."""
+        validate_key(key)
+        if size is None:  # whether it exists is said here, and not by a read
+            size = self._files.size(key)
+        return open_fetched(self._files, key, size, ranges)
+
+    @contextmanager
+    def open_write(self, key: str) -> Iterator[pa.NativeFile]:
+        """See `ObjectStore.open_write`.
+
+        Large objects, and those that tasks write, come into being without a condition: their
+        names are never used twice. A large one that a task drops is left to who cleans up.
+        """
+        validate_key(key)
+        upload = Upload(self._files, key)
+        try:
+            yield pa.PythonFile(upload, mode="w")
+            upload.finish()
+        except BaseException:
+            upload.abandon()
+            raise
+
+    def now(self) -> datetime:
+        """See `ObjectStore.now`: this machine's clock.
+
+        Clouds refuse requests whose signature is more than 15 minutes off, and nothing that is
+        decided by it is closer than hours.
+        """
+        return datetime.now(UTC)
+
+    def uri(self, key: str) -> str:
+        """See `ObjectStore.uri`; Spark's own file systems may know the scheme by another name."""
+        return f"{self.url}/{urllib.parse.quote(validate_key(key), safe=_URI_SAFE)}"
+
+    @cached_property
+    def _requests(self) -> Requests:
+        return Requests(self._cloud, self._patience)
+
+    @cached_property
+    def _files(self) -> DataFiles:
+        return ArrowFiles(self._cloud) if self._for_tasks else ObstoreFiles(self._requests)
+
+    def _path(self, key: str) -> str:
+        return self._cloud.address.path(validate_key(key))
+
+    def _key(self, path: str) -> str | None:
+        """The key of an object; None if it is not one of this store's."""
+        prefix = self._cloud.address.path("")
+        if prefix and not path.startswith(f"{prefix}/"):
+            return None
+        with suppress(InvalidKeyError):  # not addressable, so it is not an object
+            return validate_key(path[len(f"{prefix}/") :] if prefix else path)
+        return None
+
+    def _listed(self, folder: str, since: str | None) -> builtins.list[Any]:
+        """List all that lies in a folder, and in its folders; from a key on."""
+        address = self._cloud.address
+        # The client leaves the offset itself out: begin with what is before it.
+        offset = None if since is None else address.path(_before(since))
+        path = address.path(folder)
+
+        def read(client: Client) -> builtins.list[Any]:
+            pages = client.list(path or None, offset=offset)
+            return [item for page in pages for item in page]
+
+        return self._requests.ask("list", folder, read)
+
+    def _ask_to_write(self, key: str, request: Callable[[Client], object]) -> None:
+        try:
+            self._requests.ask("write", key, request)
+        except ObjectNotFoundError as error:  # of a bucket, which is all that a put may miss
+            raise StoreError(f"cannot write {key!r}: {error}", nothing_written=True) from None
+
+
+def _store_for_tasks(cloud: Cloud, tries: int) -> CloudStore:
+    """Make a store of a pickled one, which reads and writes by pyarrow."""
+    store = CloudStore(cloud, Backoff(tries, PATIENCE.first, PATIENCE.longest))
+    store._for_tasks = True
+    return store
+
+
+def _delete(client: Client, paths: Sequence[str]) -> None:
+    """Delete objects; one that is missing is fine, which not every store thinks."""
+    try:
+        client.delete(builtins.list(paths))
+    except FileNotFoundError:
+        for path in paths:
+            with suppress(FileNotFoundError):
+                client.delete(path)
+
+
+def _before(key: str) -> str:
+    """A key that sorts before another one, and after nearly all others that do."""
+    return key[:-1] + (chr(ord(key[-1]) - 1) if key[-1] > "!" else "")

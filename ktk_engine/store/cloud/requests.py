@@ -1,0 +1,106 @@
+"""Requests by obstore, made again where nobody said no."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar
+
+from ktk_engine.errors import ObjectNotFoundError
+from ktk_engine.store.backoff import Backoff
+from ktk_engine.store.cloud.answers import client_errors, not_found, read_answer, store_error
+from ktk_engine.store.cloud.cloud import Cloud
+
+if TYPE_CHECKING:
+    from obstore import PutMode
+    from obstore.store import ObjectStore as Client
+
+_T = TypeVar("_T")
+
+
+class Requests:
+    """Makes requests by obstore, again where nobody said no.
+
+    Attributes:
+        cloud: where to.
+        backoff: how often, and how long to wait before the next one.
+    """
+
+    def __init__(self, cloud: Cloud, backoff: Backoff) -> None:
+        self.cloud, self.backoff = cloud, backoff
+
+    @cached_property
+    def client(self) -> Client:
+        """The client, which repeats nothing by itself."""
+        return self.cloud.client()
+
+    def ask(self, action: str, key: str, request: Callable[[Client], _T]) -> _T:
+        """Make a request that may be repeated.
+
+        Args:
+            action: what it does, for people.
+            key: the object; empty for the store itself.
+            request: makes it.
+
+        Raises:
+            ObjectNotFoundError: the store said that there is no such object.
+            StoreError: it could not be done.
+        """
+        for failures in range(1, self.backoff.tries + 1):
+            try:
+                return request(self.client)
+            except client_errors() as error:
+                answer = read_answer(error, self.cloud)
+            if answer.missing and key and not answer.no_container:
+                raise not_found(self.cloud, key) from None
+            if not answer.passing or failures == self.backoff.tries:
+                # Not from the client's error: that may hold what nobody should read.
+                raise store_error(answer, self.cloud, action, key) from None
+            self.backoff.pause(failures)
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    def write_if(self, key: str, data: bytes, mode: PutMode, refusal: type[Exception]) -> bool:
+        """Write an object on a condition, and tell whether it held.
+
+        After an answer was lost, the object's content tells whose it is: names are never used
+        twice, or for the same content.
+
+        Args:
+            key: the object.
+            data: its content.
+            mode: the condition.
+            refusal: what the client raises where it does not hold.
+
+        Raises:
+            StoreError: nobody knows, unless `nothing_written`.
+        """
+        path = self.cloud.address.path(key)
+        unanswered = False
+        for failures in range(1, self.backoff.tries + 1):
+            try:
+                self.client.put(path, data, mode=mode, use_multipart=False)
+                return True
+            except client_errors() as error:
+                answer = read_answer(error, self.cloud)
+                met = isinstance(error, refusal)
+            if met and not answer.passing and not answer.no_container:
+                return unanswered and self._holds(key, data)
+            unanswered = unanswered or not answer.refused
+            if not answer.passing or failures == self.backoff.tries:
+                raise store_error(
+                    answer, self.cloud, "write", key, nothing_written=not unanswered
+                ) from None
+            self.backoff.pause(failures)
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    def read(self, key: str) -> bytes:
+        """Read an object; see `ask`."""
+        path = self.cloud.address.path(key)
+        return self.ask("read", key, lambda client: bytes(client.get(path).bytes()))
+
+    def _holds(self, key: str, data: bytes) -> bool:
+        """Whether an object has a content: then the put was done whose answer was lost."""
+        try:
+            return self.read(key) == data
+        except ObjectNotFoundError:
+            return False

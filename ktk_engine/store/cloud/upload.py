@@ -1,0 +1,62 @@
+"""An object that is written piece by piece: a small one by one put, a large one in parts."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from ktk_engine.store.cloud.data_files import DataFiles, Parts
+
+# What one put holds; larger objects go in parts, which no condition protects.
+LARGEST_PUT = 32 << 20
+
+
+class Upload(io.RawIOBase):
+    """Python's part of a `pyarrow.PythonFile`."""
+
+    def __init__(self, files: DataFiles, key: str) -> None:
+        """Write nothing yet.
+
+        Args:
+            files: where to write.
+            key: the object.
+        """
+        super().__init__()
+        self._files, self._key = files, key
+        self._waiting = bytearray()
+        self._parts: Parts | None = None
+
+    def writable(self) -> bool:
+        """It is."""
+        return True
+
+    def write(self, data: Any) -> int:
+        """Take some bytes."""
+        view = memoryview(data)
+        self._waiting += view
+        if len(self._waiting) > LARGEST_PUT:
+            if self._parts is None:
+                self._parts = self._files.create_in_parts(self._key)
+            self._parts.write(bytes(self._waiting))
+            self._waiting.clear()
+        return view.nbytes
+
+    def finish(self) -> None:
+        """Let the object appear.
+
+        Raises:
+            ObjectExistsError: there is one.
+            StoreError: it could not be written.
+        """
+        if self._parts is None:
+            self._files.create(self._key, bytes(self._waiting))
+            return
+        if self._waiting:
+            self._parts.write(bytes(self._waiting))
+        self._parts.finish()
+
+    def abandon(self) -> None:
+        """Drop everything."""
+        self._waiting.clear()
+        if self._parts is not None:
+            self._parts.abandon()

@@ -1,0 +1,65 @@
+"""An S3 server in this process: moto, one a test session."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from dataclasses import dataclass
+
+BUCKET = "ktk-tests"
+KEY, SECRET = "AKIAKTKTESTS", "canary-s3-secret/7f3a+x="
+
+
+@dataclass(frozen=True)
+class S3Server:
+    """A server that runs.
+
+    Attributes:
+        endpoint: its address.
+    """
+
+    endpoint: str
+
+    @property
+    def options(self) -> dict[str, str]:
+        """What goes into `storage_options`."""
+        return {
+            "endpoint": self.endpoint,
+            "region": "eu-central-1",
+            "access_key_id": KEY,
+            "secret_access_key": SECRET,
+        }
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The same as AWS's tools have it in the environment."""
+        return {
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_REGION": "eu-central-1",
+            "AWS_ACCESS_KEY_ID": KEY,
+            "AWS_SECRET_ACCESS_KEY": SECRET,
+        }
+
+    def new_url(self) -> str:
+        """A place where nothing is."""
+        return f"s3://{BUCKET}/{uuid.uuid4().hex[:12]}"
+
+
+def start_s3():
+    """Start it; gives the server, and what stops it."""
+    import boto3
+    from moto.server import ThreadedMotoServer
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    found = S3Server(f"http://{host}:{port}")
+    boto3.client(
+        "s3",
+        endpoint_url=found.endpoint,
+        region_name="eu-central-1",
+        aws_access_key_id=KEY,
+        aws_secret_access_key=SECRET,
+    ).create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": "eu-central-1"})
+    return found, server.stop
