@@ -9,6 +9,7 @@
 #               what the adapter itself costs, start-up beside dbt-spark, and memory; writes
 #               benchmarks/results/
 # make oracle   a Python 3.8 with Kartothek, which some tests ask to read what we write
+# make azurite  a server of Azure's, by npm, for tests
 # make clean    removes what the sample project built and every cache, but no environment
 
 PYTHON ?= $(shell for name in python3.13 python3.12 python3.11 python3; do \
@@ -17,6 +18,7 @@ PYTHON ?= $(shell for name in python3.13 python3.12 python3.11 python3; do \
 PYTHON38 ?= $(shell for name in python3.8 "$$HOME"/.pyenv/versions/3.8*/bin/python; do \
 	"$$name" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info[:2] != (3, 8))' \
 	2>/dev/null && echo "$$name" && break; done)
+AZURITE = 3.35.0
 # Each worker has a JVM of its own, which is never busy while dbt parses: two fit two cores.
 WORKERS ?= 2
 # Long modules first (corpus, faults, dbt, Spark), unit tests last: both workers end together.
@@ -29,7 +31,7 @@ export KTK_ORACLE_PYTHON := $(CURDIR)/.oracle/bin/python
 endif
 endif
 
-.PHONY: demo test test-dbt test-faults unit lint format bench oracle python3.8 clean
+.PHONY: demo test test-dbt test-faults unit lint format bench oracle azurite python3.8 clean
 
 demo: .venv/.installed sample_project/data/flights.parquet
 	cd sample_project && ../.venv/bin/dbt build
@@ -39,7 +41,7 @@ demo: .venv/.installed sample_project/data/flights.parquet
 		--inline "select * from {{ ref('late_in_gusts') }} order by minutes_lost desc"
 	cd sample_project && ../.venv/bin/ktk info nyc
 
-test: .venv/.installed
+test: .venv/.installed azurite
 	.venv/bin/python -m pytest $(PARALLEL) tests/functional/adapter --storage cube
 	.venv/bin/python -m pytest $(PARALLEL)
 
@@ -47,10 +49,10 @@ test-dbt: .venv/.installed
 	.venv/bin/python -m pytest $(PARALLEL) tests/functional/adapter --storage table
 	.venv/bin/python -m pytest $(PARALLEL) tests/functional/adapter --storage cube
 
-test-faults: .venv/.installed
+test-faults: .venv/.installed azurite
 	KTK_FAULTS=large .venv/bin/python -m pytest tests/faults
 
-unit: .venv/.installed
+unit: .venv/.installed azurite
 	.venv/bin/python -m pytest tests/unit
 
 lint: .venv/.installed
@@ -94,6 +96,15 @@ sample_project/data/flights.parquet: sample_project/get_data.py | .venv/.install
 
 oracle: .oracle/.installed
 	@echo "export KTK_ORACLE_PYTHON=$(CURDIR)/.oracle/bin/python"
+
+# A server of Azure's for tests; without Node.js they say that they are skipped.
+azurite:
+	@command -v npm > /dev/null || { echo "No npm here: the tests with Azure are skipped."; exit 0; }; \
+		test -f .azurite/.installed-$(AZURITE) || { \
+		echo "Installing azurite $(AZURITE), for tests with Azure" && \
+		npm install --prefix .azurite --silent --no-fund --no-audit --no-save azurite@$(AZURITE) && \
+		touch .azurite/.installed-$(AZURITE); } || \
+		echo "azurite could not be installed: the tests with Azure are skipped."
 
 python3.8:
 	@test -n "$(PYTHON38)" || { echo "No Python 3.8 was found (Kartothek 5.3.0 needs it)." \

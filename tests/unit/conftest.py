@@ -4,7 +4,7 @@ import pytest
 
 from ktk_engine.store.local.local_store import LocalStore
 from tests.corpus.cases import cube_cases
-from tests.servers.fixtures import s3_server, s3_store  # noqa: F401
+from tests.servers.fixtures import *  # noqa: F403 - servers that tests ask for
 from tests.unit.faulty_store import FaultyStore
 
 

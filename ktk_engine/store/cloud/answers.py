@@ -27,6 +27,7 @@ _REASON = re.compile(r"message: \"([^\"]+)\"|error: \"([^\"]+)\"|(TimedOut)")
 _SERVER = re.compile(r"(https?://[^/\s?]+)")
 _NOISE = re.compile(r"Generic \w+ error: | in [\d.]+[µmn]?s\b|- Server returned non-2xx ")
 _REDIRECT = "redirect without LOCATION"  # S3's answer for a bucket of another region
+_BEHIND_THE_END = "Wanted range starting at"  # the client's own words, where the server sends all
 _LONGEST = 300
 
 
@@ -65,7 +66,7 @@ class Answer:
     @property
     def out_of_range(self) -> bool:
         """Whether a range was asked for that begins behind the end."""
-        return self.status == 416
+        return self.status == 416 or _BEHIND_THE_END in self.text
 
     @property
     def no_container(self) -> bool:
@@ -94,7 +95,7 @@ def read_answer(error: BaseException, cloud: Cloud) -> Answer:
         status = "301"
     kind = _first(_KIND, details)
     if message or code:
-        told = ": ".join(filter(None, [code, message]))
+        told = ": ".join(filter(None, [code, message.partition("\n")[0]]))
     elif kind == "Connect":
         told = f"no connection to {_first(_SERVER, text) or 'the server'}"
     else:
@@ -141,10 +142,8 @@ def _advice(answer: Answer, cloud: Cloud) -> str:
     if answer.no_container or (answer.missing and not answer.code):
         return f"Is there a bucket {container}? Create it, or correct the address"
     if answer.status in (401, 403) or "credential" in answer.text.lower():
-        return (
-            f"{cloud.advice}. They need the right to list, read, write and delete in {container}; "
-            "without the right to list, S3 does not tell a missing object from a forbidden one"
-        )
+        rights = f"They need the right to list, read, write and delete in {container}"
+        return f"{cloud.advice}. {rights}"
     if answer.code in _REGION or answer.status == 301:
         return f"Set the region of {container}: `region` in storage_options, or AWS_REGION"
     if answer.status == 501:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from ktk_engine.store.cloud.cloud import Cloud, authority
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 class GCS(Cloud):
     """Google Cloud Storage. Tokens are generations, since its conditions know no ETags."""
 
-    known = frozenset({"endpoint", "anonymous"})
+    known = frozenset({"endpoint", "anonymous", "access_token"})
+    secret = frozenset({"access_token"})
 
     def client(self, retry: bool = False) -> GCSStore:
         """See `Cloud.client`."""
@@ -27,7 +29,9 @@ class GCS(Cloud):
         settings: dict[str, Any] = {}
         if self.endpoint:
             settings["base_url"] = self.endpoint
-        if self.has("anonymous"):
+        if token := self.options.get("access_token"):
+            settings["credential_provider"] = lambda: {"token": token, "expires_at": None}
+        elif self.has("anonymous"):
             settings["skip_signature"] = True
         return GCSStore(
             self.address.container,
@@ -40,22 +44,27 @@ class GCS(Cloud):
         """See `Cloud.file_system`."""
         from pyarrow.fs import GcsFileSystem
 
-        settings: dict[str, Any] = {}
+        settings: dict[str, Any] = {"retry_time_limit": timedelta(seconds=60)}
         if self.endpoint:
             settings["scheme"], settings["endpoint_override"] = authority(self.endpoint)
+        if token := self.options.get("access_token"):
+            # When it ends only Google knows; pyarrow wants a time, and to be without one is worse.
+            settings["credential_token_expiration"] = datetime.now(UTC) + timedelta(hours=1)
+            settings["access_token"] = token
+            return GcsFileSystem(**settings)
         return GcsFileSystem(anonymous=self.has("anonymous"), **settings)
 
     def for_tasks(self) -> GCS:
-        """See `Cloud.for_tasks`: no credentials; Google's own ways find them there as well."""
+        """See `Cloud.for_tasks`: no more than was given; Google's own ways find the rest there."""
         return replace(self)
 
     @property
     def advice(self) -> str:
         """See `Cloud.advice`."""
         return (
-            "Credentials are found as Google's tools find them: "
-            "GOOGLE_APPLICATION_CREDENTIALS, `gcloud auth application-default login`, the "
-            "machine's service account"
+            "Credentials come from storage_options (access_token), else they are found as Google's "
+            "tools find them: GOOGLE_APPLICATION_CREDENTIALS, `gcloud auth application-default "
+            "login`, the machine's service account"
         )
 
     def token(self, meta: ObjectMeta) -> str:

@@ -32,7 +32,7 @@ AWKWARD = [
     "a+b c%2B",
     "geo++seed/table/country=U%20K/1.parquet",
 ]
-KINDS = ("local", "s3")
+KINDS = ("local", "s3", "azure", "gcs")
 
 
 @pytest.fixture(params=KINDS)
