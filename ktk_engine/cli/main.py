@@ -7,17 +7,17 @@ from typing import Any
 
 import click
 
-from ktk_engine.cli.adopt import adopt
-from ktk_engine.cli.check import check
-from ktk_engine.cli.cleanup import cleanup
-from ktk_engine.cli.compact import compact
-from ktk_engine.cli.explain import explain
-from ktk_engine.cli.history import history
-from ktk_engine.cli.info import info
-from ktk_engine.cli.prepare import prepare
-from ktk_engine.cli.query import query
-from ktk_engine.cli.remove import remove
-from ktk_engine.cli.undrop import undrop
+from ktk_engine.cli.commands.adopt import adopt
+from ktk_engine.cli.commands.check import check
+from ktk_engine.cli.commands.cleanup import cleanup
+from ktk_engine.cli.commands.compact import compact
+from ktk_engine.cli.commands.explain import explain
+from ktk_engine.cli.commands.history import history
+from ktk_engine.cli.commands.info import info
+from ktk_engine.cli.commands.prepare import prepare
+from ktk_engine.cli.commands.query import query
+from ktk_engine.cli.commands.remove import remove
+from ktk_engine.cli.commands.undrop import undrop
 from ktk_engine.errors import KtkError
 
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from ktk_engine.cli.prepare import WORKLOAD
+from ktk_engine.cli.commands.prepare import WORKLOAD
 from ktk_engine.errors import SessionError
 from ktk_engine.spark.session.class_archive import archive_options, make_archive
 

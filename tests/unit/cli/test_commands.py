@@ -175,7 +175,7 @@ def test_commands_without_a_query_import_no_pandas(store):
 def test_prepare_says_where_it_cannot_write(ktk, tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     monkeypatch.setattr(
-        "ktk_engine.cli.prepare.archive_folder", lambda: tmp_path / "file" / "share"
+        "ktk_engine.cli.commands.prepare.archive_folder", lambda: tmp_path / "file" / "share"
     )
     said = ktk("prepare", code=1).output
     assert f"No archive can be written to {tmp_path}/file/share: Not a directory." in said
