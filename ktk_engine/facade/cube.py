@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
@@ -10,6 +11,8 @@ import pyarrow as pa
 from ktk_engine.conditions.condition import Condition
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.facade.query import Query
+from ktk_engine.log.version import parse_moment
+from ktk_engine.maintain.restore import restore
 from ktk_engine.plan.cube_query import CubeQuery
 from ktk_engine.plan.plan_cube import LoadedCube
 
@@ -56,6 +59,38 @@ class Cube:
     def version(self) -> int:
         """Version of the cube's log; 0 for what Kartothek wrote."""
         return self._loaded.state.version
+
+    def at(self, version: int | None = None, timestamp: datetime | str | None = None) -> Cube:
+        """Open the cube at another version; all its datasets are of that one.
+
+        Args:
+            version: number of a commit; default: the newest.
+            timestamp: instead of a version, the moment as of which the cube is read.
+
+        Raises:
+            VersionGoneError: there is no such version (any more); the message says which are left.
+            QueryError: both are given, or `timestamp` is no date or time.
+        """
+        return self._store.cube(self.name, version=version, timestamp=timestamp)
+
+    def restore(self, version: int | None = None, timestamp: datetime | str | None = None) -> Cube:
+        """Make an earlier version the newest one again, as one commit; no data is written.
+
+        Args:
+            version: number of the commit to go back to.
+            timestamp: instead of a version, a moment: the last commit until then counts.
+
+        Returns:
+            The cube at its new version.
+
+        Raises:
+            VersionGoneError: there is no such version (any more).
+            ConsistencyError: nothing would change.
+            CommitConflictError: another run changed the cube meanwhile; nothing was committed.
+        """
+        moment = parse_moment(version, timestamp)
+        restore(self._store._store, self.name, version, moment)
+        return self.at()
 
     def query(
         self,

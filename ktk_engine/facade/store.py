@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from ktk_engine.facade.cube import Cube
 from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import resolve
+from ktk_engine.log.version import parse_moment, state_at
 from ktk_engine.plan.plan_cube import load_cube
 from ktk_engine.store.open_store import open_store
 
@@ -82,23 +84,36 @@ class Store:
             and (scope not in logged or resolve(self._store, scope).datasets)
         ]
 
-    def cube(self, name: str, specification: CubeSpecification | None = None) -> Cube:
-        """Open a cube at its newest version, which stays the same as long as the object lives.
+    def cube(
+        self,
+        name: str,
+        specification: CubeSpecification | None = None,
+        *,
+        version: int | None = None,
+        timestamp: datetime | str | None = None,
+    ) -> Cube:
+        """Open a cube at one version, which stays the same as long as the object lives.
 
         Args:
             name: the cube's name.
             specification: what the cube is, where the store cannot tell: Kartothek's
                 `build_dataset_indices` drops that from the documents.
+            version: number of a commit, as `ktk history` lists them; default: the newest.
+            timestamp: instead of a version, the moment as of which the cube is read: the last
+                commit until then counts. Text in ISO 8601; without a time zone it is UTC.
 
         Raises:
             DatasetNotFoundError: there is no such cube; the message says what exists.
             ConsistencyError: it has no seed dataset yet.
+            VersionGoneError: there is no such version (any more); the message says which are left.
         """
+        moment = parse_moment(version, timestamp)
         for left in reversed(range(_ATTEMPTS)):
-            state = find_scope(self._store, name)
+            state = find_scope(self._store, name, removed=moment is not None or version is not None)
             if state.scope != cube_scope(name):
                 raise DatasetNotFoundError(f"{name} of {self.url} is a table, not a cube.")
             try:
+                state = state_at(state, version, moment)
                 return Cube(self, load_cube(state, (), specification, self._known))
             except VersionGoneError:
                 if not left:

@@ -376,7 +376,7 @@ def _specified(head: State, snapshot: Snapshot) -> int:
 
 
 def _record(change: DatasetChange, before: Snapshot | None, after: Snapshot | None) -> ChangeRecord:
-    if change.operation in ("rebuild", "remove", "cleanup", "undrop") or after is None:
+    if change.operation in ("rebuild", "remove", "cleanup", "undrop", "restore") or after is None:
         return ChangeRecord(change.operation, schema_changed=True)
     old = before.file_column("label") if before else _NO_LABELS
     new = after.file_column("label")

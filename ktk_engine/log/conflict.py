@@ -22,6 +22,7 @@ _WORDS = {
     "compact": "was compacted",
     "comment": "got other comments",
     "undrop": "was brought back",
+    "restore": "was set back to an earlier version",
 }
 
 
@@ -104,7 +105,7 @@ def _reason(operation: Operation, partitions: frozenset[str] | None, change: Cha
         return ""
     if "comment" in (operation, change.operation) and change.operation != "remove":
         return ""  # it says nothing of files, and goes on top of whatever is there
-    if change.operation in ("rebuild", "remove", "adopt", "undrop"):
+    if change.operation in ("rebuild", "remove", "adopt", "undrop", "restore"):
         return "what it started from is gone."
     if operation == "append":
         return "its columns changed." if change.schema_changed else ""

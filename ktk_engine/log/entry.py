@@ -15,7 +15,16 @@ from ktk_engine.errors import FormatError
 from ktk_engine.format.sealed import seal, unseal
 
 Operation = Literal[
-    "rebuild", "append", "replace", "remove", "adopt", "cleanup", "compact", "comment", "undrop"
+    "rebuild",
+    "append",
+    "replace",
+    "remove",
+    "adopt",
+    "cleanup",
+    "compact",
+    "comment",
+    "undrop",
+    "restore",
 ]
 DatasetRole = Literal["seed", "enrichment", "table"]
 

@@ -8,20 +8,16 @@ from dataclasses import dataclass
 from ktk_engine.catalog.catalog import list_relations, relation_name
 from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.cube.dataset_uuid import uuid_as_words
-from ktk_engine.errors import (
-    CommitConflictError,
-    ConsistencyError,
-    DatasetNotFoundError,
-    ObjectNotFoundError,
-)
+from ktk_engine.errors import CommitConflictError, ConsistencyError, DatasetNotFoundError
 from ktk_engine.gate.gate import CubeCheck
 from ktk_engine.log.builder import Builder, builder_at
 from ktk_engine.log.chain import read_entries
 from ktk_engine.log.commit import DatasetChange
 from ktk_engine.log.entry import DatasetEntry
-from ktk_engine.log.snapshot import Snapshot, read_snapshot
+from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
 from ktk_engine.maintain.change_datasets import ChangeResult, change_datasets
+from ktk_engine.maintain.complete_snapshot import complete_snapshot
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.did_you_mean import did_you_mean
 
@@ -89,7 +85,7 @@ def plan_undrop(store: ObjectStore, name: str, dataset: str | None = None) -> Un
             f"place, take this one out first: ktk remove {uuid_as_words(uuid)}"
         )
     version, entry, given_up = _last(state, uuid)
-    snapshot = _snapshot(state, uuid, version, entry, given_up)
+    snapshot = complete_snapshot(state, uuid, version, entry, given_up)
     _check_name(state, uuid, entry)
     if state.scope.cube:
         CubeCheck(state.scope.cube)({**state.snapshots(), uuid: snapshot})
@@ -157,35 +153,6 @@ def _last(state: State, uuid: str) -> tuple[int, DatasetEntry, set[str]]:
     raise DatasetNotFoundError(
         f"The log of {state.scope} never had a dataset {dataset}.{hint} These were removed: "
         f"{', '.join(gone) or 'none'}."
-    )
-
-
-def _snapshot(
-    state: State, uuid: str, version: int, entry: DatasetEntry, given_up: set[str]
-) -> Snapshot:
-    """What the dataset held, once all its files are found."""
-    try:
-        snapshot = read_snapshot(state.store, entry.snapshot, entry.snapshot_sha256)
-    except ObjectNotFoundError as error:
-        raise DatasetNotFoundError(_gone(state, uuid, version, [entry.snapshot])) from error
-    listed = {info.key: info.size for info in state.store.list(f"{uuid}/")}
-    files = zip(snapshot.files["key"].to_pylist(), snapshot.files["bytes"].to_pylist(), strict=True)
-    missing = [
-        key
-        for key, size in (*files, *((key, None) for key in snapshot.indices.values()))
-        if key in given_up or key not in listed or size not in (None, listed[key])
-    ]
-    if missing:
-        raise DatasetNotFoundError(_gone(state, uuid, version, missing))
-    return snapshot
-
-
-def _gone(state: State, uuid: str, version: int, missing: list[str]) -> str:
-    return (
-        f"Dataset {uuid} cannot be brought back: {len(missing)} of the files of version {version} "
-        f"are gone or damaged in {state.store.url}, for instance {missing[0]}. A clean-up deletes "
-        "the files of versions that it does not keep. Nothing was written. Restore them from a "
-        "backup, or rebuild the dataset."
     )
 
 

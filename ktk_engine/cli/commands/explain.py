@@ -7,6 +7,7 @@ import json
 import click
 
 from ktk_engine.cli.find_store import find_store, store_option
+from ktk_engine.cli.version_options import version_options
 
 
 @click.command()
@@ -14,22 +15,32 @@ from ktk_engine.cli.find_store import find_store, store_option
 @click.argument("where", required=False)
 @click.option("--columns", help="Output columns, separated by commas; default: all.")
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
+@version_options
 @store_option
 def explain(
-    cube: str, where: str | None, columns: str | None, as_json: bool, store_url: str | None
+    cube: str,
+    where: str | None,
+    columns: str | None,
+    as_json: bool,
+    version: int | None,
+    timestamp: str | None,
+    store_url: str | None,
 ) -> None:
     """Show the plan of a query of CUBE; WHERE is a condition, such as "origin = 'JFK'"."""
     from ktk_engine.catalog.find_scope import find_scope
     from ktk_engine.errors import QueryError
+    from ktk_engine.log.version import parse_moment, state_at
     from ktk_engine.plan.explain import explain as explain_plan
     from ktk_engine.plan.explain import explain_as_dict
     from ktk_engine.plan.plan_cube import load_cube
 
-    state = find_scope(find_store(store_url, quiet=as_json), cube)
+    moment = parse_moment(version, timestamp)
+    past = version is not None or moment is not None
+    state = find_scope(find_store(store_url, quiet=as_json), cube, removed=past)
     if state.scope.kind != "cube":
         raise QueryError(f"{cube} is a table; only queries of cubes have a plan.")
     chosen = [name.strip() for name in columns.split(",")] if columns else None
-    plan = load_cube(state).plan(chosen, where)
+    plan = load_cube(state_at(state, version, moment)).plan(chosen, where)
     if as_json:
         # Literals of conditions may be of any class; JSON gets their text.
         click.echo(json.dumps(explain_as_dict(plan), indent=2, default=str))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ktk_engine.cli.find_store import find_store, store_option
+from ktk_engine.cli.version_options import version_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -34,6 +35,7 @@ TABLE_ROWS = 50
 @click.option(
     "--memory-limit", metavar="SIZE", help="For instance 4GB; default: a quarter of the memory."
 )
+@version_options
 @store_option
 def query(
     cube: str,
@@ -43,6 +45,8 @@ def query(
     format_: str | None,
     output: Path | None,
     memory_limit: str | None,
+    version: int | None,
+    timestamp: str | None,
     store_url: str | None,
 ) -> None:
     """Give rows of CUBE; WHERE is a condition, such as "origin = 'JFK'".
@@ -58,7 +62,7 @@ def query(
     chosen = [name.strip() for name in columns.split(",")] if columns else None
     most = None if memory_limit is None else parse_size(memory_limit)
     store = Store.of(find_store(store_url, quiet=chosen_format != "table"))
-    asked = store.cube(cube).query(chosen, where)
+    asked = store.cube(cube, version=version, timestamp=timestamp).query(chosen, where)
     with _progress() as tell:
         rows = asked.to_arrow(engine="local", memory_limit=most, progress=tell)
     if limit is None and chosen_format == "table":

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import tokenize
@@ -42,12 +42,16 @@ class Reference:
         start: index of its first character in the statement.
         end: index behind its last character.
         aliased: whether the statement gives it an alias, or cannot take one there.
+        version: what `version as of` says; None if the statement has none there.
+        timestamp: the expression of `timestamp as of`, as Spark writes it; empty if there is none.
     """
 
     parts: tuple[str, ...]
     start: int
     end: int
     aliased: bool
+    version: str | None = None
+    timestamp: str = ""
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,7 @@ def parse_statement(session: SparkSession, sql: str) -> Statement:
         number, indent, name = int(match[1]), len(match[2]), match[3]
         while above and above[-1][0] >= indent:
             above.pop()
-        if name == "UnresolvedRelation":
+        if name in ("UnresolvedRelation", "RelationTimeTravel"):
             reference = _reference(plan.apply(number), above[-1][1] if above else "")
             if reference is not None:
                 references.append(reference)
@@ -165,6 +169,8 @@ def _qualifiers(sql: str, names: Collection[tuple[str, ...]]) -> Iterator[tuple[
 
 def _reference(node: Any, parent: str) -> Reference | None:
     """Read a relation's name and place; None if the tree's text misled us."""
+    if node is not None and node.nodeName() == "RelationTimeTravel":
+        return _at_version(node, parent)
     if node is None or node.nodeName() != "UnresolvedRelation":
         return None
     start, stop = node.origin().startIndex(), node.origin().stopIndex()
@@ -173,3 +179,17 @@ def _reference(node: Any, parent: str) -> Reference | None:
     parts = items(node.multipartIdentifier())
     aliased = parent in ("SubqueryAlias", "Sample", "UnresolvedTableValuedFunction")
     return Reference(parts, start.get(), stop.get() + 1, aliased)
+
+
+def _at_version(node: Any, parent: str) -> Reference | None:
+    """Read a relation with its clause `version as of` or `timestamp as of`."""
+    relation, stop = _reference(node.relation(), parent), node.origin().stopIndex()
+    if relation is None or not stop.isDefined():
+        return None
+    version, timestamp = node.version(), node.timestamp()
+    return replace(
+        relation,
+        end=stop.get() + 1,
+        version=str(version.get()) if version.isDefined() else None,
+        timestamp=str(timestamp.get().sql()) if timestamp.isDefined() else "",
+    )

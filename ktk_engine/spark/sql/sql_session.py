@@ -32,6 +32,7 @@ from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.sql.bind import Reference, Statement, parse_statement, rename
 from ktk_engine.spark.sql.command import query_frame
 from ktk_engine.spark.sql.cube_usage import CubeUsage, read_usage
+from ktk_engine.spark.sql.moment import Moment, moment_of
 from ktk_engine.spark.sql.read_files import read_files
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.warehouse import is_store_address
@@ -161,11 +162,11 @@ class _Binding:
     owner: SqlSession
     plans: list[Plan] = field(default_factory=list)
     _catalogs: dict[str, dict[str, list[Relation]] | None] = field(default_factory=dict)
-    _states: dict[tuple[str, LogScope], State] = field(default_factory=dict)
+    _states: dict[tuple[str, LogScope, Moment | None], State] = field(default_factory=dict)
     _views: dict[tuple[str, str], tuple[ViewDocument, Statement | None]] = field(
         default_factory=dict
     )
-    _cubes: dict[tuple[str, str], LoadedCube] = field(default_factory=dict)
+    _cubes: dict[tuple[str, str, Moment | None], LoadedCube] = field(default_factory=dict)
     _usages: dict[_Path, CubeUsage | None] = field(default_factory=dict)
     _markers: dict[_Path, tuple[str, LoadedCube]] = field(default_factory=dict)
     _probes: bool = False
@@ -211,8 +212,9 @@ class _Binding:
                 continue
             found = self._find(reference, within)
             if found is not None:
+                moment = moment_of(reference, time_zone_of_thread(self.owner.session))
                 schema, relation = found
-                names[reference] = self._register(schema, relation, (*path, number), reader)
+                names[reference] = self._register(schema, relation, moment, (*path, number), reader)
             else:
                 self._renew(reference)
         return rename(statement, names)
@@ -299,11 +301,14 @@ class _Binding:
         assert store is not None
         return store
 
-    def _state(self, schema: str, scope: LogScope) -> State:
-        key = (schema, scope)
+    def _state(self, schema: str, scope: LogScope, moment: Moment | None) -> State:
+        key = (schema, scope, moment)
         if key not in self._states:
-            state = resolve(self._store(schema), scope)
-            self._states[key] = replace(state, known=self.owner.snapshots_of(state))
+            if moment is not None:
+                self._states[key] = moment.of(self._state(schema, scope, None))
+            else:
+                state = resolve(self._store(schema), scope)
+                self._states[key] = replace(state, known=self.owner.snapshots_of(state))
         return self._states[key]
 
     def _view(self, schema: str, name: str) -> tuple[ViewDocument, Statement | None]:
@@ -316,17 +321,26 @@ class _Binding:
             self._views[key] = (view, inner)
         return self._views[key]
 
-    def _cube(self, schema: str, name: str) -> LoadedCube:
-        key = (schema, name)
+    def _cube(self, schema: str, name: str, moment: Moment | None) -> LoadedCube:
+        key = (schema, name, moment)
         if key not in self._cubes:
             view, _ = self._view(schema, name)
-            state = self._state(schema, cube_scope(view.cube))
+            scope = cube_scope(view.cube)
+            state = self._state(schema, scope, moment)
+            datasets = view.datasets
+            if moment is not None:  # some may be younger
+                datasets = tuple(d for d in datasets if scope.uuid_of(d) in state.datasets)
             known = self.owner.metadata_cache(state.store)
-            self._cubes[key] = load_cube(state, view.datasets, None, known)
+            self._cubes[key] = load_cube(state, datasets, None, known)
         return self._cubes[key]
 
     def _register(
-        self, schema: str, relation: Relation, path: _Path, reader: tuple[str, ...]
+        self,
+        schema: str,
+        relation: Relation,
+        moment: Moment | None,
+        path: _Path,
+        reader: tuple[str, ...],
     ) -> str:
         """Register a relation under a name of its own for each temporary view that reads it.
 
@@ -335,20 +349,29 @@ class _Binding:
         """
         parts = (schema, relation.uuid or relation.name, *reader)
         name = ".".join(part if part.isidentifier() else quote_identifier(part) for part in parts)
+        if moment is not None:
+            name = f"{name} {moment}"
         if relation.kind == "dataset":
-            return self._register_dataset(schema, relation, name)
+            return self._register_dataset(schema, relation, moment, name)
         if self._named.setdefault(name, path) != path:
             name = f"{name} at {'.'.join(map(str, path))}"
         view, inner = self._view(schema, relation.name)
         if view.kind == "cube":
-            loaded = self._cube(schema, relation.name)
+            loaded = self._cube(schema, relation.name, moment)
             return self.owner.register(name, "", lambda: self._cube_frame(loaded, path))
         assert inner is not None
+        if moment is not None:
+            raise QueryError(
+                f"{schema}.{relation.name} is a view, which has no versions. Write `{moment}` "
+                "after the tables and cubes that it reads."
+            )
         bound = self.bind(inner, schema, path, reader)
         return self.owner.register(name, "", lambda: self.owner.session.sql(bound))
 
-    def _register_dataset(self, schema: str, relation: Relation, name: str) -> str:
-        state = self._state(schema, scope_of(relation.uuid))
+    def _register_dataset(
+        self, schema: str, relation: Relation, moment: Moment | None, name: str
+    ) -> str:
+        state = self._state(schema, scope_of(relation.uuid), moment)
         snapshot = state.snapshot(relation.uuid)
         entry = state.datasets[relation.uuid].entry
         foreign = state.datasets[relation.uuid].foreign

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from datetime import datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,8 @@ from dbt.adapters.ktk.relation import as_ktk
 from dbt.adapters.ktk.session.spark_message import spark_message
 from dbt.adapters.ktk.store_adapter import StoreAdapter
 from ktk_engine.errors import ConsistencyError, DatasetNotFoundError, KtkError
+from ktk_engine.log.version import parse_moment
+from ktk_engine.types.quote import quote_text
 from ktk_engine.warehouse.author import statement_history
 from ktk_engine.warehouse.cube_tests import CubeTest, Seed, failing_query
 from ktk_engine.warehouse.relations import cube_comment
@@ -54,9 +57,14 @@ class CubeMethods(StoreAdapter):
         where: str | None = None,
         dimensions: list[str] | None = None,
         partition_by: list[str] | None = None,
+        version: int | None = None,
+        timestamp: datetime | str | None = None,
     ) -> str:
         """Give the SQL that `cube_query(...)` compiles to; starts nothing."""
         schema, name = as_ktk(relation).place
+        asked = str(relation)
+        if version is not None or timestamp is not None:
+            asked = self.at_version(relation, version, timestamp)
         with translated():
             partitions = self._cube_partitions.get((schema, name))
             if partitions is None and dimensions is not None:
@@ -64,8 +72,36 @@ class CubeMethods(StoreAdapter):
                 with suppress(DatasetNotFoundError, ConsistencyError):
                     partitions = self.relations.partition_columns_of(schema, name)
             return cube_query_text(
-                str(relation), columns, where, dimensions, partition_by, partitions or ()
+                asked, columns, where, dimensions, partition_by, partitions or ()
             )
+
+    @available.parse(lambda *_, **__: "")
+    def at_version(
+        self,
+        relation: BaseRelation,
+        version: int | None = None,
+        timestamp: datetime | str | None = None,
+    ) -> str:
+        """Give a relation with the clause of Spark's SQL that asks for an earlier version.
+
+        Raises:
+            DbtRuntimeError: neither or both are given, or they are no number and no moment.
+        """
+        if (version is None) == (timestamp is None):
+            raise DbtRuntimeError(
+                "at_version(...) takes a version or a timestamp: "
+                "{{ at_version(ref('nyc'), 12) }} or "
+                "{{ at_version(ref('nyc'), timestamp='2026-11-01') }}"
+            )
+        if version is not None:
+            if isinstance(version, bool) or not isinstance(version, int):
+                raise DbtRuntimeError(
+                    f"at_version(...): {version!r} is no version, but a number is."
+                )
+            return f"{relation} version as of {version}"
+        with translated():
+            moment = parse_moment(None, timestamp)
+        return f"{relation} timestamp as of {quote_text(str(moment))}"
 
     @available.parse(lambda *_, **__: "")
     def remove_dataset(

@@ -21,6 +21,6 @@ select * from {{ this }}
 
 
 {#- Asks a cube for columns, rows, fewer dimensions or groups, as plain SQL. -#}
-{% macro cube_query(cube, columns=none, where=none, dimensions=none, partition_by=none) %}
-{{- adapter.cube_query(cube, columns, where, dimensions, partition_by) }}
+{% macro cube_query(cube, columns=none, where=none, dimensions=none, partition_by=none, version=none, timestamp=none) %}
+{{- adapter.cube_query(cube, columns, where, dimensions, partition_by, version, timestamp) }}
 {%- endmacro %}

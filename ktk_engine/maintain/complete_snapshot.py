@@ -1,0 +1,50 @@
+"""Loads what an earlier version had, once all its files are found."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ktk_engine.errors import DatasetNotFoundError, ObjectNotFoundError
+from ktk_engine.log.entry import DatasetEntry
+from ktk_engine.log.snapshot import Snapshot, read_snapshot
+from ktk_engine.log.state import State
+
+
+def complete_snapshot(
+    state: State, uuid: str, version: int, entry: DatasetEntry, given_up: Collection[str]
+) -> Snapshot:
+    """Load the snapshot of a dataset that is to be committed again.
+
+    Args:
+        state: the scope as it is now.
+        uuid: the dataset.
+        version: the version that had it.
+        entry: where that version has it.
+        given_up: keys that clean-ups have given up since.
+
+    Raises:
+        DatasetNotFoundError: some of its files are gone.
+    """
+    try:
+        snapshot = read_snapshot(state.store, entry.snapshot, entry.snapshot_sha256)
+    except ObjectNotFoundError as error:
+        raise DatasetNotFoundError(_gone(state, uuid, version, [entry.snapshot])) from error
+    listed = {info.key: info.size for info in state.store.list(f"{uuid}/")}
+    files = zip(snapshot.files["key"].to_pylist(), snapshot.files["bytes"].to_pylist(), strict=True)
+    missing = [
+        key
+        for key, size in (*files, *((key, None) for key in snapshot.indices.values()))
+        if key in given_up or key not in listed or size not in (None, listed[key])
+    ]
+    if missing:
+        raise DatasetNotFoundError(_gone(state, uuid, version, missing))
+    return snapshot
+
+
+def _gone(state: State, uuid: str, version: int, missing: list[str]) -> str:
+    return (
+        f"Dataset {uuid} cannot be brought back: {len(missing)} of the files of version {version} "
+        f"are gone or damaged in {state.store.url}, for instance {missing[0]}. A clean-up deletes "
+        "the files of versions that it does not keep. Nothing was written. Restore them from a "
+        "backup, or rebuild the dataset."
+    )

@@ -1,0 +1,123 @@
+"""Makes an earlier version of a cube or table the newest one again, as one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from ktk_engine.catalog.find_scope import find_scope
+from ktk_engine.errors import CommitConflictError, ConsistencyError
+from ktk_engine.log.builder import builder_at
+from ktk_engine.log.chain import read_entries
+from ktk_engine.log.commit import DatasetChange
+from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.log.state import State
+from ktk_engine.log.version import state_at
+from ktk_engine.maintain.change_datasets import ChangeResult, change_datasets
+from ktk_engine.maintain.complete_snapshot import complete_snapshot
+from ktk_engine.store.interface import ObjectStore
+
+
+@dataclass(frozen=True)
+class Restoration:
+    """What a restoration changes.
+
+    Attributes:
+        state: the scope as it is now.
+        old: the scope as it was.
+        snapshots: the datasets that get older content, by uuid.
+        removed: uuids of the datasets that the old version did not have.
+    """
+
+    state: State
+    old: State
+    snapshots: Mapping[str, Snapshot]
+    removed: tuple[str, ...]
+
+
+def restore(
+    store: ObjectStore,
+    name: str,
+    version: int | None = None,
+    timestamp: datetime | None = None,
+    history: Mapping[str, str] | None = None,
+) -> ChangeResult:
+    """Make an earlier version the newest one; what came in between stays in the history.
+
+    No data file is written: the old ones are committed again. Datasets that the old version did
+    not have are removed, and can be brought back by another restoration.
+
+    Args:
+        store: where it lives.
+        name: the cube or table; also one that was removed.
+        version: number of the commit to go back to.
+        timestamp: instead of that, a moment: the last commit until then counts.
+        history: what the log says of this commit, for people.
+
+    Raises:
+        DatasetNotFoundError: nothing has this name, or files of the version are gone.
+        VersionGoneError: there is no such version (any more).
+        ConsistencyError: nothing would change, the datasets would not fit together, or another
+            program changed the cube and that was not taken over.
+        CommitConflictError: another run changed a dataset meanwhile; nothing was committed.
+    """
+    return run_restoration(plan_restoration(store, name, version, timestamp), history)
+
+
+def plan_restoration(
+    store: ObjectStore, name: str, version: int | None = None, timestamp: datetime | None = None
+) -> Restoration:
+    """Find what would change, and check that every file is there; see `restore`."""
+    state = find_scope(store, name, removed=True)
+    if changed := [uuid for uuid, item in state.datasets.items() if item.foreign or item.problem]:
+        raise ConsistencyError(
+            f"Another program changed {', '.join(changed)}, so that not all of it could be brought "
+            f"back later. Take that over first: ktk adopt {name}. Nothing was written."
+        )
+    old = state_at(state, version, timestamp)
+    given_up: set[str] = set()
+    for entry, _ in read_entries(store, state.scope, old.version, state.version):
+        given_up.update(entry.deleted)
+    found = {}
+    for uuid, item in old.datasets.items():
+        now = state.datasets.get(uuid)
+        assert item.entry is not None, "a version of the log has entries only"
+        if now and now.entry and now.entry.snapshot == item.entry.snapshot:
+            continue
+        found[uuid] = complete_snapshot(state, uuid, old.version, item.entry, given_up)
+    removed = tuple(sorted(set(state.datasets) - set(old.datasets)))
+    if not found and not removed:
+        raise ConsistencyError(
+            f"{name} is what it was at version {old.version}: there is nothing to restore."
+        )
+    return Restoration(state, old, found, removed)
+
+
+def run_restoration(plan: Restoration, history: Mapping[str, str] | None = None) -> ChangeResult:
+    """Commit what was planned; see `restore`."""
+    changes = [_change(plan, uuid, snapshot) for uuid, snapshot in plan.snapshots.items()]
+    for uuid in plan.removed:
+        entry = plan.state.datasets[uuid].entry
+        assert entry is not None, "nothing of another program is restored over"
+        changes.append(DatasetChange(uuid, "remove", None, role=entry.role))
+    said = {"reason": f"as version {plan.old.version} had it", **(history or {})}
+    operation = f"restore {plan.state.scope.name}"
+    return change_datasets(plan.state, operation, tuple(changes), said)
+
+
+def _change(plan: Restoration, uuid: str, snapshot: Snapshot) -> DatasetChange:
+    entry = plan.old.datasets[uuid].entry
+    assert entry is not None
+    existed = uuid in plan.state.datasets
+
+    def rebase(base: Snapshot | None, attempt: int) -> Snapshot:
+        if (base is not None) != existed:
+            raise CommitConflictError(
+                f"Dataset {uuid} was {'removed' if existed else 'built'} meanwhile. Nothing was "
+                "committed. Run it again."
+            )
+        return snapshot
+
+    builder = None if existed else builder_at(plan.state.store, plan.state.scope, uuid, entry)
+    return DatasetChange(uuid, "restore", rebase, None, entry.role, entry.relation, builder)

@@ -1,0 +1,72 @@
+"""Reads which version of a relation a statement asks for."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from ktk_engine.errors import QueryError
+from ktk_engine.log.state import State
+from ktk_engine.log.version import state_at
+from ktk_engine.spark.sql.bind import Reference
+
+_LITERAL = re.compile(r"(?:TIMESTAMP(?:_LTZ|_NTZ)? |DATE )?'(?P<text>[^']*)'")
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A version of a relation.
+
+    Attributes:
+        version: number of a commit; None to go by `timestamp`.
+        timestamp: the last commit until then counts; aware.
+    """
+
+    version: int | None = None
+    timestamp: datetime | None = None
+
+    def __str__(self) -> str:
+        if self.timestamp is not None:
+            return f"timestamp as of {self.timestamp.isoformat()}"
+        return f"version as of {self.version}"
+
+    def of(self, state: State) -> State:
+        """Give a scope at this version; see `state_at`."""
+        return state_at(state, self.version, self.timestamp)
+
+
+def moment_of(reference: Reference, zone: str) -> Moment | None:
+    """Give the version that a statement asks for; None for the newest.
+
+    Args:
+        reference: where it names a relation.
+        zone: the session's time zone, for texts that have none; empty is UTC.
+
+    Raises:
+        QueryError: the clause is no number, or no literal of a date or time.
+    """
+    name = ".".join(reference.parts[-2:])
+    if reference.version is not None:
+        if not reference.version.isdecimal():
+            raise QueryError(
+                f"{name} version as of '{reference.version}': a version is a number, as "
+                "`ktk history` lists them."
+            )
+        return Moment(version=int(reference.version))
+    if not reference.timestamp:
+        return None
+    literal = _LITERAL.fullmatch(reference.timestamp)
+    try:
+        if literal is None:
+            raise ValueError("no literal")
+        found = datetime.fromisoformat(literal["text"])
+    except ValueError as error:
+        raise QueryError(
+            f"{name} timestamp as of {reference.timestamp}: give a date or time as text, for "
+            "instance '2026-11-01' or '2026-11-01 09:30:00+01:00'."
+        ) from error
+    return Moment(
+        timestamp=found if found.tzinfo else found.replace(tzinfo=ZoneInfo(zone or "UTC"))
+    )

@@ -1,0 +1,90 @@
+"""`version as of` and `timestamp as of` in statements, of tables and cubes."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from ktk_engine.catalog.view import ViewDocument
+from ktk_engine.errors import QueryError, VersionGoneError
+from ktk_engine.gate.target import Target
+from ktk_engine.log.scope import cube_scope
+from ktk_engine.log.state import resolve
+from ktk_engine.log.version import state_at
+from ktk_engine.write.build import build
+from ktk_engine.write.retained import Retained
+from tests.spark.small_cube import add_view
+
+SEED = Target("s", "seed", "c", ("x",), ("p",))
+
+
+def cells(*numbers):
+    return pa.table({"p": [n % 2 for n in numbers], "x": numbers, "v": [n * 10 for n in numbers]})
+
+
+@pytest.fixture
+def grown(store):
+    """A cube (1: two cells, 2: an enrichment, 3: a third cell) and a table (1: a, 2: a and b)."""
+    build(store, cells(1, 2), SEED)
+    build(store, pa.table({"x": [1, 2], "w": [5, 6]}), Target("e", "enrichment", "c", ("x",)))
+    build(store, cells(3), SEED, retained=Retained("append"))
+    add_view(store, ViewDocument("cube", "cube", cube="c"))
+    add_view(store, ViewDocument("named", "cube", cube="c", datasets=("s", "e")))
+    add_view(store, ViewDocument("v", "view", sql="select * from an.t"))
+    build(store, pa.table({"a": [1]}), Target("t"))
+    build(store, pa.table({"a": [1, 2]}), Target("t"))
+    return store
+
+
+def rows(sql, text):
+    return sorted(tuple(row) for row in sql.sql(text).collect())
+
+
+def test_a_table_at_each_version(sql, grown):
+    assert rows(sql, "select a from an.t version as of 1") == [(1,)]
+    assert rows(sql, "select t.a from an.t version as of '2' where a > 1") == [(2,)]
+    both = "select now.a, old.a from an.t now left join an.t version as of 1 old on now.a = old.a"
+    assert rows(sql, both) == [(1, 1), (2, None)]
+    assert rows(sql, "select an.t.a from an.t version as of 1") == [(1,)]
+    assert rows(sql, "select a from an.t") == [(1,), (2,)]
+
+
+@pytest.mark.parametrize("name", ["cube", "named"])
+def test_a_cube_at_each_version(sql, grown, name):
+    assert rows(sql, f"select x, v from an.{name} version as of 1") == [(1, 10), (2, 20)]
+    assert rows(sql, f"select x, w from an.{name} version as of 2 where w > 5") == [(2, 6)]
+    assert rows(sql, f"select x from an.{name} version as of 3 as o where o.v > 10") == [(2,), (3,)]
+    with pytest.raises(Exception, match=r"w.*cannot be resolved"):
+        rows(sql, f"select w from an.{name} version as of 1")
+    new = f"select x from an.{name} except select x from an.{name} version as of 2"
+    assert rows(sql, new) == [(3,)]
+
+
+def test_a_moment(sql, grown):
+    state = resolve(grown, cube_scope("c"))
+    second = state_at(state, 2).head.time.isoformat()
+    assert rows(sql, f"select x from an.cube timestamp as of '{second}'") == [(1,), (2,)]
+    literal = f"timestamp '{state_at(state, 3).head.time.isoformat()}'"
+    assert rows(sql, f"select x from an.cube timestamp as of {literal}") == [(1,), (2,), (3,)]
+    with pytest.raises(VersionGoneError, match="has no version of 2020-01-01"):
+        rows(sql, "select x from an.cube timestamp as of '2020-01-01'")
+
+
+def test_a_create_table_reads_an_earlier_version(sql, grown):
+    frame = sql.query_of(sql.parse("create table an.n as select a from an.t version as of 1"))
+    assert [row.a for row in frame.collect()] == [1]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("select * from an.t version as of 7", "no version 7: its versions are 1 to 2"),
+        ("select * from an.t version as of 'first'", "a version is a number"),
+        ("select * from an.t timestamp as of 'yesterday'", "give a date or time as text"),
+        ("select * from an.t timestamp as of current_date()", "give a date or time as text"),
+        ("select * from an.v version as of 1", "an.v is a view, which has no versions"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(sql, grown, text, said):
+    with pytest.raises((QueryError, VersionGoneError), match=said):
+        sql.sql(text)
