@@ -1,4 +1,4 @@
-"""A planned query of a cube, as Python programs see it."""
+"""A planned query of a cube or table, as Python programs see it."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from ktk_engine.errors import LocalEngineError, QueryError, SessionError
 from ktk_engine.plan.cube_query import CubeQuery
 from ktk_engine.plan.explain import explain
 from ktk_engine.plan.plan_cube import LoadedCube
+from ktk_engine.plan.plan_table import LoadedTable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,13 +31,14 @@ T = TypeVar("T")
 class Query:
     """A planned query.
 
-    Make one with `Cube.query`. Libraries that know Arrow (DuckDB, Polars, pandas) take it as it is.
+    Make one with `Cube.query` or `Table.query`. Libraries that know Arrow (DuckDB, Polars, pandas)
+    take it as it is.
 
     Attributes:
         plan: which files are read and how they are joined; plain data.
     """
 
-    def __init__(self, store: Store, loaded: LoadedCube, question: CubeQuery) -> None:
+    def __init__(self, store: Store, loaded: LoadedCube | LoadedTable, question: CubeQuery) -> None:
         self._store = store
         self._loaded = loaded
         self._question = question
@@ -90,6 +92,7 @@ class Query:
         from ktk_engine.spark.read.plan_frame import plan_frame
 
         self._check_groups()
+        assert isinstance(self._loaded, LoadedCube), "only cubes have groups"
         scanner = self._store._scanner(session)
         frame = plan_frame(scanner, self.plan, with_address=True)
         whole = self._loaded.resolved(self._question)

@@ -13,11 +13,13 @@ from ktk_engine.catalog.find_scope import find_scope, present_scopes
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import DatasetNotFoundError, QueryError, VersionGoneError
 from ktk_engine.facade.cube import Cube
+from ktk_engine.facade.table import Table
 from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.log.scope import cube_scope
-from ktk_engine.log.state import resolve
+from ktk_engine.log.state import State, resolve
 from ktk_engine.log.version import parse_moment, state_at
 from ktk_engine.plan.plan_cube import load_cube
+from ktk_engine.plan.plan_table import LoadedTable
 from ktk_engine.store.open_store import open_store
 
 if TYPE_CHECKING:
@@ -107,18 +109,62 @@ class Store:
             ConsistencyError: it has no seed dataset yet.
             VersionGoneError: there is no such version (any more); the message says which are left.
         """
-        moment = parse_moment(version, timestamp)
         for left in reversed(range(_ATTEMPTS)):
-            state = find_scope(self._store, name, removed=moment is not None or version is not None)
+            state = self._at(name, version, timestamp)
             if state.scope != cube_scope(name):
                 raise DatasetNotFoundError(f"{name} of {self.url} is a table, not a cube.")
             try:
-                state = state_at(state, version, moment)
                 return Cube(self, load_cube(state, (), specification, self._known))
             except VersionGoneError:
                 if not left:
                     raise
         raise AssertionError("unreachable: the last attempt returns or raises")
+
+    def tables(self) -> list[str]:
+        """Names of the plain tables, sorted."""
+        found = [scope for scope in present_scopes(self._store) if scope.kind != "cube"]
+        return [scope.name for scope in found if resolve(self._store, scope).datasets]
+
+    def table(
+        self,
+        name: str,
+        *,
+        version: int | None = None,
+        timestamp: datetime | str | None = None,
+    ) -> Table:
+        """Open a plain table at one version, which stays the same as long as the object lives.
+
+        Args:
+            name: the table's name.
+            version: as for `cube`.
+            timestamp: as for `cube`.
+
+        Raises:
+            DatasetNotFoundError: there is no such table; the message says what exists.
+            VersionGoneError: there is no such version (any more).
+        """
+        state = self._at(name, version, timestamp)
+        if state.scope.kind == "cube":
+            raise DatasetNotFoundError(f"{name} of {self.url} is a cube, not a table.")
+        return Table(self, LoadedTable(state, state.snapshot(name), self._known))
+
+    def relation(
+        self,
+        name: str,
+        *,
+        version: int | None = None,
+        timestamp: datetime | str | None = None,
+    ) -> Cube | Table:
+        """Open a cube or a plain table, whichever has the name; see `cube` and `table`."""
+        state = self._at(name, version, timestamp)
+        opened = self.cube if state.scope.kind == "cube" else self.table
+        return opened(name, version=version, timestamp=timestamp)
+
+    def _at(self, name: str, version: int | None, timestamp: datetime | str | None) -> State:
+        """Resolve a cube or table at a version; a removed one only at an earlier one."""
+        moment = parse_moment(version, timestamp)
+        past = moment is not None or version is not None
+        return state_at(find_scope(self._store, name, removed=past), version, moment)
 
     @property
     def _scratch(self) -> Path:

@@ -248,7 +248,13 @@ def _cut_columns(plan: Plan) -> tuple[str, ...]:
 
 
 def _partition_groups(plan: Plan, seed: _Planned) -> Iterator[list[int]]:
-    """Numbers of the seed dataset's files by partition, in the order of the partition values."""
+    """Numbers of the seed dataset's files by partition, in the order of the partition values.
+
+    Those of a plain table one by one.
+    """
+    if not plan.datasets[0].cell_columns:  # nothing has to come together
+        yield from ([number] for number in range(len(seed.groups)))
+        return
     members: dict[_Group, list[int]] = defaultdict(list)
     for number, group in enumerate(seed.groups):
         members[group].append(number)

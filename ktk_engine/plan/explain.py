@@ -18,7 +18,8 @@ def explain(plan: Plan) -> str:
     Args:
         plan: any plan.
     """
-    head = f"cube {plan.cube}, version {plan.version}: {counted(len(plan.columns), 'column')}"
+    what = "cube" if plan.datasets[0].cell_columns else "table"
+    head = f"{what} {plan.cube}, version {plan.version}: {counted(len(plan.columns), 'column')}"
     lines = [head, *(_line(plan, item) for item in plan.datasets)]
     if plan.unread:
         lines.append(f"  not read: {', '.join(plan.unread)}")

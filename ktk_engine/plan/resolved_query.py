@@ -17,8 +17,8 @@ from ktk_engine.cube.discovery import visible_columns
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import QueryError
 from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.plan.asked_columns import check_known, listed_names, with_hints
 from ktk_engine.plan.cube_query import ALL_PAYLOAD, CubeQuery
-from ktk_engine.types.did_you_mean import nearest_name
 
 
 @dataclass(frozen=True)
@@ -83,15 +83,15 @@ def resolve_query(
     schema = cube_schema(specification, snapshots)
     prefix = specification.prefix
     dimensions = _dimensions(specification, query.dimension_columns)
-    groups = _names(prefix, "partition_by", query.partition_by or ())
-    _check_known(prefix, groups, schema.names)
+    groups = listed_names(f"cube {prefix}", "partition_by", query.partition_by or ())
+    check_known(f"Cube {prefix}", groups, schema.names)
     _check_indexed(prefix, groups, snapshots)
     condition: Condition = TrueCondition()
     if isinstance(query.where, str):
         condition = parse_condition(query.where, schema)
     elif query.where is not None:
         condition = query.where
-        _check_known(prefix, condition_columns(condition), schema.names)
+        check_known(f"Cube {prefix}", condition_columns(condition), schema.names)
     dropped = set(specification.dimension_columns) - set(dimensions)
     columns = _columns(specification, schema.names, query, dimensions, groups)
     # Within a group a dropped dimension by which the groups are made has one value.
@@ -105,7 +105,7 @@ def resolve_query(
 def _dimensions(specification: CubeSpecification, asked: Sequence[str] | None) -> tuple[str, ...]:
     if asked is None:
         return specification.dimension_columns
-    names = _names(specification.prefix, "dimension_columns", asked)
+    names = listed_names(f"cube {specification.prefix}", "dimension_columns", asked)
     if not names:
         raise QueryError(
             f"dimension_columns of a query of cube {specification.prefix} must not be empty; it "
@@ -115,7 +115,7 @@ def _dimensions(specification: CubeSpecification, asked: Sequence[str] | None) -
     unknown = [name for name in names if name not in known]
     if unknown:
         raise QueryError(
-            f"Cube {specification.prefix} has no dimension {_with_hints(unknown, known)}. It has: "
+            f"Cube {specification.prefix} has no dimension {with_hints(unknown, known)}. It has: "
             f"{', '.join(known)}."
         )
     return names
@@ -134,8 +134,8 @@ def _columns(
     if query.columns is not None:
         if query.payload_columns is not None:
             raise QueryError("Give columns or payload_columns, not both.")
-        columns = _names(prefix, "columns", query.columns)
-        _check_known(prefix, columns, known)
+        columns = listed_names(f"cube {prefix}", "columns", query.columns)
+        check_known(f"Cube {prefix}", columns, known)
         if not columns:
             raise QueryError(f"A query of cube {prefix} needs at least one column.")
         return columns
@@ -145,42 +145,9 @@ def _columns(
     if query.payload_columns != ALL_PAYLOAD:
         # A column that is asked for twice is given once, as in Kartothek.
         payload = dict.fromkeys(query.payload_columns)
-        payload = _names(prefix, "payload_columns", list(payload))
-        _check_known(prefix, payload, known)
+        payload = listed_names(f"cube {prefix}", "payload_columns", list(payload))
+        check_known(f"Cube {prefix}", payload, known)
     return tuple(sorted({*payload, *dimensions, *groups, *specification.partition_columns}))
-
-
-def _names(prefix: str, what: str, asked: Sequence[str]) -> tuple[str, ...]:
-    """A list of names in a certain order, without repetition."""
-    if isinstance(asked, str):
-        raise QueryError(f"{what} must be a list of names, but is the text {asked!r}.")
-    if isinstance(asked, set | frozenset | dict):
-        raise QueryError(f"{what} needs an order, but is a {type(asked).__name__}: give a list.")
-    names = tuple(asked)
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
-        raise QueryError(
-            f"Columns are asked for twice: {', '.join(repeated)} ({what} of a query of cube "
-            f"{prefix})."
-        )
-    return names
-
-
-def _check_known(prefix: str, asked: Iterable[str], known: Sequence[str]) -> None:
-    unknown = sorted(set(asked) - set(known))
-    if unknown:
-        raise QueryError(
-            f"Cube {prefix} has no column {_with_hints(unknown, known)}. It has: "
-            f"{', '.join(known)}."
-        )
-
-
-def _with_hints(unknown: Iterable[str], known: Sequence[str]) -> str:
-    hints = []
-    for name in unknown:
-        nearest = nearest_name(name, known)
-        hints.append(f"`{name}`" + (f" (did you mean `{nearest}`?)" if nearest else ""))
-    return ", ".join(hints)
 
 
 def _check_indexed(prefix: str, groups: Iterable[str], snapshots: Mapping[str, Snapshot]) -> None:

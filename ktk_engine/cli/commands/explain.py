@@ -26,21 +26,15 @@ def explain(
     timestamp: str | None,
     store_url: str | None,
 ) -> None:
-    """Show the plan of a query of CUBE; WHERE is a condition, such as "origin = 'JFK'"."""
-    from ktk_engine.catalog.find_scope import find_scope
-    from ktk_engine.errors import QueryError
-    from ktk_engine.log.version import parse_moment, state_at
+    """Show the plan of a query of CUBE or a table; WHERE is a condition like "origin = 'JFK'"."""
+    from ktk_engine.facade import Store
     from ktk_engine.plan.explain import explain as explain_plan
     from ktk_engine.plan.explain import explain_as_dict
-    from ktk_engine.plan.plan_cube import load_cube
 
-    moment = parse_moment(version, timestamp)
-    past = version is not None or moment is not None
-    state = find_scope(find_store(store_url, quiet=as_json), cube, removed=past)
-    if state.scope.kind != "cube":
-        raise QueryError(f"{cube} is a table; only queries of cubes have a plan.")
+    store = Store.of(find_store(store_url, quiet=as_json))
     chosen = [name.strip() for name in columns.split(",")] if columns else None
-    plan = load_cube(state_at(state, version, moment)).plan(chosen, where)
+    asked = store.relation(cube, version=version, timestamp=timestamp)
+    plan = asked.query(chosen, where).plan
     if as_json:
         # Literals of conditions may be of any class; JSON gets their text.
         click.echo(json.dumps(explain_as_dict(plan), indent=2, default=str))

@@ -49,10 +49,10 @@ def query(
     timestamp: str | None,
     store_url: str | None,
 ) -> None:
-    """Give rows of CUBE; WHERE is a condition, such as "origin = 'JFK'".
+    """Give rows of CUBE, or of a table; WHERE is a condition, such as "origin = 'JFK'".
 
-    Rows are sorted by dimension columns, then partition columns. A table has the first 50 rows.
-    Rows that do not fit into memory are refused.
+    Rows of a cube are sorted by dimension columns, then partition columns. Without --limit the
+    first 50 rows are shown. Rows that do not fit into memory are refused.
     """
     from ktk_engine.cli.render_rows import print_rows, write_rows
     from ktk_engine.facade import Store
@@ -62,7 +62,7 @@ def query(
     chosen = [name.strip() for name in columns.split(",")] if columns else None
     most = None if memory_limit is None else parse_size(memory_limit)
     store = Store.of(find_store(store_url, quiet=chosen_format != "table"))
-    asked = store.cube(cube, version=version, timestamp=timestamp).query(chosen, where)
+    asked = store.relation(cube, version=version, timestamp=timestamp).query(chosen, where)
     with _progress() as tell:
         rows = asked.to_arrow(engine="local", memory_limit=most, progress=tell)
     if limit is None and chosen_format == "table":

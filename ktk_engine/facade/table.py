@@ -1,0 +1,78 @@
+"""A plain table at one version, as Python programs see it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from ktk_engine.conditions.condition import Condition
+from ktk_engine.facade.query import Query
+from ktk_engine.log.version import parse_moment
+from ktk_engine.maintain.restore import restore
+from ktk_engine.plan.cube_query import CubeQuery
+from ktk_engine.plan.plan_table import LoadedTable
+
+if TYPE_CHECKING:
+    from ktk_engine.facade.store import Store
+
+
+class Table:
+    """A table at one version.
+
+    Make one with `Store.table`.
+    """
+
+    def __init__(self, store: Store, loaded: LoadedTable) -> None:
+        self._store = store
+        self._loaded = loaded
+
+    def __repr__(self) -> str:
+        """Show name and version."""
+        return f"Table({self.name!r}, version={self.version})"
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        return self._loaded.snapshot.uuid
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns in order, in the types of their classes."""
+        return self._loaded.schema
+
+    @property
+    def rows(self) -> int | None:
+        """How many rows it has; None if another program wrote it, and nobody has counted."""
+        return self._loaded.snapshot.rows
+
+    @property
+    def version(self) -> int:
+        """Version of the table's log; 0 for what another program wrote."""
+        return self._loaded.state.version
+
+    def at(self, version: int | None = None, timestamp: datetime | str | None = None) -> Table:
+        """Open the table at another version; see `Cube.at`."""
+        return self._store.table(self.name, version=version, timestamp=timestamp)
+
+    def restore(self, version: int | None = None, timestamp: datetime | str | None = None) -> Table:
+        """Make an earlier version the newest one again; see `Cube.restore`."""
+        restore(self._store._store, self.name, version, parse_moment(version, timestamp))
+        return self.at()
+
+    def query(
+        self, columns: Sequence[str] | None = None, where: str | Condition | None = None
+    ) -> Query:
+        """Ask for rows; nothing is read yet. They come in no particular order.
+
+        Args:
+            columns: output columns, in order; None means all.
+            where: a condition as SQL text, for instance `distance > 500`.
+
+        Raises:
+            QueryError: an unknown column, with the nearest known one.
+            ConditionError: the condition cannot be parsed or compares different classes.
+        """
+        return Query(self._store, self._loaded, CubeQuery(columns, where))

@@ -1,0 +1,83 @@
+"""Plans queries of a plain table, as Python programs and the command line ask them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from ktk_engine.conditions.condition import Condition, columns, conjunction, conjuncts
+from ktk_engine.conditions.parse import parse_condition
+from ktk_engine.errors import QueryError
+from ktk_engine.files.metadata_cache import MetadataCache
+from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.log.state import State
+from ktk_engine.plan.asked_columns import check_known, listed_names
+from ktk_engine.plan.cube_query import CubeQuery
+from ktk_engine.plan.plan import DatasetPlan, Plan
+from ktk_engine.plan.prune import files_where, prune
+
+
+@dataclass(frozen=True)
+class LoadedTable:
+    """A table at one version, ready to be queried.
+
+    Attributes:
+        state: the scope it was resolved from.
+        snapshot: what it holds.
+        known: what is known of its files from other queries.
+    """
+
+    state: State
+    snapshot: Snapshot
+    known: MetadataCache = field(default_factory=MetadataCache, compare=False, repr=False)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns of the table, in order."""
+        return self.snapshot.schema
+
+    def answer(self, query: CubeQuery) -> Plan:
+        """Plan the reading of some columns of some rows.
+
+        Args:
+            query: the question; only columns and a condition make sense for a table.
+
+        Raises:
+            QueryError: an unknown column, with the nearest known one.
+            ConditionError: the condition cannot be parsed or compares different classes.
+        """
+        name = self.snapshot.uuid
+        if query.dimension_columns or query.partition_by or query.payload_columns:
+            raise QueryError(f"{name} is a table: only cubes have dimensions and groups.")
+        known = self.schema.names
+        asked = known if query.columns is None else query.columns
+        names = listed_names(f"table {name}", "columns", asked)
+        check_known(f"Table {name}", names, known)
+        parts = self._conjuncts(query.where)
+        own = [part for part in parts if columns(part)]
+        pruned = prune(self.state.store, self.snapshot, own, None, self.known)
+        needed = frozenset(names).union(*map(columns, own))
+        item = DatasetPlan(
+            dataset=name,
+            snapshot=self.snapshot,
+            files=files_where(self.snapshot, pruned.kept),
+            columns=tuple(column for column in known if column in needed),
+            join="seed",
+            on=(),
+            condition=conjunction(own),
+            overlaid=False,
+            cell_columns=(),
+            steps=pruned.steps,
+        )
+        left = conjunction(part for part in parts if not columns(part))
+        return Plan(name, self.state.version, names, (item,), (), left)
+
+    def _conjuncts(self, where: str | Condition | None) -> Sequence[Condition]:
+        if where is None:
+            return ()
+        if isinstance(where, str):
+            return conjuncts(parse_condition(where, self.schema))
+        check_known(f"Table {self.snapshot.uuid}", columns(where), self.schema.names)
+        return conjuncts(where)
