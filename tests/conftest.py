@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from tests.servers.fixtures import *  # noqa: F403 - servers that tests ask for
+
 # Spark's Python workers load classes of the tests by name, wherever the JVM was started.
 _ROOT = str(Path(__file__).parents[1])
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (_ROOT, os.environ.get("PYTHONPATH"))))

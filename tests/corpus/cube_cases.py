@@ -15,6 +15,8 @@ from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import KtkError
 from ktk_engine.facade import Cube, Engine, Store
 from ktk_engine.spark.session.session import new_session, start_session
+from ktk_engine.store.interface import ObjectStore
+from ktk_engine.store.open_store import open_store
 from tests.conftest import SPARK_SETTINGS
 from tests.corpus.cube_frames import Frame, difference, frame_of, group_value, plain
 from tests.corpus.cube_literals import our_condition
@@ -53,12 +55,13 @@ _QUIRKS = {
 }
 
 
-def run_cubes(path: Path, engine: str = "spark") -> Iterator[Outcome]:
+def run_cubes(path: Path, engine: str = "spark", copied_to: str = "") -> Iterator[Outcome]:
     """Judge every query of every case in a folder.
 
     Args:
         path: a folder of the format of `cubes/`.
         engine: "spark", or "local" for this process.
+        copied_to: address of a store where each case's store is copied to, and then read.
 
     Yields:
         One outcome per query.
@@ -66,7 +69,8 @@ def run_cubes(path: Path, engine: str = "spark") -> Iterator[Outcome]:
     spark = _session() if engine == "spark" else None
     for folder in sorted(path.iterdir()):
         if (folder / "case.json").is_file():
-            yield from run_case(folder, spark)
+            copied = open_store(f"{copied_to}/{folder.name}") if copied_to else None
+            yield from run_case(folder, spark, copied)
 
 
 def _session() -> SparkSession:
@@ -77,12 +81,15 @@ def _session() -> SparkSession:
     return spark
 
 
-def run_case(folder: Path, spark: SparkSession | None) -> Iterator[Outcome]:
+def run_case(
+    folder: Path, spark: SparkSession | None, copied: ObjectStore | None = None
+) -> Iterator[Outcome]:
     """Judge every query of one case.
 
     Args:
         folder: the case.
         spark: where the queries run; None means in this process.
+        copied: an empty store that the case's store is copied to, and then read from.
 
     Yields:
         One outcome per query.
@@ -90,7 +97,7 @@ def run_case(folder: Path, spark: SparkSession | None) -> Iterator[Outcome]:
     case = json.loads((folder / "case.json").read_text(encoding="utf-8"))
     given = dict(case["cube"])
     specification = CubeSpecification(given.pop("uuid_prefix"), **given)
-    store = Store(folder / "store")
+    store = Store(folder / "store") if copied is None else _copied(folder / "store", copied)
     naive = NaiveCube(folder, case)
     try:
         cube = store.cube(specification.prefix, specification)
@@ -100,6 +107,14 @@ def run_case(folder: Path, spark: SparkSession | None) -> Iterator[Outcome]:
     # Most of the time goes by in Spark's driver, one query after the other: ask several at once.
     with ThreadPoolExecutor(_THREADS) as pool:
         yield from pool.map(lambda q: _judge(folder, q, cube, naive, spark), case["queries"])
+
+
+def _copied(folder: Path, store: ObjectStore) -> Store:
+    """Copy a case's store, key by key, as Kartothek would have written it there."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            store.put(str(path.relative_to(folder)), path.read_bytes())
+    return Store.of(store)
 
 
 def _judge(

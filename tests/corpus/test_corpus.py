@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ktk_engine.spark.session.session import new_session, start_session
+from ktk_engine.store.open_store import open_store
 from tests.conftest import SPARK_SETTINGS
 from tests.corpus.cases import cases_folder
 from tests.corpus.cube_cases import run_case
@@ -35,6 +36,18 @@ def test_many_cubes_in_this_process(corpus: Path) -> None:
     """A third of the cases; `python -m tests.corpus --engine local` judges all of them."""
     cases = sorted(path.parent for path in (corpus / "cubes").glob("*/case.json"))
     outcomes = [outcome for case in cases[::3] for outcome in run_case(case, None)]
+    assert outcomes
+    assert [outcome for outcome in outcomes if outcome.status == "failed"] == []
+
+
+def test_some_cubes_on_s3(corpus: Path, s3_server) -> None:
+    """A few cases as they would lie in a bucket, each engine."""
+    cases = sorted(path.parent for path in (corpus / "cubes").glob("*/case.json"))
+    spark = new_session(start_session(SPARK_SETTINGS))
+    outcomes = []
+    for case, engine in [*((case, None) for case in cases[1::12]), (cases[5], spark)]:
+        store = open_store(s3_server.new_url(), s3_server.options)
+        outcomes += run_case(case, engine, store)
     assert outcomes
     assert [outcome for outcome in outcomes if outcome.status == "failed"] == []
 

@@ -9,7 +9,9 @@ from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
 from multiprocessing.connection import Connection
-from pathlib import Path
+from typing import Any
+
+import pytest
 
 from ktk_engine.errors import CommitConflictError, KtkError, VersionGoneError
 from ktk_engine.log.garbage import Retention
@@ -17,7 +19,8 @@ from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import read_entries, resolve
 from ktk_engine.maintain.check import check
 from ktk_engine.maintain.cleanup import run_cleanup
-from ktk_engine.store.local.local_store import LocalStore
+from ktk_engine.store.interface import ObjectStore
+from ktk_engine.store.open_store import open_store
 from ktk_engine.write.build import build
 from ktk_engine.write.retained import Retained
 from tests.faults.content import TABLE, Row, Verb
@@ -26,19 +29,28 @@ from tests.faults.report import Tally
 from tests.faults.scale import LARGE
 from tests.faults.verbs import TARGETS, run, table
 
-WRITERS, COMMITS = 8, 50 if LARGE else 8
+# Writers, commits of each, and what is done beside them.
+_SCALE = {"local": (8, 50 if LARGE else 8), "s3": (8, 50) if LARGE else (4, 3)}
+Place = tuple[str, dict[str, Any]]  # address and settings of a store
 _CONTEXT = multiprocessing.get_context("forkserver")
 _SCOPE = scope_of(TABLE)
 _NOTHING_KEPT = Retention(timedelta(0), 1)
 
 
-def test_many_writers(request, tmp_path):
-    store = LocalStore(tmp_path / "s")
+@pytest.mark.parametrize("kind", ["local", "s3"])
+def test_many_writers(request, kind, tmp_path):
+    place: Place = (str(tmp_path / "s"), {})
+    if kind == "s3":
+        server = request.getfixturevalue("s3_server")
+        place = (server.new_url(), server.options)
+    store = open_store(*place)
+    count, commits = _SCALE[kind]
+    beside = (_compact, _comment, _clean_up, _clean_up) if count == 8 else (_compact, _clean_up)
     run(store, Verb("build", TABLE, (("a", 0, 0),)))
-    writers = [_start(_write, store.root, number) for number in range(1, WRITERS + 1)]
-    others = [_start(work, store.root) for work in (_compact, _comment, _clean_up, _clean_up)]
+    writers = [_start(_write, place, number, commits) for number in range(1, count + 1)]
+    others = [_start(work, place) for work in beside]
     acknowledged: list[Row] = [("a", 0, 0)]
-    tally = Tally(f"commits by {WRITERS} writers beside compaction, comments and clean-up")
+    tally = Tally(f"commits by {count} writers on {kind} beside compaction, comments and clean-up")
     for number, (process, connection) in enumerate(writers, 1):
         rows, errors = connection.recv()
         process.join()
@@ -63,24 +75,24 @@ def test_many_writers(request, tmp_path):
     tally.finish(request)
 
 
-def _start(work, root: Path, *arguments):
+def _start(work, place: Place, *arguments):
     ours, theirs = _CONTEXT.Pipe()
-    process = _CONTEXT.Process(target=_alone, args=(work, theirs, root, *arguments))
+    process = _CONTEXT.Process(target=_alone, args=(work, theirs, place, *arguments))
     process.start()
     theirs.close()
     return process, ours
 
 
-def _alone(work, connection: Connection, root: Path, *arguments) -> None:
+def _alone(work, connection: Connection, place: Place, *arguments) -> None:
     logging.disable()
-    work(connection, LocalStore(root), *arguments)
+    work(connection, open_store(*place), *arguments)
 
 
-def _write(connection: Connection, store: LocalStore, number: int) -> None:
+def _write(connection: Connection, store: ObjectStore, number: int, commits: int) -> None:
     """Append rows, or replace a partition that is this writer's own; again after a conflict."""
     done: list[Row] = []
     errors: list[str] = []
-    for commit in range(COMMITS):
+    for commit in range(commits):
         row = ("a/%", number * 1000 + commit, commit)
         for _ in range(100):
             try:
@@ -97,24 +109,24 @@ def _write(connection: Connection, store: LocalStore, number: int) -> None:
     connection.send((done, errors))
 
 
-def _compact(connection: Connection, store: LocalStore) -> None:
+def _compact(connection: Connection, store: ObjectStore) -> None:
     _again_and_again(connection, store, "compactions", lambda n: run(store, Verb("compact", TABLE)))
 
 
-def _comment(connection: Connection, store: LocalStore) -> None:
+def _comment(connection: Connection, store: ObjectStore) -> None:
     comment = Verb("comment", TABLE)
     _again_and_again(
         connection, store, "comments", lambda n: run(store, replace(comment, number=n))
     )
 
 
-def _clean_up(connection: Connection, store: LocalStore) -> None:
+def _clean_up(connection: Connection, store: ObjectStore) -> None:
     _again_and_again(
         connection, store, "clean-ups", lambda n: run_cleanup(store, _SCOPE, _NOTHING_KEPT)
     )
 
 
-def _again_and_again(connection: Connection, store: LocalStore, what: str, act) -> None:
+def _again_and_again(connection: Connection, store: ObjectStore, what: str, act) -> None:
     done, errors = 0, []
     while not connection.poll():
         try:

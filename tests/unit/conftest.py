@@ -4,7 +4,6 @@ import pytest
 
 from ktk_engine.store.local.local_store import LocalStore
 from tests.corpus.cases import cube_cases
-from tests.servers.fixtures import *  # noqa: F403 - servers that tests ask for
 from tests.unit.faulty_store import FaultyStore
 
 

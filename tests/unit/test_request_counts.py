@@ -1,0 +1,116 @@
+"""How many requests an operation makes of an object store: docs/stores.md names these numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+
+from ktk_engine.describe.info import describe
+from ktk_engine.facade import Store
+from ktk_engine.gate.target import Target
+from ktk_engine.log.scope import cube_scope
+from ktk_engine.log.state import resolve
+from ktk_engine.store.open_store import open_store
+from ktk_engine.write.build import build
+from ktk_engine.write.retained import Retained
+from tests.servers.fault_proxy import FaultProxy
+
+ROWS = 10_000
+SEED = Target("s", "seed", "c", ("id",), ("p",), indexes=("half",))
+EXTRA = Target("e", "enrichment", "c", ("id",))
+
+
+@pytest.fixture(scope="module")
+def proxy(s3_server):
+    proxy = FaultProxy(s3_server.endpoint)
+    yield proxy
+    proxy.stop()
+
+
+@pytest.fixture(scope="module")
+def store(s3_server, proxy):
+    """A cube of two datasets with five data files."""
+    options = {**s3_server.options, "endpoint": proxy.endpoint}
+    store = open_store(s3_server.new_url(), options)
+    build(store, seed_rows(range(ROWS)), SEED)
+    build(store, pa.table({"id": range(ROWS), "v": range(ROWS)}), EXTRA)
+    return store
+
+
+def seed_rows(ids):
+    return pa.table(
+        {"p": [str(n % 4) for n in ids], "id": list(ids), "half": [n // 2 for n in ids]}
+    )
+
+
+@pytest.fixture
+def counted(proxy):
+    def counted(action):
+        proxy.requests.clear()
+        result = action()
+        return result, Counter(method for method, _, _ in proxy.requests)
+
+    return counted
+
+
+def test_reading(store, counted):
+    # One listing of documents, the beginning of each, one listing of the log, one entry.
+    _, requests = counted(lambda: resolve(store, cube_scope("c")))
+    assert requests == {"GET": 5}
+    # The same, two listings for its name, and a snapshot for each dataset.
+    cube, requests = counted(lambda: Store.of(store).cube("c"))
+    assert requests == {"GET": 9}
+    # The footer of the index, and the row groups that hold the value.
+    query, requests = counted(lambda: cube.query(["id", "v"], "half = 20"))
+    assert requests == {"GET": 2}
+    # Footer and columns of the two partitions with such rows, and of the file beside them, where
+    # the payload is read last.
+    rows, requests = counted(lambda: query.to_arrow(engine="local"))
+    assert rows.num_rows == 2
+    assert requests == {"GET": 7}
+    _, requests = counted(lambda: cube.query(["id"]).to_arrow(engine="local"))
+    assert requests == {"GET": 8}  # no file of the other dataset
+    _, requests = counted(lambda: describe(store, "c"))
+    assert requests == {"GET": 11}
+
+
+def test_commits(store, counted):
+    # Asked for first: what is there (5), snapshots (2); published after: what is there (5), the
+    # document (1). The document before the write and the log before the entry (2).
+    rows = pa.table({"id": range(ROWS), "v": range(ROWS)})
+    _, requests = counted(lambda: build(store, rows, EXTRA))
+    # Put: the note of the writer, one data file, the snapshot, the entry, schema and document.
+    assert requests == {"GET": 15, "PUT": 6, "HEAD": 1, "POST": 1}
+    # Four data files, and two indices that are read and written.
+    rows = seed_rows(range(ROWS, ROWS + 4))
+    _, requests = counted(lambda: build(store, rows, SEED, retained=Retained("append")))
+    assert requests == {"GET": 17, "PUT": 11, "HEAD": 1, "POST": 1}
+
+
+def test_nothing_is_listed_but_documents_and_the_log(store, proxy, counted):
+    counted(lambda: Store.of(store).cube("c").query(["id", "v"]).to_arrow(engine="local"))
+    listed = [path for method, path, _ in proxy.requests if "list-type=2" in path]
+    assert len(listed) == 4
+    assert not [path for path in listed if "table" in path or "snapshots" in path]
+
+
+def test_columns_are_fetched_in_few_large_ranges(s3_server, proxy, counted):
+    """Ten columns, four row groups: two neighbours of each are one request."""
+    options = {**s3_server.options, "endpoint": proxy.endpoint}
+    store = open_store(s3_server.new_url(), options)
+    names = [f"c{number}" for number in range(10)]
+    rows = pa.table({name: range(40_000) for name in names})
+    target = Target("t", row_group_rows=10_000)
+    build(store, rows, target)
+    from ktk_engine.files.data_file import read_data_file
+    from ktk_engine.log.scope import scope_of
+    from ktk_engine.log.snapshot import digests_of
+
+    files = resolve(store, scope_of("t")).snapshot("t").files
+    key, (digest,) = files["key"][0].as_py(), digests_of(files)
+    table, requests = counted(lambda: read_data_file(store, key, digest, ["c3", "c4"]))
+    assert table.num_rows == 40_000
+    # The footer; and the chunks, which lie within a megabyte of each other.
+    assert requests == {"GET": 2}
