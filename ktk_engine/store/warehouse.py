@@ -85,10 +85,13 @@ class Warehouse:
 
         Raises:
             ConfigurationError: the name holds characters that no schema may have.
+            StoreError: an object store does not keep the promises that commits rely on.
         """
         check_schema_name(name)
         self._hide_from_git()
         store = self._open(name)
+        if store.is_remote and not store.exists(STORE_KEY):
+            probe(store)  # some servers ignore conditions, and overwrite
         with suppress(ObjectExistsError):
             store.put_if_absent(STORE_KEY, json.dumps({"layout": LAYOUT_VERSION}).encode())
         return store

@@ -23,6 +23,7 @@ from ktk_engine.store.backoff import Backoff
 from ktk_engine.store.cloud.cloud_store import CloudStore
 from ktk_engine.store.open_store import open_store
 from ktk_engine.store.probe import probe
+from ktk_engine.store.warehouse import Warehouse
 from tests.servers.fault_proxy import FAULTS, FaultProxy
 from tests.servers.s3 import SECRET
 
@@ -188,7 +189,7 @@ def test_a_busy_store_is_not_one_that_has_the_object(store, proxy):
     assert caught.value.nothing_written
 
 
-def test_a_server_without_conditions_is_found_by_the_probe(s3_server, proxy, monkeypatch):
+def test_a_server_without_conditions_is_found_at_once(s3_server, proxy, monkeypatch):
     """Some answer 200 and overwrite: the proxy takes the conditions out of requests."""
     from tests.servers import fault_proxy
 
@@ -201,8 +202,13 @@ def test_a_server_without_conditions_is_found_by_the_probe(s3_server, proxy, mon
 
     monkeypatch.setattr(fault_proxy._Handler, "_ask", without_conditions)
     options = {**s3_server.options, "endpoint": proxy.endpoint}
+    url = s3_server.new_url()
     with pytest.raises(StoreError, match="safely: it overwrites an object that exists"):
-        probe(open_store(s3_server.new_url(), options))
+        probe(open_store(url, options))
+    warehouse = Warehouse(url, options)
+    with pytest.raises(StoreError, match="safely: it overwrites an object that exists"):
+        warehouse.create_schema("an")  # the first write of a project
+    assert warehouse.schemas() == []
 
 
 def test_a_store_that_fails_is_no_damaged_file(store, proxy):
