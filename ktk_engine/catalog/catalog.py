@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -14,7 +14,8 @@ from ktk_engine.errors import ConsistencyError, ObjectNotFoundError
 from ktk_engine.format.load_document import list_documents
 from ktk_engine.log.entry import DatasetEntry
 from ktk_engine.log.scope import FOLDER, LogScope
-from ktk_engine.log.state import resolve
+from ktk_engine.log.state import State, resolve
+from ktk_engine.store.ask_all import ask_all
 from ktk_engine.store.interface import ObjectStore
 
 Kind = Literal["dataset", "view"]
@@ -141,15 +142,18 @@ def _datasets(store: ObjectStore) -> dict[str, DatasetEntry | None]:
     """Uuids of all datasets, published or only logged; in cubes with what their logs say."""
     published = list_documents(store)
     found: dict[str, DatasetEntry | None] = dict.fromkeys(published)
-    for name in _logged(store, "cube"):
-        state = resolve(store, LogScope("cube", name))
+    for state in _states(store, "cube", _logged(store, "cube")):
         found |= {uuid: item.entry for uuid, item in state.datasets.items()}
         for uuid in state.unpublished_removals:
             found.pop(uuid, None)
-    for name in _logged(store, "dataset"):
-        if name not in published:
-            found |= dict.fromkeys(resolve(store, LogScope("dataset", name)).datasets)
+    hidden = [name for name in _logged(store, "dataset") if name not in published]
+    for state in _states(store, "dataset", hidden):
+        found |= dict.fromkeys(state.datasets)
     return found
+
+
+def _states(store: ObjectStore, kind: str, names: Iterable[str]) -> list[State]:
+    return ask_all(store, lambda name: resolve(store, LogScope(kind, name)), names)
 
 
 def _logged(store: ObjectStore, kind: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Collection, Iterator, Mapping, MutableMapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from ktk_engine.errors import (
@@ -29,6 +29,7 @@ from ktk_engine.log.entry import DatasetEntry, LogEntry, digest
 from ktk_engine.log.foreign import has_files_of, snapshot_of_document, with_document
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.snapshot import Snapshot, read_snapshot
+from ktk_engine.store.ask_all import ask_all
 from ktk_engine.store.interface import ObjectStore
 
 _STAMP_BYTES = 1024
@@ -137,7 +138,9 @@ class State:
 
     def snapshots_except(self, uuids: Collection[str]) -> dict[str, Snapshot]:
         """Load the snapshots of all datasets but some, by uuid."""
-        return {uuid: self.snapshot(uuid) for uuid in self.datasets if uuid not in uuids}
+        wanted = [uuid for uuid in self.datasets if uuid not in uuids]
+        self._read_ahead(wanted)
+        return {uuid: self.snapshot(uuid) for uuid in wanted}
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -180,6 +183,19 @@ class State:
             pass  # what went wrong first says more
         return 0
 
+    def _read_ahead(self, uuids: Collection[str]) -> None:
+        """Read the snapshots of datasets that are not known yet, from a remote store at once."""
+        entries = [self.datasets[uuid].entry for uuid in uuids if uuid not in self._snapshots]
+        digests = {item.snapshot: item.snapshot_sha256 for item in entries if item is not None}
+        missing = [key for key in digests if key not in self.known]
+        if not self.store.is_remote or len(missing) < 2:
+            return
+        with suppress(KtkError):  # who reads that one is told
+            found = ask_all(
+                self.store, lambda key: read_snapshot(self.store, key, digests[key]), missing
+            )
+            self.known.update(zip(missing, found, strict=True))
+
     def _load(self, state: DatasetState) -> Snapshot:
         if state.entry is None or (state.foreign and not state.same_files):
             return snapshot_of_document(self.store, load_document(self.store, state.uuid))
@@ -201,7 +217,9 @@ def resolve(store: ObjectStore, scope: LogScope) -> State:
         StoreError: the store could not tell.
         FormatError: the newest log entry is damaged, or missing although a document names it.
     """
-    documents = {uuid: _stamp(store, uuid) for uuid in _document_uuids(store, scope)}
+    uuids = _document_uuids(store, scope)
+    stamps = ask_all(store, lambda uuid: _stamp(store, uuid), uuids)
+    documents = dict(zip(uuids, stamps, strict=True))
     version, head, sha256 = _find_head(store, scope, documents)
     entries: Mapping[str, DatasetEntry] = head.datasets if head else {}
     datasets: dict[str, DatasetState] = {}
