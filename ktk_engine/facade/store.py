@@ -169,7 +169,7 @@ class Store:
     @property
     def _scratch(self) -> Path:
         """Folder for manifests, removed at the end of the process."""
-        from ktk_engine.spark.session.session import make_scratch_folder
+        from ktk_engine.spark.session.scratch import make_scratch_folder
 
         with self._lock:
             if self._made_scratch is None:

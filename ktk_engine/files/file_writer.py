@@ -105,7 +105,7 @@ class WriteJob:
 
 
 def write_files(
-    batches: Iterator[pa.RecordBatch], job: WriteJob, task: int, attempt: str = ""
+    batches: Iterator[pa.RecordBatch], job: WriteJob, task: int, attempt: int = 0
 ) -> Iterator[pa.RecordBatch]:
     """Write one task's rows, one file per partition, and report on them.
 
@@ -113,8 +113,8 @@ def write_files(
         batches: the rows, sorted by partition and cell columns.
         job: what to do with them.
         task: number of the task.
-        attempt: what tells this attempt at the task from others, which may run at the same time:
-            no two write files of one name. Empty for the first one.
+        attempt: tells this run of the task from all others, which may write at the same time
+            or may have died with files behind them; it is part of every file's name.
 
     Yields:
         Rows of `REPORT_SCHEMA`: a `file` for each file, an `index` for each of its index columns,
@@ -141,7 +141,7 @@ class _TaskWriter:
 
     job: WriteJob
     task: int
-    attempt: str = ""
+    attempt: int
     rows: list[dict[str, Any]] = field(default_factory=list)
     findings: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     count: int = 0
@@ -216,8 +216,7 @@ class _TaskWriter:
 
     def _base_label(self) -> str:
         self.count += 1
-        task = f"{self.task}.{self.attempt}" if self.attempt else str(self.task)
-        return f"{self.job.commit}-{task}-{self.count}"
+        return f"{self.job.commit}-{self.task}-{self.attempt}-{self.count}"
 
     def _cast(self, table: pa.Table) -> pa.Table | None:
         """Bring columns to the types to store, exactly; values that do not fit are findings."""

@@ -15,6 +15,7 @@ import pyarrow.types as pat
 
 from ktk_engine.errors import FormatError, TypeClassError
 from ktk_engine.format.parse_json import parse_json
+from ktk_engine.format.storage_types import open_with_storage_types
 from ktk_engine.types.type_class import normalize
 
 _PANDAS_KEY = b"pandas"
@@ -37,8 +38,7 @@ def read_common_metadata(data: bytes) -> pa.Schema:
         FormatError: the file is damaged, or has a column whose type has no class.
     """
     try:
-        # Extension types could run code of the process; what a schema needs is the storage.
-        with pq.ParquetFile(pa.BufferReader(data), arrow_extensions_enabled=False) as file:
+        with open_with_storage_types(pa.BufferReader(data)) as file:
             schema = file.schema_arrow
         hidden = _unnamed_index_columns(schema)
         fields = [

@@ -20,6 +20,7 @@ import pyarrow.types as pat
 from ktk_engine.errors import DataError, FormatError, TypeClassError
 from ktk_engine.format.file_digest import DAMAGE
 from ktk_engine.format.parquet_bounds import bounds_of, typed_bounds
+from ktk_engine.format.storage_types import open_with_storage_types
 from ktk_engine.types.type_class import class_name, normalize, role_problem
 
 VALUE = "value"
@@ -119,9 +120,7 @@ def _lengths(lists: pa.ChunkedArray) -> pa.ChunkedArray:
 def _opened(source: bytes | pa.NativeFile) -> Iterator[pq.ParquetFile]:
     reader = pa.BufferReader(source) if isinstance(source, bytes) else source
     try:
-        with pq.ParquetFile(
-            reader, arrow_extensions_enabled=False, page_checksum_verification=True
-        ) as file:
+        with open_with_storage_types(reader, page_checksum_verification=True) as file:
             _check_count(file.metadata, reader.size())
             yield file
     except (*DAMAGE, TypeClassError) as error:

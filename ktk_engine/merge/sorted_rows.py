@@ -35,7 +35,7 @@ def sorted_indices(table: pa.Table, columns: Sequence[str]) -> pa.Array:
     for number, name in enumerate(columns):
         values = table[name]
         keys[f"k{number}"] = values.cast(pa.int8()) if pat.is_boolean(values.type) else values
-    names = [(name, "ascending", "at_end") for name in keys]
+    names = [(name, "ascending") for name in keys]
     return pc.sort_indices(pa.table(keys), sort_keys=names)
 
 

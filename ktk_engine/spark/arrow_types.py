@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.types as pt
 from pyspark.sql import types as st
-from pyspark.sql.pandas.types import to_arrow_type
 
 from ktk_engine.errors import TypeClassError
+from ktk_engine.spark.compatibility import spark_version, time_type, to_arrow_type
 from ktk_engine.types.type_class import normalize
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ _SIMPLE: tuple[tuple[object, st.DataType], ...] = (
     (pa.binary(), st.BinaryType()),
     (pa.date32(), st.DateType()),
     (pa.timestamp("us"), st.TimestampNTZType()),
-    (pa.time64("us"), st.TimeType(6)),
     (pa.null(), st.NullType()),
 )
 
@@ -50,6 +49,8 @@ def spark_type(arrow: pa.DataType) -> st.DataType:
     for candidate, spark in _SIMPLE:
         if normal.equals(candidate):
             return spark
+    if pt.is_time(normal):
+        return _time_type()
     if pt.is_decimal(normal):
         return st.DecimalType(min(normal.precision, MAXIMUM_DECIMAL_PRECISION), normal.scale)
     if pt.is_timestamp(normal):
@@ -64,9 +65,28 @@ def spark_type(arrow: pa.DataType) -> st.DataType:
     raise TypeClassError(f"Spark has no type for Arrow's {arrow}.")
 
 
+def _time_type() -> st.DataType:
+    found = time_type()
+    if found is None:
+        major, minor = spark_version()
+        raise TypeClassError(
+            f"Spark {major}.{minor} has no type for times of day (the class time). Use Spark 4.1 "
+            'or newer, read these columns without Spark (engine="local", `ktk query`), or leave '
+            "them out: Query(columns=...) reads no others."
+        )
+    return found
+
+
 def spark_schema(fields: Iterable[pa.Field]) -> st.StructType:
     """The Spark schema in which columns are read, all of them nullable."""
-    return st.StructType([st.StructField(field.name, spark_type(field.type)) for field in fields])
+    return st.StructType([_spark_field(field) for field in fields])
+
+
+def _spark_field(field: pa.Field) -> st.StructField:
+    try:
+        return st.StructField(field.name, spark_type(field.type))
+    except TypeClassError as error:
+        raise TypeClassError(f"Column `{field.name}`: {error}") from error
 
 
 def arrow_schema(schema: st.StructType) -> pa.Schema:
@@ -82,7 +102,7 @@ def _arrow_type(field: st.StructField) -> pa.DataType:
     from pyspark.errors import PySparkTypeError
 
     try:
-        return to_arrow_type(field.dataType, timezone="UTC")
+        return to_arrow_type(field.dataType)
     except PySparkTypeError as error:
         raise TypeClassError(
             f"Column `{field.name}` has Spark's type {field.dataType.simpleString()}, which no "

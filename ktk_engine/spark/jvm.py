@@ -7,8 +7,11 @@ JVM. Trees of parsed statements go out of here as Java objects; `bind` and `comm
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+
+from ktk_engine.spark.compatibility import classic_classes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -87,9 +90,28 @@ def frame_of_plan(session: SparkSession, plan: Any) -> DataFrame:
     """Give the rows of a logical plan, which is analysed now."""
     from pyspark.sql import DataFrame
 
-    jvm: Any = session._jvm
-    dataset = jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan)
+    dataset = classic_classes(session).Dataset.ofRows(session._jsparkSession, plan)
     return DataFrame(dataset, session)
+
+
+@contextmanager
+def keeping_active_session(session: SparkSession) -> Iterator[None]:
+    """Keep which session the thread's code finds as the active one, over a block.
+
+    `createDataFrame` makes its own session the active one, and leaves it so.
+    """
+    from pyspark.sql import SparkSession
+
+    sessions = classic_classes(session).SparkSession
+    python, java = SparkSession._activeSession, sessions.getActiveSession()
+    try:
+        yield
+    finally:
+        SparkSession._activeSession = python
+        if java.isDefined():
+            sessions.setActiveSession(java.get())
+        else:
+            sessions.clearActiveSession()
 
 
 def optimized_plan_json(frame: DataFrame) -> str:

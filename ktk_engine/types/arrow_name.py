@@ -141,7 +141,7 @@ def arrow_name(t: pa.DataType) -> str:
         pyarrow's name; fields of structs are in backticks where their name needs it.
     """
     if pat.is_struct(t):
-        fields = [f"{_field_name(f.name)}: {_field_type(f)}" for f in t.fields]
+        fields = [f"{_field_name(f.name)}: {_field_type(f)}" for f in t]
         return f"struct<{', '.join(fields)}>"
     if pat.is_map(t):
         ordered = ", keys_sorted" if t.keys_sorted else ""
@@ -183,7 +183,7 @@ def _sql_name(t: pa.DataType) -> str:
     if pat.is_map(t):
         return f"map<{_sql_name(t.key_type)}, {_sql_name(t.item_type)}>"
     if pat.is_struct(t):
-        fields = [f"{_field_name(f.name)}: {_sql_name(f.type)}" for f in t.fields]
+        fields = [f"{_field_name(f.name)}: {_sql_name(f.type)}" for f in t]
         return f"struct<{', '.join(fields)}>"
     if pat.is_decimal(t):
         return f"decimal({MAX_DECIMAL_PRECISION},{t.scale})"
@@ -353,12 +353,15 @@ def _decimal(name: str, tokens: _Tokens) -> pa.DataType:
     if tokens.skip(","):
         scale = tokens.number()
     tokens.expect(")")
-    makers: dict[str, Callable[[int, int], pa.DataType]] = {
-        "decimal32": pa.decimal32,
-        "decimal64": pa.decimal64,
-        "decimal256": pa.decimal256,
-    }
-    return makers.get(name, pa.decimal128)(precision, scale)
+    if name not in ("decimal32", "decimal64", "decimal256"):
+        name = "decimal128"
+    if not hasattr(pa, name):
+        raise TypeClassError(
+            f"`{tokens.text}` is a type that Arrow {pa.__version__} does not have yet (19 has it). "
+            f"Write decimal128({precision},{scale}), which holds the same values."
+        )
+    maker: Callable[[int, int], pa.DataType] = getattr(pa, name)
+    return maker(precision, scale)
 
 
 def _sized(name: str, tokens: _Tokens) -> pa.DataType:

@@ -86,7 +86,7 @@ def stored_type(t: pa.DataType) -> pa.DataType:
     if is_list(t):
         return pa.list_(t.value_field.with_type(stored_type(t.value_type)))
     if pat.is_struct(t):
-        return pa.struct([f.with_type(stored_type(f.type)) for f in t.fields])
+        return pa.struct([f.with_type(stored_type(f.type)) for f in t])
     if pat.is_map(t):
         return pa.map_(stored_type(t.key_type), stored_type(t.item_type))
     return t
@@ -111,7 +111,7 @@ def _as_declared(declared: pa.DataType, model: pa.DataType) -> pa.DataType:
             _as_declared(declared.item_type, plain.item_type),
         )
     if pat.is_struct(declared) and pat.is_struct(plain):
-        known = {f.name: f.type for f in declared.fields}
+        known = {f.name: f.type for f in declared}
         fields = [(f.name, _as_declared(known.get(f.name, pa.null()), f.type)) for f in plain]
         return pa.struct(fields)
     return model

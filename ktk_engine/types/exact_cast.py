@@ -34,7 +34,7 @@ def plain_type(t: pa.DataType) -> pa.DataType:
     if pat.is_large_list(t):
         return pa.large_list(t.value_field.with_type(plain_type(t.value_type)))
     if pat.is_struct(t):
-        return pa.struct([f.with_type(plain_type(f.type)) for f in t.fields])
+        return pa.struct([f.with_type(plain_type(f.type)) for f in t])
     if pat.is_map(t):
         return pa.map_(
             t.key_field.with_type(plain_type(t.key_type)),
@@ -86,7 +86,7 @@ def misfits(values: pa.Array, target: pa.DataType) -> pa.Array:
         return pc.or_(keys, _list_misfits(_map_part(values, "items"), pa.list_(target.item_type)))
     if pat.is_struct(values.type) and pat.is_struct(target):
         mask = _nothing(values)
-        for field, part in zip(values.type.fields, values.flatten(), strict=True):
+        for field, part in zip(values.type, values.flatten(), strict=True):
             if target.get_field_index(field.name) >= 0:
                 mask = pc.or_(mask, misfits(part, target.field(field.name).type))
         return mask
@@ -110,7 +110,7 @@ def _may_round(source: pa.DataType, target: pa.DataType) -> bool:
     if pat.is_struct(source) and pat.is_struct(target):
         return any(
             target.get_field_index(f.name) >= 0 and _may_round(f.type, target.field(f.name).type)
-            for f in source.fields
+            for f in source
         )
     return False
 

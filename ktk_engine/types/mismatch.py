@@ -122,7 +122,7 @@ def _compare(left: pa.DataType, right: pa.DataType, path: str) -> Mismatch | Non
 
 def _compare_structs(left: pa.StructType, right: pa.StructType, path: str) -> Mismatch | None:
     """Compare structs by the names and classes of their fields (decision 9)."""
-    ours, theirs = {f.name for f in left.fields}, {f.name for f in right.fields}
+    ours, theirs = {f.name for f in left}, {f.name for f in right}
     if ours != theirs:
         lacking = ", ".join(f"`{name}`" for name in sorted(ours ^ theirs))
         return Mismatch(path, left, right, f"the fields differ: only one side has {lacking}")
@@ -174,7 +174,7 @@ def _merged(left: pa.DataType, right: pa.DataType) -> pa.DataType:
         key = _merged(left.key_type, right.key_type)
         return pa.map_(key, _merged(left.item_type, right.item_type))
     if pat.is_struct(left):
-        fields = [pa.field(f.name, _merged(f.type, right.field(f.name).type)) for f in left.fields]
+        fields = [pa.field(f.name, _merged(f.type, right.field(f.name).type)) for f in left]
         return pa.struct(fields)
     # Only decimals have two containers in one class; the wide one holds both.
     return left if pat.is_decimal256(left) else right

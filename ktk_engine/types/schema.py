@@ -246,9 +246,9 @@ def _adopted(committed: pa.DataType, model: pa.DataType) -> pa.DataType:
             _adopted(committed.item_type, plain.item_type),
         )
     if pat.is_struct(committed) and pat.is_struct(plain):
-        known = {f.name: f.type for f in committed.fields}
+        known = {f.name: f.type for f in committed}
         return pa.struct(
-            [f.with_type(_adopted(known.get(f.name, pa.null()), f.type)) for f in plain.fields]
+            [f.with_type(_adopted(known.get(f.name, pa.null()), f.type)) for f in plain]
         )
     return model
 

@@ -82,10 +82,10 @@ def _in_the_order_of(model: pa.DataType, committed: pa.DataType) -> pa.DataType 
 
 def _struct_in_the_order_of(model: pa.StructType, committed: pa.StructType) -> pa.DataType | None:
     """Build the committed struct in the model's order, None if the fields differ."""
-    if {f.name for f in model.fields} != {f.name for f in committed.fields}:
+    if {f.name for f in model} != {f.name for f in committed}:
         return None
     fields: list[pa.Field] = []
-    for ours in model.fields:
+    for ours in model:
         target = _in_the_order_of(ours.type, committed.field(ours.name).type)
         if target is None:
             return None

@@ -49,6 +49,11 @@ def to_container(
         return pc.cast(values, container)
     except pa.ArrowInvalid as error:
         raise DataError(f"A {values.type} does not fit into {container}: {error}") from error
+    except pa.ArrowNotImplementedError as error:  # views, before Arrow 18
+        raise DataError(
+            f"Arrow {pa.__version__} cannot convert {values.type} to {container}. Install a newer "
+            "pyarrow, or convert the column before it comes here."
+        ) from error
 
 
 def has_nanoseconds(t: pa.DataType) -> bool:

@@ -136,7 +136,7 @@ def class_name(t: pa.DataType) -> str:
     if pat.is_map(t):
         return f"map of {class_name(t.key_type)} to {class_name(t.item_type)}"
     if pat.is_struct(t):
-        fields = sorted(t.fields, key=lambda field: field.name)
+        fields = sorted(t, key=lambda field: field.name)
         return f"struct<{', '.join(f'{f.name}: {class_name(f.type)}' for f in fields)}>"
     if class_problem(t) is not None:
         return "no class"
@@ -177,7 +177,7 @@ def storage_problem(t: pa.DataType) -> str | None:
     if pat.is_struct(t):
         if t.num_fields == 0:
             return "a struct without fields cannot be stored"
-        return next((p for p in map(storage_problem, (f.type for f in t.fields)) if p), None)
+        return next((p for p in map(storage_problem, (f.type for f in t)) if p), None)
     if pat.is_decimal(t):
         return _decimal_problem(t)
     return None
@@ -228,10 +228,10 @@ def role_problem(t: pa.DataType, role: ColumnRole) -> str | None:
 
 def _struct_problem(t: pa.StructType) -> str | None:
     """Say why a struct has no class: a field named twice, or a field without a class."""
-    twice = [name for name, count in Counter(f.name for f in t.fields).items() if count > 1]
+    twice = [name for name, count in Counter(f.name for f in t).items() if count > 1]
     if twice:
         return f"{t} has no type class: it names the field {twice[0]} more than once"
-    return next((p for p in map(class_problem, (f.type for f in t.fields)) if p), None)
+    return next((p for p in map(class_problem, (f.type for f in t)) if p), None)
 
 
 def _decimal_problem(t: pa.DataType) -> str | None:
@@ -282,7 +282,7 @@ def _container(t: pa.DataType) -> pa.DataType:
     if pat.is_map(t):
         return pa.map_(_container(t.key_type), _container(t.item_type))
     if pat.is_struct(t):
-        fields = sorted(t.fields, key=lambda field: field.name)
+        fields = sorted(t, key=lambda field: field.name)
         return pa.struct([pa.field(f.name, _container(f.type)) for f in fields])
     return _plain_container(t)
 

@@ -12,7 +12,8 @@ from ktk_engine.formatting import counted
 from ktk_engine.gate.constraint import Constraint
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.spark.read.scan import Scanner
-from ktk_engine.spark.session.session import make_scratch_folder, new_session
+from ktk_engine.spark.session.scratch import make_scratch_folder
+from ktk_engine.spark.session.session import new_session
 from ktk_engine.spark.write.merge_rows import repeated_key
 from ktk_engine.spark.write.rules import broken_row, check_rule, count_broken
 from ktk_engine.types.refusal import REFUSED_UNCOMMITTED, refusal

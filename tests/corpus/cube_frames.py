@@ -44,7 +44,7 @@ def plain(value: Any, t: pa.DataType) -> Any:
     if pat.is_list(t):
         return tuple(plain(item, t.value_type) for item in value)
     if pat.is_struct(t):
-        fields = {f.name: f.type for f in t.fields}
+        fields = {f.name: f.type for f in t}
         return tuple((name, plain(value[name], fields[name])) for name in sorted(fields))
     if pat.is_date(t):
         return value.date() if isinstance(value, datetime.datetime) else value

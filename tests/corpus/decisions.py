@@ -83,7 +83,7 @@ def _by_decision(t: pa.DataType) -> list[tuple[str, pa.DataType]]:
 def _predicted_nested(t: pa.DataType, decisions: set[str]) -> pa.DataType | None:
     """Rewrite a list, struct or map."""
     if pat.is_struct(t):
-        children = {f.name: _predicted(f.type, decisions) for f in t.fields}
+        children = {f.name: _predicted(f.type, decisions) for f in t}
         if None in children.values() or len(children) < t.num_fields:
             decisions.add("30")
             return None
@@ -227,8 +227,8 @@ def _joined(left: pa.DataType, right: pa.DataType, decisions: set[str]) -> pa.Da
         value = _joined(left.item_type, right.item_type, decisions)
         return None if key is None or value is None else pa.map_(key, value)
     if pat.is_struct(left) and pat.is_struct(right):
-        ours = {f.name: f.type for f in left.fields}
-        theirs = {f.name: f.type for f in right.fields}
+        ours = {f.name: f.type for f in left}
+        theirs = {f.name: f.type for f in right}
         if list(ours) != list(theirs):
             return None
         fields = {name: _joined(ours[name], theirs[name], decisions) for name in ours}

@@ -7,8 +7,9 @@ from pyspark.sql import SparkSession
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.compact import compact
 from ktk_engine.maintain.compactable import find_compaction
+from ktk_engine.spark.frames import frame_of_table
 from ktk_engine.spark.read.scan import Scanner
-from ktk_engine.spark.session.session import make_scratch_folder
+from ktk_engine.spark.session.scratch import make_scratch_folder
 from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.write.build import build
 from ktk_engine.write.merge import MergeBy, merge
@@ -32,7 +33,7 @@ def run_by_spark(session: SparkSession, store: LocalStore, verb: Verb) -> None:
         if found.files.num_rows:
             compact(scanner, found)
         return
-    frame = session.createDataFrame(table(verb.uuid, verb.rows))
+    frame = frame_of_table(session, table(verb.uuid, verb.rows))
     if verb.name == "build":
         build(store, frame, target, WriteContext(full_refresh=True))
     elif verb.name in ("append", "overwrite"):

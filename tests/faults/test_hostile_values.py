@@ -21,7 +21,8 @@ from ktk_engine.log.state import resolve
 from ktk_engine.maintain.check import check
 from ktk_engine.maintain.comment import comment_on
 from ktk_engine.plan.prune import prune
-from ktk_engine.spark.session.session import make_scratch_folder, new_session
+from ktk_engine.spark.session.scratch import make_scratch_folder
+from ktk_engine.spark.session.session import new_session
 from ktk_engine.spark.sql.sql_session import SqlSession
 from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.write.build import build

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 
 BUCKET = "ktk-tests"
@@ -45,7 +46,7 @@ class S3Server:
         return f"s3://{BUCKET}/{uuid.uuid4().hex[:12]}"
 
 
-def start_s3():
+def start_s3() -> tuple[S3Server, Callable[[], None]]:
     """Start it; gives the server, and what stops it."""
     import boto3
     from moto.server import ThreadedMotoServer

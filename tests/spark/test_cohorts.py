@@ -9,7 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ktk_engine.errors import TypeClassError
 from ktk_engine.maintain.check import check
+from tests.spark.times import HAS_TIMES
 from tests.unit.dataset_builder import write_plain
 
 MOMENT = dt.datetime(2020, 2, 29, 12, 30, 0, 123456)
@@ -59,7 +61,7 @@ MIXED = {
 }
 
 
-@pytest.mark.parametrize("kind", MIXED)
+@pytest.mark.parametrize("kind", [kind for kind in MIXED if HAS_TIMES or kind != "time"])
 def test_each_file_keeps_its_type_and_all_read_alike(sql, store, kind):
     container, value, types, shown = MIXED[kind]
     count = len(types)
@@ -82,3 +84,11 @@ def test_each_file_keeps_its_type_and_all_read_alike(sql, store, kind):
     assert [row.v for row in rows] == [None if n in empty else wanted for n in range(count)]
     assert sql.sql("select count(v) from an.plain").first()[0] == count - len(empty)
     assert sql.sql("select v from an.plain where P = 1").count() == 1
+
+
+@pytest.mark.skipif(HAS_TIMES, reason="this Spark has a type for times of day")
+def test_times_are_refused_where_spark_has_no_type_for_them(sql, store):
+    column = pa.array([dt.time(8, 30)], pa.time64("us"))
+    write_plain(store, "plain", pa.table({"P": [1], "v": column, "w": [2]}), ("P",))
+    with pytest.raises(TypeClassError, match=r"Column `v`: Spark \d.\d has no type for times"):
+        sql.sql("select * from an.plain")

@@ -10,6 +10,7 @@ from ktk_engine.errors import CommitConflictError, ConfigurationError, DataError
 from ktk_engine.gate.constraint import Constraint
 from ktk_engine.gate.target import Target
 from ktk_engine.log.state import resolve
+from ktk_engine.spark.compatibility import collect_table
 from ktk_engine.write.build import build
 from ktk_engine.write.merge import MergeBy, merge
 from ktk_engine.write.retained import Retained
@@ -57,5 +58,5 @@ def test_constraints_that_fit_nothing_are_refused(spark, store):
     with pytest.raises(ConfigurationError, match="names X, which the model lacks"):
         build(store, rows(spark, 0, 5), wrong)
     with pytest.raises(ConfigurationError, match="give the rows as a DataFrame"):
-        build(store, rows(spark, 0, 5).toArrow(), TABLE)
+        build(store, collect_table(rows(spark, 0, 5)), TABLE)
     assert not store.root.exists() or not list(store.root.rglob("*.parquet"))

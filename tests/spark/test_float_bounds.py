@@ -10,6 +10,7 @@ import pytest
 
 from ktk_engine.format.load_document import load_document
 from ktk_engine.gate.target import Target
+from ktk_engine.spark.frames import frame_of_table
 from ktk_engine.write.build import build
 from tests.unit.dataset_builder import write_plain
 
@@ -69,7 +70,7 @@ def table(request, store):
 
 
 def test_conditions_find_what_they_find_in_memory(sql, table):
-    expected = sql.session.createDataFrame(TABLE)
+    expected = frame_of_table(sql.session, TABLE)
     expected.createOrReplaceTempView("expected")
     columns = ("f", "g", "s.f")
     conditions = [template.format(column) for template in CONDITIONS for column in columns]

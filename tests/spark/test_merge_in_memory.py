@@ -9,6 +9,7 @@ import ktk_engine.write.merge
 from ktk_engine.gate.target import Target
 from ktk_engine.log.state import resolve
 from ktk_engine.spark.arrow_types import spark_schema
+from ktk_engine.spark.frames import frame_of_table
 from ktk_engine.write.build import build
 from ktk_engine.write.merge import MergeBy, merge
 from ktk_engine.write.merge_in_memory import merge_in_memory
@@ -36,7 +37,7 @@ def table(start: int, end: int, shift: int) -> pa.Table:
 
 def as_spark_has_it(spark, rows: pa.Table):
     """Spark knows no unsigned integers; some types are narrower than those of the files."""
-    frame = spark.createDataFrame(rows, spark_schema(rows.schema))
+    frame = frame_of_table(spark, rows, spark_schema(rows.schema))
     narrow = {**dict.fromkeys(UNSIGNED, "decimal(20, 0)"), "c0": "bigint", "c10": "decimal(20, 2)"}
     for name, t in narrow.items():
         frame = frame.withColumn(name, frame[name].cast(t))

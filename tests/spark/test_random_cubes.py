@@ -12,6 +12,8 @@ from ktk_engine.catalog.view import ViewDocument, render_view, view_key
 from ktk_engine.facade import Store
 from ktk_engine.plan.plan import Plan
 from ktk_engine.spark.arrow_types import spark_type
+from ktk_engine.spark.compatibility import collect_table
+from ktk_engine.spark.frames import frame_of_table
 from ktk_engine.spark.read.collect import in_containers
 from ktk_engine.spark.sql.sql_session import SqlSession
 from ktk_engine.store.local.local_store import LocalStore
@@ -60,7 +62,7 @@ def test_the_same_as_spark_writes_them(spark, sql, tmp_path_factory, data, cube)
         for name in unsigned:
             position = table.schema.get_field_index(name)
             table = table.set_column(position, name, table[name].cast(pa.decimal128(20, 0)))
-        rows = spark.createDataFrame(table)
+        rows = frame_of_table(spark, table)
         return rows.select(*[rows[name].cast(t).alias(name) for name, t in types.items()])
 
     write(store, cube, frame)
@@ -85,7 +87,7 @@ def check_questions(spark, sql, store, data, cube) -> None:
             cube_query_text("an.c", columns, condition.text, None, None, ()),
             f"with w as (select * from an.c) select {listed} from w where {condition.text}",
         ]
-        found = as_classes(session.sql(texts[number % 2]).toArrow(), query.plan)
+        found = as_classes(collect_table(session.sql(texts[number % 2])), query.plan)
         assert comparable(found, columns) == expected, condition.text
     check_fewer_dimensions(spark, store, cube, whole)
 

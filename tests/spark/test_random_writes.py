@@ -20,6 +20,7 @@ from ktk_engine.gate.target import Target
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.compact import compact
 from ktk_engine.maintain.compactable import find_compaction
+from ktk_engine.spark.frames import frame_of_table
 from ktk_engine.spark.sql.sql_session import SqlSession
 from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.write.build import build
@@ -159,7 +160,7 @@ def write(sql: SqlSession, store: LocalStore, target: Target, step: Step) -> Non
     columns = {
         name: pa.array(list(step.rows[name]), t, from_pandas=False) for name, t in TYPES.items()
     }
-    new = sql.session.createDataFrame(pa.table(columns))
+    new = frame_of_table(sql.session, pa.table(columns))
     predicates = Predicates([step.predicate]) if step.predicate else EVERY_ROW
     if step.verb == "compact":
         found = find_compaction(resolve(store, target.scope), target.uuid)

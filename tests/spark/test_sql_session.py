@@ -11,12 +11,15 @@ from ktk_engine.catalog.view import ViewDocument
 from ktk_engine.errors import ConsistencyError, QueryError
 from ktk_engine.gate.target import Target
 from ktk_engine.plan.explain import explain, ignored_conditions
-from ktk_engine.spark.session.session import make_scratch_folder, new_session
+from ktk_engine.spark.compatibility import classic_classes
+from ktk_engine.spark.session.scratch import make_scratch_folder
+from ktk_engine.spark.session.session import new_session
 from ktk_engine.spark.sql.bind import parse_statement, rename
 from ktk_engine.spark.sql.sql_session import SqlSession
 from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.write.build import build
 from tests.spark.small_cube import add_view
+from tests.spark.times import needs_times
 
 
 def test_references_are_found_wherever_they_stand(spark):
@@ -134,7 +137,7 @@ def test_conditions_that_prune_nothing_are_named(sql, cube):
 @pytest.fixture
 def activate(spark):
     """Makes a session the JVM's active one, in whose zone it writes instants."""
-    sessions = spark._jvm.org.apache.spark.sql.classic.SparkSession
+    sessions = classic_classes(spark).SparkSession
     yield lambda session: sessions.setActiveSession(session._jsparkSession)
     sessions.setActiveSession(spark._jsparkSession)
 
@@ -144,8 +147,7 @@ def activate(spark):
 def test_instants_prune_in_every_zone(sql, store, activate, zone, active):
     sql.session.conf.set("spark.sql.session.timeZone", zone)
     instants = [datetime(2025, 10, 26, hour, 30, tzinfo=UTC) for hour in range(4)]
-    times = [time(hour) for hour in range(4)]
-    table = pa.table({"L": [1, 2, 3, 4], "P": [1, 2, 3, 4], "t": instants, "s": times})
+    table = pa.table({"L": [1, 2, 3, 4], "P": [1, 2, 3, 4], "t": instants})
     build(store, table, Target("seed", "seed", "c", ("L",), ("P",)))
     add_view(store, ViewDocument("c", "cube", cube="c"))
     for number, instant in enumerate(instants):
@@ -158,6 +160,14 @@ def test_instants_prune_in_every_zone(sql, store, activate, zone, active):
         # 2:30 comes twice that night in Berlin; zones that are not names are left to Spark.
         unclear = active and (zone == "+02:00" or (zone == "Europe/Berlin" and number < 2))
         assert plan.datasets[0].files.num_rows == (4 if unclear else 1)
+
+
+@needs_times
+def test_times_of_day_prune(sql, store):
+    times = [time(hour) for hour in range(4)]
+    table = pa.table({"L": [1, 2, 3, 4], "P": [1, 2, 3, 4], "s": times})
+    build(store, table, Target("seed", "seed", "c", ("L",), ("P",)))
+    add_view(store, ViewDocument("c", "cube", cube="c"))
     found = sql.sql("select L from an.c where s >= time '02:00:00'").collect()
     assert sorted(row.L for row in found) == [3, 4]
     assert sql.plans[0].datasets[0].files.num_rows == 2

@@ -7,7 +7,9 @@ import os
 from hypothesis import HealthCheck, given, settings
 
 from ktk_engine.gate.target import Target
-from ktk_engine.spark.session.session import make_scratch_folder, new_session
+from ktk_engine.spark.compatibility import collect_table
+from ktk_engine.spark.session.scratch import make_scratch_folder
+from ktk_engine.spark.session.session import new_session
 from ktk_engine.spark.sql.sql_session import SqlSession
 from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.types.quote import quote_identifier
@@ -27,7 +29,7 @@ def test_every_value_of_every_type_comes_back_through_spark(spark, tmp_path_fact
     build(store, table, Target("t"))
     session = SqlSession(new_session(spark), lambda name: store, make_scratch_folder())
     columns = ", ".join(quote_identifier(name) for name in kept)
-    found = session.sql(f"select {columns} from an.t order by id").toArrow()
+    found = collect_table(session.sql(f"select {columns} from an.t order by id"))
     assert found.num_rows == table.num_rows
     for field in table.schema:
         back = comparable(found[field.name], field.type)

@@ -19,6 +19,7 @@ from ktk_engine.format.index_file import flatten_index, read_index
 from ktk_engine.gate.target import Target
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import resolve
+from ktk_engine.spark.compatibility import collect_table
 from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.write.build import build
 from ktk_engine.write.retained import Retained
@@ -259,7 +260,7 @@ def test_clustered_rows_are_sorted_in_each_file(spark, sql, store):
         Target("parted", partition_by=("P",), clustered_by=("k", "v")),
     ):
         build(store, rows, target)
-        build(store, rows.toArrow(), target, retained=Retained("append"))
+        build(store, collect_table(rows), target, retained=Retained("append"))
         snapshot = resolve(store, target.scope).snapshot(target.dataset)
         for key in snapshot.files["key"].to_pylist():
             found = pq.read_table(io.BytesIO(store.get(key)), partitioning=None)["k"].to_pylist()

@@ -73,7 +73,8 @@ def _run(store: ObjectStore, found: list[Compaction], results: list[dict[str, An
 
 def _scanner(store: ObjectStore) -> Scanner:
     from ktk_engine.spark.read.scan import Scanner
-    from ktk_engine.spark.session.session import make_scratch_folder, start_session
+    from ktk_engine.spark.session.scratch import make_scratch_folder
+    from ktk_engine.spark.session.session import start_session
 
     return Scanner(start_session(), store, make_scratch_folder())
 

@@ -9,7 +9,7 @@ See docs/design/reading.md, Cohorts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -19,9 +19,20 @@ from pyspark.sql import types as st
 
 from ktk_engine.files.footers import FooterCache
 from ktk_engine.log.snapshot import Snapshot
-from ktk_engine.spark.arrow_types import spark_type
+from ktk_engine.spark.arrow_types import MAXIMUM_DECIMAL_PRECISION, spark_type
+from ktk_engine.spark.compatibility import widens_when_reading
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.type_class import is_list, normalize, unwrap
+
+_NARROW: tuple[tuple[pa.DataType, st.DataType], ...] = (
+    (pa.int8(), st.ByteType()),
+    (pa.int16(), st.ShortType()),
+    (pa.int32(), st.IntegerType()),
+    (pa.uint8(), st.ShortType()),
+    (pa.uint16(), st.IntegerType()),
+    (pa.uint32(), st.LongType()),
+    (pa.float32(), st.FloatType()),
+)
 
 
 @dataclass(frozen=True)
@@ -120,6 +131,9 @@ def _treatment(t: pa.DataType, physical: pa.DataType) -> object:
         return "absent"
     if _is_unreadable(physical):
         return "arrow"
+    if not widens_when_reading():
+        found = _own_type(physical)
+        return None if found == spark_type(t) else found
     return _read_type(physical) if _has_narrow_unsigned(physical) else None
 
 
@@ -131,7 +145,7 @@ def _is_unreadable(t: pa.DataType) -> bool:
     if pat.is_map(t):
         return _is_unreadable(t.key_type) or _is_unreadable(t.item_type)
     if pat.is_struct(t):
-        return any(_is_unreadable(field.type) for field in t.fields)
+        return any(_is_unreadable(field.type) for field in t)
     nanoseconds = pat.is_timestamp(t) and t.unit == "ns"
     return bool(pat.is_float16(t) or pat.is_time(t) or nanoseconds or pat.is_null(t))
 
@@ -144,18 +158,34 @@ def _has_narrow_unsigned(t: pa.DataType) -> bool:
     if pat.is_map(t):
         return _has_narrow_unsigned(t.key_type) or _has_narrow_unsigned(t.item_type)
     if pat.is_struct(t):
-        return any(_has_narrow_unsigned(field.type) for field in t.fields)
+        return any(_has_narrow_unsigned(field.type) for field in t)
     return bool(pat.is_unsigned_integer(t) and not pat.is_uint64(t))
 
 
 def _read_type(t: pa.DataType) -> st.DataType:
     """The Spark type with which a physical type is read and loses nothing."""
+    return _nested(t, lambda t: st.LongType() if _has_narrow_unsigned(t) else spark_type(t))
+
+
+def _own_type(t: pa.DataType) -> st.DataType:
+    """The Spark type that is nearest to a physical type: all that Spark 3.5 reads it with."""
+
+    def own(leaf: pa.DataType) -> st.DataType:
+        if pat.is_decimal(leaf) and leaf.precision <= MAXIMUM_DECIMAL_PRECISION:
+            return st.DecimalType(leaf.precision, leaf.scale)
+        return next((spark for arrow, spark in _NARROW if leaf.equals(arrow)), spark_type(leaf))
+
+    return _nested(t, own)
+
+
+def _nested(t: pa.DataType, of_leaf: Callable[[pa.DataType], st.DataType]) -> st.DataType:
+    """The Spark type of a physical type, whose leaves a function gives."""
     t = unwrap(t)
     if is_list(t):
-        return st.ArrayType(_read_type(t.value_type))
+        return st.ArrayType(_nested(t.value_type, of_leaf))
     if pat.is_map(t):
-        return st.MapType(_read_type(t.key_type), _read_type(t.item_type))
+        return st.MapType(_nested(t.key_type, of_leaf), _nested(t.item_type, of_leaf))
     if pat.is_struct(t):
-        fields = sorted(t.fields, key=lambda field: field.name)
-        return st.StructType([st.StructField(f.name, _read_type(f.type)) for f in fields])
-    return st.LongType() if _has_narrow_unsigned(t) else spark_type(t)
+        fields = sorted(t, key=lambda field: field.name)
+        return st.StructType([st.StructField(f.name, _nested(f.type, of_leaf)) for f in fields])
+    return of_leaf(t)

@@ -13,6 +13,7 @@ from ktk_engine.conditions.condition import Comparison, Condition, IsNull
 from ktk_engine.conditions.literal import literal_for
 from ktk_engine.merge.sorted_rows import sorted_indices, sorted_rows
 from ktk_engine.plan.plan import Plan
+from ktk_engine.spark.compatibility import collect_table
 from ktk_engine.spark.read.plan_frame import plan_frame
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.session.spark_job import spark_job
@@ -36,7 +37,7 @@ def collect(scanner: Scanner, plan: Plan) -> pa.Table:
     """
     frame = plan_frame(scanner, plan, with_address=True)
     with spark_job():
-        found = frame.toArrow()
+        found = collect_table(frame)
     return sorted_rows(in_containers(found, plan), plan.order_by)
 
 
@@ -51,7 +52,8 @@ def find_groups(frame: DataFrame, plan: Plan) -> pa.Table:
         One row a group, sorted, null last.
     """
     with spark_job():
-        found = frame.select(*map(quote_identifier, plan.partition_by)).distinct().toArrow()
+        groups = frame.select(*map(quote_identifier, plan.partition_by))
+        found = collect_table(groups.distinct())
     table = in_containers(found, plan)
     return table.take(sorted_indices(table, plan.partition_by))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ktk_engine.spark.arrow_types import arrow_schema
+from ktk_engine.spark.compatibility import collect_table
 from ktk_engine.spark.jvm import size_in_bytes
 from ktk_engine.spark.session.spark_job import spark_job
 
@@ -26,4 +27,4 @@ def few_rows(frame: DataFrame, maximum_bytes: int) -> pa.Table | None:
     if size_in_bytes(frame) > maximum_bytes:
         return None
     with spark_job():
-        return frame.toArrow().cast(arrow_schema(frame.schema))
+        return collect_table(frame).cast(arrow_schema(frame.schema))

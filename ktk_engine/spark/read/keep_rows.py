@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from ktk_engine.conditions.condition import Condition, IsIn, conjunction, conjuncts
 from ktk_engine.conditions.render import to_sql
 from ktk_engine.spark.arrow_types import spark_type
+from ktk_engine.spark.frames import frame_of_table
 from ktk_engine.spark.read.scan import column
 
 if TYPE_CHECKING:
@@ -44,5 +45,5 @@ def _values(frame: DataFrame, part: IsIn) -> DataFrame:
     values = part.values
     if pat.is_unsigned_integer(values.type):  # Spark takes none of them
         values = values.cast(pa.decimal128(20, 0))
-    table = frame.sparkSession.createDataFrame(pa.table([values], names=[part.column]))
+    table = frame_of_table(frame.sparkSession, pa.table([values], names=[part.column]))
     return table.select(column(part.column).cast(spark_type(part.values.type)).alias(part.column))

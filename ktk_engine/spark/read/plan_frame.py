@@ -19,6 +19,7 @@ from ktk_engine.merge.task import Task, row_width
 from ktk_engine.merge.tasks import decoded_bytes, tasks
 from ktk_engine.plan.plan import Plan
 from ktk_engine.spark.arrow_types import arrow_schema, spark_schema
+from ktk_engine.spark.frames import empty_frame, frame_of_table
 from ktk_engine.spark.read.join import run_plan
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.read.task_frame import for_spark, task_frame
@@ -101,8 +102,9 @@ def _small_answer(scanner: Scanner, plan: Plan, names: Sequence[str]) -> DataFra
         size += batch.nbytes
         if size > _SMALL_ANSWER:
             return None
-    rows = pa.Table.from_batches(batches, target) if batches else []
-    return scanner.session.createDataFrame(rows, result)
+    if not batches:
+        return empty_frame(scanner.session, result)
+    return frame_of_table(scanner.session, pa.Table.from_batches(batches, target), result)
 
 
 def _is_one_scan(plan: Plan) -> bool:

@@ -29,10 +29,12 @@ from ktk_engine.log.snapshot import (
     digests_of,
 )
 from ktk_engine.spark.arrow_types import spark_schema, spark_type
+from ktk_engine.spark.frames import empty_frame, frame_of_table
 from ktk_engine.spark.read.cohorts import Cohort, cohorts
 from ktk_engine.spark.read.manifest import write_manifest
 from ktk_engine.spark.read.restored_by_spark import restored_by_spark
 from ktk_engine.spark.read.scan_by_arrow import scan_by_arrow
+from ktk_engine.spark.session.scratch import local_path
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.quote import quote_identifier
 
@@ -149,7 +151,7 @@ class Scanner:
         schema = spark_schema(snapshot.schema.field(name) for name in columns)
         if with_position:
             schema = schema.add(POSITION, st.LongType())
-        return self.session.createDataFrame([], schema)
+        return empty_frame(self.session, schema)
 
     def _relation(
         self,
@@ -176,7 +178,7 @@ class Scanner:
         # Without partition columns Spark keeps only files lying directly in the folder.
         options = dict(_VERIFY) if keys else {**_VERIFY, "recursiveFileLookup": "true"}
         schema = st.StructType([*data.fields, *partitions.fields])
-        return self.session.read.options(**options).schema(schema).parquet(str(manifest))
+        return self.session.read.options(**options).schema(schema).parquet(local_path(manifest))
 
     def _sizes(self, files: pa.Table) -> list[int]:
         """Sizes of files in bytes; those of other writers are asked for, once per folder."""
@@ -213,7 +215,7 @@ class Scanner:
                 values = values.cast(pa.decimal128(20, 0))
             facts = facts.append_column(name, values)
             fields.append(snapshot.schema.field(name))
-        known = self.session.createDataFrame(facts)
+        known = frame_of_table(self.session, facts)
         known = known.select(
             *[column(f.name).cast(spark_type(f.type)).alias(f.name) for f in fields]
         )
@@ -246,14 +248,14 @@ def _as_class(snapshot: Snapshot, cohort: Cohort, name: str) -> Column | str:
     t = snapshot.schema.field(name).type
     if name in cohort.absent:
         return F.lit(None).cast(spark_type(t)).alias(name)
-    if name in cohort.read_as:
-        return column(name).cast(spark_type(t)).alias(name)
     stored = name not in snapshot.partition_keys
-    if stored and pat.is_floating(t) and cohort.files["rows"].null_count:
-        # Other programs leave NaN out of bounds and put -0.0 into dictionaries, by which Spark
-        # would skip row groups with rows that it looks for. It looks at no function's bounds.
-        return F.nanvl(column(name), column(name)).alias(name)
-    return quote_identifier(name)
+    hidden = stored and pat.is_floating(t) and cohort.files["rows"].null_count
+    if not hidden and name not in cohort.read_as:
+        return quote_identifier(name)
+    # Other programs leave NaN out of bounds and put -0.0 into dictionaries, by which Spark would
+    # skip row groups with rows that it looks for. It looks at no function's bounds.
+    found = F.nanvl(column(name), column(name)) if hidden else column(name)
+    return (found.cast(spark_type(t)) if name in cohort.read_as else found).alias(name)
 
 
 def _path(uri: str) -> str:

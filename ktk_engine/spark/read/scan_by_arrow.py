@@ -14,7 +14,9 @@ from pyspark.sql.types import LongType
 from ktk_engine.files.read_rows import KEY, POSITION, digests_by_key, read_file, values_by_file
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.spark.arrow_types import arrow_schema, spark_schema
+from ktk_engine.spark.frames import empty_frame, frame_of_table
 from ktk_engine.spark.read.cohorts import Cohort
+from ktk_engine.spark.session.executors import map_in_workers
 from ktk_engine.store.interface import ObjectStore
 
 if TYPE_CHECKING:
@@ -49,7 +51,7 @@ def scan_by_arrow(
         schema = schema.add(POSITION, LongType())
     facts = values_by_file(snapshot, cohort.files, columns)
     if facts.num_rows == 0:
-        return session.createDataFrame([], schema)
+        return empty_frame(session, schema)
     target = arrow_schema(schema)
     known = {row[KEY]: row for row in facts.to_pylist()}
     digests = digests_by_key(cohort.files)
@@ -59,5 +61,5 @@ def scan_by_arrow(
             for key in batch.column(0).to_pylist():
                 yield from read_file(store, known[key], target, fields, digests[key]).to_batches()
 
-    keys = session.createDataFrame(facts.select([KEY])).repartition(min(facts.num_rows, 64))
-    return keys.mapInArrow(read, schema)
+    keys = frame_of_table(session, facts.select([KEY])).repartition(min(facts.num_rows, 64))
+    return map_in_workers(keys, read, schema)

@@ -17,6 +17,8 @@ from ktk_engine.merge.merge import merge
 from ktk_engine.merge.merge_run import MergeRun
 from ktk_engine.merge.task import Task
 from ktk_engine.spark.arrow_types import arrow_schema, spark_schema
+from ktk_engine.spark.frames import empty_frame
+from ktk_engine.spark.session.executors import map_in_workers
 from ktk_engine.store.interface import ObjectStore
 
 if TYPE_CHECKING:
@@ -44,7 +46,7 @@ def task_frame(
     """
     result = spark_schema(schema)
     if not tasks:
-        return session.createDataFrame([], result)
+        return empty_frame(session, result)
     groups = _grouped(tasks, _GROUPS_PER_CORE * session.sparkContext.defaultParallelism)
     payloads = [pickle.dumps(group, pickle.HIGHEST_PROTOCOL) for group in groups]
     each = _numbers_per_group(session, tasks, len(groups))
@@ -57,7 +59,8 @@ def task_frame(
                 number = batch.column(0)[0].as_py() // each
                 yield from run_group(store, pickle.loads(payloads[number]), target)
 
-    return session.range(0, len(groups) * each, 1, len(groups)).mapInArrow(read, result)
+    numbers = session.range(0, len(groups) * each, 1, len(groups))
+    return map_in_workers(numbers, read, result)
 
 
 def run_group(

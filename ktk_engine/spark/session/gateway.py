@@ -16,6 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ktk_engine.spark.compatibility import submit_options
+
 if TYPE_CHECKING:
     from io import TextIOWrapper
 
@@ -55,13 +57,18 @@ def start_gateway(
 @contextmanager
 def _settings_file(settings: Mapping[str, str], folder: Path) -> Iterator[None]:
     """Let Spark's launcher read settings from a file that only this user can read."""
+    from pyspark.find_spark_home import _find_spark_home
+
     handle, name = tempfile.mkstemp(".properties", dir=folder)
     before = os.environ.get(_ARGUMENTS)
+    conf_folder = os.environ.get("SPARK_CONF_DIR")
+    options, defaults = submit_options(Path(_find_spark_home()), conf_folder)
     try:
-        with os.fdopen(handle, "w", encoding="ascii") as file:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(defaults)
             file.writelines(f"{_escape(k)}={_escape(v)}\n" for k, v in settings.items())
-        options = f"--load-spark-defaults --properties-file {shlex.quote(name)}"
-        os.environ[_ARGUMENTS] = f"{options} {before or 'pyspark-shell'}"
+        arguments = shlex.join([*options, "--properties-file", name])
+        os.environ[_ARGUMENTS] = f"{arguments} {before or 'pyspark-shell'}"
         yield
     finally:
         Path(name).unlink()

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from ktk_engine.spark.compatibility import interrupt_all
 from ktk_engine.spark.jvm import cancel_job_group, pins_threads
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class JobGroup:
         """
         cancel_job_group(self._sessions[0], self.name, reason)
         for session in self._sessions:  # jobs of threads that a user's code started
-            session.interruptAll()
+            interrupt_all(session)
 
 
 @contextmanager

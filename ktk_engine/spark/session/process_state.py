@@ -12,6 +12,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from ktk_engine.spark.compatibility import silence_query_loggers
+from ktk_engine.spark.session.executors import runs_here
 from ktk_engine.spark.session.java import find_java, java_home
 
 
@@ -30,20 +32,18 @@ def use_java(scratch: Path) -> None:
 
 
 def use_this_python(settings: Mapping[str, str]) -> None:
-    """Let workers run this interpreter, unless a setting or the environment names another.
+    """Let workers on this machine run this interpreter, unless something names another.
 
-    PySpark's own default is `python3` of PATH.
+    PySpark's own default is `python3` of PATH, which holds on a cluster: nobody knows where this
+    interpreter is there.
     """
-    python = settings.get("spark.pyspark.python", sys.executable)
-    os.environ.setdefault("PYSPARK_PYTHON", python)
+    here = sys.executable if runs_here(settings["spark.master"]) else "python3"
+    os.environ.setdefault("PYSPARK_PYTHON", settings.get("spark.pyspark.python", here))
 
 
 def silence_errors_said_twice() -> None:
     """Keep PySpark and py4j from logging the stack of an error that they also raise."""
-    from pyspark.logger import PySparkLogger
-
-    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
-        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
+    silence_query_loggers()
     logging.getLogger().addFilter(_is_not_py4js)  # a filter is added once, however often asked
 
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import atexit
 import os
-import shutil
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -14,8 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ktk_engine.errors import SessionError
+from ktk_engine.spark.compatibility import known_settings
 from ktk_engine.spark.jvm import is_explicit
 from ktk_engine.spark.session.class_archive import archive_folder, archive_options
+from ktk_engine.spark.session.executors import runs_here
 from ktk_engine.spark.session.gateway import start_gateway
 from ktk_engine.spark.session.metastore import has_metastore
 from ktk_engine.spark.session.process_state import (
@@ -23,6 +22,7 @@ from ktk_engine.spark.session.process_state import (
     use_java,
     use_this_python,
 )
+from ktk_engine.spark.session.scratch import make_scratch_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,6 +34,8 @@ DEFAULT_SETTINGS: Mapping[str, str] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
+    # Off before Spark 4.0: values that do not fit would become null.
+    "spark.sql.ansi.enabled": "true",
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
     "spark.driver.memory": "2g",
@@ -57,6 +59,13 @@ REQUIRED_SETTINGS: Mapping[str, str] = {
     # Long IN lists stay readable in optimised plans.
     "spark.sql.optimizer.inSetConversionThreshold": "1000000",
 }
+
+# What a session of ours has in anybody's context too, unless the context says otherwise.
+_DEFAULTS_OF_ROWS = (
+    "spark.sql.session.timeZone",
+    "spark.sql.ansi.enabled",
+    "spark.sql.execution.arrow.maxRecordsPerBatch",
+)
 
 _LOG_CONFIGURATION = """
 rootLogger.level = {level}
@@ -128,10 +137,10 @@ def new_session(session: SparkSession) -> SparkSession:
     Costs about 2 ms. Python workers and plans need the settings of `REQUIRED_SETTINGS`.
     """
     own = session.newSession()
-    for key in ("spark.sql.session.timeZone", "spark.sql.execution.arrow.maxRecordsPerBatch"):
+    for key in _DEFAULTS_OF_ROWS:
         if not is_explicit(session, key):
             own.conf.set(key, DEFAULT_SETTINGS[key])
-    for key, value in REQUIRED_SETTINGS.items():
+    for key, value in known_settings(REQUIRED_SETTINGS).items():
         own.conf.set(key, value)
     return own
 
@@ -143,51 +152,33 @@ def _print_line(line: str) -> None:
             sys.stderr.write(f"{line}\n")
 
 
-def make_scratch_folder() -> Path:
-    """Make a folder for this process (manifests, Spark's spill), removed at its end.
-
-    Raises:
-        SessionError: the system's folder for temporary files cannot be written.
-    """
-    try:
-        folder = Path(tempfile.mkdtemp(prefix="ktk-"))
-    except OSError as error:
-        raise SessionError(
-            f"No temporary folder can be made: {error}. Free some space there, or set TMPDIR to "
-            "another folder."
-        ) from error
-    owner = os.getpid()
-
-    def remove() -> None:
-        if os.getpid() == owner:  # forked workers inherit the hook
-            shutil.rmtree(folder, ignore_errors=True)
-
-    atexit.register(remove)
-    return folder
-
-
 def _settings(own: Mapping[str, str], scratch: Path, options: Sequence[str]) -> dict[str, str]:
     """All settings to start with: the defaults, those of the caller, and what has to be."""
-    in_scratch = _scratch_settings(scratch, options, has_metastore(own))
+    here = runs_here(own.get("spark.master", DEFAULT_SETTINGS["spark.master"]))
+    in_scratch = _scratch_settings(scratch, options, has_metastore(own), here)
     chosen = {**DEFAULT_SETTINGS, **in_scratch, **own}
     if _JAVA_OPTIONS in own:  # beside ours, which say where Java logs and what it starts from
         chosen[_JAVA_OPTIONS] = f"{in_scratch[_JAVA_OPTIONS]} {own[_JAVA_OPTIONS]}"
-    return {**chosen, **REQUIRED_SETTINGS}
+    return {**chosen, **known_settings(REQUIRED_SETTINGS)}
 
 
 def _scratch_settings(
-    scratch: Path, java_options: Sequence[str], keeps_tables: bool
+    scratch: Path, java_options: Sequence[str], keeps_tables: bool, here: bool
 ) -> dict[str, str]:
-    """Settings that name the scratch folder, but not for tables that outlive the process."""
+    """Settings that name the scratch folder, but not for tables that outlive the process.
+
+    Executors elsewhere have folders of their own.
+    """
     log_configuration = scratch / "log4j2.properties"
     level = os.environ.get(_LOG_LEVEL, "OFF")
     log_configuration.write_text(_LOG_CONFIGURATION.format(level=level))
     settings = {
-        "spark.local.dir": str(scratch / "local"),
         _JAVA_OPTIONS: " ".join(
             [f"-Dlog4j2.configurationFile={log_configuration.as_uri()}", *java_options]
         ),
     }
+    if here:
+        settings["spark.local.dir"] = str(scratch / "local")
     if not keeps_tables:
         # Two threads that both start with a missing folder would race to make it.
         (scratch / "warehouse").mkdir()

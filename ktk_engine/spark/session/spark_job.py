@@ -11,7 +11,8 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from ktk_engine import errors
-from ktk_engine.errors import FormatError, KtkError, ObjectNotFoundError
+from ktk_engine.errors import FormatError, KtkError, ObjectNotFoundError, SessionError
+from ktk_engine.spark.session.unfit_workers import unfit_workers
 
 _FAILED = re.compile(r"\[FAILED_READ_FILE[^\]]*\][^\n]*? ([a-z0-9]+:/\S+\.parquet)\b")
 # The last line of a traceback in a Python worker, and what follows it of a longer message.
@@ -56,12 +57,15 @@ def spark_job() -> Iterator[None]:
 def worker_error(text: str) -> KtkError | None:
     """Give the error of this library that a Python worker ended with; None if it was another.
 
+    One that could not even start is the session's.
+
     Args:
         text: what Spark says, with the worker's traceback.
     """
     found = _OURS.findall(text)
     if not found:
-        return None
+        unfit = unfit_workers(text)
+        return SessionError(unfit) if unfit else None
     name, message = found[-1]
     kind = getattr(errors, name, None)
     if not isinstance(kind, type) or not issubclass(kind, KtkError):

@@ -34,6 +34,7 @@ _INSTEAD = {
     "DropColumns": "ALTER TABLE",
     "RenameColumn": "ALTER TABLE",
     "AlterColumns": "ALTER TABLE",
+    "AlterColumn": "ALTER TABLE",  # before Spark 4.0
     "RenameTable": "ALTER TABLE",
 }
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import sqlglot
 
+from ktk_engine.spark.compatibility import all_settings
+
 if TYPE_CHECKING:
     from ktk_engine.spark.sql.sql_session import SqlSession
 
@@ -26,13 +28,13 @@ def after_header(session: SqlSession, header: str, query: str) -> Iterator[str]:
     """
     *statements, last = split_statements(f"{header}\n{query}") or [""]
     conf = session.session.conf
-    before = dict(conf.getAll)
+    before = all_settings(session.session)
     try:
         for statement in statements:
             session.sql(statement)
         yield last
     finally:
-        after = dict(conf.getAll)
+        after = all_settings(session.session)
         for key in after.keys() - before.keys():
             conf.unset(key)
         for key, value in before.items():

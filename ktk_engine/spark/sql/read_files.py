@@ -13,6 +13,7 @@ from pyspark.sql import types as st
 from ktk_engine.catalog.source_address import FileAddress
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError
 from ktk_engine.spark.arrow_types import spark_type
+from ktk_engine.spark.compatibility import condition_of
 from ktk_engine.types.arrow_name import parse_type
 from ktk_engine.types.did_you_mean import did_you_mean
 
@@ -52,7 +53,7 @@ def read_files(session: SparkSession, address: FileAddress, name: str) -> DataFr
         # By name: Spark compares each file's header with the schema.
         return _load(session, address, {**options, "enforceschema": "false"}, found)
     except AnalysisException as error:
-        if (error.getCondition() or "").partition(".")[0] not in _NOTHING_THERE:
+        if condition_of(error).partition(".")[0] not in _NOTHING_THERE:
             raise
         raise DatasetNotFoundError(
             f"Source {name}: there are no {address.format} files at {address.location}. Correct "

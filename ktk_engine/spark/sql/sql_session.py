@@ -25,10 +25,12 @@ from ktk_engine.plan.plan import Plan
 from ktk_engine.plan.plan_cube import LoadedCube, load_cube
 from ktk_engine.plan.plan_dataset import plan_dataset
 from ktk_engine.spark.arrow_types import spark_schema, spark_type
+from ktk_engine.spark.frames import empty_frame
 from ktk_engine.spark.jvm import optimized_plan_json, time_zone_of_thread
 from ktk_engine.spark.read.join import run_plan
 from ktk_engine.spark.read.plan_frame import plan_frame
 from ktk_engine.spark.read.scan import Scanner
+from ktk_engine.spark.session.scratch import local_path
 from ktk_engine.spark.sql.bind import Reference, Statement, parse_statement, rename
 from ktk_engine.spark.sql.command import query_frame
 from ktk_engine.spark.sql.cube_usage import CubeUsage, read_usage
@@ -399,7 +401,7 @@ class _Binding:
         everything = CubeUsage(frozenset(loaded.schema.names), TrueCondition())
         usage = self._usages.get(path, everything)
         if usage is None:
-            return self.owner.session.createDataFrame([], spark_schema(loaded.schema))
+            return empty_frame(self.owner.session, spark_schema(loaded.schema))
         return self._planned_frame(loaded, usage)
 
     def _empty_frame(self, loaded: LoadedCube, marker: str) -> DataFrame:
@@ -410,7 +412,7 @@ class _Binding:
         folder = self.owner.scratch / "empty"
         folder.mkdir(parents=True, exist_ok=True)
         schema = spark_schema(loaded.schema).add(marker, "boolean")
-        frame = self.owner.session.read.schema(schema).parquet(str(folder))
+        frame = self.owner.session.read.schema(schema).parquet(local_path(folder))
         return frame.drop(marker)
 
     def _planned_frame(self, loaded: LoadedCube, usage: CubeUsage) -> DataFrame:

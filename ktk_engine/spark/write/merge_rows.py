@@ -10,6 +10,7 @@ from pyspark.sql.types import ArrayType, DoubleType, FloatType, MapType, StructT
 
 from ktk_engine.conditions.condition import Condition
 from ktk_engine.conditions.render import to_sql
+from ktk_engine.spark.compatibility import collect_table
 from ktk_engine.spark.read.scan import column
 from ktk_engine.spark.session.spark_job import spark_job
 from ktk_engine.types.quote import quote_identifier
@@ -103,12 +104,13 @@ def count_keys(rows: DataFrame, keys: Sequence[str], limit: int) -> tuple[pa.Tab
     plain = rows.select(*columns)
     if not any(isinstance(field.dataType, _SPARKS_OWN) for field in plain.schema):
         with spark_job():
-            found = plain.limit(limit).toArrow()  # mostly all of them, which saves a shuffle
+            found = collect_table(plain.limit(limit))  # mostly all of them, which saves a shuffle
         if found.num_rows < limit:
             counted = found.group_by(list(keys)).aggregate([([], "count_all")])
             return counted.drop_columns(["count_all"]), counted["count_all"].combine_chunks()
     with spark_job():
-        counted = rows.groupBy(*columns).agg(F.count("*").alias(_COUNT)).limit(limit).toArrow()
+        grouped = rows.groupBy(*columns).agg(F.count("*").alias(_COUNT))
+        counted = collect_table(grouped.limit(limit))
     return counted.drop_columns([_COUNT]), counted[_COUNT].combine_chunks()
 
 

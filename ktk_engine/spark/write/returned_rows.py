@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql.classic.dataframe import DataFrame as SparkFrame
 
 from ktk_engine.errors import DataError
+from ktk_engine.spark.compatibility import is_classic_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,7 +28,7 @@ def returned_rows(result: Any) -> DataFrame | pa.Table:
     Raises:
         DataError: it is something else, or an index holds values that would be lost.
     """
-    if isinstance(result, (SparkFrame, pa.Table)):
+    if isinstance(result, pa.Table) or is_classic_frame(result):
         return result
     if type(result).__module__.startswith("pyspark.pandas."):
         _refuse_index(result)

@@ -9,6 +9,7 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import functions as F
 
 from ktk_engine.errors import ConfigurationError
+from ktk_engine.spark.compatibility import message_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
@@ -27,8 +28,9 @@ def check_rule(rows: DataFrame, rule: str) -> None:
     try:
         rows.where(_broken(rule))
     except (AnalysisException, ParseException) as error:
-        message = error.getMessage() or str(error)
-        raise ConfigurationError(f"`{rule}` is not a condition on a row: {message}") from error
+        raise ConfigurationError(
+            f"`{rule}` is not a condition on a row: {message_of(error)}"
+        ) from error
 
 
 def count_broken(rows: DataFrame, rules: Sequence[str]) -> list[int]:

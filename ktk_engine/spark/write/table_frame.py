@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from ktk_engine.errors import DataError
 from ktk_engine.spark.arrow_types import arrow_schema, spark_schema
+from ktk_engine.spark.frames import frame_of_table
 from ktk_engine.types.to_container import to_container
 from ktk_engine.types.type_class import normalize
 
@@ -34,7 +35,7 @@ def table_frame(session: SparkSession, table: pa.Table) -> DataFrame:
         except DataError as error:
             raise DataError(f"Column {name}: {error}") from error
     exact = pa.table(containers, table.schema.names).cast(arrow_schema(schema))
-    return session.createDataFrame(exact, schema)
+    return frame_of_table(session, exact, schema)
 
 
 def types_beyond_spark(schema: pa.Schema) -> dict[str, pa.DataType]:

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
 from ktk_engine.spark.arrow_types import spark_type
+from ktk_engine.spark.compatibility import collect_table
 from ktk_engine.spark.read.scan import column
 from ktk_engine.spark.session.spark_job import spark_job
 
@@ -92,4 +93,4 @@ def constant(session: SparkSession, expression: str, type_: pa.DataType) -> obje
     """
     value = F.expr(expression).cast(spark_type(type_)).alias("value")
     with spark_job():
-        return session.range(1).select(value).toArrow()["value"][0].as_py()
+        return collect_table(session.range(1).select(value))["value"][0].as_py()

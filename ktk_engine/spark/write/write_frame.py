@@ -18,12 +18,13 @@ from ktk_engine.files.file_writer import (
 )
 from ktk_engine.files.write_report import WriteReport, make_report
 from ktk_engine.spark.arrow_types import spark_type
+from ktk_engine.spark.compatibility import collect_table
 from ktk_engine.spark.read.scan import column
+from ktk_engine.spark.session.executors import map_in_workers
 from ktk_engine.spark.session.spark_job import spark_job
 from ktk_engine.types.quote import quote_identifier
 
 if TYPE_CHECKING:
-    from pyspark import TaskContext
     from pyspark.sql import DataFrame
 
 _REPORT_DDL = (
@@ -48,20 +49,12 @@ def write_frame(frame: DataFrame, job: WriteJob) -> WriteReport:
 
         context = TaskContext.get()
         assert context is not None
-        return write_files(batches, job, context.partitionId(), _attempt(context, job))
+        return write_files(batches, job, context.partitionId(), context.taskAttemptId())
 
     arranged = _arrange(frame, job)
     with spark_job():
-        report = arranged.mapInArrow(run, _REPORT_DDL).toArrow()
+        report = collect_table(map_in_workers(arranged, run, _REPORT_DDL))
     return make_report(report.cast(REPORT_SCHEMA), job)
-
-
-def _attempt(context: TaskContext, job: WriteJob) -> str:
-    """What tells attempts at one task from each other.
-
-    Where a task cannot ask for a name that nobody has, every attempt has its own.
-    """
-    return str(context.taskAttemptId()) if job.store.is_remote or context.attemptNumber() else ""
 
 
 def _arrange(frame: DataFrame, job: WriteJob) -> DataFrame:

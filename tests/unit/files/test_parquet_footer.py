@@ -62,12 +62,13 @@ def test_only_the_named_bounds_go(tmp_path):
 def test_our_files_have_statistics_of_floats_but_no_bounds_beside_nan(store):
     values = [1.5, -0.0, math.nan, 2.0, None, None, math.nan, math.nan, 3.0]
     for kind in (pa.float16(), pa.float32(), pa.float64()):
-        table = pa.table({"f": pa.array(values, kind), "i": range(9)})
+        column = pa.array(values, pa.float64()).cast(kind)  # older Arrow takes no float16
+        table = pa.table({"f": column, "i": range(9)})
         job = WriteJob(store, "t", f"c{kind}", table.schema, row_group_rows=2)
         (key,) = write_table(table, job).keys
         with pq.ParquetFile(store.root / key) as file:
             chunks = [file.metadata.row_group(i).column(0) for i in range(5)]
-            assert str(file.read()["f"].to_pylist()) == str(pa.array(values, kind).to_pylist())
+            assert str(file.read()["f"].to_pylist()) == str(column.to_pylist())
         found = [(c.statistics.null_count, c.statistics.has_min_max) for c in chunks]
         assert found == [(0, True), (0, False), (2, False), (0, False), (0, True)]
 

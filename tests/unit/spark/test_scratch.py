@@ -4,7 +4,7 @@ import pytest
 
 from ktk_engine.errors import SessionError
 from ktk_engine.spark.read.manifest import write_manifest
-from ktk_engine.spark.session.session import make_scratch_folder
+from ktk_engine.spark.session.scratch import make_scratch_folder
 
 
 def test_no_temporary_folder(tmp_path, monkeypatch):

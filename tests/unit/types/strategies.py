@@ -184,7 +184,7 @@ def _mate(draw: st.DrawFn, t: pa.DataType) -> pa.DataType:
     if draw(st.integers(0, 9)) == 0:
         return pa.null()
     if pa.types.is_struct(t):
-        order = draw(st.permutations(t.fields))
+        order = draw(st.permutations(list(t)))
         return pa.struct([(f.name, _mate(draw, f.type)) for f in order])
     if pa.types.is_map(t):
         return pa.map_(t.key_type, _mate(draw, t.item_type))

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from ktk_engine.errors import TypeClassError
 from ktk_engine.types.mismatch import merge, mismatch
 from ktk_engine.types.type_class import normalize
+from tests.unit.types.arrow_types import DECIMALS
 from tests.unit.types.strategies import TYPES, families
 
 
@@ -62,7 +63,8 @@ def test_null_is_resolved_at_any_depth() -> None:
 
 def test_decimals_are_widened() -> None:
     assert merge(pa.decimal128(5, 2), pa.decimal256(60, 2)).equals(pa.decimal256(76, 2))
-    assert merge(pa.decimal128(5, 2), pa.decimal32(7, 2)).equals(pa.decimal128(38, 2))
+    for decimal in DECIMALS[:-1]:
+        assert merge(pa.decimal128(5, 2), decimal(7, 2)).equals(pa.decimal128(38, 2))
 
 
 @settings(max_examples=100, deadline=None)

@@ -12,6 +12,7 @@ from ktk_engine.types.type_class import (
     normalize,
     role_problem,
 )
+from tests.unit.types.arrow_types import BOOL8, DECIMALS, EXTENSIONS
 from tests.unit.types.strategies import TYPES
 
 BERLIN = pa.timestamp("us", "Europe/Berlin")
@@ -23,13 +24,12 @@ BERLIN = pa.timestamp("us", "Europe/Berlin")
         (pa.int8(), pa.int64(), "signed integer"),
         (pa.uint32(), pa.uint64(), "unsigned integer"),
         (pa.float16(), pa.float64(), "float"),
-        (pa.decimal32(5, 2), pa.decimal128(38, 2), "decimal(scale 2)"),
+        (DECIMALS[0](5, 2), pa.decimal128(38, 2), "decimal(scale 2)"),
         (pa.decimal256(30, 2), pa.decimal128(38, 2), "decimal(scale 2)"),
         (pa.decimal256(50, 2), pa.decimal256(76, 2), "decimal(scale 2)"),
         (pa.string_view(), pa.string(), "string"),
         (pa.binary(16), pa.binary(), "binary"),
-        (pa.uuid(), pa.binary(), "binary"),
-        (pa.json_(), pa.string(), "string"),
+        *EXTENSIONS,
         (pa.date64(), pa.date32(), "date"),
         (pa.time32("ms"), pa.time64("us"), "time"),
         (pa.timestamp("ns"), pa.timestamp("us"), "timestamp"),
@@ -62,7 +62,7 @@ def test_normal_form_and_name(source: pa.DataType, container: pa.DataType, name:
     [
         pa.duration("s"),
         pa.month_day_nano_interval(),
-        pa.bool8(),
+        *BOOL8,
         pa.list_(pa.duration("ns")),
         pa.struct([("a", pa.int8()), ("a", pa.int8())]),
         pa.dense_union([pa.field("a", pa.int8())]),

@@ -42,7 +42,7 @@ def _solid(t: pa.DataType) -> st.SearchStrategy[Any]:
         size = t.list_size if pat.is_fixed_size_list(t) else None
         return st.lists(values(t.value_type), min_size=size or 0, max_size=size or 3)
     if pat.is_struct(t):
-        return st.fixed_dictionaries({f.name: values(f.type) for f in t.fields})
+        return st.fixed_dictionaries({f.name: values(f.type) for f in t})
     if pat.is_map(t):
         pairs = st.tuples(_solid(t.key_type), values(t.item_type))
         return st.lists(pairs, max_size=1)  # equal keys are an error of Spark's

@@ -54,8 +54,8 @@ class Sessions:
         """Whether Spark runs already, also for others in this process."""
         if self._spark is not None:
             return True
-        context = sys.modules.get("pyspark.core.context")
-        return context is not None and context.SparkContext._active_spark_context is not None
+        context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
+        return context is not None and context._active_spark_context is not None
 
     def current(self) -> SqlSession:
         """The session of the calling thread, whose jobs belong to the thread's work.
@@ -138,7 +138,8 @@ class Sessions:
             work.stop(INTERRUPTED)
 
     def _start(self) -> SqlSession:
-        from ktk_engine.spark.session.session import make_scratch_folder, new_session, start_session
+        from ktk_engine.spark.session.scratch import make_scratch_folder
+        from ktk_engine.spark.session.session import new_session, start_session
         from ktk_engine.spark.sql.sql_session import SqlSession
 
         if self._spark is None or self._scratch is None:

@@ -1,0 +1,170 @@
+"""What differs between the versions of Spark, from 3.5 on: nothing else asks for a version.
+
+Whatever is not here is the same in all of them. See docs/spark.md, Versions.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from pyspark.errors import PySparkException
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType, StructType
+
+# Settings that a version before does not know; it might take them for somebody's own.
+_SINCE: Mapping[str, tuple[int, int]] = {"spark.sql.timeType.enabled": (4, 1)}
+
+
+def spark_version() -> tuple[int, int]:
+    """Give the version of the installed PySpark, for instance (3, 5)."""
+    import pyspark
+
+    major, minor, *_ = pyspark.__version__.split(".")
+    return int(major), int(minor)
+
+
+def known_settings(settings: Mapping[str, str]) -> dict[str, str]:
+    """Give the settings without those that this version does not know."""
+    version = spark_version()
+    return {k: v for k, v in settings.items() if _SINCE.get(k, version) <= version}
+
+
+def submit_options(spark_home: Path, conf_folder: str | None) -> tuple[list[str], str]:
+    """Say how Spark reads its own defaults beside a file of settings.
+
+    Args:
+        spark_home: where Spark is installed.
+        conf_folder: the environment's SPARK_CONF_DIR.
+
+    Returns:
+        Options of Spark's launcher, and lines to go before those of the file.
+    """
+    if spark_version() >= (4, 0):
+        return ["--load-spark-defaults"], ""
+    defaults = Path(conf_folder or spark_home / "conf") / "spark-defaults.conf"
+    return [], f"{defaults.read_text(encoding='utf-8')}\n" if defaults.is_file() else ""
+
+
+def time_type() -> DataType | None:
+    """Give Spark's type for times of day; None before 4.1, which has none."""
+    from pyspark.sql import types
+
+    return types.TimeType(6) if hasattr(types, "TimeType") else None
+
+
+def widens_when_reading() -> bool:
+    """Whether Spark reads numbers of parquet files in wider types than they have there."""
+    return spark_version() >= (4, 0)
+
+
+def to_arrow_type(type_: DataType) -> pa.DataType:
+    """Give the Arrow type in which Spark hands values to Python, instants in UTC.
+
+    Raises:
+        PySparkTypeError: there is none.
+    """
+    from pyspark.sql.pandas import types
+
+    if "timezone" in inspect.signature(types.to_arrow_type).parameters:
+        return types.to_arrow_type(type_, timezone="UTC")
+    return types.to_arrow_type(type_)
+
+
+def collect_table(frame: DataFrame) -> pa.Table:
+    """Collect the rows of a frame."""
+    if spark_version() >= (4, 0):
+        return frame.toArrow()
+    classic: Any = frame
+    fields = [pa.field(f.name, to_arrow_type(f.dataType), f.nullable) for f in frame.schema.fields]
+    schema = pa.schema(fields)
+    batches = classic._collect_as_arrow()
+    return pa.Table.from_batches(batches).cast(schema) if batches else schema.empty_table()
+
+
+def create_frame(session: SparkSession, table: pa.Table, schema: StructType | None) -> DataFrame:
+    """Do what `createDataFrame` does with a table."""
+    if spark_version() >= (4, 0):
+        return session.createDataFrame(table, schema)
+    return _streamed_frame(session, table, schema)
+
+
+def _streamed_frame(session: Any, table: pa.Table, schema: StructType | None) -> DataFrame:
+    """Do what 4.0 does, with the means of 3.5."""
+    from pyspark.sql import DataFrame
+    from pyspark.sql.pandas.serializers import ArrowStreamSerializer
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    if schema is None:
+        schema = from_arrow_schema(table.schema, prefer_timestamp_ntz=True)
+    types = [to_arrow_type(field.dataType) for field in schema.fields]
+    table = table.cast(pa.schema(zip(schema.names, types, strict=True)))
+    rows = int(session.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch"))
+    jvm = session._jvm
+    stream = session.sparkContext._serialize_to_jvm(
+        table.to_batches(max_chunksize=rows if rows > 0 else None),
+        ArrowStreamSerializer(),
+        jvm.PythonSQLUtils.readArrowStreamFromFile,
+        jvm.ArrowIteratorServer,
+    )
+    java = jvm.PythonSQLUtils.toDataFrame(stream, schema.json(), session._jsparkSession)
+    return DataFrame(java, session)
+
+
+def classic_classes(session: SparkSession) -> Any:
+    """Give the JVM's package with the classes of classic sessions and their frames."""
+    sql: Any = session._jvm.org.apache.spark.sql  # type: ignore[union-attr]
+    return sql.classic if spark_version() >= (4, 0) else sql
+
+
+def is_classic_frame(value: Any) -> bool:
+    """Whether a value is a frame of a classic session."""
+    module = "pyspark.sql.classic.dataframe" if spark_version() >= (4, 0) else "pyspark.sql"
+    return isinstance(value, importlib.import_module(module).DataFrame)
+
+
+def all_settings(session: SparkSession) -> dict[str, str]:
+    """Give the settings of a session that were ever set."""
+    if spark_version() >= (4, 0):
+        return dict(session.conf.getAll)
+    rows = session._jsparkSession.sessionState().conf().settings()
+    return {entry.getKey(): entry.getValue() for entry in rows.entrySet()}
+
+
+def condition_of(error: PySparkException) -> str:
+    """Give the name of an error's condition (`PATH_NOT_FOUND`), empty if it has none."""
+    named = error.getCondition() if spark_version() >= (4, 0) else error.getErrorClass()
+    return named or ""
+
+
+def message_of(error: PySparkException) -> str:
+    """Give what an error says."""
+    message = error.getMessage() if spark_version() >= (4, 0) else ""
+    return message or str(error)
+
+
+def interrupt_all(session: SparkSession) -> None:
+    """Cancel the jobs that belong to a session, whichever thread started them.
+
+    Before 4.0 Spark does not know which jobs those are; jobs of the thread's group are cancelled
+    by their group.
+    """
+    if spark_version() >= (4, 0):
+        session.interruptAll()
+
+
+def silence_query_loggers() -> None:
+    """Keep PySpark from logging the stack of an error that it also raises."""
+    if spark_version() < (4, 0):
+        return
+    from pyspark.logger import PySparkLogger
+
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)

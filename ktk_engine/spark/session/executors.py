@@ -1,0 +1,110 @@
+"""The engine where tasks run: it goes there by itself, and says what it does not find there.
+
+Executors of a cluster have Spark, pyarrow and numpy, but not this package.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import ktk_engine
+from ktk_engine.spark.session.scratch import make_scratch_folder
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark import SparkContext
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+    Batches: TypeAlias = Iterator["pa.RecordBatch"]
+
+# Rooms that only this process enters: they decide and commit.
+_NOT_SHIPPED = frozenset(
+    {"catalog", "cli", "describe", "facade.py", "gate", "maintain", "warehouse", "write"}
+)
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+def runs_here(master: str) -> bool:
+    """Whether a master's tasks run in Spark's own process on this machine."""
+    return master == "local" or master.startswith("local[")
+
+
+def map_in_workers(
+    frame: DataFrame, function: Callable[[Batches], Batches], schema: StructType | str
+) -> DataFrame:
+    """Let a function of this package run over a frame's rows, in Spark's Python workers.
+
+    Args:
+        frame: the rows that it is given; its session may be one that somebody else made.
+        function: takes and gives Arrow batches.
+        schema: what it gives.
+    """
+    ship_engine(frame.sparkSession.sparkContext)
+    return frame.mapInArrow(_checked(function), schema)
+
+
+def ship_engine(context: SparkContext) -> None:
+    """Send this package to a cluster's executors, unless they have it from this process already.
+
+    There it comes before an installed package of this name, which may be another version.
+
+    Args:
+        context: of any session.
+    """
+    if runs_here(context.master or "") and context.pythonExec == sys.executable:
+        return  # workers are this interpreter
+    files = _files()
+    name = f"ktk_engine-{_digest(files)}.zip"
+    if any(path.endswith(f"/{name}") for path in context.listFiles):
+        return
+    archive = make_scratch_folder() / name
+    _write_archive(archive, files)
+    context.addPyFile(str(archive))
+
+
+def _checked(function: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
+    """Unpack a function only where the packages are that it needs to be unpacked."""
+    from pyspark import cloudpickle
+
+    packed: bytes = cloudpickle.dumps(function)  # type: ignore[no-untyped-call]
+
+    def run(batches: Batches) -> Batches:
+        from pyspark import cloudpickle
+
+        from ktk_engine.spark.session.worker_packages import check_packages
+
+        check_packages()
+        yield from cloudpickle.loads(packed)(batches)
+
+    return run
+
+
+def _files() -> dict[str, bytes]:
+    """The modules of the package by their place in it, wherever it is installed."""
+    folder = Path(ktk_engine.__path__[0])
+    found = {file.relative_to(folder): file for file in sorted(folder.rglob("*.py"))}
+    return {
+        f"ktk_engine/{place.as_posix()}": file.read_bytes()
+        for place, file in found.items()
+        if place.parts[0] not in _NOT_SHIPPED
+    }
+
+
+def _digest(files: dict[str, bytes]) -> str:
+    """What tells one state of the package from another: Spark keeps each file for ever."""
+    digest = hashlib.sha256()
+    for name, data in files.items():
+        digest.update(f"{name} {len(data)} ".encode() + data)
+    return digest.hexdigest()[:16]
+
+
+def _write_archive(path: Path, files: dict[str, bytes]) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            archive.writestr(zipfile.ZipInfo(name, _EPOCH), data, zipfile.ZIP_DEFLATED)

@@ -1,0 +1,41 @@
+"""The folder of this process for what nobody needs after it."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from ktk_engine.errors import SessionError
+
+
+def make_scratch_folder() -> Path:
+    """Make a folder for this process (manifests, Spark's spill), removed at its end.
+
+    Raises:
+        SessionError: the system's folder for temporary files cannot be written.
+    """
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="ktk-"))
+    except OSError as error:
+        raise SessionError(
+            f"No temporary folder can be made: {error}. Free some space there, or set TMPDIR to "
+            "another folder."
+        ) from error
+    owner = os.getpid()
+
+    def remove() -> None:
+        if os.getpid() == owner:  # forked workers inherit the hook
+            shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(remove)
+    return folder
+
+
+def local_path(path: Path) -> str:
+    """Say where a path of this machine is; Spark would look for a mere path in the cluster's file
+    system. Hadoop decodes nothing: no sign is escaped.
+    """
+    return f"file://{path}"

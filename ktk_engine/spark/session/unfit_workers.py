@@ -1,0 +1,62 @@
+"""Why Python workers did not start: what Spark says of it, and what to do."""
+
+from __future__ import annotations
+
+import platform
+import re
+
+_VERSIONS = re.compile(r"PYTHON_VERSION_MISMATCH\][^\n]*?worker[^\n]*?(\d+)(?:\.|, )(\d+)")
+_PROGRAM = re.compile(r'Cannot run program "([^"]+)"')
+_PACKAGE = re.compile(
+    r"No module named '(pyarrow|numpy|ktk_engine)\b|"
+    r"\[(?:PACKAGE_NOT_INSTALLED|UNSUPPORTED_PACKAGE_VERSION)\] (\w+) [^\n]*"
+)
+# A Python in which not even PySpark can be imported; its own modules say which one it is.
+_STARTED = re.compile(r"Error from python worker:\n(.*?)(?:\n\s*PYTHONPATH was|\Z)", re.DOTALL)
+_LIBRARY = re.compile(r"/python(\d+)\.(\d+)/")
+_SETTING = "`spark.pyspark.python` in the profile's server_side_parameters"
+
+
+def unfit_workers(text: str) -> str:
+    """Say why Python workers could not start.
+
+    Args:
+        text: what Spark says of a failed job.
+
+    Returns:
+        The message; empty if that was not the reason.
+    """
+    here = ".".join(platform.python_version_tuple()[:2])
+    if found := _VERSIONS.search(text):
+        return _other_version(f"{found[1]}.{found[2]}", here)
+    if found := _PROGRAM.search(text):
+        return (
+            f"The executors have no Python at {found[1]}. Install Python {here} with pyarrow and "
+            f"numpy there, and say where it is: {_SETTING}."
+        )
+    if found := _PACKAGE.search(text):
+        name = (found[1] or found[2]).lower()
+        return (
+            f"The executors' Python lacks {name}, or has too old a one. Executors need Python "
+            f"{here} with pyarrow and numpy: install them there, or name a Python of theirs that "
+            f"has them: {_SETTING}."
+        )
+    if found := _STARTED.search(text):
+        library = _LIBRARY.search(found[1])
+        version = f"{library[1]}.{library[2]}" if library else here
+        if version != here:
+            return _other_version(version, here)
+        last = found[1].strip().splitlines()[-1].strip()
+        return (
+            f"The executors' Python cannot start Spark's workers: {last}. Executors need Python "
+            f"{here} with pyarrow and numpy: name one of theirs that works: {_SETTING}."
+        )
+    return ""
+
+
+def _other_version(theirs: str, ours: str) -> str:
+    return (
+        f"The executors run Python {theirs}, this process Python {ours}; Spark needs the same on "
+        f"both sides. Install Python {ours} on the executors and name it: {_SETTING}. Or run dbt "
+        f"in an environment of Python {theirs}."
+    )
