@@ -61,3 +61,51 @@ def test_no_one_else_sees_them(tmp_path):
     assert answer["found"] == []
     assert {"page", "file"} <= set(answer["seen"])  # it looks where settings are shown
     assert "canary-7f3a" not in done.stdout + done.stderr
+
+
+def test_keys_of_an_object_store_are_shown_to_no_one(tmp_path, s3_server):
+    project, temporary = tmp_path / "project", tmp_path / "tmp"
+    (project / "models").mkdir(parents=True)
+    temporary.mkdir()
+    url, options = s3_server.new_url(), s3_server.options
+    settings = {
+        "spark.master": "local[1]",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.dir": temporary.as_uri(),
+    }
+    target = {
+        "type": "ktk",
+        "schema": "an",
+        "store": url,
+        "threads": 1,
+        "storage_options": {**options, "secret_access_key": "{{ env_var('S3_SECRET') }}"},
+        "server_side_parameters": settings,
+    }
+    profiles = {"keys": {"target": "dev", "outputs": {"dev": target}}}
+    (project / "profiles.yml").write_text(yaml.safe_dump(profiles))
+    config = {"name": "keys", "version": "1.0", "profile": "keys"}
+    (project / "dbt_project.yml").write_text(yaml.safe_dump(config))
+    cells = "{{ config(materialized='cube_seed', cube='c', dimension_columns=['id']) }}"
+    (project / "models" / "cells.sql").write_text(f"{cells} select id from range(10)")
+    (project / "models" / "read.sql").write_text(
+        "{{ config(materialized='table') }} select id + 1 as x from {{ ref('cells') }}"
+    )
+    (project / "models" / "fails.sql").write_text(
+        "{{ config(materialized='table') }} select 1 / (id - id) as x from {{ ref('cells') }}"
+    )
+    script = Path(__file__).with_name("find_store_secrets.py")
+    command = [sys.executable, str(script), str(project), str(temporary), url, options["endpoint"]]
+    secret = options["secret_access_key"]
+    environment = {**os.environ, "TMPDIR": str(temporary), "DO_NOT_TRACK": "1", "S3_SECRET": secret}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    answer = json.loads(done.stdout.splitlines()[-1])
+    assert answer["found"] == []
+    assert dict(map(tuple, answer["ran"])) == {
+        "debug": True, "run": False, "docs": True, "run-operation": True,
+    }  # fmt: skip
+    assert answer["objects"] > 5
+    assert answer["looked"] > 10
+    assert answer["in the pickle"] == 1  # tasks need it
+    assert secret not in done.stdout + done.stderr
