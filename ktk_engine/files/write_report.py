@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from ktk_engine.errors import StoreError
@@ -47,7 +48,7 @@ class WriteReport:
     """
 
     files: pa.Table
-    index_values: Mapping[str, tuple[pa.ChunkedArray, pa.ChunkedArray]]
+    index_values: Mapping[str, tuple[pa.ChunkedArray, pa.DictionaryArray]]
     findings: tuple[DataFinding, ...]
 
     @property
@@ -101,18 +102,17 @@ def _files(report: pa.Table, job: WriteJob) -> pa.Table:
 
 def _index_values(
     report: pa.Table, job: WriteJob
-) -> dict[str, tuple[pa.ChunkedArray, pa.ChunkedArray]]:
+) -> dict[str, tuple[pa.ChunkedArray, pa.DictionaryArray]]:
     found = {}
     for name in job.index_columns:
         rows = report.filter(pa.compute.equal(report["column"], name))
         tables = [_from_ipc(payload) for payload in rows["payload"].to_pylist()]
-        labels = [
-            pa.repeat(label, table.num_rows)
-            for label, table in zip(rows["label"].to_pylist(), tables, strict=True)
-        ]
+        numbers = np.repeat(np.arange(len(tables)), [table.num_rows for table in tables])
+        names = rows["label"].combine_chunks()
+        labels = pa.DictionaryArray.from_arrays(pa.array(numbers, pa.int32()), names)
         type_ = job.plain_schema.field(name).type
         values = [chunk for table in tables for chunk in table["value"].chunks]
-        found[name] = (pa.chunked_array(values, type_), pa.chunked_array(labels, pa.string()))
+        found[name] = (pa.chunked_array(values, type_), labels)
     return found
 
 

@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -22,6 +24,9 @@ from ktk_engine.format.file_digest import DAMAGE
 from ktk_engine.format.parquet_bounds import bounds_of, typed_bounds
 from ktk_engine.format.storage_types import open_with_storage_types
 from ktk_engine.types.type_class import class_name, normalize, role_problem
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 VALUE = "value"
 PARTITION_COLUMN = "partition"
@@ -173,7 +178,7 @@ def render_index(column: str, table: pa.Table) -> bytes:
     problem = role_problem(table.schema.field(VALUE).type, "index")
     if problem is not None:
         raise FormatError(f"the column {column!r} cannot be indexed: {problem}")
-    index = _normalized(table).sort_by(VALUE)
+    index = _sorted(_normalized(table).combine_chunks(), VALUE)
     sink = pa.BufferOutputStream()
     pq.write_table(
         index.rename_columns([column, PARTITION_COLUMN]),
@@ -214,24 +219,46 @@ def build_index(values: pa.Array | pa.ChunkedArray, labels: pa.Array | pa.Chunke
         raise DataError(f"a value of type {values.type} cannot be indexed: {error}") from error
     if pat.is_floating(t):
         plain = pc.add(plain, 0.0)
-    # Labels become numbers in their order: numbers sort and group faster than long texts.
-    encoded = _plain(_plain(labels).cast(pa.string())).dictionary_encode()
+    # Labels become numbers in their order: numbers sort and compare faster than long texts.
+    encoded = _encoded(_plain(labels))
     order = pc.sort_indices(encoded.dictionary)
     rank = pc.subtract(pc.rank(encoded.dictionary), pa.scalar(1, pa.uint64()))
     pairs = pa.table({VALUE: plain, PARTITION_COLUMN: rank.take(encoded.indices)})
-    grouped = (
-        pairs.filter(pc.is_valid(pairs[VALUE]))
-        .group_by([VALUE, PARTITION_COLUMN], use_threads=False)
-        .aggregate([])
-        .sort_by([(VALUE, "ascending"), (PARTITION_COLUMN, "ascending")])
-        .group_by(VALUE, use_threads=False)
-        .aggregate([(PARTITION_COLUMN, "list")])
-        .sort_by(VALUE)  # the rows of a group keep their order, the groups do not
-    )
-    numbers = _plain(grouped.column(f"{PARTITION_COLUMN}_list"))
-    names = encoded.dictionary.take(order).take(numbers.values)
-    lists = pa.ListArray.from_arrays(numbers.offsets, names)
-    return pa.table([grouped.column(VALUE), lists], [VALUE, PARTITION_COLUMN])
+    pairs = _sorted(_sorted(pairs.filter(pc.is_valid(plain)), PARTITION_COLUMN), VALUE)
+    values, numbers = _plain(pairs[VALUE]), _plain(pairs[PARTITION_COLUMN])
+    starts = _changes(values)
+    distinct = starts | _changes(numbers)
+    offsets = np.append(np.flatnonzero(starts[distinct]), np.count_nonzero(distinct))
+    names = encoded.dictionary.take(order).take(numbers.filter(pa.array(distinct)))
+    lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), names)
+    return pa.table([values.filter(pa.array(starts)), lists], [VALUE, PARTITION_COLUMN])
+
+
+def _encoded(labels: pa.Array) -> pa.DictionaryArray:
+    """Give labels as a dictionary in which each occurs once."""
+    if pat.is_dictionary(labels.type) and len(labels.dictionary.unique()) == len(labels.dictionary):
+        return labels
+    return labels.cast(pa.string()).dictionary_encode()
+
+
+def _sorted(table: pa.Table, column: str) -> pa.Table:
+    """Sort rows by a column without nulls; equal ones keep their order."""
+    values = _plain(table[column])
+    if pc.all(pc.less_equal(values[:-1], values[1:])).as_py() is not False:
+        return table
+    # Sorting an array is stable, and of few different numbers only counts them.
+    return table.take(pc.array_sort_indices(values)).combine_chunks()
+
+
+def _changes(values: pa.Array) -> npt.NDArray[np.bool_]:
+    """Tell which values differ from the one before; the first does, and NaN is one value."""
+    before, after = values[:-1], values[1:]
+    differs = pc.not_equal(after, before)
+    if pat.is_floating(values.type):
+        differs = pc.and_not(differs, pc.and_(pc.is_nan(before), pc.is_nan(after)))
+    changes = np.ones(len(values), np.bool_)
+    changes[1:] = differs.to_numpy(zero_copy_only=False)
+    return changes
 
 
 def flatten_index(table: pa.Table) -> pa.Table:
