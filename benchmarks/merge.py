@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.median_seconds import median_seconds
-from benchmarks.query import MEMORY
 from benchmarks.report import machine, write_result
+from benchmarks.workload import MEMORY
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

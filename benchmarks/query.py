@@ -1,79 +1,34 @@
 """How fast queries of cubes are, next to others over the same files, in the same run.
 
 `python -m benchmarks.query [--rows 8000000] [--folder FOLDER]`, or `make bench`. Workload W is
-written once by this project and, where `make oracle` was run, once by Kartothek; then come cubes of
-other shapes. Everybody is asked each question once to warm up and then in turns; medians of
-wall-clock and CPU seconds count. Results go to `benchmarks/results/`.
+written once by this project and, where `make oracle` was run, once by Kartothek. Everybody is asked
+each question once to warm up and then in turns; medians of wall-clock and CPU seconds count.
+Results go to `benchmarks/results/`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.cpu_seconds import cpu_seconds
-from benchmarks.peers.duck import duckdb
+from benchmarks.ask import DUCKDB, IN_SPARK, PLAIN_SPARK, ask_all, peers_of, table_of
 from benchmarks.peers.kartothek import build_by_kartothek, kartothek, python_of_kartothek
-from benchmarks.peers.ours import here, in_spark
-from benchmarks.peers.plain_spark import plain_spark
-from benchmarks.question import LOOKUP, LOOKUP_ROWS, Peer, Question, questions, statements
+from benchmarks.question import LOOKUP, LOOKUP_ROWS, questions, statements
 from benchmarks.report import machine, write_result
-from benchmarks.shapes import shapes
-from benchmarks.workload import CUBE, ROWS, Workload, workload_w, write_workload
+from benchmarks.workload import CUBE, MEMORY, ROWS, Workload, workload_w, write_workload
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 REPEATS = 3
-MEMORY = "4g"
-PARTS = ("w", "shapes", "first")
-HERE, IN_SPARK, PLAIN_SPARK = "in this process", "SQL in Spark", "plain Spark"
-
-# The question's name, and for each peer the medians of wall-clock and CPU seconds.
-Measured = dict[str, Any]
-
-
-def ask_all(peers: Mapping[str, Peer], question: Question, repeats: int) -> Measured:
-    """Ask a question of all, in turns.
-
-    Raises:
-        AssertionError: answers differ.
-    """
-    answers = {name: ask(question) for name, ask in peers.items()}
-    first = next(iter(answers.values()))
-    for name, answer in answers.items():
-        if not all(_close(a, b) for a, b in zip(first, answer, strict=True)):
-            raise AssertionError(f"{question.name}: {name} says {answer}, others {first}")
-    times: dict[str, list[tuple[float, float]]] = {name: [] for name in peers}
-    for _ in range(repeats):
-        for name, ask in peers.items():
-            times[name].append(_timed(ask, question))
-    found = {
-        name: [statistics.median(column) for column in zip(*each, strict=True)]
-        for name, each in times.items()
-    }
-    print(question.name, found, f"load {os.getloadavg()[0]:.1f}", flush=True)
-    return {"question": question.name, "seconds_and_cpu_seconds": found}
-
-
-def _timed(ask: Peer, question: Question) -> tuple[float, float]:
-    cpu, start = cpu_seconds(), time.perf_counter()
-    ask(question)
-    return time.perf_counter() - start, cpu_seconds() - cpu
-
-
-def _close(a: float, b: float) -> bool:
-    return bool(abs(a - b) <= 1e-6 * max(1.0, abs(a)))
+PARTS = ("w", "first")
 
 
 def about_w(spark: SparkSession, parent: Path, rows: int, repeats: int) -> dict[str, Any]:
@@ -81,27 +36,12 @@ def about_w(spark: SparkSession, parent: Path, rows: int, repeats: int) -> dict[
     workload, found = workload_w(rows), {}
     for writer, folder in _written(spark, parent, workload).items():
         print(f"written by {writer}", flush=True)
-        peers = _peers(spark, folder, workload)
-        sql = {name: peers[name] for name in (IN_SPARK, PLAIN_SPARK, "DuckDB")}
+        peers = peers_of(spark, folder, workload)
+        sql = {name: peers[name] for name in (IN_SPARK, PLAIN_SPARK, DUCKDB)}
         if (python := python_of_kartothek()) is not None:
             peers["Kartothek"] = kartothek(python, folder)
         found[writer] = [ask_all(peers, each, repeats) for each in questions(rows)]
         found[writer] += [ask_all(sql, each, repeats) for each in statements()]
-    return found
-
-
-def about_shapes(
-    spark: SparkSession, parent: Path, rows: int, repeats: int, keep: bool
-) -> list[Measured]:
-    """Ask about cubes of other shapes; each is deleted afterwards unless they are kept."""
-    found = []
-    for number, (workload, question) in enumerate(shapes(rows)):
-        folder = parent / f"shape_{number}"
-        if not folder.exists():
-            write_workload(spark, folder, workload)
-        found.append(ask_all(_peers(spark, folder, workload), question, repeats))
-        if not keep:
-            shutil.rmtree(folder)
     return found
 
 
@@ -146,15 +86,6 @@ def _write_lookup(spark: SparkSession, folder: Path, rows: int) -> None:
         build(open_store(folder), frame, Target(LOOKUP))
 
 
-def _peers(spark: SparkSession, folder: Path, workload: Workload) -> dict[str, Peer]:
-    return {
-        HERE: here(folder),
-        IN_SPARK: in_spark(spark, folder, folder.parent / "scratch"),
-        "DuckDB": duckdb(folder, workload),
-        PLAIN_SPARK: plain_spark(spark, folder, workload),
-    }
-
-
 def in_a_process(module: str, *arguments: str) -> Any:
     """Run a measurement by itself, for its memory."""
     command = [sys.executable, "-m", module, *arguments]
@@ -191,9 +122,6 @@ def _ask(arguments: argparse.Namespace) -> dict[str, Any]:
             found["w"] = about_w(spark, parent, rows, repeats)
         if "first" in arguments.only:
             found["first_answer"] = first_answer(spark, parent, rows)
-        if "shapes" in arguments.only:
-            keep = arguments.folder is not None
-            found["shapes"] = about_shapes(spark, parent, rows, repeats, keep)
     return found
 
 
@@ -201,9 +129,7 @@ def _tables(result: dict[str, Any]) -> list[list[str]]:
     """The result for people."""
     tables = [["Wall-clock seconds (CPU seconds) of everybody over the same files."]]
     for writer, found in result.get("w", {}).items():
-        tables += [[f"Workload W, {result['rows']:,} cells, by {writer}:"], _table(found)]
-    if "shapes" in result:
-        tables += [["Cubes of other shapes:"], _table(result["shapes"])]
+        tables += [[f"Workload W, {result['rows']:,} cells, by {writer}:"], table_of(found)]
     if "first_answer" in result:
         seconds = result["first_answer"]["seconds"]
         tables.append([f"First answer of a new process, one index value: {seconds:.2f} s."])
@@ -211,16 +137,6 @@ def _tables(result: dict[str, Any]) -> list[list[str]]:
         tables += [["Planning and committing, four datasets of so many files each, no JVM:"]]
         tables.append(_plans(result["plans"]))
     return tables
-
-
-def _table(results: list[Measured]) -> list[str]:
-    names = list(results[0]["seconds_and_cpu_seconds"])
-    lines = [f"| question | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
-    for item in results:
-        found = item["seconds_and_cpu_seconds"]
-        cells = [f"{found[n][0]:.2f} ({found[n][1]:.2f})" if n in found else "" for n in names]
-        lines.append(f"| {item['question']} | {' | '.join(cells)} |")
-    return lines
 
 
 def _plans(plans: list[dict[str, Any]]) -> list[str]:

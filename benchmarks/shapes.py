@@ -1,12 +1,21 @@
-"""Cubes of other shapes than workload W, and what is asked about each."""
+"""Cubes of other shapes than workload W, and what is asked about each.
+
+`python -m benchmarks.shapes [--rows 8000000]`, or `make bench`. Everybody is asked once to warm up
+and then in turns; medians count. Results go to `benchmarks/results/`.
+"""
 
 from __future__ import annotations
 
+import argparse
+import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 
+from benchmarks.ask import Measured, ask_all, peers_of, table_of
 from benchmarks.question import Question
-from benchmarks.workload import ROWS, SEED, Dataset, Workload
+from benchmarks.report import machine, write_result
+from benchmarks.workload import MEMORY, ROWS, SEED, Dataset, Workload, write_workload
 
 _KEY = "cast({} as string)"
 
@@ -58,3 +67,26 @@ def _summed(workload: Workload) -> tuple[Workload, Question]:
     """Ask for the sums of all payload columns."""
     columns = tuple(name for item in workload.datasets.values() for name in item.columns)
     return workload, Question(workload.name, columns)
+
+
+def main() -> None:
+    from ktk_engine.spark.session.session import start_session
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=ROWS)
+    parser.add_argument("--repeats", type=int, default=3)
+    arguments = parser.parse_args()
+    about, found = machine(), list[Measured]()
+    spark = start_session({"spark.driver.memory": MEMORY})
+    for workload, question in shapes(arguments.rows):
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = Path(scratch) / "store"
+            write_workload(spark, folder, workload)
+            found.append(ask_all(peers_of(spark, folder, workload), question, arguments.repeats))
+    result = {"machine": about, "rows": arguments.rows, "shapes": found}
+    text = f"{arguments.rows:,} cells; wall-clock seconds (CPU seconds) over the same files."
+    print(write_result("shapes", result, "Cubes of other shapes", [text], table_of(found)))
+
+
+if __name__ == "__main__":
+    main()

@@ -25,6 +25,7 @@ PARTITION = "P"
 ENRICHMENTS = ("a", "b", "c")
 PARTITIONS = 16
 ROWS = 8_000_000
+MEMORY = "4g"  # of Spark's driver
 ROWS_PER_VALUE = 1_000  # consecutive rows of one partition that share a value of `k`
 VALUES = 1_000  # different values of `r`, each in every partition
 
