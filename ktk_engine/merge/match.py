@@ -19,6 +19,8 @@ NOTHING = -1
 # A table of all codes is worth its memory up to so many codes a row.
 _DENSE = 8
 _DENSE_AT_LEAST = 1 << 16
+# So few wanted codes are found faster by bisection.
+_FEW = 16
 
 
 @dataclass(frozen=True)
@@ -159,8 +161,8 @@ def _sorted(codes: Codes) -> tuple[Positions | None, Codes]:
 
 
 def _looked_up(wanted: Codes, offered: Codes, width: int) -> Positions | None:
-    """Where each wanted code stands; None if codes repeat or lie too far apart for a table."""
-    if width > max(_DENSE * len(offered), _DENSE_AT_LEAST):
+    """Where each wanted code stands; None if codes repeat, or a table is not worth its memory."""
+    if width > max(_DENSE * len(offered), _DENSE_AT_LEAST) or _FEW * len(wanted) < len(offered):
         return None
     numbers = np.arange(len(offered))
     table = np.full(width, NOTHING, np.int64)

@@ -40,10 +40,15 @@ def ranges(
     for count in range(1, len(columns) + 1):
         known = lows.select(columns[:count])
         largest = max(number for _, number in found)
-        if largest <= 2 * most or any(column.null_count for column in known.columns):
+        if not worth_cutting(largest, most) or any(column.null_count for column in known.columns):
             break
         found = [(replace(r, columns=columns), number) for r, number in _cut(known, rows, most)]
     return found
+
+
+def worth_cutting(rows: int, most: int) -> bool:
+    """Whether a range of so many rows is cut into ranges of about so many."""
+    return 2 * rows > 3 * most
 
 
 def _lows(

@@ -19,7 +19,7 @@ from ktk_engine.files.footers import FooterCache
 from ktk_engine.files.read_rows import KEY, POSITION, values_by_file
 from ktk_engine.log.snapshot import PARTITION_PREFIX, digests_of
 from ktk_engine.merge.cell_range import CellRange
-from ktk_engine.merge.ranges import ranges
+from ktk_engine.merge.ranges import ranges, worth_cutting
 from ktk_engine.merge.sorted_rows import sorted_indices
 from ktk_engine.merge.task import Task, TaskDataset, TaskFile, row_width
 from ktk_engine.plan.plan import DatasetPlan, Plan
@@ -29,7 +29,6 @@ _TASK_ROWS = 1_000_000
 _TASK_BYTES = 128 * 1024 * 1024
 # Fewer rows are not worth a task of their own, though another worker has nothing to do.
 _SHARED_ROWS = 131_072
-_CUT_FROM = 1.5
 # Each file costs about a millisecond, whatever it holds.
 _TASK_FILES = 64
 _SHARED_BYTES = 64 * 1024 * 1024
@@ -226,7 +225,7 @@ def _pieces(store: ObjectStore, plan: Plan, seed: _Planned, workers: int) -> Ite
         if waiting.files and (many or waiting.rows + rows > most):
             yield waiting
             waiting = _Piece([], whole, 0)
-        if cut_by and rows > _CUT_FROM * most:
+        if cut_by and worth_cutting(rows, most):
             files = [seed.item.files[number] for number in chosen]
             for range_, count in ranges(store, files, dimensions, most):
                 yield _Piece(chosen, range_, count)
