@@ -1,14 +1,16 @@
-"""How long planning and committing take with many files; no JVM, one size a process.
+"""How long planning and committing take with many files, and how much memory; no JVM.
 
-`python -m benchmarks.planning 100000` prints one line of JSON: wall-clock and CPU seconds, and the
-peak memory of a process that plans and commits. Another process makes the store.
+`python -m benchmarks.planning [--files 1000 100000]`, or `make bench`. Each size is measured in a
+process of its own, on a store that another one made. Results go to `benchmarks/results/`.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import multiprocessing
 import resource
+import subprocess
 import sys
 import tempfile
 import time
@@ -19,6 +21,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from benchmarks.report import machine, write_result
 from ktk_engine.conditions.parse import parse_condition
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.format.index_file import build_index, render_index
@@ -160,5 +163,39 @@ def _timed(work: Callable[[], Any]) -> tuple[float, float, Any]:
     return time.perf_counter() - wall, time.process_time() - cpu, result
 
 
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--files", type=int, nargs="*", default=[1_000, 10_000, 100_000, 1_000_000])
+    parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.one is not None:
+        print(json.dumps(measure(arguments.one)))
+        return
+    about, plans = machine(), []
+    for count in arguments.files:  # each in a process of its own, for its memory
+        command = [sys.executable, "-m", "benchmarks.planning", "--one", str(count)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        plans.append(json.loads(done.stdout.splitlines()[-1]))
+        print(plans[-1], flush=True)
+    text = (
+        "Four datasets of so many files each, without a JVM, in wall-clock seconds (CPU seconds). "
+        "A plan is cold where nothing is known of the cube yet."
+    )
+    result = {"machine": about, "plans": plans}
+    print(write_result("planning", result, "Planning and committing", [text], _table(plans)))
+
+
+def _table(plans: list[dict[str, Any]]) -> list[str]:
+    names = [name for name in plans[0] if name != "opened"]
+    lines = [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
+    return lines + [f"| {' | '.join(_cell(item[n]) for n in names)} |" for item in plans]
+
+
+def _cell(value: Any) -> str:
+    return (
+        f"{value['wall_s']:.2f} ({value['cpu_s']:.2f})" if isinstance(value, dict) else f"{value:,}"
+    )
+
+
 if __name__ == "__main__":
-    print(json.dumps(measure(int(sys.argv[1]))))
+    main()

@@ -9,7 +9,6 @@ Results go to `benchmarks/results/`.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import subprocess
 import sys
@@ -86,32 +85,19 @@ def _write_lookup(spark: SparkSession, folder: Path, rows: int) -> None:
         build(open_store(folder), frame, Target(LOOKUP))
 
 
-def in_a_process(module: str, *arguments: str) -> Any:
-    """Run a measurement by itself, for its memory."""
-    command = [sys.executable, "-m", module, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return json.loads(done.stdout.splitlines()[-1])
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=ROWS)
     parser.add_argument("--folder", type=Path, help="keep the workloads here, or use what is here")
     parser.add_argument("--repeats", type=int, default=REPEATS)
-    parser.add_argument("--files", type=int, nargs="*", default=[1_000, 10_000, 100_000, 1_000_000])
     parser.add_argument("--only", nargs="*", choices=PARTS, default=PARTS, help="default: all")
     arguments = parser.parse_args()
     about = machine()  # before the run: its own load does not count
-    plans = [in_a_process("benchmarks.planning", str(count)) for count in arguments.files]
-    for plan in plans:
-        print(plan, flush=True)
-    result = {"machine": about, "rows": arguments.rows, "plans": plans, **_ask(arguments)}
+    result = {"machine": about, "rows": arguments.rows, **_ask(arguments)}
     print(write_result("query", result, "Queries", *_tables(result)))
 
 
 def _ask(arguments: argparse.Namespace) -> dict[str, Any]:
-    if not arguments.only:
-        return {}
     from ktk_engine.spark.session.session import start_session
 
     spark = start_session({"spark.driver.memory": MEMORY})
@@ -133,22 +119,7 @@ def _tables(result: dict[str, Any]) -> list[list[str]]:
     if "first_answer" in result:
         seconds = result["first_answer"]["seconds"]
         tables.append([f"First answer of a new process, one index value: {seconds:.2f} s."])
-    if result["plans"]:
-        tables += [["Planning and committing, four datasets of so many files each, no JVM:"]]
-        tables.append(_plans(result["plans"]))
     return tables
-
-
-def _plans(plans: list[dict[str, Any]]) -> list[str]:
-    names = [name for name in plans[0] if name != "opened"]
-    lines = [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
-    return lines + [f"| {' | '.join(_cell(item[n]) for n in names)} |" for item in plans]
-
-
-def _cell(value: Any) -> str:
-    return (
-        f"{value['wall_s']:.2f} ({value['cpu_s']:.2f})" if isinstance(value, dict) else f"{value:,}"
-    )
 
 
 if __name__ == "__main__":
