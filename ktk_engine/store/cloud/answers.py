@@ -28,6 +28,7 @@ _SERVER = re.compile(r"(https?://[^/\s?]+)")
 _NOISE = re.compile(r"Generic \w+ error: | in [\d.]+[µmn]?s\b|- Server returned non-2xx ")
 _REDIRECT = "redirect without LOCATION"  # S3's answer for a bucket of another region
 _BEHIND_THE_END = "Wanted range starting at"  # the client's own words, where the server sends all
+_METADATA = re.compile(r"http://169\.254\.|http://metadata[./]|http://\[fd00:ec2")
 _LONGEST = 300
 
 
@@ -41,6 +42,8 @@ class Answer:
         text: what to tell people, without secrets.
         missing: whether the client took it for "no such object".
         sent: whether the request may have reached the store.
+        unsigned: whether the machine was asked for credentials, since nobody else had any, and had
+            none: it is no machine of a cloud.
     """
 
     status: int
@@ -48,10 +51,13 @@ class Answer:
     text: str
     missing: bool
     sent: bool
+    unsigned: bool = False
 
     @property
     def passing(self) -> bool:
         """Whether the same request may succeed soon: nobody said no."""
+        if self.unsigned:
+            return self.status in _PASSING
         return not self.missing and (
             not self.status or self.status in _PASSING or self.code in _BUSY
         )
@@ -102,6 +108,9 @@ def read_answer(error: BaseException, cloud: Cloud) -> Answer:
         told = " ".join(_NOISE.sub("", text.split("<?xml")[0]).split())
     if not status and (reason := _first(_REASON, details)):
         told += f" ({reason})"
+    unsigned = bool(_METADATA.search(text))
+    if unsigned:
+        told = f"no credentials were found, also not as a role of this machine ({told[:80]}...)"
     for secret in cloud.secrets:
         told = told.replace(secret, "***")
     told = _SIGNATURE.sub(r"\1***", told)
@@ -110,7 +119,8 @@ def read_answer(error: BaseException, cloud: Cloud) -> Answer:
         code=code,
         text=told[:_LONGEST].rstrip(". "),
         missing=isinstance(error, FileNotFoundError),
-        sent=kind != "Connect",
+        sent=kind != "Connect" and not unsigned,
+        unsigned=unsigned,
     )
 
 
@@ -141,7 +151,7 @@ def _advice(answer: Answer, cloud: Cloud) -> str:
     container = cloud.address.container
     if answer.no_container or (answer.missing and not answer.code):
         return f"Is there a bucket {container}? Create it, or correct the address"
-    if answer.status in (401, 403) or "credential" in answer.text.lower():
+    if answer.unsigned or answer.status in (401, 403) or "credential" in answer.text.lower():
         rights = f"They need the right to list, read, write and delete in {container}"
         return f"{cloud.advice}. {rights}"
     if answer.code in _REGION or answer.status == 301:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from ktk_engine.errors import ConfigurationError
@@ -63,7 +64,13 @@ class Azure(Cloud):
             host = rest.partition("/")[0].removeprefix(f"{self._account}")
             settings.update(blob_storage_scheme=scheme, blob_storage_authority=host)
             settings.update(dfs_storage_scheme=scheme, dfs_storage_authority=_dfs(host))
-        return AzureFileSystem(self._account, **settings)
+        try:
+            return AzureFileSystem(self._account, **settings)
+        except TypeError as error:
+            raise ConfigurationError(
+                f"pyarrow {version('pyarrow')}, with which a task reads {self.address}, signs "
+                "requests by `account_key` only: give that, or install a newer pyarrow there."
+            ) from error
 
     def for_tasks(self) -> Azure:
         """See `Cloud.for_tasks`."""

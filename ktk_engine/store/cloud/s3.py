@@ -68,14 +68,16 @@ class S3(Cloud):
         elif self._keys:
             settings["access_key"], settings["secret_key"] = self._keys[:2]
             settings["session_token"] = self._keys[2] or None
-        return S3FileSystem(
+        settings.update(
             region=self._region,
             connect_timeout=CONNECT_SECONDS,
             request_timeout=REQUEST_SECONDS,
             retry_strategy=AwsStandardS3RetryStrategy(max_attempts=8),
-            allow_delayed_open=True,
-            **settings,
         )
+        try:  # one request for a small file instead of three
+            return S3FileSystem(allow_delayed_open=True, **settings)
+        except TypeError:  # pyarrow 17 knows no such thing
+            return S3FileSystem(**settings)
 
     def for_tasks(self) -> S3:
         """See `Cloud.for_tasks`: keys, unless they are those of this machine's own role."""
