@@ -60,7 +60,9 @@ class ArrowFiles:
         return self._ask(key, read)
 
     def size(self, key: str) -> int:
-        """See `DataFiles.size`."""
+        """See `DataFiles.size`: asked for, and not remembered."""
+        with self._lock:
+            self._open.pop(key, None)
         return self._ask(key, lambda file: int(file.size()))
 
     def create(self, key: str, data: bytes) -> None:

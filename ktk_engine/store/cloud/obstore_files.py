@@ -13,7 +13,8 @@ from ktk_engine.store.cloud.requests import Requests
 if TYPE_CHECKING:
     from obstore.store import ObjectStore as Client
 
-_PART_BYTES = 16 << 20
+# So many parts of so many bytes are held and sent at once.
+_PARTS, _PART_BYTES = 4, 8 << 20
 
 
 class ObstoreFiles:
@@ -67,7 +68,9 @@ class _ObstoreParts:
         self._files, self._requests, self._key = files, requests, key
         client = requests.cloud.client(retry=True)
         path = requests.cloud.address.path(key)
-        self._file = obstore.open_writer(client, path, buffer_size=_PART_BYTES)
+        self._file = obstore.open_writer(
+            client, path, buffer_size=_PART_BYTES, max_concurrency=_PARTS
+        )
         self._file.__enter__()
 
     def write(self, data: bytes) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from ktk_engine.store.cloud.data_files import DataFiles, Parts
 
 # What one put holds; larger objects go in parts, which no condition protects.
-LARGEST_PUT = 32 << 20
+LARGEST_PUT = 16 << 20
 
 
 class Upload(io.RawIOBase):
