@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -48,9 +48,15 @@ def list_relations(store: ObjectStore) -> list[Relation]:
     Raises:
         StoreError: the store could not tell.
     """
-    names = [view_name(name) for name in store.list_names(VIEW_FOLDER)]
-    relations = [Relation(name, "view") for name in names]
-    for uuid, entry in _datasets(store).items():
+    listings: list[Callable[[], list[str]]] = [
+        lambda: store.list_names(VIEW_FOLDER),
+        lambda: list_documents(store),
+        lambda: _logged(store, "cube"),
+        lambda: _logged(store, "dataset"),
+    ]
+    views, published, cubes, tables = ask_all(store, _call, listings)
+    relations = [Relation(view_name(name), "view") for name in views]
+    for uuid, entry in _datasets(store, published, cubes, tables).items():
         relations.append(Relation(relation_name(uuid, entry), "dataset", uuid, entry))
     return sorted(relations, key=lambda relation: (relation.name, relation.uuid))
 
@@ -138,18 +144,24 @@ def list_scopes(store: ObjectStore) -> list[LogScope]:
     return [LogScope(kind, name) for kind in ("cube", "dataset") for name in _logged(store, kind)]
 
 
-def _datasets(store: ObjectStore) -> dict[str, DatasetEntry | None]:
+def _datasets(
+    store: ObjectStore, published: Iterable[str], cubes: Iterable[str], tables: Iterable[str]
+) -> dict[str, DatasetEntry | None]:
     """Uuids of all datasets, published or only logged; in cubes with what their logs say."""
-    published = list_documents(store)
     found: dict[str, DatasetEntry | None] = dict.fromkeys(published)
-    for state in _states(store, "cube", _logged(store, "cube")):
+    for state in _states(store, "cube", cubes):
         found |= {uuid: item.entry for uuid, item in state.datasets.items()}
         for uuid in state.unpublished_removals:
             found.pop(uuid, None)
-    hidden = [name for name in _logged(store, "dataset") if name not in published]
+    known = frozenset(published)
+    hidden = [name for name in tables if name not in known]
     for state in _states(store, "dataset", hidden):
         found |= dict.fromkeys(state.datasets)
     return found
+
+
+def _call(listing: Callable[[], list[str]]) -> list[str]:
+    return listing()
 
 
 def _states(store: ObjectStore, kind: str, names: Iterable[str]) -> list[State]:

@@ -90,7 +90,9 @@ class Warehouse:
         check_schema_name(name)
         self._hide_from_git()
         store = self._open(name)
-        if store.is_remote and not store.exists(STORE_KEY):
+        if store.is_remote:
+            if store.exists(STORE_KEY):
+                return store
             probe(store)  # some servers ignore conditions, and overwrite
         with suppress(ObjectExistsError):
             store.put_if_absent(STORE_KEY, json.dumps({"layout": LAYOUT_VERSION}).encode())
