@@ -12,6 +12,7 @@ from tests.servers.s3 import start_s3
 
 @pytest.fixture(scope="session")
 def s3_server():
+    pytest.importorskip("moto.server", reason="moto is not installed: pip install 'moto[s3]'")
     server, stop = start_s3()
     yield server
     stop()
