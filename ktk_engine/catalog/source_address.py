@@ -51,13 +51,18 @@ class StoreAddress:
     Attributes:
         store: the store's address: an absolute path or a URL.
         relation: its name there, see `find_relation`.
+        version: the version that is read; None for the newest.
     """
 
     store: str
     relation: str
+    version: int | None = None
 
     def __str__(self) -> str:
-        return _render(_STORE, self.store, [("relation", self.relation)])
+        pairs = [("relation", self.relation)]
+        if self.version is not None:
+            pairs.append(("version", str(self.version)))
+        return _render(_STORE, self.store, pairs)
 
 
 Address = FileAddress | StoreAddress
@@ -71,7 +76,11 @@ def parse_address(text: str) -> Address | None:
     path, _, query = rest.partition("?")
     location, pairs = unquote(path), parse_qsl(query, keep_blank_values=True)
     if scheme == _STORE:
-        return StoreAddress(location, dict(pairs).get("relation", ""))
+        given = dict(pairs)
+        version = given.get("version", "")
+        return StoreAddress(
+            location, given.get("relation", ""), int(version) if version.isdecimal() else None
+        )
     return FileAddress(
         location,
         cast(FileFormat, scheme),

@@ -5,12 +5,14 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from ktk_engine.catalog.source_address import StoreAddress
 from ktk_engine.catalog.view import ViewDocument
 from ktk_engine.errors import QueryError, VersionGoneError
 from ktk_engine.gate.target import Target
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import resolve
 from ktk_engine.log.version import state_at
+from ktk_engine.spark.sql.sql_session import SqlSession
 from ktk_engine.write.build import build
 from ktk_engine.write.retained import Retained
 from tests.spark.small_cube import add_view
@@ -88,3 +90,16 @@ def test_a_create_table_reads_an_earlier_version(sql, grown):
 def test_what_cannot_be_meant_is_refused(sql, grown, text, said):
     with pytest.raises((QueryError, VersionGoneError), match=said):
         sql.sql(text)
+
+
+def test_a_source_may_be_pinned_to_a_version(sql, grown):
+    session = SqlSession(sql.session, lambda name: grown, sql.scratch)
+
+    def read(relation, columns, clause=""):
+        address = StoreAddress(grown.url, relation, 1)
+        text = f"select {columns} from `{address}`.up.stream {clause}"
+        return sorted(tuple(row) for row in session.sql(text).collect())
+
+    assert read("t", "a") == [(1,)]
+    assert read("cube:c", "x") == [(1,), (2,)]
+    assert read("t", "a", "version as of 2") == [(1,), (2,)]

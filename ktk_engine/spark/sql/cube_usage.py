@@ -8,10 +8,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, tzinfo
+from datetime import date, datetime, time, tzinfo
 from decimal import Decimal, InvalidOperation
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import pyarrow as pa
 
@@ -28,6 +27,7 @@ from ktk_engine.conditions.condition import (
 from ktk_engine.conditions.literal import comparison, is_in
 from ktk_engine.errors import ConditionError
 from ktk_engine.plan.plan import Ignored
+from ktk_engine.spark.sql.time_zone import time_zone
 
 _OPERATORS = {
     "EqualTo": "=",
@@ -79,7 +79,7 @@ def read_usage(plan: str, marker: str, schema: pa.Schema, zone: str) -> CubeUsag
             if ids is None:
                 continue
             columns |= {name for number, name in ids.items() if number in _used(nodes, ids)}
-            translation = _Translation(ids, schema, _zone(zone), ignored)
+            translation = _Translation(ids, schema, time_zone(zone), ignored)
             conditions.append(_condition_above(parents, translation))
     if not conditions:
         return None
@@ -288,16 +288,6 @@ def _value(tree: _Tree) -> object:
     if kind.startswith("decimal"):
         return Decimal(text)
     raise ValueError(f"no literal of type {kind}")
-
-
-def _zone(name: str) -> tzinfo | None:
-    """A session's time zone; None for one that only Spark knows."""
-    if name in ("UTC", "Z", "Etc/UTC"):
-        return UTC
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError):
-        return None
 
 
 def _instant(text: str, zone: tzinfo | None) -> datetime:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import datetime
-from zoneinfo import ZoneInfo
 
+from ktk_engine.catalog.source_address import StoreAddress, parse_address
 from ktk_engine.errors import QueryError
 from ktk_engine.log.state import State
 from ktk_engine.log.version import state_at
 from ktk_engine.spark.sql.bind import Reference
+from ktk_engine.spark.sql.time_zone import time_zone
 
 _LITERAL = re.compile(r"(?:TIMESTAMP(?:_LTZ|_NTZ)? |DATE )?'(?P<text>[^']*)'")
 
@@ -42,7 +43,7 @@ def moment_of(reference: Reference, zone: str) -> Moment | None:
 
     Args:
         reference: where it names a relation.
-        zone: the session's time zone, for texts that have none; empty is UTC.
+        zone: the session's time zone, for texts that have none; empty if it cannot be told.
 
     Raises:
         QueryError: the clause is no number, or no literal of a date or time.
@@ -56,7 +57,7 @@ def moment_of(reference: Reference, zone: str) -> Moment | None:
             )
         return Moment(version=int(reference.version))
     if not reference.timestamp:
-        return None
+        return _pinned(reference)
     literal = _LITERAL.fullmatch(reference.timestamp)
     try:
         if literal is None:
@@ -67,6 +68,17 @@ def moment_of(reference: Reference, zone: str) -> Moment | None:
             f"{name} timestamp as of {reference.timestamp}: give a date or time as text, for "
             "instance '2026-11-01' or '2026-11-01 09:30:00+01:00'."
         ) from error
-    return Moment(
-        timestamp=found if found.tzinfo else found.replace(tzinfo=ZoneInfo(zone or "UTC"))
-    )
+    if found.tzinfo is None and time_zone(zone) is None:
+        raise QueryError(
+            f"{name} timestamp as of {reference.timestamp}: add a time zone, for instance +01:00. "
+            f"That of the session, {zone or 'which cannot be told here'}, is known to Spark alone."
+        )
+    return Moment(timestamp=found if found.tzinfo else found.replace(tzinfo=time_zone(zone)))
+
+
+def _pinned(reference: Reference) -> Moment | None:
+    """The version that the relation's address names; a clause of the statement comes first."""
+    address = parse_address(reference.parts[0]) if len(reference.parts) == 3 else None
+    if isinstance(address, StoreAddress) and address.version is not None:
+        return Moment(version=address.version)
+    return None

@@ -26,9 +26,9 @@ def test_files_come_back(location, file_format, options, columns):
     assert parse_address(str(address)) == address
 
 
-@given(TEXT, TEXT)
-def test_stores_come_back(store, relation):
-    address = StoreAddress(store, relation)
+@given(TEXT, TEXT, st.none() | st.integers(1))
+def test_stores_come_back(store, relation, version):
+    address = StoreAddress(store, relation, version)
     assert parse_address(str(address)) == address
 
 

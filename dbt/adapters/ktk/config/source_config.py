@@ -24,7 +24,7 @@ from ktk_engine.types.arrow_name import parse_type
 from ktk_engine.types.did_you_mean import did_you_mean, nearest_name
 
 _FILE_KEYS = ("ktk_location", "ktk_format", "ktk_options")
-_STORE_KEYS = ("ktk_store", "ktk_cube", "ktk_dataset")
+_STORE_KEYS = ("ktk_store", "ktk_cube", "ktk_dataset", "ktk_version")
 _KEYS = (*_FILE_KEYS, *_STORE_KEYS)
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 _COMPRESSED = (".gz", ".bz2", ".zst", ".lz4", ".snappy")
@@ -90,9 +90,10 @@ def source_address(source: RelationConfig, project: Project) -> Address | None:
             found.options(),
             tuple(found.columns()),
         )
+    store = project.schema_url(source.schema)
     if "ktk_store" in found.keys:
-        return StoreAddress(project.absolute(found.text("ktk_store")), found.relation())
-    return StoreAddress(project.schema_url(source.schema), found.relation())
+        store = project.absolute(found.text("ktk_store"))
+    return StoreAddress(store, found.relation(), found.version())
 
 
 def _keys_of(source: RelationConfig) -> dict[str, Any]:
@@ -194,6 +195,15 @@ class _Source:
             if f"ktk_{kind}" in self.keys:
                 return f"{kind}:{self.text(f'ktk_{kind}')}"
         return self._names["identifier"]
+
+    def version(self) -> int | None:
+        """The version that is read; None for the newest."""
+        value = self.keys.get("ktk_version")
+        if value is not None and (type(value) is not int or value < 1):
+            raise self._refused(
+                "ktk_version", f"must be a number as `ktk history` lists them, but is {value!r}"
+            )
+        return value
 
     def _refused(self, key: str, message: str) -> DbtConfigError:
         who = f"{self._names['source_name']}.{self._names['name']}"
