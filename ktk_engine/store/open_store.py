@@ -49,6 +49,11 @@ def open_store(url: str | Path, options: Mapping[str, Any] | None = None) -> Obj
             "another folder, or give the whole path"
         ) from error
     for folder in root.split("/"):
+        if folder.endswith(":") and folder[:-1].lower() in SCHEMES:
+            raise ConfigurationError(
+                f"the store {root!r} would be a folder named {folder!r} on the local disk. For an "
+                f"object store write two slashes: {folder}//bucket/prefix"
+            )
         if "=" in folder:
             raise ConfigurationError(
                 f"the store {root!r} lies in a folder named {folder!r}; Spark would read that as "

@@ -105,3 +105,9 @@ def test_bad_addresses_of_object_stores(url, what):
 def test_bad_settings_are_named(url, options, what):
     with pytest.raises(ConfigurationError, match=re.escape(what)):
         open_store(url, options)
+
+
+@pytest.mark.parametrize("path", ["s3:/bucket/a", "gs:/bucket", "warehouse/abfss:/x"])
+def test_one_slash_is_no_folder(path):
+    with pytest.raises(ConfigurationError, match=r"write two slashes: [a-z0-9]+://bucket/prefix"):
+        open_store(path)
