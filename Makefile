@@ -31,9 +31,11 @@ PYTHON311 ?= $(shell for name in python3.11 "$$HOME"/.pyenv/versions/3.11*/bin/p
 SPARK ?= 3.5
 SPARK_ENV = .venv-spark-$(SPARK)
 # What reads, writes, merges, plans and speaks SQL, in this process, in Spark and under dbt.
-SPARK_CORE = tests/corpus tests/spark tests/unit/spark \
-	$(addprefix tests/functional/test_, materializations.py incremental.py snapshots.py seed.py \
-	python_models.py cube_query.py sources.py statements.py cancel.py)
+SPARK_CORE = tests/corpus/test_corpus.py \
+	$(addprefix tests/spark/test_, cancel_tasks.py cohorts.py compact.py damaged_files.py \
+	declared.py header.py host_session.py incremental.py merge_in_memory.py merge_versions.py \
+	read_files.py replace_where.py scan.py sql_session.py survival.py write.py) \
+	$(addprefix tests/functional/test_, incremental.py materializations.py) tests/unit/spark
 # Each worker has a JVM of its own, which is never busy while dbt parses: two fit two cores.
 WORKERS ?= 2
 # Long modules first (corpus, faults, dbt, Spark), unit tests last: both workers end together.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import logging
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 
 # Settings that a version before does not know; it might take them for somebody's own.
 _SINCE: Mapping[str, tuple[int, int]] = {"spark.sql.timeType.enabled": (4, 1)}
+
+_FAILED = re.compile(r"\[FAILED_READ_FILE[^\]]*\][^\n]*? ([a-z0-9]+:/\S+\.parquet)\b")
+_FAILED_35 = re.compile(r"Encountered error while reading file ([a-z0-9]+:/\S+\.parquet)\b")
+_GONE_35 = re.compile(r"\bFile ([a-z0-9]+:/\S+\.parquet) does not exist")
 
 
 def spark_version() -> tuple[int, int]:
@@ -148,6 +153,26 @@ def message_of(error: PySparkException) -> str:
     """Give what an error says."""
     message = error.getMessage() if spark_version() >= (4, 0) else ""
     return message or str(error)
+
+
+def cancel_arguments(group: str, reason: str) -> tuple[str, ...]:
+    """Give what Spark's `cancelJobGroup` takes; before 4.0 it asks for no reason."""
+    return (group, reason) if spark_version() >= (4, 0) else (group,)
+
+
+def unread_file(text: str) -> tuple[str, bool] | None:
+    """Find the file that Spark could not read.
+
+    Args:
+        text: what Spark says of a failed job.
+
+    Returns:
+        The file's URI, and whether it is missing; None if Spark names none.
+    """
+    if spark_version() < (4, 0) and (gone := _GONE_35.search(text)):
+        return gone[1], True
+    found = (_FAILED if spark_version() >= (4, 0) else _FAILED_35).search(text)
+    return None if found is None else (found[1], "FILE_NOT_EXIST" in text)
 
 
 def interrupt_all(session: SparkSession) -> None:

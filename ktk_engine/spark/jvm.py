@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from ktk_engine.spark.compatibility import classic_classes
+from ktk_engine.spark.compatibility import cancel_arguments, classic_classes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -60,7 +60,7 @@ def is_explicit(session: SparkSession, key: str) -> bool:
 def cancel_job_group(session: SparkSession, group: str, reason: str) -> None:
     """Cancel the jobs of a group in the session's context; any thread may call this."""
     context: Any = session.sparkContext._jsc
-    context.sc().cancelJobGroup(group, reason)
+    context.sc().cancelJobGroup(*cancel_arguments(group, reason))
 
 
 def parse_plan(session: SparkSession, sql: str) -> Any:

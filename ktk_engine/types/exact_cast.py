@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
+from ktk_engine.types.arrow_cast import cast_values
 from ktk_engine.types.type_class import is_list
 
 
@@ -58,7 +59,7 @@ def cast_exactly(
     error = ""
     cast = None
     try:
-        cast = values.cast(target, safe=True)
+        cast = cast_values(values, target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
         error = str(problem)
     if cast is not None and not _may_round(values.type, target):

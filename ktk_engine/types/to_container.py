@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from ktk_engine.errors import DataError
+from ktk_engine.types.arrow_cast import cast_values
 from ktk_engine.types.type_class import normalize, unwrap
 
 Rounding = Literal["exact", "floor", "ceil"]
@@ -46,7 +47,7 @@ def to_container(
     if rounding != "exact" and has_nanoseconds(values.type):
         values = _rounded(values, rounding)
     try:
-        return pc.cast(values, container)
+        return cast_values(values, container)
     except pa.ArrowInvalid as error:
         raise DataError(f"A {values.type} does not fit into {container}: {error}") from error
     except pa.ArrowNotImplementedError as error:  # views, before Arrow 18

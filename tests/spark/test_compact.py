@@ -26,6 +26,7 @@ from tests.spark.numbered_rows import SEED, TABLE, check_index, content, rows, s
 from tests.tree import tree
 from tests.unit.faulty_store import FaultyStore, fail
 
+OLD_ARROW = int(pa.__version__.split(".")[0]) < 20
 APPEND = Retained("append")
 NASTY = ("a/b", "50%", "x=y", "ü", "")
 TYPES = {
@@ -107,6 +108,7 @@ def test_overlaid_files_become_one_and_keep_their_index(spark, sql, store):
     assert not find_compactions(store, "c", "t")[0].files.num_rows
 
 
+@pytest.mark.skipif(OLD_ARROW, reason="files of older versions of Arrow have other sizes")
 def test_files_of_the_target_size(spark, sql, store):
     for number in range(3):
         part = rows(spark, number * 4000, number * 4000 + 4000)

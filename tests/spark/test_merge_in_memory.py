@@ -22,6 +22,7 @@ UNSIGNED = [name for name, t in COLUMNS.items() if t.equals(pa.uint64())]
 TARGET = Target("t", partition_by=("P",), declared=dict.fromkeys(UNSIGNED, pa.uint64()))
 PLACES = ["a/b", "50%", "x=y", "ü", ""]
 SPARKS_OWN = [n for n, t in COLUMNS.items() if t.equals(pa.float64()) or pa.types.is_nested(t)]
+DECIMAL = next(name for name, t in COLUMNS.items() if pa.types.is_decimal(t))
 KEYS = [name for name, t in COLUMNS.items() if not pa.types.is_map(t)]
 
 
@@ -38,7 +39,11 @@ def table(start: int, end: int, shift: int) -> pa.Table:
 def as_spark_has_it(spark, rows: pa.Table):
     """Spark knows no unsigned integers; some types are narrower than those of the files."""
     frame = frame_of_table(spark, rows, spark_schema(rows.schema))
-    narrow = {**dict.fromkeys(UNSIGNED, "decimal(20, 0)"), "c0": "bigint", "c10": "decimal(20, 2)"}
+    narrow = {
+        **dict.fromkeys(UNSIGNED, "decimal(20, 0)"),
+        "c0": "bigint",
+        DECIMAL: "decimal(20, 2)",
+    }
     for name, t in narrow.items():
         frame = frame.withColumn(name, frame[name].cast(t))
     return frame

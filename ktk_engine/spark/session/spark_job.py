@@ -12,9 +12,9 @@ from pyspark.errors import PySparkException
 
 from ktk_engine import errors
 from ktk_engine.errors import FormatError, KtkError, ObjectNotFoundError, SessionError
+from ktk_engine.spark.compatibility import unread_file
 from ktk_engine.spark.session.unfit_workers import unfit_workers
 
-_FAILED = re.compile(r"\[FAILED_READ_FILE[^\]]*\][^\n]*? ([a-z0-9]+:/\S+\.parquet)\b")
 # The last line of a traceback in a Python worker, and what follows it of a longer message.
 _OURS = re.compile(
     r"^ktk_engine\.errors\.(\w+): (.*?)(?=\n\nDuring handling|\n\nThe above exception"
@@ -45,13 +45,14 @@ def spark_job() -> Iterator[None]:
         own = worker_error(text)
         if own is not None:
             raise own from error
-        found = _FAILED.search(text)
+        found = unread_file(text)
         if found is None:
             raise
-        if "FILE_NOT_EXIST" in text:
-            raise ObjectNotFoundError(_gone(unquote(found[1]))) from error
+        file, gone = found
+        if gone:
+            raise ObjectNotFoundError(_gone(unquote(file))) from error
         causes = _CAUSE.findall(text) or _CAUSE.findall(str(getattr(error, "_stackTrace", "")))
-        raise FormatError(_unreadable(unquote(found[1]), causes[-1] if causes else "")) from error
+        raise FormatError(_unreadable(unquote(file), causes[-1] if causes else "")) from error
 
 
 def worker_error(text: str) -> KtkError | None:
