@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -24,13 +25,22 @@ ROWS = pa.table(
 )
 
 
+def _end_of_pages(data: bytes) -> int:
+    """Where the page index begins, or the footer."""
+    group = pq.read_metadata(pa.BufferReader(data)).row_group(0)
+    columns = [group.column(number) for number in range(group.num_columns)]
+    return max(
+        (c.dictionary_page_offset or c.data_page_offset) + c.total_compressed_size for c in columns
+    )
+
+
 @pytest.fixture
 def damage(store):
     """The key of a data file, and a function that flips one of its bits."""
     build(store, ROWS, Target("cells", "seed", "c", ("k",), partition_by=("P",)))
     cube = Store(store.root).cube("c")
     files = cube._loaded.snapshots["cells"].files.to_pylist()
-    key, tail = files[0]["key"], files[0]["tail"]
+    key = files[0]["key"]
     data = (store.root / key).read_bytes()
 
     def flip(byte, bit=3):
@@ -38,7 +48,7 @@ def damage(store):
         damaged[byte] ^= 1 << bit
         (store.root / key).write_bytes(damaged)
 
-    flip.key, flip.pages, flip.size = key, len(data) - tail, len(data)
+    flip.key, flip.pages, flip.size = key, _end_of_pages(data), len(data)
     return flip
 
 
