@@ -43,7 +43,12 @@ if TYPE_CHECKING:
 
 _PATH = "__ktk_path"
 # An option of the relation holds in every session, also one that a host program has made.
-_VERIFY = {"parquet.page.verify-checksum.enabled": "true"}
+_READING = {
+    "parquet.page.verify-checksum.enabled": "true",
+    # Arrow's calendar is the proleptic Gregorian one; Spark 3.5 would refuse dates before 1582.
+    "datetimeRebaseMode": "CORRECTED",
+    "int96RebaseMode": "CORRECTED",
+}
 
 
 @dataclass(frozen=True)
@@ -176,7 +181,7 @@ class Scanner:
         )
         partitions = spark_schema(snapshot.schema.field(name) for name in keys)
         # Without partition columns Spark keeps only files lying directly in the folder.
-        options = dict(_VERIFY) if keys else {**_VERIFY, "recursiveFileLookup": "true"}
+        options = dict(_READING) if keys else {**_READING, "recursiveFileLookup": "true"}
         schema = st.StructType([*data.fields, *partitions.fields])
         return self.session.read.options(**options).schema(schema).parquet(local_path(manifest))
 
