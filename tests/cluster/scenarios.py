@@ -10,6 +10,7 @@ import json
 import os
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from ktk_engine.facade import Store
 from ktk_engine.gate.target import Target
 from ktk_engine.spark.read.scan import Scanner
+from ktk_engine.spark.session.executors import ship_engine
 from ktk_engine.spark.session.scratch import make_scratch_folder
 from ktk_engine.spark.session.session import new_session
 from ktk_engine.spark.sql.sql_session import SqlSession
@@ -119,6 +121,8 @@ def write_in_vain(session: SparkSession, root: Path, marks: Path) -> str:
 def work(session: SparkSession, root: Path) -> dict[str, Any]:
     """Build a cube, merge into it, ask it and a table in Python and SQL."""
     store = LocalStore(root)
+    with ThreadPoolExecutor(4) as threads:  # as threads of dbt do: the first statement of each
+        list(threads.map(ship_engine, [session.sparkContext] * 4))
     seed = session.range(0, 300, 1, 3).selectExpr(
         "id as D", "cast(id % 3 as string) as P", "id % 7 as v"
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
+import threading
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _NOT_SHIPPED = frozenset(
     {"catalog", "cli", "describe", "facade", "gate", "maintain", "warehouse", "write"}
 )
+_lock = threading.Lock()
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
@@ -61,11 +63,12 @@ def ship_engine(context: SparkContext) -> None:
         return  # workers are this interpreter
     files = _files()
     name = f"ktk_engine-{_digest(files)}.zip"
-    if any(path.endswith(f"/{name}") for path in context.listFiles):
-        return
-    archive = make_scratch_folder() / name
-    _write_archive(archive, files)
-    context.addPyFile(str(archive))
+    with _lock:  # Spark refuses a second file of this name
+        if any(path.endswith(f"/{name}") for path in context.listFiles):
+            return
+        archive = make_scratch_folder() / name
+        _write_archive(archive, files)
+        context.addPyFile(str(archive))
 
 
 def _checked(function: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
