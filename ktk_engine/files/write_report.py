@@ -117,13 +117,14 @@ def _index_values(
 
 
 def _findings(report: pa.Table) -> tuple[DataFinding, ...]:
-    """Join the findings of all tasks: counts are added, one example is kept."""
+    """Join the findings of all tasks: counts are added, the first example in order is kept."""
     joined: dict[tuple[str, str], DataFinding] = {}
     for payload in report["payload"].to_pylist():
         new = DataFinding(**json.loads(payload))
         old = joined.get((new.rule, new.column))
         if old is not None:
-            example, error = old.example or new.example, old.error
+            # Which task has which rows is no matter of theirs: the message is always the same.
+            example, error = min(filter(None, (old.example, new.example)), default=""), old.error
             count = old.count + new.count
             new = DataFinding(new.rule, new.column, count, example, error, new.type)
         joined[new.rule, new.column] = new
