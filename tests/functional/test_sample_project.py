@@ -189,9 +189,12 @@ def test_only_what_matters_is_scanned_and_nothing_moves(sample):
 
 def test_a_filter_opens_only_its_files(sample, monkeypatch):
     opened, open_read = set(), LocalStore.open_read
-    monkeypatch.setattr(
-        LocalStore, "open_read", lambda store, key: opened.add(key) or open_read(store, key)
-    )
+
+    def open_noted(store, key, *where):
+        opened.add(key)
+        return open_read(store, key, *where)
+
+    monkeypatch.setattr(LocalStore, "open_read", open_noted)
     sample.sql.sql(
         "select avg(dep_delay), avg(wind_gust) from analytics.nyc "
         "where origin = 'JFK' and month in (1, 2)"
