@@ -18,6 +18,13 @@ MODELS = {
     "from {{ ref('c') }} new join {{ at_version(ref('c'), 1) }} old using (id)",
     "asked.sql": "{{ config(materialized='table') }} "
     "{{ cube_query(ref('c'), columns=['v'], where='id > 1', version=1) }}",
+    "pinned.sql": "{{ config(materialized='table') }} select v from {{ source('own', 'c') }}",
+    "sources.yml": """
+sources:
+  - name: own
+    schema: "{{ target.schema }}"
+    tables: [{name: c, config: {ktk_cube: c, ktk_version: 1}}]
+""",
     "lost.sql": "{{ config(materialized='table') }} "
     "select * from {{ at_version(ref('c'), timestamp='2020-01-01') }}",
     "wrong.sql": "{{ config(materialized='table') }} select * from {{ at_version(ref('c')) }}",
@@ -31,9 +38,10 @@ class TestAtVersion:
 
     def test_models_read_an_earlier_version(self, project):
         run_dbt(["run", "-s", "cells", "c"])
-        run_dbt(["run", "-s", "cells", "c", "changed", "asked", "--vars", "{factor: 10}"])
+        run_dbt(["run", "--exclude", "lost", "wrong", "--vars", "{factor: 10}"])
         assert rows(project, "select * from {s}.changed order by id") == [(0, 0), (1, 9), (2, 18)]
         assert rows(project, "select * from {s}.asked") == [(2,)]
+        assert rows(project, "select * from {s}.pinned order by v") == [(0,), (1,), (2,)]
 
     def test_what_is_not_there_is_said(self, project):
         _, log = run_dbt_and_capture(["run", "-s", "lost", "wrong"], expect_pass=False)

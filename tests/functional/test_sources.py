@@ -313,6 +313,8 @@ class TestWrong:
             ({"ktk_location": "x.csv", "ktk_store": "y"}, "about a Kartothek store: remove one"),
             ({"ktk_cube": "a", "ktk_dataset": "b"}, "`ktk_dataset` contradicts `ktk_cube`"),
             ({"ktk_cube": 3}, "`ktk_cube` must be text, but is 3"),
+            ({"ktk_version": "newest"}, "`ktk_version` must be a number as `ktk history` lists"),
+            ({"ktk_version": 0}, "but is 0"),
             ({"ktk_location": "x.csv", "ktk_options": "a"}, "must be a mapping, but is 'a'"),
         ],
     )

@@ -19,6 +19,8 @@ import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from tests.servers.request_body import read_body
+
 FAULTS = ("refuse", "cut", "lost", "lost 500", "truncate", "delay")
 _HOP = {"connection", "transfer-encoding", "content-length", "keep-alive", "date", "server"}
 
@@ -76,7 +78,10 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
     def handle_request(self) -> None:
-        body = self._body()
+        body = read_body(self)
+        if self.headers.get("Transfer-Encoding"):
+            del self.headers["Transfer-Encoding"]
+            self.headers["Content-Length"] = str(len(body))
         owner = self.owner
         owner.requests.append((self.command, self.path, self.headers.get("Range") or ""))
         fault = owner.decide(self.command, self.path)
@@ -102,19 +107,6 @@ class _Handler(BaseHTTPRequestHandler):
         return self._answer(status, headers, data)
 
     do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = handle_request
-
-    def _body(self) -> bytes:
-        if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
-            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        parts = []
-        while size := int(self.rfile.readline().partition(b";")[0], 16):
-            parts.append(self.rfile.read(size))
-            self.rfile.readline()
-        while self.rfile.readline().strip():
-            pass
-        del self.headers["Transfer-Encoding"]
-        self.headers["Content-Length"] = str(sum(map(len, parts)))
-        return b"".join(parts)
 
     def _ask(self, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
         connection = http.client.HTTPConnection(self.owner._target, timeout=60)

@@ -21,6 +21,8 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
 
+from tests.servers.request_body import read_body
+
 BUCKET = "ktk-tests"
 TOKEN = "canary-gcs-token-7f3a"
 _PAGE = 1000
@@ -67,7 +69,7 @@ class _Handler(BaseHTTPRequestHandler):
     def handle_request(self) -> None:
         parts = urlsplit(self.path)
         self.query = {k: v[0] for k, v in parse_qs(parts.query, keep_blank_values=True).items()}
-        self.body = self._read_body()
+        self.body = read_body(self)
         first, _, rest = parts.path.lstrip("/").partition("/")
         if first == "upload":
             return self._upload_session()
@@ -200,17 +202,6 @@ class _Handler(BaseHTTPRequestHandler):
         stored = self.bucket.put(key, bytes(data), None)
         assert stored is not None
         return self._answer(200, json.dumps(_resource(key, stored)).encode())
-
-    def _read_body(self) -> bytes:
-        if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
-            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        parts = []
-        while size := int(self.rfile.readline().partition(b";")[0], 16):
-            parts.append(self.rfile.read(size))
-            self.rfile.readline()
-        while self.rfile.readline().strip():
-            pass
-        return b"".join(parts)
 
     def _error(self, status: int, code: str, message: str) -> None:
         text = f"<Error><Code>{code}</Code><Message>{message}</Message></Error>"

@@ -21,17 +21,8 @@ from ktk_engine.errors import (
 from ktk_engine.store.cloud import upload
 from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.store.probe import probe
+from tests.unit.store.awkward_keys import AWKWARD
 
-AWKWARD = [
-    "p=/x",
-    "p=%2F%25/x%20y",
-    "p=ü/日本",
-    "a b/c=d=e",
-    "-rf",
-    "#?&;",
-    "a+b c%2B",
-    "geo++seed/table/country=U%20K/1.parquet",
-]
 KINDS = ("local", "s3", "azure", "gcs")
 
 
