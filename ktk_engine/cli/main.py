@@ -18,6 +18,7 @@ from ktk_engine.cli.commands.prepare import prepare
 from ktk_engine.cli.commands.query import query
 from ktk_engine.cli.commands.remove import remove
 from ktk_engine.cli.commands.restore import restore
+from ktk_engine.cli.commands.stats import stats
 from ktk_engine.cli.commands.undrop import undrop
 from ktk_engine.errors import KtkError
 
@@ -55,7 +56,7 @@ def main(ctx: click.Context, store_url: str | None) -> None:
 
 
 _COMMANDS = (
-    *(info, history, explain, query, check),
+    *(info, stats, history, explain, query, check),
     *(compact, adopt, remove, undrop, restore, cleanup, prepare),
 )
 for _command in _COMMANDS:

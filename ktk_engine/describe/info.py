@@ -13,6 +13,7 @@ from ktk_engine.catalog.view import view_name
 from ktk_engine.cube.discovery import discover_cube
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.describe.history import HistoryEntry, history_entry
+from ktk_engine.describe.stats import footer_rows, listed_bytes, partition_count
 from ktk_engine.errors import ConsistencyError, KtkError, ObjectNotFoundError
 from ktk_engine.log.builder import builder_of
 from ktk_engine.log.chain import read_chain
@@ -139,7 +140,11 @@ def describe(store: ObjectStore, name: str, *, count_rows: bool = False) -> Cube
     Raises:
         DatasetNotFoundError: nothing has this name; the message says what exists.
     """
-    state = find_scope(store, name)
+    return describe_state(find_scope(store, name), count_rows=count_rows)
+
+
+def describe_state(state: State, *, count_rows: bool = False) -> CubeDescription:
+    """Describe a cube or table at some version; see `describe`."""
     snapshots = {uuid: _snapshot(state, uuid) for uuid in state.datasets}
     specification, problem = _specification(state, snapshots)
     items = [
@@ -148,7 +153,7 @@ def describe(store: ObjectStore, name: str, *, count_rows: bool = False) -> Cube
     ]
     items.sort(key=lambda item: (item.role != "seed", item.id))
     return CubeDescription(
-        name=name,
+        name=state.scope.name,
         kind="cube" if state.scope.kind == "cube" else "table",
         version=state.version,
         specification=specification,
@@ -285,9 +290,9 @@ def _with_snapshot(
         return described
     rows, size = snapshot.rows, snapshot.bytes
     if size is None and not item.problem:
-        size = _listed_bytes(state.store, snapshot)
+        size = listed_bytes(state.store, snapshot)
     if rows is None and count_rows and not item.problem:
-        rows = _footer_rows(state.store, snapshot)
+        rows = footer_rows(state.store, snapshot)
     return replace(
         described,
         dimension_columns=_dimensions(snapshot, specification),
@@ -296,7 +301,7 @@ def _with_snapshot(
         rows=rows,
         files=snapshot.files.num_rows,
         bytes=size,
-        partitions=_partitions(snapshot),
+        partitions=partition_count(snapshot),
         columns={column.name: class_name(column.type) for column in snapshot.schema},
         comment=snapshot.comments.relation,
         column_comments=snapshot.comments.columns,
@@ -325,24 +330,3 @@ def _dimensions(snapshot: Snapshot, specification: CubeSpecification | None) -> 
     if specification is None:
         return snapshot.dimension_columns
     return tuple(n for n in specification.dimension_columns if n in snapshot.schema.names)
-
-
-def _partitions(snapshot: Snapshot) -> int:
-    """Folders with files, counted without Arrow's grouping, which would import pandas."""
-    if not snapshot.partition_keys:
-        return 1 if snapshot.files.num_rows else 0
-    return len({label.rpartition("/")[0] for label in snapshot.labels})
-
-
-def _listed_bytes(store: ObjectStore, snapshot: Snapshot) -> int | None:
-    """Size of files whose sizes nobody noted, by one listing."""
-    keys = set(snapshot.files["key"].to_pylist())
-    sizes = [info.size for info in store.list(f"{snapshot.uuid}/") if info.key in keys]
-    return sum(sizes) if len(sizes) == len(keys) else None
-
-
-def _footer_rows(store: ObjectStore, snapshot: Snapshot) -> int:
-    from ktk_engine.files.footers import FooterCache
-
-    keys = snapshot.files["key"].to_pylist()
-    return sum(footer.rows for footer in FooterCache().read(store, keys))

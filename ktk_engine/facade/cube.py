@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
 from ktk_engine.conditions.condition import Condition
 from ktk_engine.cube.specification import CubeSpecification
+from ktk_engine.describe.history import read_history
+from ktk_engine.describe.info import describe_state
+from ktk_engine.describe.stats import DatasetStats, collect_stats
 from ktk_engine.facade.query import Query
 from ktk_engine.log.version import parse_moment
 from ktk_engine.maintain.restore import restore
 from ktk_engine.plan.cube_query import CubeQuery
-from ktk_engine.plan.plan_cube import LoadedCube
+from ktk_engine.plan.plan_cube import LoadedCube, listed_datasets
 
 if TYPE_CHECKING:
     from ktk_engine.facade.store import Store
@@ -91,6 +94,42 @@ class Cube:
         moment = parse_moment(version, timestamp)
         restore(self._store._store, self.name, version, moment)
         return self.at()
+
+    def info(self) -> dict[str, Any]:
+        """Describe this version: datasets, columns, sizes, comments, the last commit.
+
+        Returns:
+            The same as `ktk info --json`: only plain dicts, lists, texts and numbers.
+        """
+        return describe_state(self._loaded.state).as_dict()
+
+    def history(self, limit: int | None = None) -> list[dict[str, Any]]:
+        """List the commits of the cube, newest first, whichever version this one is.
+
+        Args:
+            limit: at most so many; None means all.
+
+        Returns:
+            The same as `ktk history --json`, a dict each.
+        """
+        entries = read_history(self._store._store, self.name, limit)
+        return [entry.as_dict() for entry in entries]
+
+    def stats(self, datasets: Collection[str] | None = None) -> dict[str, DatasetStats]:
+        """Tell how large the datasets of this version are.
+
+        Args:
+            datasets: ids of the datasets; None means all.
+
+        Returns:
+            By dataset its rows, files, bytes and partitions, the seed dataset first.
+
+        Raises:
+            DatasetNotFoundError: a dataset does not exist.
+        """
+        loaded = self._loaded
+        names = self.datasets if datasets is None else listed_datasets(loaded, datasets)
+        return collect_stats(loaded.state, {name: loaded.snapshots[name] for name in names})
 
     def query(
         self,

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from ktk_engine.conditions.condition import Condition
+from ktk_engine.describe.history import read_history
+from ktk_engine.describe.info import describe_state
+from ktk_engine.describe.stats import DatasetStats, collect_stats
 from ktk_engine.facade.query import Query
 from ktk_engine.log.version import parse_moment
 from ktk_engine.maintain.restore import restore
@@ -61,6 +64,20 @@ class Table:
         """Make an earlier version the newest one again; see `Cube.restore`."""
         restore(self._store._store, self.name, version, parse_moment(version, timestamp))
         return self.at()
+
+    def info(self) -> dict[str, Any]:
+        """Describe this version; see `Cube.info`."""
+        return describe_state(self._loaded.state).as_dict()
+
+    def history(self, limit: int | None = None) -> list[dict[str, Any]]:
+        """List the commits of the table, newest first; see `Cube.history`."""
+        entries = read_history(self._store._store, self.name, limit)
+        return [entry.as_dict() for entry in entries]
+
+    def stats(self) -> DatasetStats:
+        """Tell how large this version is; see `Cube.stats`."""
+        loaded = self._loaded
+        return collect_stats(loaded.state, {self.name: loaded.snapshot})[self.name]
 
     def query(
         self, columns: Sequence[str] | None = None, where: str | Condition | None = None

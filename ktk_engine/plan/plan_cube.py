@@ -76,10 +76,8 @@ class LoadedCube:
             DatasetNotFoundError: a dataset does not exist.
             ConsistencyError: the seed dataset is not among them.
         """
-        if isinstance(datasets, str):
-            datasets = (datasets,)
+        datasets = listed_datasets(self, datasets)
         seed = self.specification.seed_dataset
-        _check_datasets(self.specification.prefix, datasets, self.snapshots)
         if seed not in datasets:
             raise ConsistencyError(
                 f"Seed dataset {seed} of cube {self.specification.prefix} is missing in datasets: "
@@ -117,6 +115,17 @@ def load_cube(
     snapshots = {key: state.snapshot(uuid) for key, uuid in uuids.items() if key in wanted}
     found = specification or discover_cube(name, snapshots)
     return LoadedCube(state, found, snapshots, known or MetadataCache())
+
+
+def listed_datasets(loaded: LoadedCube, datasets: Collection[str]) -> list[str]:
+    """Give named datasets of a cube, once each; a text alone is one name.
+
+    Raises:
+        DatasetNotFoundError: a dataset does not exist.
+    """
+    names = list(dict.fromkeys([datasets] if isinstance(datasets, str) else datasets))
+    _check_datasets(loaded.specification.prefix, names, loaded.snapshots)
+    return names
 
 
 def _check_datasets(prefix: str, asked: Collection[str], known: Collection[str]) -> None:
