@@ -18,8 +18,8 @@ def explain(plan: Plan) -> str:
     Args:
         plan: any plan.
     """
-    what = "cube" if plan.datasets[0].cell_columns else "table"
-    head = f"{what} {plan.cube}, version {plan.version}: {counted(len(plan.columns), 'column')}"
+    columns = counted(len(plan.columns), "column")
+    head = f"{kind_of(plan)} {plan.cube}, version {plan.version}: {columns}"
     lines = [head, *(_line(plan, item) for item in plan.datasets)]
     if plan.unread:
         lines.append(f"  not read: {', '.join(plan.unread)}")
@@ -29,6 +29,14 @@ def explain(plan: Plan) -> str:
     if plan.order_by and any(item.distinct for item in plan.datasets):
         lines.append(f"  one row for each {', '.join(plan.datasets[0].distinct)}")
     return "\n".join(lines)
+
+
+def kind_of(plan: Plan) -> str:
+    """Say what is planned: a cube, one of its datasets by itself, or a plain table."""
+    first = plan.datasets[0]
+    if not first.cell_columns:
+        return "table"
+    return "dataset" if first.snapshot.uuid == plan.cube else "cube"
 
 
 def explain_as_dict(plan: Plan) -> dict[str, Any]:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow as pa
 import pyarrow.compute as pc
 
-from ktk_engine.conditions.condition import TrueCondition
+from ktk_engine.conditions.condition import Condition, TrueCondition, columns, conjunction
 from ktk_engine.cube.cube_metadata import PARTITION_COLUMNS
+from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.log.snapshot import Snapshot
-from ktk_engine.plan.overlay import overlaid_files
+from ktk_engine.plan.overlay import is_overlaid, overlaid_files
 from ktk_engine.plan.plan import DatasetPlan, Plan
+from ktk_engine.plan.prune import prune
+from ktk_engine.store.interface import ObjectStore
 
 
 def address_partitions(snapshot: Snapshot) -> list[str]:
@@ -24,19 +31,63 @@ def plan_dataset(snapshot: Snapshot, version: int) -> Plan:
         snapshot: the dataset.
         version: version of its log.
     """
-    columns = tuple(snapshot.schema.names)
-    dimensions = snapshot.dimension_columns
-    within = address_partitions(snapshot)
-    overlaid = bool(dimensions and pc.any(overlaid_files(snapshot, within)).as_py())
-    item = DatasetPlan(
+    names = tuple(snapshot.schema.names)
+    within = _within(snapshot)
+    overlaid = within is not None and bool(pc.any(overlaid_files(snapshot, within)).as_py())
+    item = _dataset_plan(snapshot, snapshot.files, names, TrueCondition(), overlaid)
+    return Plan(snapshot.uuid, version, names, (item,), (), TrueCondition())
+
+
+def plan_rows(
+    store: ObjectStore,
+    snapshot: Snapshot,
+    version: int,
+    names: Sequence[str],
+    conditions: Sequence[Condition],
+    known: MetadataCache,
+) -> Plan:
+    """Read some columns of some rows of a dataset; see `plan_dataset`.
+
+    Args:
+        store: where its indices lie.
+        snapshot: the dataset.
+        version: version of its log.
+        names: output columns, in order.
+        conditions: conjuncts on its columns.
+        known: what is known of its files from other queries.
+    """
+    own = [condition for condition in conditions if columns(condition)]
+    within = _within(snapshot)
+    pruned = prune(store, snapshot, own, within, known)
+    overlaid = within is not None and is_overlaid(snapshot, pruned.kept, within)
+    item = _dataset_plan(snapshot, pruned.files, names, conjunction(own), overlaid)
+    item = replace(item, steps=pruned.steps)
+    left = conjunction(condition for condition in conditions if not columns(condition))
+    return Plan(snapshot.uuid, version, tuple(names), (item,), (), left)
+
+
+def _within(snapshot: Snapshot) -> list[str] | None:
+    """Within which partitions a cell is unique; rows of a plain table have no cells: None."""
+    return address_partitions(snapshot) if snapshot.dimension_columns else None
+
+
+def _dataset_plan(
+    snapshot: Snapshot,
+    files: pa.Table,
+    names: Sequence[str],
+    condition: Condition,
+    overlaid: bool,
+) -> DatasetPlan:
+    cell = (*(_within(snapshot) or ()), *snapshot.dimension_columns)
+    needed = {*names, *columns(condition), *cell}
+    return DatasetPlan(
         dataset=snapshot.uuid,
         snapshot=snapshot,
-        files=snapshot.files,
-        columns=columns,
+        files=files,
+        columns=tuple(name for name in snapshot.schema.names if name in needed),
         join="seed",
         on=(),
-        condition=TrueCondition(),
+        condition=condition,
         overlaid=overlaid,
-        cell_columns=(*within, *dimensions),
+        cell_columns=cell,
     )
-    return Plan(snapshot.uuid, version, columns, (item,), (), TrueCondition())

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from ktk_engine.conditions.condition import Condition, columns, conjunction, conjuncts
+from ktk_engine.conditions.condition import Condition, columns, conjuncts
 from ktk_engine.conditions.parse import parse_condition
 from ktk_engine.errors import QueryError
 from ktk_engine.files.metadata_cache import MetadataCache
@@ -15,8 +15,8 @@ from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
 from ktk_engine.plan.asked_columns import check_known, listed_names
 from ktk_engine.plan.cube_query import CubeQuery
-from ktk_engine.plan.plan import DatasetPlan, Plan
-from ktk_engine.plan.prune import files_where, prune
+from ktk_engine.plan.plan import Plan
+from ktk_engine.plan.plan_dataset import plan_rows
 
 
 @dataclass(frozen=True)
@@ -56,23 +56,9 @@ class LoadedTable:
         names = listed_names(f"table {name}", "columns", asked)
         check_known(f"Table {name}", names, known)
         parts = self._conjuncts(query.where)
-        own = [part for part in parts if columns(part)]
-        pruned = prune(self.state.store, self.snapshot, own, None, self.known)
-        needed = frozenset(names).union(*map(columns, own))
-        item = DatasetPlan(
-            dataset=name,
-            snapshot=self.snapshot,
-            files=files_where(self.snapshot, pruned.kept),
-            columns=tuple(column for column in known if column in needed),
-            join="seed",
-            on=(),
-            condition=conjunction(own),
-            overlaid=False,
-            cell_columns=(),
-            steps=pruned.steps,
+        return plan_rows(
+            self.state.store, self.snapshot, self.state.version, names, parts, self.known
         )
-        left = conjunction(part for part in parts if not columns(part))
-        return Plan(name, self.state.version, names, (item,), (), left)
 
     def _conjuncts(self, where: str | Condition | None) -> Sequence[Condition]:
         if where is None:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import re
+
+import pyarrow as pa
 import pytest
 
+from dbt.adapters.ktk.operations.cube_query import plan_line
 from ktk_engine.catalog.view import ViewDocument, render_view, view_key
 from ktk_engine.facade import Store
 from ktk_engine.gate.target import Target
 from ktk_engine.maintain.check import check
+from ktk_engine.plan.explain import explain
 from ktk_engine.spark.session.session import new_session
 from ktk_engine.spark.sql.sql_session import SqlSession
+from ktk_engine.store.local.local_store import LocalStore
+from ktk_engine.store.open_store import open_store
 from ktk_engine.write.build import build
 from ktk_engine.write.retained import Retained
+from tests.servers.fault_proxy import FaultProxy
 
 CELLS = Target("cells", "seed", "c", ("id",), ("p",), indexes=("half",))
 EXTRA = Target("extra", "enrichment", "c", ("id",))
@@ -44,3 +53,113 @@ def test_written_and_read_by_tasks(request, spark, kind, tmp_path):
     assert query.to_arrow(spark, engine="spark").num_rows == 32
     assert not check(store, "c", deep=True).problems
     assert not [info.key for info in store.list() if info.size == 0 and "published" not in info.key]
+
+
+WIDE = Target("wide", partition_by=("p",))
+OVERLAID = Target("o", "seed", "d", ("id",), ("p",))
+
+
+def wide_rows(ids):
+    """Rows whose texts are most of a file."""
+    return pa.table(
+        {
+            "p": [str(n % 4) for n in ids],
+            "id": list(ids),
+            "day": [dt.date(2020, 1, 1) + dt.timedelta(n % 9) for n in ids],
+            "text": [f"{n * 7919 % 10007:050d}" for n in ids],
+        }
+    )
+
+
+def build_wide(store):
+    """A table, and a dataset of a cube in which the second commit replaces cells."""
+    build(store, wide_rows(range(20_000)), WIDE)
+    build(store, wide_rows(range(20_000)), OVERLAID)
+    newer = wide_rows(range(40)).drop_columns(["text"])
+    newer = newer.append_column("text", pa.array(["newer"] * 40))
+    build(store, newer, OVERLAID, retained=Retained("append"))
+
+
+@pytest.fixture(scope="module")
+def wide(s3_server, tmp_path_factory):
+    """The same relations in a local store and on S3, and what counts requests of the latter."""
+    proxy = FaultProxy(s3_server.endpoint)
+    remote = open_store(s3_server.new_url(), {**s3_server.options, "endpoint": proxy.endpoint})
+    local = LocalStore(tmp_path_factory.mktemp("wide") / "an")
+    for store in (local, remote):
+        build_wide(store)
+    yield local, remote, proxy
+    proxy.stop()
+
+
+def session_of(spark, store, folder):
+    return SqlSession(new_session(spark), lambda name: store if name == "an" else None, folder)
+
+
+def fetched(proxy, name):
+    """The ranges that were asked for of a dataset's data files, for each partition value."""
+    pattern = re.compile(rf"/{name}/table/p%3D(\w+)/")
+    found = {}
+    for _, path, range_ in proxy.requests:
+        if match := pattern.search(path):
+            found.setdefault(match[1], []).append(range_)
+    return found
+
+
+def test_only_the_column_of_the_partition_is_fetched(spark, wide, tmp_path):
+    _, remote, proxy = wide
+    sql = session_of(spark, remote, tmp_path)
+    proxy.requests.clear()
+    assert len(sql.sql("select day from an.wide where p = '1'").collect()) == 5000
+    ranges = fetched(proxy, "wide")
+    assert list(ranges) == ["1"]
+    assert len(ranges["1"]) == 2  # the footer, and one column
+    # Names (4), who has them (4), the table's log (4), its snapshot.
+    assert len(proxy.requests) == 13 + 2
+    assert "wide 4 -> 1" in plan_line(sql.plans[0])
+
+    proxy.requests.clear()
+    assert len(sql.sql("select day from an.o where p = '1'").collect()) == 5000
+    ranges = fetched(proxy, "d%2B%2Bo")
+    assert list(ranges) == ["1"]
+    assert len(ranges["1"]) == 2 * 3  # of each file: the footer, the cells, one column
+    assert len(proxy.requests) == 13 + 6
+    assert explain(sql.plans[0]).startswith("dataset d++o, version 2: 2 columns")
+
+
+STATEMENTS = [
+    "select * from {}",
+    "select count(*), count(text), max(day) from {}",
+    "select count(*) from {}",
+    "select p from {}",
+    "select id from {} where text = 'newer'",
+    "select id, text from {} where id < 50 and p in ('2', '3')",
+    "select count(*) from {} where text <> 'newer' and id < 40",
+    "select a.id, b.text from {} a join {} b on a.id = b.id + 1 where a.p = '1' and b.id < 9",
+    "with t as (select * from {}) select id from t where p = '0' and id < 9 union all "
+    "select max(id) from t where day = date'2020-01-03'",
+    "select x from (select upper(text) x, p from {}) where p = '2' and x like 'NEW%'",
+    "select id from {} where false",
+    "select id from {} where p = (select max(p) from {} where id = 7) and id < 20",
+    "select day, count(*) from {} version as of 1 where id < 100 group by day",
+]
+
+
+@pytest.mark.parametrize("name", ["an.wide", "an.o"])
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_datasets_answer_as_in_a_folder(spark, wide, tmp_path, name, statement):
+    local, remote, _ = wide
+    text = statement.replace("{}", name)
+    expected, found = (
+        sorted(session_of(spark, store, tmp_path).sql(text).collect()) for store in (local, remote)
+    )
+    assert found == expected
+
+
+def test_a_temporary_view_has_all_rows_of_a_dataset(spark, wide, tmp_path):
+    """Whatever another statement has needed of the dataset."""
+    sql = session_of(spark, wide[1], tmp_path)
+    sql.sql("create temporary view ones as select * from an.o where p = '1'")
+    assert sql.sql("select count(*) from an.o where id < 7").collect() == [(7,)]
+    text = "select (select count(text) from ones), (select count(*) from an.o where id < 7)"
+    assert sql.sql(text).collect() == [(5000, 7)]

@@ -5,17 +5,15 @@ See docs/design/statements.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
-
-from pyspark.sql import functions as F
+from typing import TYPE_CHECKING, Any
 
 from ktk_engine.catalog.catalog import Relation, by_name, find_relation, list_relations, read_view
 from ktk_engine.catalog.source_address import FileAddress, StoreAddress, parse_address
 from ktk_engine.catalog.view import ViewDocument
-from ktk_engine.conditions.condition import TrueCondition
+from ktk_engine.conditions.condition import Condition, conjuncts
 from ktk_engine.errors import DatasetNotFoundError, QueryError
 from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.log.scope import LogScope, cube_scope, scope_of
@@ -23,18 +21,14 @@ from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State, resolve
 from ktk_engine.plan.plan import Plan
 from ktk_engine.plan.plan_cube import LoadedCube, load_cube
-from ktk_engine.plan.plan_dataset import plan_dataset
-from ktk_engine.spark.arrow_types import spark_schema, spark_type
-from ktk_engine.spark.frames import empty_frame
+from ktk_engine.plan.plan_dataset import plan_dataset, plan_rows
 from ktk_engine.spark.jvm import optimized_plan_json, time_zone_of_thread
 from ktk_engine.spark.read.join import run_plan
-from ktk_engine.spark.read.plan_frame import plan_frame
 from ktk_engine.spark.read.scan import Scanner
-from ktk_engine.spark.session.scratch import local_path
 from ktk_engine.spark.sql.bind import Reference, Statement, parse_statement, rename
 from ktk_engine.spark.sql.command import query_frame
-from ktk_engine.spark.sql.cube_usage import CubeUsage, read_usage
 from ktk_engine.spark.sql.moment import Moment, moment_of
+from ktk_engine.spark.sql.planned_places import Place, Plannable, PlannedPlaces
 from ktk_engine.spark.sql.read_files import read_files
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.warehouse import is_store_address
@@ -44,12 +38,9 @@ from ktk_engine.types.quote import quote_identifier
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_MARKER = "__ktk_cube"
 _DEEPEST_VIEW = 50
 
 OpenSchema = Callable[[str], ObjectStore | None]
-# Where a statement names a relation: the number of the reference, through views.
-_Path: TypeAlias = tuple[int, ...]
 
 
 @dataclass
@@ -92,8 +83,7 @@ class SqlSession:
         """
         if isinstance(statement, str):
             statement = self.parse(statement)
-        binding = _Binding(self)
-        self.plans = binding.plans
+        binding = self._binding()
         frame = self.session.sql(binding.plan(statement, args), args)
         if statement.creates:
             self._temporary[statement.creates] = statement
@@ -109,9 +99,12 @@ class SqlSession:
         Args:
             command: a command with a query; the command itself is not run.
         """
-        binding = _Binding(self)
-        self.plans = binding.plans
+        binding = self._binding()
         return query_frame(self.session, binding.plan(command))
+
+    def _binding(self) -> _Binding:
+        self.plans = []
+        return _Binding(self, PlannedPlaces(self.session, self.scratch, self.plans))
 
     def scanner(self, store: ObjectStore) -> Scanner:
         """Give what makes relations over a store's files in this session."""
@@ -152,7 +145,7 @@ def _address(reference: Reference) -> FileAddress | StoreAddress | None:
     return parse_address(reference.parts[0]) if len(reference.parts) == 3 else None
 
 
-def _check_depth(path: _Path) -> None:
+def _check_depth(path: Place) -> None:
     if len(path) > _DEEPEST_VIEW:
         raise QueryError("Views refer to each other in a circle.")
 
@@ -162,22 +155,19 @@ class _Binding:
     """The relations of one statement, all read at one version of each scope."""
 
     owner: SqlSession
-    plans: list[Plan] = field(default_factory=list)
+    places: PlannedPlaces
     _catalogs: dict[str, dict[str, list[Relation]] | None] = field(default_factory=dict)
     _states: dict[tuple[str, LogScope, Moment | None], State] = field(default_factory=dict)
     _views: dict[tuple[str, str], tuple[ViewDocument, Statement | None]] = field(
         default_factory=dict
     )
     _cubes: dict[tuple[str, str, Moment | None], LoadedCube] = field(default_factory=dict)
-    _usages: dict[_Path, CubeUsage | None] = field(default_factory=dict)
-    _markers: dict[_Path, tuple[str, LoadedCube]] = field(default_factory=dict)
-    _probes: bool = False
-    _named: dict[str, _Path] = field(default_factory=dict)
+    _named: dict[str, Place] = field(default_factory=dict)
     _files: set[str] = field(default_factory=set)
     _renewed: set[tuple[str, ...]] = field(default_factory=set)
 
     def plan(self, statement: Statement, args: dict[str, Any] | list[Any] | None = None) -> str:
-        """Bind a statement, each of its cubes planned for what it reads of them.
+        """Bind a statement, its relations planned for what it reads of them.
 
         Args:
             statement: the statement.
@@ -186,7 +176,7 @@ class _Binding:
         Returns:
             See `bind`.
         """
-        if statement.has_query and self.reads_cube(statement):
+        if statement.has_query and self.is_planned(statement):
             self.probe(statement, args)
         return self.bind(statement)
 
@@ -194,7 +184,7 @@ class _Binding:
         self,
         statement: Statement,
         within: str = "",
-        path: _Path = (),
+        path: Place = (),
         reader: tuple[str, ...] = (),
     ) -> str:
         """Register every relation that a statement names and give its text with their names.
@@ -229,10 +219,14 @@ class _Binding:
         created = self.owner.temporary_view(reference.parts)
         if created is not None and created.creates not in self._renewed:
             self._renewed.add(created.creates)
-            replace(self, _usages={}, _markers={}, _named={}, _probes=False).plan(created)
+            places = replace(self.places, _usages={}, _marked=None)
+            replace(self, places=places, _named={}).plan(created)
 
-    def reads_cube(self, statement: Statement, within: str = "", path: _Path = ()) -> bool:
-        """Whether a statement reads a cube, itself or through views.
+    def is_planned(self, statement: Statement, within: str = "", path: Place = ()) -> bool:
+        """Whether a statement reads what is planned for it, itself or through views.
+
+        That is each cube; and on a remote store each dataset, for which Spark has no reader that
+        would choose columns and row groups.
 
         Args:
             statement: the statement.
@@ -242,29 +236,30 @@ class _Binding:
         _check_depth(path)
         for number, reference in enumerate(statement.references):
             found = self._find(reference, within)
-            if found is None or found[1].kind != "view":
+            if found is None:
                 continue
             schema, relation = found
+            if relation.kind != "view":
+                if self._store(schema).is_remote:
+                    return True
+                continue
             view, inner = self._view(schema, relation.name)
             if view.kind == "cube":
                 return True
-            if inner is not None and self.reads_cube(inner, schema, (*path, number)):
+            if inner is not None and self.is_planned(inner, schema, (*path, number)):
                 return True
         return False
 
     def probe(self, statement: Statement, args: dict[str, Any] | list[Any] | None) -> None:
-        """Let Spark optimise the statement over empty cubes, and read what it needs of them.
+        """Let Spark optimise the statement over empty relations, and read what it needs of them.
 
-        Each place where it names a cube gets a plan of its own.
+        Each place where it names one gets a plan of its own.
         """
         session = self.owner.session
-        probing = replace(self, _probes=True, _markers={})
-        text = probing.bind(statement)
+        marking = self.places.marking()
+        text = replace(self, places=marking).bind(statement)
         frame = session.sql(text, args) if statement.is_query else query_frame(session, text)
-        plan = optimized_plan_json(frame)
-        zone = time_zone_of_thread(session)
-        for path, (marker, loaded) in probing._markers.items():
-            self._usages[path] = read_usage(plan, marker, loaded.schema, zone)
+        self.places.learn(marking, optimized_plan_json(frame), time_zone_of_thread(session))
 
     def _find(self, reference: Reference, within: str) -> tuple[str, Relation] | None:
         """The relation that a name means, with its schema or the address of its store."""
@@ -341,26 +336,25 @@ class _Binding:
         schema: str,
         relation: Relation,
         moment: Moment | None,
-        path: _Path,
+        path: Place,
         reader: tuple[str, ...],
     ) -> str:
         """Register a relation under a name of its own for each temporary view that reads it.
 
         Other statements register it with the rows that they need, which are too few for the view.
-        So do other places of the same statement: views and cubes have a name for each.
+        So do other places of the same statement: views and what is planned have a name for each.
         """
         parts = (schema, relation.uuid or relation.name, *reader)
         name = ".".join(part if part.isidentifier() else quote_identifier(part) for part in parts)
         if moment is not None:
             name = f"{name} {moment}"
         if relation.kind == "dataset":
-            return self._register_dataset(schema, relation, moment, name)
-        if self._named.setdefault(name, path) != path:
-            name = f"{name} at {'.'.join(map(str, path))}"
+            return self._register_dataset(schema, relation, moment, path, name)
+        name = self._name_at(path, name)
         view, inner = self._view(schema, relation.name)
         if view.kind == "cube":
-            loaded = self._cube(schema, relation.name, moment)
-            return self.owner.register(name, "", lambda: self._cube_frame(loaded, path))
+            cube = self._plannable_cube(self._cube(schema, relation.name, moment))
+            return self.owner.register(name, "", lambda: self.places.frame(path, cube))
         assert inner is not None
         if moment is not None:
             raise QueryError(
@@ -370,11 +364,21 @@ class _Binding:
         bound = self.bind(inner, schema, path, reader)
         return self.owner.register(name, "", lambda: self.owner.session.sql(bound))
 
+    def _name_at(self, path: Place, name: str) -> str:
+        """Name what a place reads; other places of the statement have other names."""
+        if self._named.setdefault(name, path) != path:
+            return f"{name} at {'.'.join(map(str, path))}"
+        return name
+
     def _register_dataset(
-        self, schema: str, relation: Relation, moment: Moment | None, name: str
+        self, schema: str, relation: Relation, moment: Moment | None, path: Place, name: str
     ) -> str:
         state = self._state(schema, scope_of(relation.uuid), moment)
         snapshot = state.snapshot(relation.uuid)
+        if state.store.is_remote and self.places.knows(path):
+            dataset = self._plannable_dataset(state, snapshot)
+            name = self._name_at(path, name)
+            return self.owner.register(name, "", lambda: self.places.frame(path, dataset))
         entry = state.datasets[relation.uuid].entry
         foreign = state.datasets[relation.uuid].foreign
         version = f"{state.store.url}:{foreign or (entry and entry.snapshot)}"
@@ -393,40 +397,17 @@ class _Binding:
             self._files.add(name)
         return name
 
-    def _cube_frame(self, loaded: LoadedCube, path: _Path) -> DataFrame:
-        if self._probes:
-            marker = f"{_MARKER}_{len(self._markers)}"
-            self._markers[path] = (marker, loaded)
-            return self._empty_frame(loaded, marker)
-        everything = CubeUsage(frozenset(loaded.schema.names), TrueCondition())
-        usage = self._usages.get(path, everything)
-        if usage is None:
-            return empty_frame(self.owner.session, spark_schema(loaded.schema))
-        return self._planned_frame(loaded, usage)
+    def _plannable_cube(self, loaded: LoadedCube) -> Plannable:
+        least = loaded.specification.dimension_columns[0]
+        scanner = self.owner.scanner(loaded.state.store)
+        return Plannable(loaded.schema, least, loaded.plan, scanner)
 
-    def _empty_frame(self, loaded: LoadedCube, marker: str) -> DataFrame:
-        """The cube's columns over no files, marked so that the plan shows where it stands.
+    def _plannable_dataset(self, state: State, snapshot: Snapshot) -> Plannable:
+        known = self.owner.metadata_cache(state.store)
 
-        A relation of files, since Spark would optimise an empty local one away.
-        """
-        folder = self.owner.scratch / "empty"
-        folder.mkdir(parents=True, exist_ok=True)
-        schema = spark_schema(loaded.schema).add(marker, "boolean")
-        frame = self.owner.session.read.schema(schema).parquet(local_path(folder))
-        return frame.drop(marker)
+        def plan(names: Sequence[str], condition: Condition) -> Plan:
+            parts = conjuncts(condition)
+            return plan_rows(state.store, snapshot, state.version, names, parts, known)
 
-    def _planned_frame(self, loaded: LoadedCube, usage: CubeUsage) -> DataFrame:
-        """The planned rows; columns that the statement does not need are null."""
-        needed = [name for name in loaded.schema.names if name in usage.columns]
-        fallback = list(loaded.specification.dimension_columns[:1])
-        plan = loaded.plan(needed or fallback, usage.condition)
-        plan = replace(plan, ignored=usage.ignored)
-        self.plans.append(plan)
-        frame = plan_frame(self.owner.scanner(loaded.state.store), plan, compute_small=True)
-        columns = [
-            quote_identifier(f.name)
-            if f.name in needed
-            else F.lit(None).cast(spark_type(f.type)).alias(f.name)
-            for f in loaded.schema
-        ]
-        return frame.select(*columns)
+        least = [*snapshot.partition_keys, *snapshot.dimension_columns, *snapshot.schema.names][0]
+        return Plannable(snapshot.schema, least, plan, self.owner.scanner(state.store))

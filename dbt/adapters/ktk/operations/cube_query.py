@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dbt.adapters.contracts.relation import RelationConfig
 
 from ktk_engine.errors import ConfigurationError
-from ktk_engine.plan.explain import ignored_conditions
+from ktk_engine.plan.explain import ignored_conditions, kind_of
 from ktk_engine.types.quote import quote_identifier
 
 if TYPE_CHECKING:
@@ -104,10 +104,10 @@ def _materialized(node: Any) -> str:
 
 
 def plan_line(plan: Plan) -> str:
-    """Say in one line how many files of a cube a statement opens.
+    """Say in one line how many files of a relation a statement opens.
 
     Args:
-        plan: of one cube.
+        plan: of one cube, dataset or table.
     """
     parts = [
         f"{item.dataset} {item.steps[0].files:,} -> {item.files.num_rows:,}"
@@ -118,7 +118,7 @@ def plan_line(plan: Plan) -> str:
     unread = [f"not read: {', '.join(plan.unread)}"] if plan.unread else []
     reasons = [f"prunes nothing: {text}" for text in ignored_conditions(plan)]
     details = "; ".join([", ".join(parts), *unread, *_missing_indices(plan), *reasons])
-    return f"cube {plan.cube}: files {total:,} -> {opened:,} ({details})"
+    return f"{kind_of(plan)} {plan.cube}: files {total:,} -> {opened:,} ({details})"
 
 
 def _missing_indices(plan: Plan) -> list[str]:

@@ -1,6 +1,6 @@
-"""Reads from Spark's optimised plan what a statement needs of a cube.
+"""Reads from Spark's optimised plan what a statement needs of a relation.
 
-See docs/design/statements.md, Plan cubes for the statement.
+See docs/design/statements.md, Plan relations for the statement.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 @dataclass(frozen=True)
-class CubeUsage:
-    """What a statement reads of a cube, over all places where it names it.
+class Usage:
+    """What a statement reads of a relation, over all places where the plan shows it.
 
     Attributes:
         columns: the columns it needs.
@@ -54,20 +54,20 @@ class CubeUsage:
     ignored: tuple[Ignored, ...] = ()
 
 
-def read_usage(plan: str, marker: str, schema: pa.Schema, zone: str) -> CubeUsage | None:
-    """Find the uses of a cube in an optimised plan.
+def read_usage(plan: str, marker: str, schema: pa.Schema, zone: str) -> Usage | None:
+    """Find the uses of a relation in an optimised plan.
 
-    The cube is in the plan as a relation with a column `marker` that nobody can name.
+    It is in the plan as a relation with a column `marker` that nobody can name.
 
     Args:
         plan: the plan as Spark gives it in JSON.
         marker: name of the marking column.
-        schema: the cube's columns.
+        schema: the relation's columns.
         zone: the time zone in which the plan shows instants; empty if unknown.
 
     Returns:
         The union of the needed columns and the disjunction of the conditions of all uses; None if
-        the plan does not show the cube (Spark found that no row of it can matter).
+        the plan does not show it (Spark found that no row of it can matter).
     """
     nodes = json.loads(plan)
     columns: set[str] = set()
@@ -87,7 +87,7 @@ def read_usage(plan: str, marker: str, schema: pa.Schema, zone: str) -> CubeUsag
     joined = conditions[0] if len(conditions) == 1 else Or(tuple(conditions))
     if any(isinstance(item, TrueCondition) for item in conditions):
         joined = TrueCondition()
-    return CubeUsage(frozenset(columns), joined, tuple(dict.fromkeys(ignored)))
+    return Usage(frozenset(columns), joined, tuple(dict.fromkeys(ignored)))
 
 
 @dataclass
@@ -142,7 +142,7 @@ def _walk(tree: _Tree, parents: tuple[_Tree, ...] = ()) -> Iterator[tuple[_Tree,
 
 
 def _leaf_columns(tree: _Tree, marker: str) -> dict[int, str] | None:
-    """Column names by expression id, if the node is a use of the cube."""
+    """Column names by expression id, if the node is a use of the relation."""
     if tree.name != "LogicalRelation":
         return None
     output = [attribute[0] for attribute in tree.node["output"]]

@@ -1,0 +1,134 @@
+"""The places of a statement where it names relations that are planned for what it reads of them.
+
+See docs/design/statements.md, Plan relations for the statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+
+from ktk_engine.conditions.condition import Condition, TrueCondition
+from ktk_engine.plan.plan import Plan
+from ktk_engine.spark.arrow_types import spark_schema, spark_type
+from ktk_engine.spark.frames import empty_frame
+from ktk_engine.spark.read.plan_frame import plan_frame
+from ktk_engine.spark.read.scan import Scanner
+from ktk_engine.spark.session.scratch import local_path
+from ktk_engine.spark.sql.usage import Usage, read_usage
+from ktk_engine.types.quote import quote_identifier
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_MARKER = "__ktk_planned"
+
+# Where a statement names a relation: the number of the reference, through views.
+Place: TypeAlias = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Plannable:
+    """A relation that is planned for what a statement reads of it.
+
+    Attributes:
+        schema: its columns.
+        least: the column to read where the statement needs none, as `count(*)` does.
+        plan: plans the reading of some columns of the rows that fulfil a condition.
+        scanner: the session and the store that the plan is read with.
+    """
+
+    schema: pa.Schema
+    least: str
+    plan: Callable[[Sequence[str], Condition], Plan]
+    scanner: Scanner
+
+
+@dataclass
+class PlannedPlaces:
+    """What one statement reads at each of its places.
+
+    Attributes:
+        session: where it runs.
+        scratch: folder of this process.
+        plans: gets the plans of the places.
+    """
+
+    session: SparkSession
+    scratch: Path
+    plans: list[Plan]
+    _usages: dict[Place, Usage | None] = field(default_factory=dict)
+    _marked: dict[Place, tuple[str, pa.Schema]] | None = None
+
+    def marking(self) -> PlannedPlaces:
+        """Give what makes empty relations of the places, for the statement to be optimised over.
+
+        Nothing runs, and `learn` then finds each of them in the optimised plan.
+        """
+        return replace(self, _marked={})
+
+    def learn(self, marking: PlannedPlaces, plan: str, zone: str) -> None:
+        """Note what the statement reads at each place.
+
+        Args:
+            marking: what `marking` gave, and the statement was bound with.
+            plan: the optimised plan, in JSON.
+            zone: the time zone in which it shows instants; empty if unknown.
+        """
+        for place, (marker, schema) in (marking._marked or {}).items():
+            self._usages[place] = read_usage(plan, marker, schema, zone)
+
+    def knows(self, place: Place) -> bool:
+        """Whether what is read there is known, or being found out."""
+        return self._marked is not None or place in self._usages
+
+    def frame(self, place: Place, relation: Plannable) -> DataFrame:
+        """Give the rows of a relation that its place needs; all, where that is not known.
+
+        Args:
+            place: where the statement names it.
+            relation: what it names.
+
+        Returns:
+            All columns in order; those that the statement does not need are null.
+        """
+        if self._marked is not None:
+            marker = f"{_MARKER}_{len(self._marked)}"
+            self._marked[place] = (marker, relation.schema)
+            return self._empty_files(relation.schema, marker)
+        if place not in self._usages:
+            everything = Usage(frozenset(relation.schema.names), TrueCondition())
+            return self._planned(relation, everything, compute_small=False)
+        usage = self._usages[place]
+        if usage is None:
+            return empty_frame(self.session, spark_schema(relation.schema))
+        return self._planned(relation, usage, compute_small=True)
+
+    def _empty_files(self, schema: pa.Schema, marker: str) -> DataFrame:
+        """The columns over no files, marked so that the plan shows where they stand.
+
+        A relation of files, since Spark would optimise an empty local one away.
+        """
+        folder = self.scratch / "empty"
+        folder.mkdir(parents=True, exist_ok=True)
+        marked = spark_schema(schema).add(marker, "boolean")
+        return self.session.read.schema(marked).parquet(local_path(folder)).drop(marker)
+
+    def _planned(self, relation: Plannable, usage: Usage, compute_small: bool) -> DataFrame:
+        needed = [name for name in relation.schema.names if name in usage.columns]
+        plan = relation.plan(needed or [relation.least], usage.condition)
+        plan = replace(plan, ignored=usage.ignored)
+        self.plans.append(plan)
+        frame = plan_frame(relation.scanner, plan, compute_small=compute_small)
+        columns = [
+            quote_identifier(f.name)
+            if f.name in needed
+            else F.lit(None).cast(spark_type(f.type)).alias(f.name)
+            for f in relation.schema
+        ]
+        return frame.select(*columns)
