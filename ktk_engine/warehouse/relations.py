@@ -50,13 +50,18 @@ class Relations:
         """Look a relation up, None if the store says that there is none."""
         return find_relation(by_name(self.list(schema)), name)
 
-    def schema_of(self, schema: str, name: str) -> pa.Schema | None:
+    def schema_of(self, schema: str, name: str, known: Relation | None = None) -> pa.Schema | None:
         """Columns of a dataset or cube; None for a view, whose query only Spark understands.
+
+        Args:
+            schema: its schema.
+            name: its name.
+            known: what the name means, where the caller has just built it; no listing is needed.
 
         Raises:
             DatasetNotFoundError: there is no such relation.
         """
-        store, relation = self._existing(schema, name)
+        store, relation = self._existing(schema, name, known)
         if relation.kind == "dataset":
             return resolve(store, scope_of(relation.uuid)).snapshot(relation.uuid).schema
         view = read_view(store, name)
@@ -64,16 +69,21 @@ class Relations:
             return None
         return load_cube(resolve(store, cube_scope(view.cube)), view.datasets).schema
 
-    def column_names(self, schema: str, name: str) -> Sequence[str]:
+    def column_names(self, schema: str, name: str, known: Relation | None = None) -> Sequence[str]:
         """Names of a relation's columns; a view's as they were when it was stored.
+
+        Args:
+            schema: its schema.
+            name: its name.
+            known: as for `schema_of`.
 
         Raises:
             DatasetNotFoundError: there is no such relation.
         """
-        found = self.schema_of(schema, name)
+        found = self.schema_of(schema, name, known)
         if found is not None:
             return tuple(found.names)
-        store, _ = self._existing(schema, name)
+        store = self.store_of(schema)
         view = read_view(store, name)
         return () if view is None else tuple(view.columns)
 
@@ -191,14 +201,26 @@ class Relations:
         return f"Removed {what} from {done.name}: version {done.version}. Files stay until cleanup."
 
     def comment_on(
-        self, schema: str, name: str, comments: Comments, history: Mapping[str, str]
+        self,
+        schema: str,
+        name: str,
+        comments: Comments,
+        history: Mapping[str, str],
+        known: Relation | None = None,
     ) -> None:
         """Let a relation have these comments and no others; what does not change is not written.
+
+        Args:
+            schema: its schema.
+            name: its name.
+            comments: what is said of it and of its columns.
+            history: what the log says of the commit, for people.
+            known: as for `schema_of`.
 
         Raises:
             DatasetNotFoundError: there is no such relation.
         """
-        store, relation = self._existing(schema, name)
+        store, relation = self._existing(schema, name, known)
         if relation.kind == "dataset":
             comment_on(store, relation.uuid, comments, history)
             return
@@ -240,14 +262,16 @@ class Relations:
             )
         return store
 
-    def _existing(self, schema: str, name: str) -> tuple[ObjectStore, Relation]:
-        """Look a relation up, with the store it lies in.
+    def _existing(
+        self, schema: str, name: str, known: Relation | None = None
+    ) -> tuple[ObjectStore, Relation]:
+        """Look a relation up, unless it is known, with the store it lies in.
 
         Raises:
             DatasetNotFoundError: there is none; the message says what exists.
         """
         store = self.store_of(schema)
-        relation = self.find(schema, name)
+        relation = known or self.find(schema, name)
         if relation is None:
             nearest = nearest_name(name, [item.name for item in self.list(schema)])
             hint = f" Did you mean {schema}.{nearest}?" if nearest else ""

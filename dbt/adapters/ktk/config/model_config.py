@@ -120,6 +120,18 @@ class SnapshotConfig(DatasetConfig):
         return True
 
 
+def config_of_node(node: Mapping[str, Any]) -> ModelConfig:
+    """Read the configuration of a node as Jinja's `model` has it; see `parse_model_config`."""
+    return parse_model_config(
+        str(node["name"]),
+        str(node["alias"]),
+        node["config"],
+        node.get("columns"),
+        unrendered=node.get("unrendered_config"),
+        constraints=node.get("constraints") or (),
+    )
+
+
 def parse_model_config(
     model: str,
     alias: str,

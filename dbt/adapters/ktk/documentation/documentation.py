@@ -12,12 +12,13 @@ from dbt.adapters.base.impl import FreshnessResponse
 from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.contracts.connection import AdapterResponse
 from dbt.adapters.contracts.macros import MacroResolverProtocol
-from dbt.adapters.contracts.relation import RelationConfig
+from dbt.adapters.contracts.relation import RelationConfig, RelationType
 from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.events.types import AdapterEventWarning
 from dbt.adapters.spark import SparkColumn
 from dbt_common.events.functions import warn_or_error
 
+from dbt.adapters.ktk.config.model_config import DatasetConfig, config_of_node
 from dbt.adapters.ktk.config.persist_docs import comments_of_model, unknown_parts
 from dbt.adapters.ktk.documentation.catalog import catalog_table, single_table
 from dbt.adapters.ktk.documentation.file_columns import file_columns
@@ -25,7 +26,7 @@ from dbt.adapters.ktk.errors import translated
 from dbt.adapters.ktk.history import history_of
 from dbt.adapters.ktk.relation import KtkRelation, as_ktk
 from dbt.adapters.ktk.store_adapter import StoreAdapter
-from ktk_engine.catalog.catalog import find_relation
+from ktk_engine.catalog.catalog import Relation, find_relation
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError, KtkError
 from ktk_engine.warehouse.schema_catalog import RelationDescription, SchemaCatalog
 
@@ -56,14 +57,15 @@ class Documentation(StoreAdapter):
             for_columns: whether those of columns are.
         """
         schema, name = str(relation.schema), str(relation.identifier)
+        built = _built(model, relation)
         with translated():
             comments, missing = comments_of_model(
                 model,
-                lambda: self.relations.column_names(schema, name),
+                lambda: self.relations.column_names(schema, name, built),
                 for_relation,
                 for_columns,
             )
-            self.relations.comment_on(schema, name, comments, history_of(model))
+            self.relations.comment_on(schema, name, comments, history_of(model), built)
         warnings = [unknown_parts(model)]
         if missing:  # in dbt's own words
             warnings.append(
@@ -196,3 +198,13 @@ class Documentation(StoreAdapter):
 
 def _types(columns: Iterable[SparkColumn]) -> dict[str, str]:
     return {str(column.name): str(column.dtype) for column in columns}
+
+
+def _built(model: Mapping[str, Any], relation: BaseRelation) -> Relation | None:
+    """What a model has just built, which nobody has to look for; None if that is not known."""
+    name, config = str(relation.identifier), config_of_node(model)
+    if relation.type == RelationType.View:
+        return Relation(name, "view")
+    if relation.type == RelationType.Table and isinstance(config, DatasetConfig):
+        return Relation(name, "dataset", config.target.uuid)
+    return None

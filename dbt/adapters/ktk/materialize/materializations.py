@@ -16,7 +16,7 @@ from dbt_common.events.functions import warn_or_error
 from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
 from dbt.adapters.ktk.config.incremental import STRATEGIES
-from dbt.adapters.ktk.config.model_config import DatasetConfig, ModelConfig, parse_model_config
+from dbt.adapters.ktk.config.model_config import DatasetConfig, ModelConfig, config_of_node
 from dbt.adapters.ktk.errors import translated
 from dbt.adapters.ktk.materialize.findings_file import findings_file
 from dbt.adapters.ktk.materialize.response import KtkResponse, response_of
@@ -336,14 +336,7 @@ class Materializations(StoreAdapter):
             displace(store, claim, displaced, author.history)
 
     def _config_of(self, model: Mapping[str, Any]) -> ModelConfig:
-        found = parse_model_config(
-            str(model["name"]),
-            str(model["alias"]),
-            model["config"],
-            model.get("columns"),
-            unrendered=model.get("unrendered_config"),
-            constraints=model.get("constraints") or (),
-        )
+        found = config_of_node(model)
         if not isinstance(found, DatasetConfig):
             return found
         claimant = self._claimant(str(model["unique_id"]))
