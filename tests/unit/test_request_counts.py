@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 
 import pyarrow as pa
 import pytest
 
+from ktk_engine.catalog.catalog import Relation
 from ktk_engine.describe.info import describe
 from ktk_engine.facade import Store
+from ktk_engine.format.comments import Comments
 from ktk_engine.gate.target import Target
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import resolve
 from ktk_engine.store.open_store import open_store
+from ktk_engine.store.warehouse import Warehouse
+from ktk_engine.warehouse.relations import Relations
 from ktk_engine.write.build import build
 from ktk_engine.write.retained import Retained
 from tests.servers.fault_proxy import FaultProxy
@@ -87,6 +92,19 @@ def test_commits(store, counted):
     rows = seed_rows(range(ROWS, ROWS + 4))
     _, requests = counted(lambda: build(store, rows, SEED, retained=Retained("append")))
     assert requests == {"GET": 17, "PUT": 11, "HEAD": 1, "POST": 1}
+
+
+def test_a_relation_that_was_just_built_is_not_looked_for(s3_server, proxy, counted):
+    """`persist_docs` after every model: the state of the table, and its snapshot."""
+    options = {**s3_server.options, "endpoint": proxy.endpoint}
+    relations = Relations(Warehouse(s3_server.new_url(), options))
+    build(relations.warehouse.create_schema("an"), pa.table({"id": [1]}), Target("t"))
+    built = Relation("t", "dataset", "t")
+    comment_on = partial(relations.comment_on, "an", "t", Comments(), {})
+    _, requests = counted(lambda: comment_on(built))
+    assert requests == {"GET": 5}
+    _, requests = counted(comment_on)  # the four listings by which a name is found
+    assert requests == {"GET": 9}
 
 
 def test_nothing_is_listed_but_documents_and_the_log(store, proxy, counted):
