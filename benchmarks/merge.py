@@ -70,7 +70,7 @@ def measure(spark: SparkSession, folder: Path, rows: int) -> dict[str, Any]:
     from ktk_engine.log.state import resolve
     from ktk_engine.store.open_store import open_store
     from ktk_engine.write.build import build
-    from ktk_engine.write.merge import MergeBy, merge
+    from ktk_engine.write.rewrite.merge import MergeBy, merge
 
     store = open_store(folder / "store")
     target = Target("t", partition_by=("P",))

@@ -49,6 +49,7 @@ class GateResult:
         committed: the schema that holds after the write, in normal form.
         indexes: columns that get a secondary index.
         specification: the cube's specification with this dataset; None without a seed dataset.
+        candidate: the dataset as it would be, without files.
         leaving: enrichments that have to leave the cube in the same commit.
         notes: what was accepted and a person should know.
     """
@@ -57,6 +58,7 @@ class GateResult:
     committed: pa.Schema
     indexes: tuple[str, ...]
     specification: CubeSpecification | None
+    candidate: Snapshot
     leaving: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -136,7 +138,9 @@ def pass_gate(
     if target.cube:
         check_cube(target.cube, {**others, target.dataset: candidate}, specification)
     indexes = tuple(sorted(candidate.indices))
-    return GateResult(model, schema, indexes, specification, checked.leaving, checked.notes)
+    return GateResult(
+        model, schema, indexes, specification, candidate, checked.leaving, checked.notes
+    )
 
 
 def pass_view_gate(

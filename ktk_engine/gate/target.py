@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
-from ktk_engine.cube.dataset_uuid import dataset_uuid
+from ktk_engine.cube.dataset_uuid import dataset_uuid, split_uuid
 from ktk_engine.cube.specification import CubeSpecification, check_cube_name
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.gate.claimant import Claimant
-from ktk_engine.gate.constraint import Constraint
+from ktk_engine.gate.constraint import CONSTRAINTS, Constraint
 from ktk_engine.gate.schema_change import OnSchemaChange
 from ktk_engine.log.entry import DatasetRole
 from ktk_engine.log.scope import LogScope, cube_scope, scope_of
+from ktk_engine.log.snapshot import Snapshot
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,7 @@ class Target:
         cascade: whether enrichments that a full refresh of the seed dataset breaks leave the cube.
         relation: name by which SQL knows it; empty leaves it as it is, at first the dataset's id.
         claimant: the dbt node that builds it; None for what a person does by hand.
+        metadata: what users note of it, beside what they noted before.
     """
 
     dataset: str
@@ -68,6 +71,27 @@ class Target:
     cascade: bool = False
     relation: str = ""
     claimant: Claimant | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> Target:
+        """A dataset as it is laid out."""
+        cube, dataset = split_uuid(snapshot.uuid)
+        dimensions = snapshot.dimension_columns if cube else ()
+        indices = snapshot.indices
+        return cls(
+            dataset=dataset,
+            role="table" if not cube else ("seed" if snapshot.is_seed else "enrichment"),
+            cube=cube,
+            dimension_columns=dimensions,
+            partition_by=snapshot.partition_keys,
+            clustered_by=snapshot.clustered_by,
+            indexes=tuple(name for name in indices if name not in dimensions or not cube),
+            suppress_index_on=tuple(
+                name for name in dimensions if snapshot.is_seed and name not in indices
+            ),
+            constraints=tuple(map(Constraint.of, snapshot.properties.get(CONSTRAINTS, ()))),
+        )
 
     def __post_init__(self) -> None:
         check_cube_name("dataset", self.dataset)

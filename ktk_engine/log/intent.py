@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -45,7 +45,11 @@ class Intent:
 
 @contextmanager
 def announced(
-    store: ObjectStore, scope: LogScope, write: Write, operation: str, folder: str = ""
+    store: ObjectStore,
+    scope: LogScope,
+    write: Write,
+    operation: str,
+    folders: Collection[str] = (),
 ) -> Iterator[None]:
     """Keep an intent alive while a block runs, and take back a write that did not commit.
 
@@ -58,7 +62,7 @@ def announced(
         scope: what is being written.
         write: the write that the block prepares and commits.
         operation: the verb, for people.
-        folder: key of the folder with the write's data files; empty if it writes none.
+        folders: keys of the folders with the write's data files, as they are when it ends.
     """
     key = scope.intent_key(write.commit)
     finished = threading.Event()
@@ -91,7 +95,7 @@ def announced(
         finished.set()
         if thread.ident is not None:
             thread.join()
-        _end(store, scope, write, folder)
+        _end(store, scope, write, folders)
 
 
 def _tell(error: BaseException, scope: LogScope, write: Write) -> None:
@@ -107,7 +111,7 @@ def _tell(error: BaseException, scope: LogScope, write: Write) -> None:
     _LOGGER.warning(note)
 
 
-def _end(store: ObjectStore, scope: LogScope, write: Write, folder: str) -> None:
+def _end(store: ObjectStore, scope: LogScope, write: Write, folders: Collection[str]) -> None:
     """Remove the files of a write that did not commit, then the note of one whose fate is known.
 
     What cannot be removed now is left to the clean-up, which needs the note for that. No failure
@@ -117,7 +121,7 @@ def _end(store: ObjectStore, scope: LogScope, write: Write, folder: str) -> None
         return
     try:
         if write.fate is Fate.NOT_COMMITTED:
-            remove_traces(store, scope, write, folder)
+            remove_traces(store, scope, write, folders)
         store.delete([scope.intent_key(write.commit)])
     except Exception as error:
         _LOGGER.warning(

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.write import Fate, Write
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.key import join_key
 
 
-def remove_traces(store: ObjectStore, scope: LogScope, write: Write, folder: str) -> None:
+def remove_traces(
+    store: ObjectStore, scope: LogScope, write: Write, folders: Collection[str]
+) -> None:
     """Delete every object that carries the id of a write.
 
     Args:
         store: where the scope lives.
         scope: what was written to.
         write: what is known not to be committed.
-        folder: key of the folder with its data files; empty if it wrote none.
+        folders: keys of the folders with its data files.
 
     Raises:
         StoreError: the store could not be listed, or not everything was deleted.
     """
     assert write.fate is Fate.NOT_COMMITTED, "only proof of the contrary deletes files"
-    folders = [join_key(scope.folder, "snapshots", write.commit), *([folder] if folder else [])]
+    own = join_key(scope.folder, "snapshots", write.commit)
     store.delete(
         [
             info.key
-            for name in folders
+            for name in (own, *folders)
             for info in store.list(f"{name}/")
             if write.commit in info.key
         ]

@@ -6,7 +6,7 @@ import threading
 import warnings
 from collections.abc import Collection, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ktk_engine.errors import (
     CommitConflictError,
@@ -51,6 +51,7 @@ class DatasetState:
             knows its rows, and only indices and metadata are the other program's.
         problem: why nothing may be written on top; empty if all is well. What is read then is
             what the log has, or else the document.
+        staged: whether it is what a transaction would make of it, which is not committed yet.
     """
 
     uuid: str
@@ -60,11 +61,12 @@ class DatasetState:
     foreign: str = ""
     same_files: bool = False
     problem: str = ""
+    staged: bool = False
 
     @property
     def is_readable(self) -> bool:
-        """Whether the log or a sound document knows its rows."""
-        return self.entry is not None or bool(self.foreign)
+        """Whether the log, a sound document or a transaction knows its rows."""
+        return self.entry is not None or bool(self.foreign) or self.staged
 
 
 @dataclass(frozen=True)
@@ -141,6 +143,21 @@ class State:
         wanted = [uuid for uuid in self.datasets if uuid not in uuids]
         self._read_ahead(wanted)
         return {uuid: self.snapshot(uuid) for uuid in wanted}
+
+    def with_staged(self, snapshots: Mapping[str, Snapshot | None]) -> State:
+        """Give the scope as it would be after changes that are not committed yet.
+
+        Args:
+            snapshots: the changed datasets by uuid; None for one that goes.
+        """
+        datasets, loaded = dict(self.datasets), dict(self._snapshots)
+        for uuid, snapshot in snapshots.items():
+            datasets.pop(uuid, None)
+            loaded.pop(uuid, None)
+            if snapshot is not None:
+                datasets[uuid] = DatasetState(uuid, None, None, staged=True)
+                loaded[uuid] = snapshot
+        return replace(self, datasets=dict(sorted(datasets.items())), _snapshots=loaded)
 
     @contextmanager
     def reading(self) -> Iterator[None]:

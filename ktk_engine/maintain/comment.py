@@ -50,6 +50,6 @@ def comment_on(
 
     write = Write()
     change = DatasetChange(uuid, "comment", rebase, frozenset(), role_of(state.scope, present))
-    with announced(store, state.scope, write, f"comment on {uuid}", uuid):
+    with announced(store, state.scope, write, f"comment on {uuid}"):
         commit(state, Transaction(write, (change,), history=history or {}))
     return True

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.types as pat
 
 from ktk_engine.errors import DataError
 from ktk_engine.files.file_writer import WriteJob
+from ktk_engine.files.physical_schemas import stored_schema
 from ktk_engine.files.write_report import WriteReport
 from ktk_engine.formatting import counted, size
 from ktk_engine.gate.gate import CubeCheck
@@ -20,12 +20,11 @@ from ktk_engine.log.intent import announced
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.write import Write
 from ktk_engine.maintain.compactable import Compaction
-from ktk_engine.spark.read.cohorts import physical_schemas
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.write.write_frame import write_frame
-from ktk_engine.write.affected import rows_of
 from ktk_engine.write.extension import Extension
 from ktk_engine.write.retained import Retained
+from ktk_engine.write.rewrite.affected import rows_of
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,7 @@ def compact(
     write = Write()
     job = _job(scanner, compaction, write.commit, compression)
     frame = rows_of(scanner, base, compaction.files, state.version)
-    with state.reading(), announced(store, state.scope, write, f"compact {base.uuid}", base.uuid):
+    with state.reading(), announced(store, state.scope, write, f"compact {base.uuid}", [base.uuid]):
         report = write_frame(frame, job)
         if report.findings:
             finding = report.findings[0]
@@ -112,7 +111,7 @@ def _job(scanner: Scanner, compaction: Compaction, commit_id: str, compression: 
         store=scanner.store,
         uuid=base.uuid,
         commit=commit_id,
-        schema=_stored_schema(scanner, base, compaction.files),
+        schema=stored_schema(scanner.store, scanner.footers, base, compaction.files),
         partition_keys=base.partition_keys,
         cell_columns=tuple(c for c in base.dimension_columns if c not in base.partition_keys),
         clustered_by=base.clustered_by,
@@ -124,19 +123,6 @@ def _job(scanner: Scanner, compaction: Compaction, commit_id: str, compression: 
         else None,
         tasks=None if partitioned else math.ceil(compaction.bytes / compaction.target_bytes),
     )
-
-
-def _stored_schema(scanner: Scanner, base: Snapshot, files: pa.Table) -> pa.Schema:
-    """The types of the files' columns where they agree, else that of the column's class."""
-    schemas, at = physical_schemas(scanner.store, scanner.footers, base, files)
-    used = [schemas[place] for place in pc.unique(at).to_pylist()]
-    fields = []
-    for item in base.schema:
-        types = {schema.field(item.name).type for schema in used if item.name in schema.names}
-        agreed = types.pop() if len(types) == 1 and item.name not in base.partition_keys else None
-        known = agreed is not None and not pat.is_null(agreed)
-        fields.append(item.with_type(agreed) if known else item)
-    return pa.schema(fields)
 
 
 def _commit(

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ktk_engine.cube.dataset_uuid import split_uuid
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError
 from ktk_engine.formatting import counted
-from ktk_engine.gate.constraint import CONSTRAINTS, Constraint
 from ktk_engine.gate.target import Target
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.snapshot import Snapshot
@@ -107,7 +105,7 @@ def truncate(relations: Relations, schema: str, name: str) -> None:
     store = relations.warehouse.create_schema(schema)
     snapshot = resolve(store, scope_of(found.uuid)).snapshot(found.uuid)
     context = WriteContext(statement_history())
-    build(store, snapshot.schema.empty_table(), _target_of(snapshot, found), context)
+    build(store, snapshot.schema.empty_table(), Target.of(snapshot), context)
 
 
 def _run_on_schema(relations: Relations, command: Command) -> bool:
@@ -208,7 +206,7 @@ def _insert(
     rows = _as_table(session.query_of(statement), snapshot, command)
     retained = None if command.replace else Retained("append")
     context = WriteContext(statement_history())
-    build(store, rows, _target_of(snapshot, found), context, retained)
+    build(store, rows, Target.of(snapshot), context, retained)
 
 
 def _as_table(rows: DataFrame, snapshot: Snapshot, command: Command) -> DataFrame:
@@ -229,22 +227,3 @@ def _as_table(rows: DataFrame, snapshot: Snapshot, command: Command) -> DataFram
         )
     filled = [known[name.casefold()] for name in names]
     return rows_to_insert(rows, filled, snapshot.schema)
-
-
-def _target_of(snapshot: Snapshot, found: Relation) -> Target:
-    """The dataset as it is laid out."""
-    cube, dataset = split_uuid(found.uuid)
-    dimensions = snapshot.dimension_columns if cube else ()
-    return Target(
-        dataset=dataset,
-        role="table" if not cube else ("seed" if snapshot.is_seed else "enrichment"),
-        cube=cube,
-        dimension_columns=dimensions,
-        partition_by=snapshot.partition_keys,
-        clustered_by=snapshot.clustered_by,
-        indexes=tuple(name for name in snapshot.indices if name not in dimensions or not cube),
-        suppress_index_on=tuple(
-            name for name in dimensions if snapshot.is_seed and name not in snapshot.indices
-        ),
-        constraints=tuple(map(Constraint.of, snapshot.properties.get(CONSTRAINTS, ()))),
-    )

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import pyarrow as pa
-
 from ktk_engine.gate.target import Target
 from ktk_engine.log.state import State, resolve
-from ktk_engine.spark.arrow_types import arrow_schema
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.write.checked_write import check_write
 from ktk_engine.write.retained import Retained
+from ktk_engine.write.rows import Rows, schema_of
 from ktk_engine.write.write_context import NO_CONTEXT, WriteContext
 from ktk_engine.write.write_result import WriteResult
 from ktk_engine.write.write_rows import write_rows
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
 
 def build(
     store: ObjectStore,
-    frame: DataFrame | pa.Table,
+    frame: Rows,
     target: Target,
     context: WriteContext = NO_CONTEXT,
     retained: Retained | None = None,
@@ -35,7 +28,8 @@ def build(
 
     Args:
         store: where to write.
-        frame: the rows; columns by name. A table is written in this process, without a JVM.
+        frame: the rows; columns by name. Those in Arrow are written in this process, without
+            a JVM.
         target: the dataset and its layout.
         context: the run that writes.
         retained: what stays of the old content; None, or a dataset that does not exist yet,
@@ -52,5 +46,4 @@ def build(
         VersionGoneError: a clean-up removed what the rows were computed from.
     """
     state = state or resolve(store, target.scope)
-    schema = frame.schema if isinstance(frame, pa.Table) else arrow_schema(frame.schema)
-    return write_rows(check_write(schema, target, state, retained, context), frame)
+    return write_rows(check_write(schema_of(frame), target, state, retained, context), frame)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -38,6 +39,7 @@ class Extension:
         values: the new files' values, by index column.
         commit: id of the commit, part of every index file's name.
         indexes: the columns to be indexed; None for those that are.
+        noted: what users note of the dataset, beside what they noted before.
     """
 
     store: ObjectStore
@@ -47,6 +49,7 @@ class Extension:
     values: IndexValues
     commit: str
     indexes: tuple[str, ...] | None = None
+    noted: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, base: Snapshot | None, attempt: int) -> Snapshot:
         """Give the dataset's new snapshot.
@@ -73,7 +76,7 @@ class Extension:
                 index = self._index(base, name, kept, gone)
                 digests[key] = put_index(self.store, key, name, index)
                 indices[name] = key
-        metadata = base.metadata
+        metadata = {**base.metadata, **self.noted}
         if self.indexes is not None and SUPPRESS_INDEX_ON in self.addition.metadata:
             metadata = {**metadata, SUPPRESS_INDEX_ON: self.addition.metadata[SUPPRESS_INDEX_ON]}
         properties = base.properties

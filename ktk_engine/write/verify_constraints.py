@@ -17,9 +17,10 @@ from ktk_engine.spark.session.session import new_session
 from ktk_engine.spark.write.merge_rows import repeated_key
 from ktk_engine.spark.write.rules import broken_row, check_rule, count_broken
 from ktk_engine.types.refusal import REFUSED_UNCOMMITTED, refusal
-from ktk_engine.write.affected import affected_files, find_keys, rows_of
 from ktk_engine.write.extension import extended
 from ktk_engine.write.retained import Conditions
+from ktk_engine.write.rewrite.affected import affected_files, find_keys, rows_of
+from ktk_engine.write.rows import ArrowRows, Rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -29,16 +30,16 @@ if TYPE_CHECKING:
 _SHOWN_COLUMNS = 8
 
 
-def check_constraints(constraints: Sequence[Constraint], rows: DataFrame | pa.Table) -> None:
+def check_constraints(constraints: Sequence[Constraint], rows: Rows) -> None:
     """Refuse constraints that do not fit the columns, before anything is written.
 
     Raises:
         ConfigurationError: a column is missing, Spark does not understand an expression, or the
             rows are none of Spark's.
     """
-    if isinstance(rows, pa.Table):
-        if not rows.num_rows:
-            return
+    if not constraints or (isinstance(rows, pa.Table) and not rows.num_rows):
+        return
+    if isinstance(rows, ArrowRows):
         raise ConfigurationError(
             "Constraints are verified by Spark: give the rows as a DataFrame. Nothing was written."
         )

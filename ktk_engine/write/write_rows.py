@@ -2,50 +2,19 @@
 
 from __future__ import annotations
 
-import logging
-from dataclasses import replace
-from typing import TYPE_CHECKING
-
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from ktk_engine.cube.cube_metadata import cube_metadata, is_cube_key
-from ktk_engine.errors import DataError
-from ktk_engine.files.file_writer import WriteJob
-from ktk_engine.files.stored_index import put_index
-from ktk_engine.files.write_report import DataFinding, WriteReport
-from ktk_engine.files.write_table import write_table
-from ktk_engine.format.comments import with_comments
-from ktk_engine.format.dataset_key import index_key
-from ktk_engine.format.index_file import build_index
-from ktk_engine.format.stamp import BASE_KEY
-from ktk_engine.formatting import counted
-from ktk_engine.gate.constraint import CONSTRAINTS
-from ktk_engine.gate.gate import CubeCheck, GateResult
-from ktk_engine.gate.target import Target
-from ktk_engine.log.commit import Committed, DatasetChange, Transaction, commit
-from ktk_engine.log.intent import announced
-from ktk_engine.log.snapshot import Snapshot
-from ktk_engine.log.write import Write
-from ktk_engine.spark.write.write_frame import write_frame
-from ktk_engine.types.refusal import Problem, refusal
 from ktk_engine.write.checked_write import CheckedWrite
-from ktk_engine.write.extension import Extension
-from ktk_engine.write.verify_constraints import check_constraints, verify_constraints
-from ktk_engine.write.write_result import RowChanges, WriteResult
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-_LOGGER = logging.getLogger(__name__)
+from ktk_engine.write.rows import Rows
+from ktk_engine.write.staging import staged
+from ktk_engine.write.verify_constraints import check_constraints
+from ktk_engine.write.write_result import WriteResult
 
 
-def write_rows(write: CheckedWrite, frame: DataFrame | pa.Table) -> WriteResult:
+def write_rows(write: CheckedWrite, rows: Rows) -> WriteResult:
     """Write rows as new files and commit them.
 
     Args:
         write: the write, with what the gate says of these rows.
-        frame: the rows; columns by name. A table is written in this process, without a JVM.
+        rows: the rows; columns by name. Those in Arrow are written in this process, without a JVM.
 
     Raises:
         DataError: rows break a rule; nothing was committed.
@@ -54,212 +23,7 @@ def write_rows(write: CheckedWrite, frame: DataFrame | pa.Table) -> WriteResult:
         CommitConflictError: another run changed the same dataset meanwhile.
         VersionGoneError: a clean-up removed what the rows were computed from.
     """
-    target, store = write.target, write.state.store
-    if target.constraints:
-        check_constraints(target.constraints, frame)
-    marked = Write()
-    job = _job(write, marked.commit)
-    operation = f"build {target.uuid}"
-    with (
-        write.state.reading(),
-        announced(store, target.scope, marked, operation, folder=target.uuid),
-    ):
-        write_files = write_table if isinstance(frame, pa.Table) else write_frame
-        report = write_files(frame, job)
-        if report.findings:
-            raise DataError(_refusal(target, report.findings), report.findings)
-        addition = _describe(write, job, report)
-        write = _verified(write, frame, addition)
-        done = _commit(write, _change(write, addition, report, job), marked)
-    return WriteResult(
-        target.uuid,
-        done.entry.version,
-        addition.rows or 0,
-        addition.files.num_rows,
-        addition.bytes or 0,
-        done.warning,
-        tuple(filter(None, (*write.gate.notes, *_index_notes(job, write.base), write.claimed))),
-        RowChanges(addition.rows or 0, deleted=_rows_gone(write, addition)),
-    )
-
-
-def _verified(write: CheckedWrite, frame: DataFrame | pa.Table, addition: Snapshot) -> CheckedWrite:
-    """Verify the constraints on what was written; the commit depends on what that has read."""
-    constraints, retained, base = write.target.constraints, write.retained, write.base
-    if not constraints or isinstance(frame, pa.Table):
-        return write  # of a table there are no rows: `check_constraints`
-    kept = None
-    if retained is not None and base is not None:
-        kept = base.with_files(base.files.filter(pc.invert(retained.removed(base, addition))))
-    reads = verify_constraints(write.state.store, frame, constraints, addition, kept)
-    if retained is None:
-        return write
-    return replace(write, retained=replace(retained, reads=(*retained.reads, *reads)))
-
-
-def _index_notes(job: WriteJob, base: Snapshot | None) -> list[str]:
-    """What became of the indices of a dataset that keeps files."""
-    if base is None:
-        return []
-    known, wanted = set(base.indices), set(job.index_columns)
-    dropped = (known - wanted) & set(job.schema.names)
-    return [
-        *(f"index on {name} built" for name in sorted(wanted - known)),
-        *(f"index on {name} dropped" for name in sorted(dropped)),
-    ]
-
-
-def _rows_gone(write: CheckedWrite, addition: Snapshot) -> int:
-    """How many stored rows the replaced files had; files of other writers do not say it."""
-    retained, base = write.retained, write.base
-    if retained is None or base is None:
-        return 0
-    return int(pc.sum(base.files["rows"].filter(retained.removed(base, addition))).as_py() or 0)
-
-
-def _job(write: CheckedWrite, commit_id: str) -> WriteJob:
-    target, cells = write.target, write.target.dimension_columns
-    required = dict.fromkeys([*target.partition_by, *cells, *write.gate.indexes])
-    return WriteJob(
-        store=write.state.store,
-        uuid=target.uuid,
-        commit=commit_id,
-        schema=_physical(target, write.gate),
-        partition_keys=target.partition_by,
-        cell_columns=tuple(c for c in cells if c not in target.partition_by),
-        clustered_by=target.clustered_by,
-        # The path of a file has no form for a missing value.
-        required_columns=tuple(required) if target.cube else target.partition_by,
-        index_columns=write.gate.indexes,
-        compression=target.compression,
-        row_group_rows=target.row_group_rows,
-        tasks=target.buckets,
-        bucket_by=target.bucketing,
-        num_buckets=target.num_buckets,
-    )
-
-
-def _physical(target: Target, gate: GateResult) -> pa.Schema:
-    """Payload keeps its width; partition columns take their class's container."""
-    return pa.schema(
-        [
-            gate.committed.field(f.name) if f.name in target.partition_by else f
-            for f in gate.physical
-        ]
-    )
-
-
-def _describe(write: CheckedWrite, job: WriteJob, report: WriteReport) -> Snapshot:
-    """Describe the new files as a dataset of their own, without indices."""
-    target, now = write.target, job.store.now()
-    metadata: dict[str, object] = {"creation_time": now.replace(tzinfo=None).isoformat()}
-    if target.cube:
-        metadata |= _cube_metadata(target, write.gate)
-    data = [field for field in job.schema if field.name not in target.partition_by]
-    return Snapshot(
-        uuid=target.uuid,
-        schema=write.gate.committed,
-        partition_keys=target.partition_by,
-        files=report.files,
-        metadata=metadata,
-        physical_schemas=(pa.schema(data),),
-        properties={
-            "dimension_columns": list(target.dimension_columns),
-            "clustered_by": list(target.clustered_by),
-            CONSTRAINTS: [item.as_dict() for item in target.constraints],
-        },
-    )
-
-
-def _change(
-    write: CheckedWrite, addition: Snapshot, report: WriteReport, job: WriteJob
-) -> DatasetChange:
-    """What the commit does to the dataset: it replaces all of it, or adds to what is there."""
-    target, store, retained, base = write.target, job.store, write.retained, write.base
-    if retained is not None and base is not None:
-        # A column that the new rows lack cannot be configured: its index stays.
-        others = [name for name in base.indices if name not in job.schema.names]
-        indexes = (*job.index_columns, *others)
-        values = report.index_values
-        extend = Extension(store, retained, base, addition, values, job.commit, indexes)
-        touched = retained.touched(addition)
-        change = DatasetChange(target.uuid, retained.operation, extend, touched, target.role)
-        return _claimed(change, target)
-    now = store.now()
-    indices, digests = {}, {}
-    for name, (values, labels) in report.index_values.items():
-        key = index_key(target.uuid, name, now, job.commit)
-        digests[key] = put_index(store, key, name, build_index(values, labels))
-        indices[name] = key
-    built = replace(addition, indices=indices, index_digests=digests)
-
-    def rebuilt(base: Snapshot | None, attempt: int) -> Snapshot:
-        """What people and other programs noted belongs to the dataset, not to its rows."""
-        if base is None:
-            return built
-        noted = {key: value for key, value in base.metadata.items() if not _is_of_a_build(key)}
-        comments = base.comments.only(built.schema.names)
-        metadata = with_comments({**noted, **built.metadata}, comments)
-        kept = {key: base.properties[key] for key in ("table",) if key in base.properties}
-        return replace(built, metadata=metadata, properties={**built.properties, **kept})
-
-    return _claimed(DatasetChange(target.uuid, "rebuild", rebuilt, None, target.role), target)
-
-
-def _claimed(change: DatasetChange, target: Target) -> DatasetChange:
-    """Let the log say who builds the dataset, and by which name SQL knows it."""
-    builder = target.claimant.builder if target.claimant else None
-    return replace(change, relation=target.name, builder=builder)
-
-
-def _is_of_a_build(key: str) -> bool:
-    """Whether an entry of a document's metadata says how, when or as what it was built."""
-    return key in ("creation_time", BASE_KEY) or is_cube_key(key)
-
-
-def _cube_metadata(target: Target, gate: GateResult) -> dict[str, object]:
-    """Kartothek's marks of a cube; before there is a seed, what the enrichment says itself."""
-    if gate.specification is not None:
-        return gate.specification.metadata(target.dataset)
-    return cube_metadata(is_seed=False, dimension_columns=target.dimension_columns)
-
-
-def _commit(write: CheckedWrite, change: DatasetChange, marked: Write) -> Committed:
-    target, leaving, history = write.target, write.gate.leaving, write.history
-    removals = [
-        DatasetChange(target.scope.uuid_of(name), "remove", None, role="enrichment")
-        for name in leaving
-    ]
-    if leaving:
-        history = {"reason": f"cascade: {', '.join(leaving)} no longer fit", **history}
-    transaction = Transaction(marked, (change, *removals), CubeCheck(target.cube), history)
-    return commit(write.state, transaction)
-
-
-_REASONS = {
-    "duplicate": "{repeat} a cell, which {columns} must address uniquely",
-    "null": "{have} no value in {columns}, which is a dimension, partition or index column",
-    "value": "{have} a value in {columns} that its type, {type}, cannot hold exactly",
-}
-_FIXES = {
-    "duplicate": "Aggregate or filter the model so that each cell occurs only once, or add a "
-    "column that tells the rows apart to dimension_columns.",
-    "null": "Filter these rows, or give them a value: coalesce({columns}, 'unknown').",
-    "value": "Cast, round or filter the column in the model, or declare a wider data_type in its "
-    "YAML.",
-}
-
-
-def _refusal(target: Target, findings: tuple[DataFinding, ...]) -> str:
-    problems = []
-    for item in findings:
-        columns = ", ".join(f"`{name}`" for name in item.column.split(", "))
-        reason = _REASONS[item.rule].format(
-            repeat=counted(item.count, "row repeats", "rows repeat"),
-            have=counted(item.count, "row has", "rows have"),
-            columns=columns,
-            type=item.type,
-        )
-        fix = _FIXES[item.rule].format(columns=item.column)
-        problems.append(Problem(f"{reason}.", fix, item.example, item.error))
-    return refusal(target.uuid, problems, "was refused while writing (nothing was committed)")
+    check_constraints(write.target.constraints, rows)
+    with staged(write.state, f"build {write.target.uuid}", write.history) as staging:
+        staging.write(write, rows)
+    return staging.results[0]

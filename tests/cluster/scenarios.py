@@ -28,7 +28,7 @@ from ktk_engine.spark.session.session import new_session
 from ktk_engine.spark.sql.sql_session import SqlSession
 from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.write.build import build
-from ktk_engine.write.merge import MergeBy, merge
+from ktk_engine.write.rewrite.merge import MergeBy, merge
 from tests.faults.content import TABLE, Row
 from tests.faults.invariants import found_content, verify, verify_cleanup
 

@@ -12,10 +12,10 @@ from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.session.scratch import make_scratch_folder
 from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.write.build import build
-from ktk_engine.write.merge import MergeBy, merge
-from ktk_engine.write.predicates import Predicates
-from ktk_engine.write.replace_where import replace_where
 from ktk_engine.write.retained import Retained
+from ktk_engine.write.rewrite.merge import MergeBy, merge
+from ktk_engine.write.rewrite.predicates import Predicates
+from ktk_engine.write.rewrite.replace_where import replace_where
 from ktk_engine.write.write_context import WriteContext
 from tests.faults.content import Verb
 from tests.faults.verbs import COLUMNS, TARGETS, table

@@ -21,11 +21,11 @@ from ktk_engine.maintain.compactable import find_compaction
 from ktk_engine.maintain.remove import remove
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.local.local_store import LocalStore
-from ktk_engine.write.affected import affected_files
 from ktk_engine.write.build import build
-from ktk_engine.write.merge_in_memory import _merged
-from ktk_engine.write.recompute import recompute
 from ktk_engine.write.retained import Retained
+from ktk_engine.write.rewrite.affected import affected_files
+from ktk_engine.write.rewrite.merge_in_memory import _merged
+from ktk_engine.write.rewrite.recompute import recompute
 from ktk_engine.write.write_context import WriteContext
 from tests.faults.content import ENRICHMENT, SEED, TABLE, Row, Verb
 from tests.faults.read import last_of_each_cell

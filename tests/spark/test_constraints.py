@@ -12,8 +12,8 @@ from ktk_engine.gate.target import Target
 from ktk_engine.log.state import resolve
 from ktk_engine.spark.compatibility import collect_table
 from ktk_engine.write.build import build
-from ktk_engine.write.merge import MergeBy, merge
 from ktk_engine.write.retained import Retained
+from ktk_engine.write.rewrite.merge import MergeBy, merge
 
 TABLE = Target("t", partition_by=("P",), constraints=(Constraint("unique", ("count",)),))
 CUBE = Target("s", "seed", "c", ("L",), ("P",), constraints=TABLE.constraints)

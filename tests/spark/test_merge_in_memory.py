@@ -5,14 +5,14 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-import ktk_engine.write.merge
+import ktk_engine.write.rewrite.merge
 from ktk_engine.gate.target import Target
 from ktk_engine.log.state import resolve
 from ktk_engine.spark.arrow_types import spark_schema
 from ktk_engine.spark.frames import frame_of_table
 from ktk_engine.write.build import build
-from ktk_engine.write.merge import MergeBy, merge
-from ktk_engine.write.merge_in_memory import merge_in_memory
+from ktk_engine.write.rewrite.merge import MergeBy, merge
+from ktk_engine.write.rewrite.merge_in_memory import merge_in_memory
 from ktk_engine.write.write_context import WriteContext
 from tests.random_cubes import CLASSES
 from tests.spark.shown import shown
@@ -58,7 +58,7 @@ def both(spark, sql, store, monkeypatch, new, by):
         return without[-1]
 
     for used in (record, lambda *_: None):
-        monkeypatch.setattr(ktk_engine.write.merge, "merge_in_memory", used)
+        monkeypatch.setattr(ktk_engine.write.rewrite.merge, "merge_in_memory", used)
         build(store, table(0, 10, 0), TARGET, WriteContext(full_refresh=True))
         done = merge(sql.scanner(store), as_spark_has_it(spark, new), TARGET, by)
         rows = sql.sql(f"select P, L, {', '.join(COLUMNS)} from an.t").collect()
@@ -89,7 +89,7 @@ def test_it_updates_as_spark_does(spark, sql, store, monkeypatch, key, updated):
 
 @pytest.mark.parametrize("limit", ["MAXIMUM_BYTES", "MAXIMUM_VALUES"])
 def test_what_is_large_is_sparks(spark, sql, store, monkeypatch, limit):
-    monkeypatch.setattr(f"ktk_engine.write.merge_in_memory.{limit}", 10)
+    monkeypatch.setattr(f"ktk_engine.write.rewrite.merge_in_memory.{limit}", 10)
     by = MergeBy(("L",), "delete+insert")
     found, wanted, without = both(spark, sql, store, monkeypatch, table(6, 14, 1), by)
     assert found == wanted

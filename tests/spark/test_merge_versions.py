@@ -10,9 +10,9 @@ from ktk_engine.errors import CommitConflictError, ConfigurationError, DataError
 from ktk_engine.gate.target import Target
 from ktk_engine.log.state import resolve
 from ktk_engine.write.build import build
-from ktk_engine.write.merge_versions import build_versions, merge_versions
 from ktk_engine.write.retained import Retained
-from ktk_engine.write.versions import Versions
+from ktk_engine.write.rewrite.merge_versions import build_versions, merge_versions
+from ktk_engine.write.rewrite.versions import Versions
 from ktk_engine.write.write_result import RowChanges
 
 APPEND = {"on_schema_change": "append_new_columns"}

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import ktk_engine.write.merge
+import ktk_engine.write.rewrite.merge
 from ktk_engine.errors import DataError
 from ktk_engine.gate.target import Target
 from ktk_engine.log.state import resolve
@@ -24,10 +24,10 @@ from ktk_engine.spark.frames import frame_of_table
 from ktk_engine.spark.sql.sql_session import SqlSession
 from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.write.build import build
-from ktk_engine.write.merge import MergeBy, merge
-from ktk_engine.write.predicates import EVERY_ROW, Predicates
-from ktk_engine.write.replace_where import replace_where
 from ktk_engine.write.retained import Retained
+from ktk_engine.write.rewrite.merge import MergeBy, merge
+from ktk_engine.write.rewrite.predicates import EVERY_ROW, Predicates
+from ktk_engine.write.rewrite.replace_where import replace_where
 from ktk_engine.write.write_context import WriteContext
 from tests.random_cubes import examples
 from tests.spark.shown import shown
@@ -187,7 +187,7 @@ def write(sql: SqlSession, store: LocalStore, target: Target, step: Step) -> Non
 def test_random_writes(sql, tmp_path_factory, monkeypatch, target, in_memory):
     address = ("P", "L") if target.cube else ()
     if not in_memory:
-        monkeypatch.setattr(ktk_engine.write.merge, "merge_in_memory", lambda *_: None)
+        monkeypatch.setattr(ktk_engine.write.rewrite.merge, "merge_in_memory", lambda *_: None)
 
     @examples(4)
     @given(first=steps(address), following=st.lists(steps(address), min_size=7, max_size=7))

@@ -11,10 +11,10 @@ from ktk_engine.errors import CommitConflictError, ConfigurationError, DataError
 from ktk_engine.gate.target import Target
 from ktk_engine.log.state import resolve
 from ktk_engine.write.build import build
-from ktk_engine.write.merge import MergeBy, merge
-from ktk_engine.write.predicates import EventWindow, Predicates
-from ktk_engine.write.replace_where import replace_where
 from ktk_engine.write.retained import Retained
+from ktk_engine.write.rewrite.merge import MergeBy, merge
+from ktk_engine.write.rewrite.predicates import EventWindow, Predicates
+from ktk_engine.write.rewrite.replace_where import replace_where
 from ktk_engine.write.write_context import WriteContext
 from ktk_engine.write.write_result import RowChanges
 from tests.spark.numbered_rows import SEED, TABLE, check_index, content, rows, snapshot

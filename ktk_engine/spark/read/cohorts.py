@@ -18,6 +18,7 @@ import pyarrow.types as pat
 from pyspark.sql import types as st
 
 from ktk_engine.files.footers import FooterCache
+from ktk_engine.files.physical_schemas import physical_schemas
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.spark.arrow_types import MAXIMUM_DECIMAL_PRECISION, spark_type
 from ktk_engine.spark.compatibility import widens_when_reading
@@ -83,25 +84,6 @@ def cohorts(
         if chosen.num_rows:
             found.append(_cohort(snapshot.schema, schemas[numbers[0]], columns, chosen))
     return found
-
-
-def physical_schemas(
-    store: ObjectStore, footers: FooterCache, snapshot: Snapshot, files: pa.Table
-) -> tuple[list[pa.Schema], pa.Array]:
-    """The distinct physical schemas of files, and which one each file has."""
-    at = files["physical"].combine_chunks()
-    if not at.null_count and snapshot.physical_schemas:
-        return list(snapshot.physical_schemas), at
-    distinct: dict[str, int] = {}
-    schemas: list[pa.Schema] = []
-    numbers = []
-    for footer in footers.read(store, files["key"].to_pylist()):
-        text = str(footer.schema.remove_metadata())
-        if text not in distinct:
-            distinct[text] = len(schemas)
-            schemas.append(footer.schema)
-        numbers.append(distinct[text])
-    return schemas, pa.array(numbers, pa.int32())
 
 
 def _kind(schema: pa.Schema, physical: pa.Schema, columns: Sequence[str]) -> tuple[object, ...]:

@@ -20,8 +20,8 @@ from ktk_engine.maintain.comment import Comments, comment_on
 from ktk_engine.maintain.remove import remove
 from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.write.build import build
-from ktk_engine.write.recompute import recompute
 from ktk_engine.write.retained import Retained
+from ktk_engine.write.rewrite.recompute import recompute
 from tests.unit.faulty_store import fail
 
 CUBE = cube_scope("c")

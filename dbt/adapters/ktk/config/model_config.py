@@ -18,7 +18,7 @@ from dbt.adapters.ktk.config.snapshot_config import check_versions, parse_versio
 from dbt.adapters.ktk.config.time_limit import seconds_problem
 from ktk_engine.errors import KtkError
 from ktk_engine.gate.target import Target
-from ktk_engine.write.versions import Versions
+from ktk_engine.write.rewrite.versions import Versions
 
 _STORED = frozenset({*ROLES, *WITH_ROLE, "table"})
 

@@ -8,7 +8,7 @@ from typing import Any
 from dbt_common.exceptions import DbtConfigError
 
 from ktk_engine.gate.target import Target
-from ktk_engine.write.versions import Versions
+from ktk_engine.write.rewrite.versions import Versions
 
 _COLUMNS = ("scd_id", "valid_from", "valid_to", "updated_at", "is_deleted")
 

@@ -94,7 +94,7 @@ class Snapshots(Materializations):
         refuse with less to say, or cast.
         """
         from ktk_engine.spark.arrow_types import arrow_schema
-        from ktk_engine.write.merge_versions import check_source
+        from ktk_engine.write.rewrite.merge_versions import check_source
 
         schema = str(relation.schema)
         store = self.connections.warehouse.create_schema(schema)
@@ -105,7 +105,7 @@ class Snapshots(Materializations):
     def _build_versions(
         self, model: Mapping[str, Any], relation: BaseRelation, query: str, config: SnapshotConfig
     ) -> Outcome:
-        from ktk_engine.write.merge_versions import build_versions
+        from ktk_engine.write.rewrite.merge_versions import build_versions
 
         schema = str(relation.schema)
         written = build_versions(
@@ -120,7 +120,7 @@ class Snapshots(Materializations):
     def _merge_versions(
         self, model: Mapping[str, Any], relation: BaseRelation, query: str, config: SnapshotConfig
     ) -> Outcome:
-        from ktk_engine.write.merge_versions import merge_versions
+        from ktk_engine.write.rewrite.merge_versions import merge_versions
 
         def changes() -> DataFrame:
             return self._rows_of(relation, query)

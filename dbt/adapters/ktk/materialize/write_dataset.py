@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from ktk_engine.spark.read.scan import Scanner
-    from ktk_engine.write.predicates import RowFilter
+    from ktk_engine.write.rewrite.predicates import RowFilter
     from ktk_engine.write.write_result import WriteResult
 
 
@@ -95,10 +95,10 @@ def _write_incrementally(
 ) -> WriteResult | None:
     """Let new rows meet the old ones as the strategy says."""
     from ktk_engine.write.build import build
-    from ktk_engine.write.merge import MergeBy, merge
-    from ktk_engine.write.predicates import Predicates
-    from ktk_engine.write.replace_where import replace_where
     from ktk_engine.write.retained import Retained
+    from ktk_engine.write.rewrite.merge import MergeBy, merge
+    from ktk_engine.write.rewrite.predicates import Predicates
+    from ktk_engine.write.rewrite.replace_where import replace_where
 
     frame, target, context = write.frame, write.target, write.context
     if how.strategy == "microbatch":
@@ -119,7 +119,7 @@ def _write_incrementally(
 
 def _window(model: str, how: Incremental, batch: Mapping[str, Any] | None) -> RowFilter:
     """The span of event time that a batch replaces."""
-    from ktk_engine.write.predicates import EventWindow
+    from ktk_engine.write.rewrite.predicates import EventWindow
 
     if not batch:
         raise DbtRuntimeError(

@@ -18,16 +18,17 @@ from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.write.merge_rows import rows_with_keys
 from ktk_engine.types.quote import quote_identifier
 from ktk_engine.types.refusal import Problem, refusal
-from ktk_engine.write.affected import (
+from ktk_engine.write.checked_write import CheckedWrite, check_write
+from ktk_engine.write.retained import Conditions, Retained
+from ktk_engine.write.rewrite.affected import (
     affected_files,
     cell_columns,
     find_keys,
     rows_of,
     stored_rows,
 )
-from ktk_engine.write.checked_write import CheckedWrite, check_write
-from ktk_engine.write.predicates import RowFilter
-from ktk_engine.write.retained import Conditions, Retained
+from ktk_engine.write.rewrite.predicates import RowFilter
+from ktk_engine.write.rows import Rows, schema_of
 from ktk_engine.write.write_context import WriteContext
 from ktk_engine.write.write_result import RowChanges, WriteResult
 from ktk_engine.write.write_rows import write_rows
@@ -116,7 +117,7 @@ class Rewrite:
 
     def commit(
         self,
-        rows: DataFrame | pa.Table,
+        rows: Rows,
         touched: pa.Table,
         reads: tuple[Conditions, ...],
         new_count: int,
@@ -136,12 +137,11 @@ class Rewrite:
         # A column that the model lacks cannot be configured: its index stays.
         others = [name for name in self.base.indices if name not in self.new.columns]
         target = replace(self.target, indexes=(*self.target.indexes, *others))
-        schema = rows.schema if isinstance(rows, pa.Table) else arrow_schema(rows.schema)
         write = replace(
             self.write,
             target=target,
             retained=Retained("files", labels, reads),
-            gate=self.write.gate.of_rows(target, schema),
+            gate=self.write.gate.of_rows(target, schema_of(rows)),
         )
         result = write_rows(write, rows)
         gone = before + new_count - result.rows

@@ -20,13 +20,13 @@ from ktk_engine.spark.write.merge_rows import (
     union_by_name,
 )
 from ktk_engine.types.refusal import Problem, refusal
-from ktk_engine.write.affected import NewKeys, cell_columns, find_keys
 from ktk_engine.write.build import build
-from ktk_engine.write.merge_in_memory import merge_in_memory
-from ktk_engine.write.predicates import EVERY_ROW, RowFilter
-from ktk_engine.write.recompute import recompute
 from ktk_engine.write.retained import Conditions
-from ktk_engine.write.rewrite import Rewrite, condition_of, start_rewrite
+from ktk_engine.write.rewrite.affected import NewKeys, cell_columns, find_keys
+from ktk_engine.write.rewrite.merge_in_memory import merge_in_memory
+from ktk_engine.write.rewrite.predicates import EVERY_ROW, RowFilter
+from ktk_engine.write.rewrite.recompute import recompute
+from ktk_engine.write.rewrite.rewrite import Rewrite, condition_of, start_rewrite
 from ktk_engine.write.write_context import NO_CONTEXT, WriteContext
 from ktk_engine.write.write_result import WriteResult
 

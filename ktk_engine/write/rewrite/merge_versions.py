@@ -38,12 +38,12 @@ from ktk_engine.spark.write.version_rows import (
 )
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.refusal import Problem, refusal
-from ktk_engine.write.affected import NewKeys, cell_columns, find_keys
 from ktk_engine.write.build import build
-from ktk_engine.write.recompute import recompute
 from ktk_engine.write.retained import Conditions
-from ktk_engine.write.rewrite import Rewrite, start_rewrite
-from ktk_engine.write.versions import Versions
+from ktk_engine.write.rewrite.affected import NewKeys, cell_columns, find_keys
+from ktk_engine.write.rewrite.recompute import recompute
+from ktk_engine.write.rewrite.rewrite import Rewrite, start_rewrite
+from ktk_engine.write.rewrite.versions import Versions
 from ktk_engine.write.write_context import NO_CONTEXT, WriteContext
 from ktk_engine.write.write_result import RowChanges, WriteResult
 

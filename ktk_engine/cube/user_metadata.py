@@ -1,0 +1,46 @@
+"""What users note of a dataset, in Kartothek's user metadata."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ktk_engine.cube.cube_metadata import is_cube_key
+from ktk_engine.errors import ConfigurationError
+from ktk_engine.format.comments import COLUMNS_KEY, RELATION_KEY
+from ktk_engine.format.stamp import BASE_KEY, STAMP_KEY
+
+_OF_A_BUILD = ("creation_time", BASE_KEY, STAMP_KEY)
+
+
+def is_of_a_build(key: str) -> bool:
+    """Whether an entry of a document's metadata says how, when or as what it was built."""
+    return key in _OF_A_BUILD or is_cube_key(key)
+
+
+def check_user_metadata(dataset: str, metadata: Mapping[str, Any]) -> None:
+    """Check what somebody wants to note of a dataset.
+
+    Raises:
+        ConfigurationError: it is no mapping, has a key that this library or Kartothek writes
+            itself, or a value that JSON does not know.
+    """
+    if not isinstance(metadata, Mapping):
+        raise ConfigurationError(
+            f"Dataset {dataset}: metadata must be a mapping, but is {metadata!r}. Nothing was "
+            "written."
+        )
+    for key, value in metadata.items():
+        if not isinstance(key, str) or is_of_a_build(key) or key in (RELATION_KEY, COLUMNS_KEY):
+            raise ConfigurationError(
+                f"Dataset {dataset}: the metadata key {key!r} is kept for what is noted by itself. "
+                "Take another one. Nothing was written."
+            )
+        try:
+            json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise ConfigurationError(
+                f"Dataset {dataset}: the metadata of key {key!r} cannot be written as JSON: "
+                f"{error}. Nothing was written."
+            ) from error

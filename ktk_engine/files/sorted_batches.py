@@ -1,0 +1,125 @@
+"""Sorts rows that need not fit into memory: sorted runs on the local disk, merged by ranges."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from ktk_engine.types.to_container import to_container
+
+RUN_BYTES = 256 << 20
+_BATCH_ROWS = 131_072
+_Key = tuple[tuple[int, Any], ...]
+
+
+def sorted_batches(
+    batches: Iterator[pa.RecordBatch],
+    schema: pa.Schema,
+    names: Sequence[str],
+    run_bytes: int = RUN_BYTES,
+) -> Iterator[pa.RecordBatch]:
+    """Sort rows by some columns, nulls last; rows that are equal in them in any order.
+
+    Args:
+        batches: the rows.
+        schema: their columns, without dictionary or run-end encodings.
+        names: the columns to sort by; without any, the rows are passed on as they come.
+        run_bytes: how many bytes of rows are held and sorted at once. More are kept in a
+            temporary folder meanwhile, and of each part of them as many rows are in memory again
+            as one of these parts has.
+    """
+    if not names:
+        yield from batches
+        return
+    with tempfile.TemporaryDirectory(prefix="ktk-sort-") as folder:
+        runs: list[pa.Table] = []
+        held: list[pa.RecordBatch] = []
+        for batch in batches:
+            held.append(batch)
+            if sum(item.nbytes for item in held) >= run_bytes:
+                runs.append(_stored(_sorted(held, schema, names), Path(folder) / str(len(runs))))
+                held = []
+        last = _sorted(held, schema, names)
+        if not runs:
+            yield from last.to_batches(_BATCH_ROWS)
+            return
+        yield from _merged([*runs, last], names)
+
+
+def _sorted(batches: list[pa.RecordBatch], schema: pa.Schema, names: Sequence[str]) -> pa.Table:
+    return sort_table(pa.Table.from_batches(batches, schema), names)
+
+
+def sort_table(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    """Sort the rows of a table by some columns, nulls last, by the containers' values."""
+    # Arrow does not sort every member of a class.
+    keys = pa.table({f"k{i}": _comparable(table[name]) for i, name in enumerate(names)})
+    order = pc.sort_indices(keys, [(name, "ascending") for name in keys.column_names])
+    return table.take(order).combine_chunks()
+
+
+def _comparable(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    return to_container(column, None, "floor")
+
+
+def _stored(table: pa.Table, path: Path) -> pa.Table:
+    """Put rows into a file and give them back from there, without memory of their own."""
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table, _BATCH_ROWS)
+    return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+
+
+def _merged(runs: list[pa.Table], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Cut all runs at the same keys, and sort what lies between two cuts."""
+    keys = [run.select(list(names)) for run in runs]
+    step = max(1, max(run.num_rows for run in runs) // len(runs))
+    samples = sorted(_key(key, at) for key in keys for at in range(0, key.num_rows, step))
+    starts = [0] * len(runs)
+    for cut in [*samples[len(runs) :: len(runs)], None]:
+        ends = [
+            key.num_rows if cut is None else _first_from(key, cut, start)
+            for key, start in zip(keys, starts, strict=True)
+        ]
+        parts = [
+            run.slice(start, end - start)
+            for run, start, end in zip(runs, starts, ends, strict=True)
+        ]
+        yield from sort_table(pa.concat_tables(parts), names).to_batches(_BATCH_ROWS)
+        starts = ends
+
+
+def _first_from(keys: pa.Table, cut: _Key, start: int) -> int:
+    """Where the first row at or after `start` stands whose key is not below a cut."""
+    end = keys.num_rows
+    while start < end:
+        middle = (start + end) // 2
+        if _key(keys, middle) < cut:
+            start = middle + 1
+        else:
+            end = middle
+    return start
+
+
+def _key(keys: pa.Table, at: int) -> _Key:
+    """A row's key as Python compares it in the order that Arrow sorts by: NaN, then null last."""
+    found = []
+    for column in keys.columns:
+        value = _comparable(column.slice(at, 1))[0]
+        if not value.is_valid:
+            found.append((2, 0))
+        elif pat.is_floating(value.type) and value.as_py() != value.as_py():
+            found.append((1, 0))
+        else:
+            found.append((0, value.value if _is_counted(value.type) else value.as_py()))
+    return tuple(found)
+
+
+def _is_counted(t: pa.DataType) -> bool:
+    """Types whose scalars hold an integer; Python's own times have another range."""
+    return bool(pat.is_temporal(t))

@@ -1,0 +1,270 @@
+"""Writes the rows of a checked write as files, without committing them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ktk_engine.cube.cube_metadata import cube_metadata
+from ktk_engine.cube.user_metadata import is_of_a_build
+from ktk_engine.errors import DataError
+from ktk_engine.files.file_writer import WriteJob
+from ktk_engine.files.stored_index import put_index
+from ktk_engine.files.write_report import DataFinding, WriteReport
+from ktk_engine.files.write_table import write_table
+from ktk_engine.format.comments import with_comments
+from ktk_engine.format.dataset_key import index_key
+from ktk_engine.format.index_file import build_index
+from ktk_engine.formatting import counted
+from ktk_engine.gate.constraint import CONSTRAINTS
+from ktk_engine.gate.gate import GateResult
+from ktk_engine.gate.target import Target
+from ktk_engine.log.commit import Committed, DatasetChange
+from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.spark.write.write_frame import write_frame
+from ktk_engine.types.refusal import Problem, refusal
+from ktk_engine.write.checked_write import CheckedWrite
+from ktk_engine.write.extension import Extension
+from ktk_engine.write.rows import Rows, is_in_arrow
+from ktk_engine.write.verify_constraints import verify_constraints
+from ktk_engine.write.write_result import RowChanges, WriteResult
+
+
+@dataclass(frozen=True)
+class StagedRows:
+    """Rows that are written as files, and what their commit changes.
+
+    Attributes:
+        write: the write, with what its commit depends on.
+        addition: the new files, described as a dataset of their own.
+        change: what the commit does to the dataset.
+        notes: what a person should know of it.
+    """
+
+    write: CheckedWrite
+    addition: Snapshot
+    change: DatasetChange
+    notes: tuple[str, ...]
+
+    @property
+    def changes(self) -> tuple[DatasetChange, ...]:
+        """What the commit does to the dataset, and to enrichments that leave with it."""
+        scope = self.write.target.scope
+        leaving = (
+            DatasetChange(scope.uuid_of(name), "remove", None, role="enrichment")
+            for name in self.write.gate.leaving
+        )
+        return (self.change, *leaving)
+
+    @property
+    def reason(self) -> str:
+        """Why other datasets are changed as well; empty if none is."""
+        leaving = ", ".join(self.write.gate.leaving)
+        return f"cascade: {leaving} no longer fit" if leaving else ""
+
+    def result(self, done: Committed) -> WriteResult:
+        """What the write did, once it is committed."""
+        rows = self.addition.rows or 0
+        return WriteResult(
+            self.write.target.uuid,
+            done.entry.version,
+            rows,
+            self.addition.files.num_rows,
+            self.addition.bytes or 0,
+            done.warning,
+            self.notes,
+            RowChanges(rows, deleted=_rows_gone(self.write, self.addition)),
+        )
+
+
+def stage_rows(write: CheckedWrite, rows: Rows, commit_id: str) -> StagedRows:
+    """Write rows as new files, which nobody sees before they are committed.
+
+    Args:
+        write: the write, with what the gate says of these rows; their constraints were checked
+            by `check_constraints`.
+        rows: the rows; columns by name. Those in Arrow are written in this process.
+        commit_id: id of the commit; part of every file's name.
+
+    Raises:
+        DataError: rows break a rule.
+    """
+    target, job = write.target, _job(write, commit_id)
+    write_files = write_table if is_in_arrow(rows) else write_frame
+    report = write_files(rows, job)
+    if report.findings:
+        raise DataError(_refusal(target, report.findings), report.findings)
+    addition = _describe(write, job, report)
+    write = _verified(write, rows, addition)
+    notes = (*write.gate.notes, *_index_notes(job, write.base), write.claimed)
+    change = _change(write, addition, report, job)
+    return StagedRows(write, addition, change, tuple(filter(None, notes)))
+
+
+def _verified(write: CheckedWrite, rows: Rows, addition: Snapshot) -> CheckedWrite:
+    """Verify the constraints on what was written; the commit depends on what that has read."""
+    constraints, retained, base = write.target.constraints, write.retained, write.base
+    if not constraints or is_in_arrow(rows):
+        return write  # of a table there are no rows: `check_constraints`
+    kept = None
+    if retained is not None and base is not None:
+        kept = base.with_files(base.files.filter(pc.invert(retained.removed(base, addition))))
+    reads = verify_constraints(write.state.store, rows, constraints, addition, kept)
+    if retained is None:
+        return write
+    return replace(write, retained=replace(retained, reads=(*retained.reads, *reads)))
+
+
+def _index_notes(job: WriteJob, base: Snapshot | None) -> list[str]:
+    """What became of the indices of a dataset that keeps files."""
+    if base is None:
+        return []
+    known, wanted = set(base.indices), set(job.index_columns)
+    dropped = (known - wanted) & set(job.schema.names)
+    return [
+        *(f"index on {name} built" for name in sorted(wanted - known)),
+        *(f"index on {name} dropped" for name in sorted(dropped)),
+    ]
+
+
+def _rows_gone(write: CheckedWrite, addition: Snapshot) -> int:
+    """How many stored rows the replaced files had; files of other writers do not say it."""
+    retained, base = write.retained, write.base
+    if retained is None or base is None:
+        return 0
+    return int(pc.sum(base.files["rows"].filter(retained.removed(base, addition))).as_py() or 0)
+
+
+def _job(write: CheckedWrite, commit_id: str) -> WriteJob:
+    target, cells = write.target, write.target.dimension_columns
+    required = dict.fromkeys([*target.partition_by, *cells, *write.gate.indexes])
+    return WriteJob(
+        store=write.state.store,
+        uuid=target.uuid,
+        commit=commit_id,
+        schema=_physical(target, write.gate),
+        partition_keys=target.partition_by,
+        cell_columns=tuple(c for c in cells if c not in target.partition_by),
+        clustered_by=target.clustered_by,
+        # The path of a file has no form for a missing value.
+        required_columns=tuple(required) if target.cube else target.partition_by,
+        index_columns=write.gate.indexes,
+        compression=target.compression,
+        row_group_rows=target.row_group_rows,
+        tasks=target.buckets,
+        bucket_by=target.bucketing,
+        num_buckets=target.num_buckets,
+    )
+
+
+def _physical(target: Target, gate: GateResult) -> pa.Schema:
+    """Payload keeps its width; partition columns take their class's container."""
+    return pa.schema(
+        [
+            gate.committed.field(f.name) if f.name in target.partition_by else f
+            for f in gate.physical
+        ]
+    )
+
+
+def _describe(write: CheckedWrite, job: WriteJob, report: WriteReport) -> Snapshot:
+    """Describe the new files as a dataset of their own, without indices."""
+    target, now = write.target, job.store.now()
+    metadata = {**target.metadata, "creation_time": now.replace(tzinfo=None).isoformat()}
+    if target.cube:
+        metadata |= _cube_metadata(target, write.gate)
+    data = [field for field in job.schema if field.name not in target.partition_by]
+    return Snapshot(
+        uuid=target.uuid,
+        schema=write.gate.committed,
+        partition_keys=target.partition_by,
+        files=report.files,
+        metadata=metadata,
+        physical_schemas=(pa.schema(data),),
+        properties={
+            "dimension_columns": list(target.dimension_columns),
+            "clustered_by": list(target.clustered_by),
+            CONSTRAINTS: [item.as_dict() for item in target.constraints],
+        },
+    )
+
+
+def _change(
+    write: CheckedWrite, addition: Snapshot, report: WriteReport, job: WriteJob
+) -> DatasetChange:
+    """What the commit does to the dataset: it replaces all of it, or adds to what is there."""
+    target, store, retained, base = write.target, job.store, write.retained, write.base
+    if retained is not None and base is not None:
+        # A column that the new rows lack cannot be configured: its index stays.
+        others = [name for name in base.indices if name not in job.schema.names]
+        indexes = (*job.index_columns, *others)
+        values = report.index_values
+        extend = Extension(
+            store, retained, base, addition, values, job.commit, indexes, target.metadata
+        )
+        touched = retained.touched(addition)
+        change = DatasetChange(target.uuid, retained.operation, extend, touched, target.role)
+        return _claimed(change, target)
+    now = store.now()
+    indices, digests = {}, {}
+    for name, (values, labels) in report.index_values.items():
+        key = index_key(target.uuid, name, now, job.commit)
+        digests[key] = put_index(store, key, name, build_index(values, labels))
+        indices[name] = key
+    built = replace(addition, indices=indices, index_digests=digests)
+
+    def rebuilt(base: Snapshot | None, attempt: int) -> Snapshot:
+        """What people and other programs noted belongs to the dataset, not to its rows."""
+        if base is None:
+            return built
+        noted = {key: value for key, value in base.metadata.items() if not is_of_a_build(key)}
+        comments = base.comments.only(built.schema.names)
+        metadata = with_comments({**noted, **built.metadata}, comments)
+        kept = {key: base.properties[key] for key in ("table",) if key in base.properties}
+        return replace(built, metadata=metadata, properties={**built.properties, **kept})
+
+    return _claimed(DatasetChange(target.uuid, "rebuild", rebuilt, None, target.role), target)
+
+
+def _claimed(change: DatasetChange, target: Target) -> DatasetChange:
+    """Let the log say who builds the dataset, and by which name SQL knows it."""
+    builder = target.claimant.builder if target.claimant else None
+    return replace(change, relation=target.name, builder=builder)
+
+
+def _cube_metadata(target: Target, gate: GateResult) -> dict[str, object]:
+    """Kartothek's marks of a cube; before there is a seed, what the enrichment says itself."""
+    if gate.specification is not None:
+        return gate.specification.metadata(target.dataset)
+    return cube_metadata(is_seed=False, dimension_columns=target.dimension_columns)
+
+
+_REASONS = {
+    "duplicate": "{repeat} a cell, which {columns} must address uniquely",
+    "null": "{have} no value in {columns}, which is a dimension, partition or index column",
+    "value": "{have} a value in {columns} that its type, {type}, cannot hold exactly",
+}
+_FIXES = {
+    "duplicate": "Aggregate or filter the model so that each cell occurs only once, or add a "
+    "column that tells the rows apart to dimension_columns.",
+    "null": "Filter these rows, or give them a value: coalesce({columns}, 'unknown').",
+    "value": "Cast, round or filter the column in the model, or declare a wider data_type in its "
+    "YAML.",
+}
+
+
+def _refusal(target: Target, findings: tuple[DataFinding, ...]) -> str:
+    problems = []
+    for item in findings:
+        columns = ", ".join(f"`{name}`" for name in item.column.split(", "))
+        reason = _REASONS[item.rule].format(
+            repeat=counted(item.count, "row repeats", "rows repeat"),
+            have=counted(item.count, "row has", "rows have"),
+            columns=columns,
+            type=item.type,
+        )
+        fix = _FIXES[item.rule].format(columns=item.column)
+        problems.append(Problem(f"{reason}.", fix, item.example, item.error))
+    return refusal(target.uuid, problems, "was refused while writing (nothing was committed)")

@@ -1,0 +1,103 @@
+"""Rows that are sorted through files on disk come out as rows that are sorted in memory."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pat
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ktk_engine.files.sorted_batches import sort_table, sorted_batches
+from ktk_engine.types.exact_cast import plain_type
+from tests.unit.types.values import STORABLE, array, comparable, values
+
+SLOW = settings(
+    deadline=None,
+    max_examples=int(os.environ.get("KTK_EXAMPLES", "25")),
+    suppress_health_check=list(HealthCheck),
+)
+
+
+def sorted_by_disk(table: pa.Table, names: list[str], rows: int, run_bytes: int = 1) -> pa.Table:
+    batches = sorted_batches(iter(table.to_batches(rows)), table.schema, names, run_bytes)
+    return pa.Table.from_batches(batches, table.schema)
+
+
+def numbers(rows: int, values: int, seed: int = 0) -> pa.Table:
+    random = np.random.default_rng(seed)
+    return pa.table(
+        {
+            "p": pa.array(random.integers(0, 3, rows)).cast(pa.string()),
+            "d": pa.array(random.integers(0, values, rows), mask=random.random(rows) < 0.1),
+            "f": pa.array(random.choice([0.5, -1.0, np.nan, np.inf], rows), from_pandas=False),
+            "n": np.arange(rows),
+        }
+    )
+
+
+@pytest.mark.parametrize("run_bytes", [1, 20_000, 10**9])
+def test_rows_are_the_same_and_in_order(run_bytes):
+    table = numbers(5_000, 1_000)
+    names = ["p", "d", "f"]
+    found, expected = sorted_by_disk(table, names, 300, run_bytes), sort_table(table, names)
+    assert repr(found.select(names).to_pylist()) == repr(expected.select(names).to_pylist())
+    rows = found.sort_by("n")
+    assert repr(rows.to_pylist()) == repr(table.to_pylist())
+
+
+def test_without_columns_rows_are_passed_on():
+    table = numbers(100, 10)
+    assert repr(sorted_by_disk(table, [], 30).to_pylist()) == repr(table.to_pylist())
+
+
+def test_no_rows():
+    table = numbers(0, 1)
+    assert sorted_by_disk(table, ["d"], 10).equals(table)
+
+
+def test_many_equal_keys():
+    table = pa.table({"a": [1] * 1000, "n": range(1000)})
+    assert sorted(sorted_by_disk(table, ["a"], 7)["n"].to_pylist()) == list(range(1000))
+
+
+def is_key(t: pa.DataType) -> bool:
+    """Types of columns that rows can be sorted by."""
+    return plain_type(t) == t and not (pat.is_nested(t) or pat.is_null(t) or pat.is_dictionary(t))
+
+
+@st.composite
+def keys(draw):
+    t = draw(STORABLE.filter(is_key))
+    return array(t, draw(st.lists(values(t), max_size=12)))
+
+
+@SLOW
+@given(keys(), st.integers(1, 4))
+def test_every_type_of_key(key, rows):
+    table = pa.table({"k": key, "n": range(len(key))})
+    found, expected = sorted_by_disk(table, ["k"], rows), sort_table(table, ["k"])
+    assert found.schema == table.schema
+    assert comparable(found["k"], key.type) == comparable(expected["k"], key.type)
+    assert sorted(found["n"].to_pylist()) == list(range(len(key)))
+
+
+def test_memory_is_bounded():
+    """Ten times as many rows as are held at once."""
+    rows, limit = 100_000, 4 << 20
+
+    def batches():
+        for at in range(40):
+            yield numbers(rows, rows, at).to_batches()[0]
+
+    schema = numbers(1, 1).schema
+    before = pa.total_allocated_bytes()
+    peak = total = 0
+    for batch in sorted_batches(batches(), schema, ["p", "d"], limit):
+        peak = max(peak, pa.total_allocated_bytes() - before)
+        total += batch.num_rows
+    assert total == 40 * rows
+    assert peak < 6 * limit, peak
