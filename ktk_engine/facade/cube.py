@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,7 +14,10 @@ from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.describe.history import read_history
 from ktk_engine.describe.info import describe_state
 from ktk_engine.describe.stats import DatasetStats, collect_stats
+from ktk_engine.facade.frames import Frame, Metadata
 from ktk_engine.facade.query import Query
+from ktk_engine.log.scope import cube_scope
+from ktk_engine.log.state import resolve
 from ktk_engine.log.version import parse_moment
 from ktk_engine.maintain.restore import restore
 from ktk_engine.plan.cube_query import CubeQuery
@@ -21,6 +25,7 @@ from ktk_engine.plan.plan_cube import LoadedCube, listed_datasets
 
 if TYPE_CHECKING:
     from ktk_engine.facade.store import Store
+    from ktk_engine.facade.transaction import Transaction
 
 
 class Cube:
@@ -130,6 +135,163 @@ class Cube:
         loaded = self._loaded
         names = self.datasets if datasets is None else listed_datasets(loaded, datasets)
         return collect_stats(loaded.state, {name: loaded.snapshots[name] for name in names})
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """Change the cube in a block; its end commits all changes at once, from its newest version.
+
+        If the block raises, nothing is committed. This object stays at its version; `at()` opens
+        the new one.
+
+        Raises:
+            CommitConflictError: another run changed what the block was computed from; nothing was
+                committed.
+        """
+        from ktk_engine.facade.transaction import transaction
+
+        state = resolve(self._store._store, cube_scope(self.name))
+        with transaction(self._store, state) as changes:
+            yield changes
+
+    def extend(
+        self,
+        datasets: Mapping[str, Frame],
+        *,
+        partition_on: Mapping[str, Sequence[str]] | None = None,
+        indexes: Collection[str] = (),
+        metadata: Metadata | None = None,
+        overwrite: bool = False,
+    ) -> Cube:
+        """Add enrichments, in one commit.
+
+        Args:
+            datasets: the rows of each new dataset by its id; see `Frame`.
+            partition_on: dataset id -> columns, for datasets that are laid out in another way than
+                by those of the cube's partition columns that they have.
+            indexes: columns that get a secondary index, beside the cube's.
+            metadata: dataset id -> what you want to note of it.
+            overwrite: whether datasets that exist are replaced.
+
+        Returns:
+            The cube at its new version.
+
+        Raises:
+            KtkError: see `Store.build`.
+        """
+        with self.transaction() as changes:
+            changes.extend(
+                datasets,
+                partition_on=partition_on,
+                indexes=indexes,
+                metadata=metadata,
+                overwrite=overwrite,
+            )
+        return self.at()
+
+    def append(self, datasets: Mapping[str, Frame], *, metadata: Metadata | None = None) -> Cube:
+        """Add rows to datasets, in one commit; a cell that is there already gets the new row.
+
+        Args:
+            datasets: the new rows of each dataset by its id; see `Frame`.
+            metadata: dataset id -> what you want to note of it, beside what is noted.
+
+        Returns:
+            The cube at its new version.
+
+        Raises:
+            DatasetNotFoundError: a dataset does not exist.
+            KtkError: see `Store.build`.
+        """
+        with self.transaction() as changes:
+            changes.append(datasets, metadata=metadata)
+        return self.at()
+
+    def update(
+        self,
+        datasets: Mapping[str, Frame],
+        where: str | Condition | None = None,
+        *,
+        metadata: Metadata | None = None,
+    ) -> Cube:
+        """Replace rows of datasets: those that fulfil a condition go, new ones come; one commit.
+
+        Args:
+            datasets: the new rows of each dataset by its id; other datasets stay as they are.
+            where: which rows go, by columns that each of these datasets has; None means all.
+            metadata: as for `append`.
+
+        Returns:
+            The cube at its new version.
+
+        Raises:
+            KtkError: see `append` and `delete`.
+        """
+        with self.transaction() as changes:
+            changes.update(datasets, where, metadata=metadata)
+        return self.at()
+
+    def delete(self, where: str | Condition, datasets: Collection[str] | None = None) -> Cube:
+        """Take out the rows that fulfil a condition, in one commit.
+
+        Only files that hold such a row are written again; where partition columns alone decide,
+        none is.
+
+        Args:
+            where: for instance `origin = 'JFK' and month = 1`.
+            datasets: whose rows; None means the seed dataset's, and those of all datasets that have
+                the columns of the condition. What other datasets hold of cells that are gone is
+                not seen any more.
+
+        Returns:
+            The cube at its new version.
+
+        Raises:
+            ConfigurationError: a dataset lacks a column of the condition; nothing was deleted.
+            CommitConflictError: other commits came first each time.
+            LocalEngineError: what stays in a file does not fit into memory piece by piece.
+        """
+        return self._change_again(lambda changes: changes.delete(where, datasets))
+
+    def remove_partitions(
+        self, where: str | Condition | None = None, datasets: Collection[str] | None = None
+    ) -> Cube:
+        """Take out whole partitions, in one commit; no file is read or written.
+
+        Args:
+            where: on partition columns; None means all.
+            datasets: whose; None means all that are partitioned by these columns.
+
+        Returns:
+            The cube at its new version.
+
+        Raises:
+            ConfigurationError: a dataset is not partitioned by the columns; nothing was deleted.
+        """
+        return self._change_again(lambda changes: changes.remove_partitions(where, datasets))
+
+    def drop(self, *datasets: str) -> Cube:
+        """Take enrichments out of the cube, in one commit; `ktk undrop` brings them back.
+
+        Args:
+            *datasets: their ids.
+
+        Returns:
+            The cube at its new version.
+
+        Raises:
+            DatasetNotFoundError: one does not exist.
+            ConsistencyError: one is the seed dataset; `Store.remove` takes out the whole cube.
+        """
+        with self.transaction() as changes:
+            changes.drop(*datasets)
+        return self.at()
+
+    def _change_again(self, change: Callable[[Transaction], None]) -> Cube:
+        """Make a change that needs no rows, again where another commit came first."""
+        from ktk_engine.facade.transaction import change_again
+
+        change_again(self._store, self.name, change)
+        return self.at()
 
     def query(
         self,

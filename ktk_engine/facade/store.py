@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ktk_engine.catalog.catalog import list_scopes
 from ktk_engine.catalog.find_scope import find_scope, present_scopes
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import DatasetNotFoundError, QueryError, VersionGoneError
 from ktk_engine.facade.cube import Cube
+from ktk_engine.facade.frames import Frame, Metadata
 from ktk_engine.facade.table import Table
 from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.log.scope import cube_scope
@@ -120,6 +121,64 @@ class Store:
                     raise
         raise AssertionError("unreachable: the last attempt returns or raises")
 
+    def build(
+        self,
+        name: str,
+        datasets: Frame | Mapping[str, Frame],
+        *,
+        dimension_columns: Sequence[str] = (),
+        partition_by: Sequence[str] = (),
+        seed: str = "seed",
+        indexes: Collection[str] = (),
+        suppress_index_on: Collection[str] = (),
+        partition_on: Mapping[str, Sequence[str]] | None = None,
+        metadata: Metadata | None = None,
+        overwrite: bool = False,
+        specification: CubeSpecification | None = None,
+    ) -> Cube:
+        """Build a cube: all of its datasets in one commit, without Java unless rows are Spark's.
+
+        Args:
+            name: the cube's name.
+            datasets: the rows of each dataset by its id (see `Frame`); one frame is the seed
+                dataset's.
+            dimension_columns: what addresses a cell, in order. An enrichment has some of them.
+            partition_by: columns by which files are laid out, in order; an enrichment is laid out
+                by those that it has.
+            seed: id of the seed dataset, which says which cells exist.
+            indexes: further columns that get a secondary index, in every dataset that has them.
+            suppress_index_on: dimension columns of the seed dataset that get none.
+            partition_on: dataset id -> columns, for enrichments that are laid out in another way.
+            metadata: dataset id -> what you want to note of it, as JSON knows it. It stays when the
+                dataset is rebuilt.
+            overwrite: whether the datasets of a cube that exists are replaced, all of them.
+            specification: all of the above in one; the other arguments are not looked at then.
+
+        Returns:
+            The cube at its new version.
+
+        Raises:
+            TypeClassError: columns break the rules of type classes; nothing was written.
+            DataError: rows repeat a cell, lack a value or cannot be stored; nothing was committed.
+            ConfigurationError: a column or layout does not fit.
+            ConsistencyError: the cube exists, or its datasets would not fit together.
+            CommitConflictError: another run changed the cube meanwhile; nothing was committed.
+        """
+        from ktk_engine.facade.transaction import build
+
+        cube = specification or CubeSpecification(
+            name,
+            tuple(dimension_columns),
+            tuple(partition_by),
+            seed,
+            frozenset(indexes),
+            frozenset(suppress_index_on),
+        )
+        frames = datasets if isinstance(datasets, Mapping) else {cube.seed_dataset: datasets}
+        state = resolve(self._store, cube_scope(cube.prefix))
+        build(self, state, cube, frames, partition_on or {}, metadata or {}, overwrite)
+        return self.cube(cube.prefix)
+
     def tables(self) -> list[str]:
         """Names of the plain tables, sorted."""
         found = [scope for scope in present_scopes(self._store) if scope.kind != "cube"]
@@ -147,6 +206,47 @@ class Store:
         if state.scope.kind == "cube":
             raise DatasetNotFoundError(f"{name} of {self.url} is a cube, not a table.")
         return Table(self, LoadedTable(state, state.snapshot(name), self._known))
+
+    def write_table(
+        self,
+        name: str,
+        frame: Frame,
+        mode: Literal["append", "overwrite", "merge"] = "append",
+        *,
+        key: Sequence[str] = (),
+        partition_by: Sequence[str] | None = None,
+        indexes: Sequence[str] | None = None,
+        clustered_by: Sequence[str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Table:
+        """Write rows to a plain table, in one commit; one that does not exist is made.
+
+        Args:
+            name: the table's name.
+            frame: the rows; see `Frame`.
+            mode: "append" adds them; "overwrite" puts them in the place of all rows; "merge" puts
+                each in the place of the row that has its key, and adds the others.
+            key: for "merge": columns that tell rows apart; null matches nothing.
+            partition_by: columns by which files are laid out; None leaves the layout as it is.
+            indexes: columns with a secondary index; None leaves them as they are.
+            clustered_by: columns by which the rows of a file are sorted; None likewise.
+            metadata: what you want to note of it, as JSON knows it.
+
+        Returns:
+            The table at its new version.
+
+        Raises:
+            TypeClassError: columns break the rules of type classes; nothing was written.
+            DataError: rows cannot be stored, or repeat a key; nothing was committed.
+            ConfigurationError: a column or layout does not fit.
+            ConsistencyError: the name is a cube's or a view's.
+            CommitConflictError: another run changed the table meanwhile; nothing was committed.
+        """
+        from ktk_engine.facade.write_table import write_table
+
+        layout = {"partition_by": partition_by, "indexes": indexes, "clustered_by": clustered_by}
+        write_table(self, name, frame, mode, key, layout, metadata or {})
+        return self.table(name)
 
     def relation(
         self,

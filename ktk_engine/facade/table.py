@@ -79,6 +79,20 @@ class Table:
         loaded = self._loaded
         return collect_stats(loaded.state, {self.name: loaded.snapshot})[self.name]
 
+    def delete(self, where: str | Condition) -> Table:
+        """Take out the rows that fulfil a condition; see `Cube.delete`.
+
+        Args:
+            where: for instance `distance > 5000`.
+
+        Returns:
+            The table at its new version.
+        """
+        from ktk_engine.facade.write_table import delete_from
+
+        delete_from(self._store, self.name, where)
+        return self.at()
+
     def query(
         self, columns: Sequence[str] | None = None, where: str | Condition | None = None
     ) -> Query:

@@ -74,6 +74,7 @@ class WriteJob:
         tasks: into how many tasks the rows are dealt; None leaves it to Spark.
         bucket_by: columns by which the rows of a partition are dealt to several tasks.
         num_buckets: to how many.
+        step: which of the commit's writes to this dataset it is, from 0 on.
     """
 
     store: ObjectStore
@@ -92,6 +93,12 @@ class WriteJob:
     tasks: int | None = None
     bucket_by: tuple[str, ...] = ()
     num_buckets: int = 1
+    step: int = 0
+
+    @property
+    def name(self) -> str:
+        """What the names of its files begin with; no other write has it."""
+        return f"{self.commit}.{self.step}" if self.step else self.commit
 
     @property
     def sorting(self) -> tuple[str, ...]:
@@ -216,7 +223,7 @@ class _TaskWriter:
 
     def _base_label(self) -> str:
         self.count += 1
-        return f"{self.job.commit}-{self.task}-{self.attempt}-{self.count}"
+        return f"{self.job.name}-{self.task}-{self.attempt}-{self.count}"
 
     def _cast(self, table: pa.Table) -> pa.Table | None:
         """Bring columns to the types to store, exactly; values that do not fit are findings."""

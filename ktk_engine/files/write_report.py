@@ -96,7 +96,7 @@ def _files(report: pa.Table, job: WriteJob) -> pa.Table:
         for name in ("rows", "bytes", "tail", "tail_digest", "digest")
     }
     columns["physical"] = [0] * len(labels)
-    columns["commit"] = [job.commit] * len(labels)
+    columns["commit"] = [job.name] * len(labels)
     return files_table(labels, report["key"].to_pylist(), partitions, columns, statistics)
 
 

@@ -58,7 +58,7 @@ class GateResult:
     committed: pa.Schema
     indexes: tuple[str, ...]
     specification: CubeSpecification | None
-    candidate: Snapshot
+    candidate: Snapshot = field(compare=False)
     leaving: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 

@@ -24,7 +24,7 @@ from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.write.write_frame import write_frame
 from ktk_engine.write.extension import Extension
 from ktk_engine.write.retained import Retained
-from ktk_engine.write.rewrite.affected import rows_of
+from ktk_engine.write.rewrite.affected_rows import rows_of
 
 
 @dataclass(frozen=True)

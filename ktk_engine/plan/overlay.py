@@ -13,9 +13,9 @@ from ktk_engine.plan.partition_numbers import partition_numbers
 
 
 def overlaid_files(snapshot: Snapshot, columns: Sequence[str]) -> pa.BooleanArray:
-    """Tell which files share a partition with files of another commit.
+    """Tell which files share a partition with files of another write.
 
-    Files of one commit never hold a cell twice: our writer refuses that. Of files that another
+    Files of one write never hold a cell twice: our writer refuses that. Of files that another
     program wrote nothing is known.
 
     Args:

@@ -48,6 +48,11 @@ def statement_history() -> dict[str, str]:
     return {"node": "SQL statement", OWNER: user_name()}
 
 
+def python_history() -> dict[str, str]:
+    """What the log keeps of what a Python program did."""
+    return {"command": "Python", OWNER: user_name()}
+
+
 def user_name() -> str:
     """Name the account that this process runs as, as Spark names the owner of a table.
 

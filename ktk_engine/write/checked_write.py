@@ -76,6 +76,46 @@ def check_write(
     return CheckedWrite(target, state, retained, gate, context.history, claimed)
 
 
+@dataclass(frozen=True)
+class Planned:
+    """A write that is to be checked.
+
+    Attributes:
+        target: the dataset and its layout.
+        schema: of the new rows.
+        retained: what stays of the old content; None for a dataset that is new or replaced.
+    """
+
+    target: Target
+    schema: pa.Schema
+    retained: Retained | None
+
+
+def check_writes(
+    writes: Sequence[Planned], state: State, context: WriteContext
+) -> list[CheckedWrite]:
+    """Check the writes of one commit before any of them has a file.
+
+    Each is checked beside what those before it would make of their datasets; the seed dataset's
+    comes first.
+
+    Args:
+        writes: one a dataset.
+        state: the scope of all.
+        context: the run that writes.
+
+    Raises:
+        KtkError: see `check_write`.
+    """
+    replaced = {write.target.uuid: None for write in writes if write.retained is None}
+    state, checked = state.with_staged(replaced), []
+    for write in sorted(writes, key=lambda item: item.target.role != "seed"):
+        found = check_write(write.schema, write.target, state, write.retained, context)
+        checked.append(found)
+        state = state.with_staged({write.target.uuid: found.gate.candidate})
+    return checked
+
+
 def _check_known(target: Target, key: str, names: Sequence[str], columns: Sequence[str]) -> None:
     unknown = [name for name in names if name not in columns]
     if unknown:

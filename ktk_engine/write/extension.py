@@ -37,7 +37,7 @@ class Extension:
         started: the dataset as this write found it.
         addition: the new files, described as a dataset of their own.
         values: the new files' values, by index column.
-        commit: id of the commit, part of every index file's name.
+        commit: what tells this write from others, part of every index file's name.
         indexes: the columns to be indexed; None for those that are.
         noted: what users note of the dataset, beside what they noted before.
     """

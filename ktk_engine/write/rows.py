@@ -14,11 +14,6 @@ ArrowRows: TypeAlias = pa.Table | pa.RecordBatchReader
 Rows: TypeAlias = "DataFrame | ArrowRows"
 
 
-def is_in_arrow(rows: Rows) -> bool:
-    """Whether rows are written in this process, without a JVM."""
-    return isinstance(rows, ArrowRows)
-
-
 def schema_of(rows: Rows) -> pa.Schema:
     """The columns of rows, in Arrow's types."""
     if isinstance(rows, ArrowRows):

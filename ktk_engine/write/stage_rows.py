@@ -23,12 +23,10 @@ from ktk_engine.gate.gate import GateResult
 from ktk_engine.gate.target import Target
 from ktk_engine.log.commit import Committed, DatasetChange
 from ktk_engine.log.snapshot import Snapshot
-from ktk_engine.spark.write.write_frame import write_frame
 from ktk_engine.types.refusal import Problem, refusal
 from ktk_engine.write.checked_write import CheckedWrite
 from ktk_engine.write.extension import Extension
-from ktk_engine.write.rows import Rows, is_in_arrow
-from ktk_engine.write.verify_constraints import verify_constraints
+from ktk_engine.write.rows import ArrowRows, Rows
 from ktk_engine.write.write_result import RowChanges, WriteResult
 
 
@@ -79,7 +77,7 @@ class StagedRows:
         )
 
 
-def stage_rows(write: CheckedWrite, rows: Rows, commit_id: str) -> StagedRows:
+def stage_rows(write: CheckedWrite, rows: Rows, commit_id: str, step: int = 0) -> StagedRows:
     """Write rows as new files, which nobody sees before they are committed.
 
     Args:
@@ -87,13 +85,13 @@ def stage_rows(write: CheckedWrite, rows: Rows, commit_id: str) -> StagedRows:
             by `check_constraints`.
         rows: the rows; columns by name. Those in Arrow are written in this process.
         commit_id: id of the commit; part of every file's name.
+        step: how many writes of the commit to this dataset came before.
 
     Raises:
         DataError: rows break a rule.
     """
-    target, job = write.target, _job(write, commit_id)
-    write_files = write_table if is_in_arrow(rows) else write_frame
-    report = write_files(rows, job)
+    target, job = write.target, _job(write, commit_id, step)
+    report = _write_files(rows, job)
     if report.findings:
         raise DataError(_refusal(target, report.findings), report.findings)
     addition = _describe(write, job, report)
@@ -103,11 +101,21 @@ def stage_rows(write: CheckedWrite, rows: Rows, commit_id: str) -> StagedRows:
     return StagedRows(write, addition, change, tuple(filter(None, notes)))
 
 
+def _write_files(rows: Rows, job: WriteJob) -> WriteReport:
+    if isinstance(rows, ArrowRows):
+        return write_table(rows, job)
+    from ktk_engine.spark.write.write_frame import write_frame  # takes half a second
+
+    return write_frame(rows, job)
+
+
 def _verified(write: CheckedWrite, rows: Rows, addition: Snapshot) -> CheckedWrite:
     """Verify the constraints on what was written; the commit depends on what that has read."""
     constraints, retained, base = write.target.constraints, write.retained, write.base
-    if not constraints or is_in_arrow(rows):
+    if not constraints or isinstance(rows, ArrowRows):
         return write  # of a table there are no rows: `check_constraints`
+    from ktk_engine.write.verify_constraints import verify_constraints
+
     kept = None
     if retained is not None and base is not None:
         kept = base.with_files(base.files.filter(pc.invert(retained.removed(base, addition))))
@@ -137,7 +145,7 @@ def _rows_gone(write: CheckedWrite, addition: Snapshot) -> int:
     return int(pc.sum(base.files["rows"].filter(retained.removed(base, addition))).as_py() or 0)
 
 
-def _job(write: CheckedWrite, commit_id: str) -> WriteJob:
+def _job(write: CheckedWrite, commit_id: str, step: int) -> WriteJob:
     target, cells = write.target, write.target.dimension_columns
     required = dict.fromkeys([*target.partition_by, *cells, *write.gate.indexes])
     return WriteJob(
@@ -156,6 +164,7 @@ def _job(write: CheckedWrite, commit_id: str) -> WriteJob:
         tasks=target.buckets,
         bucket_by=target.bucketing,
         num_buckets=target.num_buckets,
+        step=step,
     )
 
 
@@ -202,7 +211,7 @@ def _change(
         indexes = (*job.index_columns, *others)
         values = report.index_values
         extend = Extension(
-            store, retained, base, addition, values, job.commit, indexes, target.metadata
+            store, retained, base, addition, values, job.name, indexes, target.metadata
         )
         touched = retained.touched(addition)
         change = DatasetChange(target.uuid, retained.operation, extend, touched, target.role)
@@ -210,7 +219,7 @@ def _change(
     now = store.now()
     indices, digests = {}, {}
     for name, (values, labels) in report.index_values.items():
-        key = index_key(target.uuid, name, now, job.commit)
+        key = index_key(target.uuid, name, now, job.name)
         digests[key] = put_index(store, key, name, build_index(values, labels))
         indices[name] = key
     built = replace(addition, indices=indices, index_digests=digests)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 
 from ktk_engine.gate.gate import CubeCheck
@@ -24,23 +24,24 @@ Rebase = Callable[[Snapshot | None, int], Snapshot]
 class Staging:
     """Changes that become one commit; each sees what those before it did.
 
-    Make one with `staged`. Files are written at once, the commit comes last.
+    Make one with `staged`. Files are written at once, the commit comes last. One thread uses it.
 
     Attributes:
         base: what the changes were computed from.
+        operation: the verb and what it is about, for people.
         history: what the log says of the commit, for people.
-        pending: the write that the commit ends.
-        folders: keys of the folders with its data files.
         done: the commit; None before it, and where nothing changed.
     """
 
     base: State
-    history: Mapping[str, str] = field(default_factory=dict)
-    pending: Write = field(default_factory=Write)
-    folders: set[str] = field(default_factory=set)
+    operation: str
+    history: Mapping[str, str]
     done: Committed | None = None
+    _pending: Write = field(default_factory=Write)
+    _folders: set[str] = field(default_factory=set)
     _changes: dict[str, DatasetChange] = field(default_factory=dict)
     _rows: list[StagedRows] = field(default_factory=list)
+    _announced: ExitStack = field(default_factory=ExitStack)
 
     @property
     def state(self) -> State:
@@ -56,22 +57,33 @@ class Staging:
         """What each write of rows did, once it is committed."""
         return [rows.result(self.done) for rows in self._rows] if self.done else []
 
-    def write(self, write: CheckedWrite, rows: Rows) -> None:
+    def write(self, write: CheckedWrite, rows: Rows) -> StagedRows:
         """Write rows as files; see `stage_rows`."""
-        self.folders.add(write.target.uuid)
-        staged = stage_rows(write, rows, self.pending.commit)
+        self._announce(write.target.uuid)
+        step = sum(known.write.target.uuid == write.target.uuid for known in self._rows)
+        staged = stage_rows(write, rows, self._pending.commit, step)
         self._rows.append(staged)
         for change in staged.changes:
             self.change(change)
+        return staged
 
     def change(self, change: DatasetChange) -> None:
         """Take in what the commit does to a dataset, on top of what it does already."""
+        self._announce(change.uuid)
         if change.rebase is not None:
             change = replace(change, rebase=_computed_once(change.rebase))
         known = self._changes.get(change.uuid)
         self._changes[change.uuid] = _joined(known, change) if known else change
 
-    def commit(self) -> None:
+    def _announce(self, folder: str) -> None:
+        """Let clean-ups know of the write, once it has something to lose."""
+        if not self._folders:
+            store, scope = self.base.store, self.base.scope
+            intent = announced(store, scope, self._pending, self.operation, self._folders)
+            self._announced.enter_context(intent)
+        self._folders.add(folder)
+
+    def _commit(self) -> None:
         """Commit all changes; none that anybody would see commits nothing."""
         changes = tuple(
             change
@@ -83,7 +95,7 @@ class Staging:
         reason = "; ".join(filter(None, (rows.reason for rows in self._rows)))
         history = {"reason": reason, **self.history} if reason else self.history
         check = CubeCheck(self.base.scope.cube)
-        self.done = commit(self.base, Transaction(self.pending, changes, check, history))
+        self.done = commit(self.base, Transaction(self._pending, changes, check, history))
 
 
 @contextmanager
@@ -104,13 +116,10 @@ def staged(
         CommitConflictError: another run changed a dataset meanwhile.
         VersionGoneError: a clean-up removed what the changes were computed from.
     """
-    staging = Staging(state, history or {})
-    with (
-        state.reading(),
-        announced(state.store, state.scope, staging.pending, operation, staging.folders),
-    ):
+    staging = Staging(state, operation, history or {})
+    with state.reading(), staging._announced:
         yield staging
-        staging.commit()
+        staging._commit()
 
 
 def _joined(first: DatasetChange, second: DatasetChange) -> DatasetChange:

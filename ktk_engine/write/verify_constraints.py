@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
-from ktk_engine.errors import ConfigurationError, DataError
+from ktk_engine.errors import DataError
 from ktk_engine.formatting import counted
 from ktk_engine.gate.constraint import Constraint
 from ktk_engine.log.snapshot import Snapshot
@@ -15,12 +13,12 @@ from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.session.scratch import make_scratch_folder
 from ktk_engine.spark.session.session import new_session
 from ktk_engine.spark.write.merge_rows import repeated_key
-from ktk_engine.spark.write.rules import broken_row, check_rule, count_broken
+from ktk_engine.spark.write.rules import broken_row, count_broken
 from ktk_engine.types.refusal import REFUSED_UNCOMMITTED, refusal
+from ktk_engine.write.affected_files import affected_files
 from ktk_engine.write.extension import extended
 from ktk_engine.write.retained import Conditions
-from ktk_engine.write.rewrite.affected import affected_files, find_keys, rows_of
-from ktk_engine.write.rows import ArrowRows, Rows
+from ktk_engine.write.rewrite.affected_rows import find_keys, rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -28,33 +26,6 @@ if TYPE_CHECKING:
     from ktk_engine.store.interface import ObjectStore
 
 _SHOWN_COLUMNS = 8
-
-
-def check_constraints(constraints: Sequence[Constraint], rows: Rows) -> None:
-    """Refuse constraints that do not fit the columns, before anything is written.
-
-    Raises:
-        ConfigurationError: a column is missing, Spark does not understand an expression, or the
-            rows are none of Spark's.
-    """
-    if not constraints or (isinstance(rows, pa.Table) and not rows.num_rows):
-        return
-    if isinstance(rows, ArrowRows):
-        raise ConfigurationError(
-            "Constraints are verified by Spark: give the rows as a DataFrame. Nothing was written."
-        )
-    for constraint in constraints:
-        missing = [name for name in constraint.columns if name not in rows.columns]
-        if missing:
-            raise ConfigurationError(
-                f"The {constraint} names {', '.join(missing)}, which the model lacks. It has: "
-                f"{', '.join(rows.columns)}. Nothing was written."
-            )
-        for rule in constraint.rules:
-            try:
-                check_rule(rows, rule)
-            except ConfigurationError as error:
-                raise ConfigurationError(f"{error} Nothing was written.") from error
 
 
 def verify_constraints(

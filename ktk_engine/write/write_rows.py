@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from ktk_engine.write.check_constraints import check_constraints
 from ktk_engine.write.checked_write import CheckedWrite
 from ktk_engine.write.rows import Rows
 from ktk_engine.write.staging import staged
-from ktk_engine.write.verify_constraints import check_constraints
 from ktk_engine.write.write_result import WriteResult
 
 

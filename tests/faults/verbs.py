@@ -21,9 +21,9 @@ from ktk_engine.maintain.compactable import find_compaction
 from ktk_engine.maintain.remove import remove
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.local.local_store import LocalStore
+from ktk_engine.write.affected_files import affected_files
 from ktk_engine.write.build import build
 from ktk_engine.write.retained import Retained
-from ktk_engine.write.rewrite.affected import affected_files
 from ktk_engine.write.rewrite.merge_in_memory import _merged
 from ktk_engine.write.rewrite.recompute import recompute
 from ktk_engine.write.write_context import WriteContext

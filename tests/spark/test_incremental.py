@@ -68,7 +68,7 @@ def test_rows_pass_the_gate_once(spark, sql, store, write, monkeypatch):
         passed.append(args)
         return pass_gate(*args, **options)
 
-    for module in ("checked_write", "merge_versions"):
+    for module in ("checked_write", "rewrite.merge_versions"):
         monkeypatch.setattr(f"ktk_engine.write.{module}.pass_gate", counted)
     new = rows(spark, 0, 5).where("L = 1")
     if write == "merge":

@@ -20,9 +20,10 @@ from ktk_engine.spark.write.merge_rows import (
     union_by_name,
 )
 from ktk_engine.types.refusal import Problem, refusal
+from ktk_engine.write.affected_files import cell_columns
 from ktk_engine.write.build import build
 from ktk_engine.write.retained import Conditions
-from ktk_engine.write.rewrite.affected import NewKeys, cell_columns, find_keys
+from ktk_engine.write.rewrite.affected_rows import NewKeys, find_keys
 from ktk_engine.write.rewrite.merge_in_memory import merge_in_memory
 from ktk_engine.write.rewrite.predicates import EVERY_ROW, RowFilter
 from ktk_engine.write.rewrite.recompute import recompute

@@ -12,7 +12,7 @@ import pyarrow.types as pat
 from ktk_engine.files.read_rows import read_rows
 from ktk_engine.spark.arrow_types import arrow_schema, spark_schema
 from ktk_engine.spark.read.few_rows import few_rows
-from ktk_engine.write.rewrite.affected import cell_columns
+from ktk_engine.write.affected_files import cell_columns
 from ktk_engine.write.rewrite.rewrite import Rewrite
 
 MAXIMUM_BYTES = 32 << 20  # of the files, and of the new rows

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from ktk_engine.errors import CommitConflictError, DatasetNotFoundError, VersionGoneError
 from ktk_engine.gate.target import Target
+from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import State, resolve
 from ktk_engine.store.interface import ObjectStore
 
@@ -30,17 +31,36 @@ def recompute(store: ObjectStore, target: Target, write: Callable[[State], _T]) 
         DatasetNotFoundError: the dataset was there and has been removed meanwhile.
     """
     existed = False
-    for left in reversed(range(MAXIMUM_ATTEMPTS)):
-        state = resolve(store, target.scope)
+
+    def checked(state: State) -> _T:
+        nonlocal existed
         if existed and target.uuid not in state.datasets:
             raise DatasetNotFoundError(
                 f"Dataset {target.uuid} was removed while this run wrote to it. Nothing was "
                 "committed. Run it again."
             )
         existed = target.uuid in state.datasets
+        with state.reading():
+            return write(state)
+
+    return compute_again(store, target.scope, checked)
+
+
+def compute_again(store: ObjectStore, scope: LogScope, write: Callable[[State], _T]) -> _T:
+    """Run a write on the newest state of a scope, as often as a newer one makes it a conflict.
+
+    Args:
+        store: where the scope lives.
+        scope: what is written to.
+        write: computes and commits the write from a state; a conflict commits nothing.
+
+    Raises:
+        CommitConflictError: other commits came first each time.
+        VersionGoneError: clean-ups removed what it read each time.
+    """
+    for left in reversed(range(MAXIMUM_ATTEMPTS)):
         try:
-            with state.reading():
-                return write(state)
+            return write(resolve(store, scope))
         except (CommitConflictError, VersionGoneError) as error:
             if not left:
                 raise

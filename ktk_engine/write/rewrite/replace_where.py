@@ -16,9 +16,9 @@ from ktk_engine.spark.arrow_types import arrow_schema
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.write.merge_rows import split_rows, union_by_name
 from ktk_engine.types.refusal import Problem, refusal
+from ktk_engine.write.affected_files import cell_columns
 from ktk_engine.write.build import build
 from ktk_engine.write.retained import Conditions
-from ktk_engine.write.rewrite.affected import cell_columns
 from ktk_engine.write.rewrite.predicates import RowFilter
 from ktk_engine.write.rewrite.recompute import recompute
 from ktk_engine.write.rewrite.rewrite import Rewrite, condition_of, start_rewrite

@@ -10,54 +10,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from ktk_engine.conditions.condition import And, Condition, columns
+from ktk_engine.conditions.condition import And, Condition
 from ktk_engine.conditions.literal import comparison, is_in
 from ktk_engine.errors import ConditionError
-from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.log.snapshot import Snapshot
-from ktk_engine.plan.overlay import whole_overlays
-from ktk_engine.plan.plan_dataset import address_partitions, plan_dataset
-from ktk_engine.plan.prune import prune
+from ktk_engine.plan.plan_dataset import plan_dataset
 from ktk_engine.spark.read.join import run_plan
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.write.merge_rows import count_keys, key_bounds, repeated_key
-from ktk_engine.store.interface import ObjectStore
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 MAXIMUM_KEYS = 100_000
-
-
-def affected_files(store: ObjectStore, base: Snapshot, conditions: Sequence[Condition]) -> pa.Table:
-    """Find the files that have to be rewritten to replace the rows that fulfil all conditions.
-
-    Args:
-        store: where the dataset lives.
-        base: the dataset.
-        conditions: conjuncts on its columns.
-
-    Returns:
-        Rows of the dataset's table of files, in order of position. Where cells are overlaid,
-        a row that goes must not bring back an older row of its cell: unless the older one
-        fulfils the conditions as well, since they only ask for the cell, the files that may
-        hold it are rewritten too.
-    """
-    cells = frozenset(cell_columns(base))
-    if not cells:
-        return prune(store, base, conditions, None, MetadataCache()).files
-    within = address_partitions(base)
-    files = prune(store, base, conditions, within, MetadataCache()).files
-    if all(columns(condition) <= cells for condition in conditions):
-        return files
-    matching = pc.is_in(base.files["label"].combine_chunks(), files["label"].combine_chunks())
-    return base.files.filter(whole_overlays(base, matching, within))
-
-
-def cell_columns(base: Snapshot) -> tuple[str, ...]:
-    """What addresses a cell of a cube's dataset: at most one row has each; empty for a table."""
-    dimensions = base.dimension_columns
-    return tuple(dict.fromkeys([*address_partitions(base), *dimensions])) if dimensions else ()
 
 
 def stored_rows(scanner: Scanner, base: Snapshot, files: pa.Table, version: int) -> int:

@@ -1,0 +1,147 @@
+"""Rows as Python programs have them: frames of any library that knows Arrow, or of Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from ktk_engine.cube.dataset_uuid import dataset_uuid
+from ktk_engine.errors import DataError
+from ktk_engine.write.rows import ArrowRows, Rows
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Frame = Any
+"""A pandas DataFrame, an Arrow table, batch or reader, anything else with `__arrow_c_stream__`
+(Polars, DuckDB), an iterable of these, which is not gathered, or a Spark DataFrame."""
+
+Metadata = Mapping[str, Mapping[str, Any]]
+"""What users note of datasets, by their ids: anything that JSON knows, by names of their own."""
+
+
+def rows_by_dataset(cube: str, datasets: Mapping[str, Frame]) -> dict[str, Rows]:
+    """Take the rows of some datasets of a cube; see `rows_of`."""
+    if not isinstance(datasets, Mapping):
+        raise DataError(
+            f"Cube {cube}: give the rows of each dataset by its id, as a mapping, not a "
+            f"{type(datasets).__name__}. Nothing was written."
+        )
+    return {name: rows_of(dataset_uuid(cube, name), frame) for name, frame in datasets.items()}
+
+
+def rows_of(name: str, frame: Frame) -> Rows:
+    """Take rows as they are; nothing is read yet.
+
+    Args:
+        name: the dataset, for messages.
+        frame: the rows.
+
+    Raises:
+        DataError: it is no frame, or has a column that Arrow cannot hold.
+    """
+    if isinstance(frame, ArrowRows):
+        rows: Rows = frame
+    elif isinstance(frame, pa.RecordBatch):
+        rows = pa.Table.from_batches([frame])
+    elif _is_of("pandas", frame):
+        rows = _of_pandas(name, frame)
+    elif _is_of("pyspark.sql", frame):
+        rows = _of_spark(name, frame)
+    elif hasattr(frame, "__arrow_c_stream__"):
+        rows = pa.RecordBatchReader.from_stream(frame)
+    elif isinstance(frame, Iterable) and not isinstance(frame, str | bytes | Mapping):
+        rows = _of_parts(name, iter(frame))
+    else:
+        raise DataError(
+            f"Dataset {name}: rows must be a frame of pandas, Arrow, Polars, DuckDB or Spark, or "
+            f"an iterable of such frames, but are a {type(frame).__name__}. Nothing was written."
+        )
+    if isinstance(rows, ArrowRows):
+        _check_names(name, rows.schema.names)
+    return rows
+
+
+def _is_of(package: str, frame: object) -> bool:
+    """Whether a frame is one of a package, which is not imported to find out."""
+    module = type(frame).__module__
+    return type(frame).__name__ == "DataFrame" and f"{module}.".startswith(f"{package}.")
+
+
+def _of_pandas(name: str, frame: pd.DataFrame) -> pa.Table:
+    names = list(frame.columns)
+    if wrong := [column for column in names if not isinstance(column, str)]:
+        raise DataError(
+            f"Dataset {name}: names of columns must be text, but one is {wrong[0]!r}. Nothing was "
+            "written."
+        )
+    _check_names(name, names)
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata()
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError) as error:
+        raise DataError(
+            f"Dataset {name}: pandas' rows cannot be converted: {error}. Give the column one type, "
+            "for instance by astype. Nothing was written."
+        ) from error
+
+
+def _of_spark(name: str, frame: Any) -> Any:
+    from ktk_engine.spark.jvm import is_classic
+
+    if not is_classic(frame.sparkSession):
+        raise DataError(
+            f"Dataset {name}: rows of Spark Connect cannot be written: take a classic session. "
+            "Nothing was written."
+        )
+    return frame
+
+
+def _of_parts(name: str, parts: Iterator[Frame]) -> ArrowRows:
+    """Frames after one another; all have the columns of the first."""
+    first = next(parts, None)
+    if first is None:
+        raise DataError(
+            f"Dataset {name}: an iterable without any frame does not tell the columns. Give an "
+            "empty frame instead. Nothing was written."
+        )
+    start = rows_of(name, first)
+    if not isinstance(start, ArrowRows):
+        raise DataError(
+            f"Dataset {name}: unite Spark's frames before they come here. Nothing was written."
+        )
+    schema = start.schema.remove_metadata()
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        others = (rows_of(name, part) for part in parts)
+        for rows in chain([start], others):
+            for batch in rows.to_batches() if isinstance(rows, pa.Table) else rows:
+                yield _as(name, batch, schema)
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def _as(name: str, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """A batch with the columns of the first frame; values do not change."""
+    if set(batch.schema.names) != set(schema.names):
+        raise DataError(
+            f"Dataset {name}: a frame has the columns {', '.join(batch.schema.names)}, the first "
+            f"one {', '.join(schema.names)}. Nothing was committed."
+        )
+    try:
+        return batch.select(schema.names).replace_schema_metadata().cast(schema)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise DataError(
+            f"Dataset {name}: a frame does not have the types of the first one: {error}. Nothing "
+            "was committed."
+        ) from error
+
+
+def _check_names(name: str, names: list[str]) -> None:
+    repeated = sorted({column for column in names if names.count(column) > 1})
+    if repeated:
+        raise DataError(
+            f"Dataset {name} has several columns {', '.join(repeated)}. Nothing was written."
+        )

@@ -1,0 +1,160 @@
+"""Changes of a cube that become one commit, as Python programs make them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from ktk_engine.conditions.condition import Condition, TrueCondition
+from ktk_engine.cube.discovery import discover_cube
+from ktk_engine.cube.specification import CubeSpecification
+from ktk_engine.facade.frames import Frame, Metadata, rows_by_dataset
+from ktk_engine.facade.row_condition import row_condition
+from ktk_engine.log.scope import cube_scope
+from ktk_engine.log.state import State
+from ktk_engine.warehouse.author import python_history
+from ktk_engine.write.cube_changes import (
+    append_rows,
+    build_cube,
+    check_partitioned_by,
+    datasets_with,
+    delete_cells,
+    drop_datasets,
+    extend_cube,
+)
+from ktk_engine.write.rewrite.recompute import compute_again
+from ktk_engine.write.rows import Rows
+from ktk_engine.write.staging import Staging, staged
+
+if TYPE_CHECKING:
+    from ktk_engine.facade.store import Store
+
+
+class Transaction:
+    """Changes of a cube that become one commit, or none; each sees what those before it did.
+
+    Make one with `Cube.transaction`. Files are written at once, and nobody sees them before the
+    commit at the end of the block.
+    """
+
+    def __init__(self, store: Store, staging: Staging) -> None:
+        self._store = store
+        self._staging = staging
+
+    def __repr__(self) -> str:
+        """Show the cube and the version that it started from."""
+        return f"Transaction({self._name!r}, version={self._staging.base.version})"
+
+    def extend(
+        self,
+        datasets: Mapping[str, Frame],
+        *,
+        partition_on: Mapping[str, Sequence[str]] | None = None,
+        indexes: Collection[str] = (),
+        metadata: Metadata | None = None,
+        overwrite: bool = False,
+    ) -> None:
+        """Add enrichments; see `Cube.extend`."""
+        rows = self._rows(datasets)
+        known = discover_cube(self._name, self._staging.state.snapshots_by_id())
+        layouts, noted = partition_on or {}, metadata or {}
+        extend_cube(self._staging, known, rows, layouts, noted, overwrite, indexes)
+
+    def append(self, datasets: Mapping[str, Frame], *, metadata: Metadata | None = None) -> None:
+        """Add rows to datasets; see `Cube.append`."""
+        append_rows(self._staging, self._rows(datasets), metadata or {})
+
+    def update(
+        self,
+        datasets: Mapping[str, Frame],
+        where: str | Condition | None = None,
+        *,
+        metadata: Metadata | None = None,
+    ) -> None:
+        """Replace rows of datasets; see `Cube.update`."""
+        rows = self._rows(datasets)
+        delete_cells(self._staging, self._condition(where), list(rows), self._store._known)
+        append_rows(self._staging, rows, metadata or {})
+
+    def delete(
+        self, where: str | Condition | None, datasets: Collection[str] | None = None
+    ) -> None:
+        """Take rows out; see `Cube.delete`."""
+        condition = self._condition(where)
+        names = datasets_with(self._staging.state, condition) if datasets is None else datasets
+        delete_cells(self._staging, condition, names, self._store._known)
+
+    def remove_partitions(
+        self, where: str | Condition | None = None, datasets: Collection[str] | None = None
+    ) -> None:
+        """Take whole partitions out; see `Cube.remove_partitions`."""
+        condition = self._condition(where)
+        names = check_partitioned_by(self._staging.state, condition, datasets)
+        delete_cells(self._staging, condition, names, self._store._known)
+
+    def drop(self, *datasets: str) -> None:
+        """Take datasets out of the cube; see `Cube.drop`."""
+        drop_datasets(self._staging, datasets)
+
+    @property
+    def _name(self) -> str:
+        return self._staging.base.scope.name
+
+    def _rows(self, datasets: Mapping[str, Frame]) -> dict[str, Rows]:
+        return rows_by_dataset(self._name, datasets)
+
+    def _condition(self, where: str | Condition | None) -> Condition:
+        """A condition on columns of any dataset."""
+        if where is None:
+            return TrueCondition()
+        fields: dict[str, pa.Field] = {}
+        for snapshot in self._staging.state.snapshots().values():
+            fields |= {field.name: field for field in snapshot.schema if field.name not in fields}
+        return row_condition(f"Cube {self._name}", where, pa.schema(list(fields.values())))
+
+
+@contextmanager
+def transaction(store: Store, state: State) -> Iterator[Transaction]:
+    """Let a block change a cube, and commit all of it at its end.
+
+    Args:
+        store: whose cube it is.
+        state: the cube's scope, which need not hold anything yet.
+    """
+    with staged(state, f"change {state.scope.name}", python_history()) as staging:
+        yield Transaction(store, staging)
+
+
+def change_again(store: Store, name: str, change: Callable[[Transaction], None]) -> None:
+    """Change a cube as one commit, and compute it again where another commit came first.
+
+    Args:
+        store: whose cube it is.
+        name: the cube.
+        change: makes the change; it needs nothing that can be had only once.
+    """
+
+    def run(state: State) -> None:
+        with transaction(store, state) as changes:
+            change(changes)
+
+    compute_again(store._store, cube_scope(name), run)
+
+
+def build(
+    store: Store,
+    state: State,
+    specification: CubeSpecification,
+    datasets: Mapping[str, Frame],
+    partition_on: Mapping[str, Sequence[str]],
+    metadata: Metadata,
+    overwrite: bool,
+) -> None:
+    """Build a cube as one commit; see `Store.build`."""
+    rows = rows_by_dataset(specification.prefix, datasets)
+    with transaction(store, state) as changes:
+        staging = changes._staging
+        build_cube(staging, specification, rows, partition_on, metadata, overwrite)

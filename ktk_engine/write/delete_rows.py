@@ -1,0 +1,81 @@
+"""Takes rows out of a dataset in this process: only files that hold one are written again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ktk_engine.conditions.condition import Condition, columns, conjuncts
+from ktk_engine.conditions.evaluate import evaluate
+from ktk_engine.files.metadata_cache import MetadataCache
+from ktk_engine.files.physical_schemas import stored_schema
+from ktk_engine.gate.target import Target
+from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.log.state import State
+from ktk_engine.merge.answer import LocalEngine
+from ktk_engine.plan.cube_query import CubeQuery
+from ktk_engine.plan.plan import Plan
+from ktk_engine.plan.plan_dataset import plan_dataset
+from ktk_engine.plan.plan_table import LoadedTable
+from ktk_engine.write.affected_files import affected_files
+from ktk_engine.write.checked_write import check_write
+from ktk_engine.write.retained import Retained
+from ktk_engine.write.staging import Staging
+from ktk_engine.write.write_context import WriteContext
+
+
+def delete_rows(staging: Staging, uuid: str, condition: Condition, known: MetadataCache) -> None:
+    """Take the rows out of a dataset for which a condition is true.
+
+    Partition values, indices and statistics choose the files that may hold one. Where partition
+    columns alone decide, whole files go and none is read.
+
+    Args:
+        staging: the commit that it is part of.
+        uuid: the dataset.
+        condition: on its columns.
+        known: what is known of the store's files.
+
+    Raises:
+        LocalEngineError: the rows that stay in a file do not fit into memory piece by piece.
+        ConditionError: a literal is of another class than its column.
+    """
+    state = staging.state
+    base, store = state.snapshot(uuid), state.store
+    parts = conjuncts(condition)
+    files = affected_files(store, base, parts)
+    if not files.num_rows:
+        return
+    stored = stored_schema(store, known.footers, base, files)
+    rows: pa.Table | pa.RecordBatchReader = stored.empty_table()
+    if not columns(condition) <= set(base.partition_keys):
+        plan = _all_rows(state, base, files, known)
+        batches = LocalEngine(store, known.footers).batches(plan)
+        kept = _without(batches, condition, stored)
+        rows = pa.RecordBatchReader.from_batches(stored, kept)
+    labels = frozenset(files["label"].to_pylist())
+    retained = Retained("files", labels, (tuple(parts),))
+    target, context = Target.of(base), WriteContext(staging.history)
+    staging.write(check_write(stored, target, state, retained, context), rows)
+
+
+def _all_rows(state: State, base: Snapshot, files: pa.Table, known: MetadataCache) -> Plan:
+    """Read all rows of some files; of each cell the last."""
+    part = replace(base, files=files)
+    if base.dimension_columns:
+        return plan_dataset(part, state.version)
+    return LoadedTable(state, part, known).answer(CubeQuery())
+
+
+def _without(
+    batches: Iterator[pa.RecordBatch], condition: Condition, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """The rows for which a condition is not true, in the types of the files."""
+    for batch in batches:
+        table = pa.Table.from_batches([batch])
+        goes = pc.fill_null(evaluate(condition, table), False)
+        kept = table.filter(pc.invert(goes)).select(schema.names).cast(schema)
+        yield from kept.to_batches()
