@@ -14,6 +14,7 @@ from ktk_engine.spark.sql.sql_session import SqlSession
 from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.types.quote import quote_identifier
 from ktk_engine.write.build import build
+from tests.spark.times import HAS_TIMES
 from tests.unit.types.values import comparable, tables
 
 EXAMPLES = int(os.environ.get("KTK_EXAMPLES", "10"))
@@ -22,8 +23,10 @@ EXAMPLES = int(os.environ.get("KTK_EXAMPLES", "10"))
 @settings(deadline=None, max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
 @given(tables())
 def test_every_value_of_every_type_comes_back_through_spark(spark, tmp_path_factory, table):
-    # What Spark cannot show is not loss: it has no column without a type.
-    kept = [f.name for f in table.schema if "null" not in str(f.type)]
+    # What Spark cannot show is not loss: it has no column without a type, and before 4.1 none of
+    # times of day, which is refused by name.
+    unknown = ("null",) if HAS_TIMES else ("null", "time32", "time64")
+    kept = [f.name for f in table.schema if not any(word in str(f.type) for word in unknown)]
     table = table.select(kept)
     store = LocalStore(tmp_path_factory.mktemp("s") / "s")
     build(store, table, Target("t"))
