@@ -15,9 +15,15 @@ from ktk_engine.types.type_class import is_list, normalize, storage_problem
 from tests.unit.types.strategies import TYPES
 
 
+# What Arrow itself breaks or lacks: it casts null list views to lists that lack offsets, and old
+# versions convert neither views nor half floats, which we then refuse.
+_OLD = int(pa.__version__.split(".")[0]) < 20
+_UNSOUND = ("view", "halffloat") if _OLD else ("list_view",)
+
+
 def sound(t: pa.DataType) -> bool:
-    """Whether Arrow itself works: it casts null list views to lists that lack offsets."""
-    return "list_view" not in str(t)
+    """Whether Arrow itself works."""
+    return not any(word in str(t) for word in _UNSOUND)
 
 
 STORABLE = TYPES.filter(lambda t: storage_problem(t) is None and sound(t))
