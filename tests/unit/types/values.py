@@ -14,7 +14,6 @@ from ktk_engine.types.exact_cast import plain_type
 from ktk_engine.types.type_class import is_list, normalize, storage_problem
 from tests.unit.types.strategies import TYPES
 
-
 # What Arrow itself breaks or lacks: it casts null list views to lists that lack offsets, and old
 # versions convert neither views nor half floats, which we then refuse.
 _OLD = int(pa.__version__.split(".")[0]) < 20
