@@ -102,14 +102,15 @@ def _all(snapshot: Snapshot) -> pa.BooleanArray:
 def _by_partitions(snapshot: Snapshot, conditions: Sequence[Condition]) -> pa.BooleanArray:
     """Partition values are known exactly: such a condition is decided here."""
     keys = set(snapshot.partition_keys)
-    decided = [c for c in conditions if columns(c) and columns(c) <= keys]
+    decided = [c for c in conditions if columns(c) <= keys]
     if not decided:
         return _all(snapshot)
     values = snapshot.per_column("partition.")
     matching = _all(snapshot)
     for condition in decided:
-        found = pc.fill_null(evaluate(condition, values), False)
-        for name in columns(condition):  # null: a value that nobody can read; the scan says so
+        names = columns(condition)  # none: `false`, also of what compares a column with no value
+        found = pc.fill_null(evaluate(condition, values if names else snapshot.file_table), False)
+        for name in names:  # null: a value that nobody can read; the scan says so
             found = pc.or_(found, pc.is_null(values[name].combine_chunks()))
         matching = pc.and_(matching, found)
     return matching

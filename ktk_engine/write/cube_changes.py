@@ -268,6 +268,10 @@ def _write_new(
 
 
 def _check_named(rows: Mapping[str, Rows], others: Mapping[str, Any], argument: str) -> None:
+    if not isinstance(others, Mapping):
+        raise ConfigurationError(
+            f"{argument} must be a mapping by datasets, but is {others!r}. Nothing was written."
+        )
     if unknown := sorted(set(others) - set(rows)):
         raise ConfigurationError(
             f"{argument} names {', '.join(unknown)}, for which no rows are given. Given: "

@@ -31,7 +31,7 @@ def delete_rows(staging: Staging, uuid: str, condition: Condition, known: Metada
     """Take the rows out of a dataset for which a condition is true.
 
     Partition values, indices and statistics choose the files that may hold one. Where partition
-    columns alone decide, whole files go and none is read.
+    columns alone decide for all of these, whole files go and none is read.
 
     Args:
         staging: the commit that it is part of.
@@ -51,7 +51,7 @@ def delete_rows(staging: Staging, uuid: str, condition: Condition, known: Metada
         return
     stored = stored_schema(store, known.footers, base, files)
     rows: pa.Table | pa.RecordBatchReader = stored.empty_table()
-    if not columns(condition) <= set(base.partition_keys):
+    if not _whole(replace(base, files=files), condition):
         plan = _all_rows(state, base, files, known)
         batches = LocalEngine(store, known.footers).batches(plan)
         kept = _without(batches, condition, stored)
@@ -60,6 +60,19 @@ def delete_rows(staging: Staging, uuid: str, condition: Condition, known: Metada
     retained = Retained("files", labels, (tuple(parts),))
     target, context = Target.of(base), WriteContext(staging.history)
     staging.write(check_write(stored, target, state, retained, context), rows)
+
+
+def _whole(part: Snapshot, condition: Condition) -> bool:
+    """Whether the condition is true for every row of some files, by partition values alone.
+
+    Among the affected files may be others: those that overlay cells of rows that go, and those
+    with a partition value that nobody can read.
+    """
+    if not columns(condition) <= set(part.partition_keys):
+        return False
+    values = part.per_column("partition.") if columns(condition) else part.files
+    goes = pc.fill_null(evaluate(condition, values), False)
+    return bool(goes.true_count == len(goes))
 
 
 def _all_rows(state: State, base: Snapshot, files: pa.Table, known: MetadataCache) -> Plan:

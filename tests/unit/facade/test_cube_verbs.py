@@ -31,6 +31,7 @@ from ktk_engine.maintain.check import check
 from ktk_engine.write.build import build
 from ktk_engine.write.retained import Retained
 from tests.tree import tree
+from tests.unreadable_value import write_cube
 
 FLIGHTS = pa.table(
     {
@@ -105,6 +106,7 @@ def test_layouts_of_enrichments(opened):
         ({"indexes": ["des"]}, ConfigurationError, "indexes names `des`, which no dataset has"),
         ({"partition_on": {"flights": []}}, ConfigurationError, "is partitioned as the cube is"),
         ({"partition_on": {"more": []}}, ConfigurationError, "partition_on names more"),
+        ({"metadata": 3}, ConfigurationError, "metadata must be a mapping by datasets, but is 3"),
         ({"metadata": {"more": {}}}, ConfigurationError, "metadata names more"),
         ({"metadata": {"flights": {"ktk_cube_x": 1}}}, ConfigurationError, "'ktk_cube_x'"),
         ({"metadata": {"flights": {"x": {1}}}}, ConfigurationError, "cannot be written as JSON"),
@@ -249,6 +251,46 @@ def test_delete_and_update(cube):
     assert found.delete("flight > 1000").version == found.version
     assert rows(found.update({"flights": FLIGHTS.slice(2)}))[0]["flight"] == 3
     assert len(rows(cube)) == 3
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["false", "1 = 2", "month <=> 1.5", "month = 1 and false", "month = 1.5", "month in (9)"],
+)
+@pytest.mark.parametrize("verb", ["delete", "remove_partitions"])
+def test_a_condition_that_is_never_true_takes_nothing_out(opened, where, verb):
+    frame = pa.table({"flight": [1, 2], "month": [1, 2], "origin": ["a", "b"]})
+    layout = {"dimension_columns": ["flight"], "partition_by": ["month"]}
+    cube = opened.build("c", frame, **layout)
+    kept = getattr(cube, verb)(where)
+    assert (kept.version, kept.query().count()) == (1, 2)
+    unpartitioned = opened.build("d", frame, dimension_columns=["flight"])
+    assert unpartitioned.delete("false").query().count() == 2
+
+
+def test_a_partition_value_that_nobody_can_read_does_not_go(store):
+    write_cube(store)
+    cube = Store.of(store).cube("c")
+    before = tree(store.root)
+    with pytest.raises(KtkError, match="cannot be read"):
+        cube.delete("day = timestamp '2018-01-01'")
+    assert tree(store.root) == before
+
+
+def test_a_partition_goes_without_the_others_that_overlay_it(opened):
+    """Where an enrichment has a layout of its own, a cell may move to another partition."""
+    sizes = pa.table({"flight": [1, 2, 3], "size": ["L", "M", "L"], "v": [1, 2, 3]})
+    cube = opened.build(
+        "c",
+        {"flights": FLIGHTS, "sizes": sizes},
+        **LAYOUT,
+        partition_on={"sizes": ["size"]},
+    ).append({"sizes": pa.table({"flight": [1], "size": ["M"], "v": [4]})})
+    left = cube.remove_partitions("size = 'L'", ["sizes"])
+    assert [(row["size"], row["v"]) for row in rows(left)] == [("M", 4), ("M", 2), (None, None)]
+    moved = left.append({"sizes": pa.table({"flight": [1], "size": ["L"], "v": [5]})})
+    gone = moved.delete("size = 'L'", ["sizes"])
+    assert [row["v"] for row in rows(gone)] == [None, 2, None]
 
 
 def test_a_deletion_opens_only_what_it_must(cube, monkeypatch):
