@@ -116,7 +116,7 @@ def test_only_the_column_of_the_partition_is_fetched(spark, wide, tmp_path):
     assert len(ranges["1"]) == 2  # the footer, and one column
     # Names (4), who has them (4), the table's log (4), its snapshot.
     assert len(proxy.requests) == 13 + 2
-    assert "wide 4 -> 1" in plan_line(sql.plans[0])
+    assert plan_line(sql.plans[0]) == "table wide: files 4 -> 1"
 
     proxy.requests.clear()
     assert len(sql.sql("select day from an.o where p = '1'").collect()) == 5000

@@ -109,16 +109,19 @@ def plan_line(plan: Plan) -> str:
     Args:
         plan: of one cube, dataset or table.
     """
+    kind = kind_of(plan)
     parts = [
         f"{item.dataset} {item.steps[0].files:,} -> {item.files.num_rows:,}"
         for item in plan.datasets
     ]
     total = sum(item.steps[0].files for item in plan.datasets)
     opened = sum(item.files.num_rows for item in plan.datasets)
+    each = [", ".join(parts)] if kind == "cube" else []
     unread = [f"not read: {', '.join(plan.unread)}"] if plan.unread else []
     reasons = [f"prunes nothing: {text}" for text in ignored_conditions(plan)]
-    details = "; ".join([", ".join(parts), *unread, *_missing_indices(plan), *reasons])
-    return f"{kind_of(plan)} {plan.cube}: files {total:,} -> {opened:,} ({details})"
+    details = "; ".join([*each, *unread, *_missing_indices(plan), *reasons])
+    line = f"{kind} {plan.cube}: files {total:,} -> {opened:,}"
+    return f"{line} ({details})" if details else line
 
 
 def _missing_indices(plan: Plan) -> list[str]:
