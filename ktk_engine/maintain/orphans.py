@@ -15,6 +15,7 @@ from ktk_engine.errors import KtkError
 from ktk_engine.log.builder import Builder, builder_of
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import resolve
+from ktk_engine.store.ask_all import ask_all
 from ktk_engine.store.interface import ObjectStore
 
 
@@ -60,13 +61,15 @@ def find_orphans(store: ObjectStore, nodes: ProjectNodes) -> list[Orphan]:
     Returns:
         Sorted by uuid. A cube or table that cannot be read is left out: other commands say so.
     """
-    found: list[Orphan] = []
-    for scope in present_scopes(store):
+
+    def ask(scope: LogScope) -> list[Orphan]:
         try:
-            found += _of_scope(store, scope, nodes)
+            return _of_scope(store, scope, nodes)
         except KtkError:
-            continue
-    return sorted(found, key=lambda orphan: orphan.uuid)
+            return []
+
+    found = ask_all(store, ask, present_scopes(store))
+    return sorted((orphan for some in found for orphan in some), key=lambda orphan: orphan.uuid)
 
 
 def _of_scope(store: ObjectStore, scope: LogScope, nodes: ProjectNodes) -> list[Orphan]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from dbt.adapters.events.logging import AdapterLogger
 
+from dbt.adapters.ktk.builders import Builders
 from dbt.adapters.ktk.store_adapter import StoreAdapter
 from ktk_engine.errors import KtkError
 from ktk_engine.maintain.orphans import ProjectNodes, find_orphans
@@ -17,9 +18,16 @@ _CHOICES = ("select", "models", "exclude", "selector", "resource_types", "exclud
 class Leftovers(StoreAdapter):
     """Names what models that were deleted or renamed left behind; deletes nothing."""
 
+    _told: Builders | None = None
+
     def cleanup_connections(self) -> None:
-        """End a run: dbt calls this behind its last node."""
-        if self._builders is not None and _is_whole_run(self.config):
+        """End a run: dbt calls this behind its last node, and once more before it exits."""
+        if (
+            self._builders is not None
+            and self._builders is not self._told
+            and _is_whole_run(self.config)
+        ):
+            self._told = self._builders
             for schema in self._builders.stored:
                 self._say_orphans(schema)
         super().cleanup_connections()
