@@ -103,7 +103,25 @@ def write_disturbed(
     build(DisturbedStore(root, marks, act, times), rows(session), TARGET)
     store = LocalStore(root)
     verify(store, (expected(),))
+    _wait_for_losers(session, store)
     verify_cleanup(root, found_content(store))
+
+
+def _wait_for_losers(session: SparkSession, store: LocalStore) -> None:
+    """Wait until no attempt writes any more: what comes after a clean-up is for the next one.
+
+    Spark ends attempts that have lost when it comes to it, and their Python workers a little later.
+    """
+    tracker = session.sparkContext._jsc.sc().statusTracker()
+    known: set[str] = set()
+    end, still_since = time.monotonic() + 60, time.monotonic()
+    while time.monotonic() < still_since + 2:
+        assert time.monotonic() < end, "tasks go on for ever"
+        present = {info.key for info in store.list()}
+        present |= {info.key for info in store.list_unfinished()}
+        if present != known or any(item.numRunningTasks() for item in tracker.getExecutorInfos()):
+            known, still_since = present, time.monotonic()
+        time.sleep(0.1)
 
 
 def write_in_vain(session: SparkSession, root: Path, marks: Path) -> str:
@@ -113,6 +131,7 @@ def write_in_vain(session: SparkSession, root: Path, marks: Path) -> str:
         build(DisturbedStore(root, marks, "fail", 99), rows(session).where("k > 9"), TARGET)
     except Exception as error:  # noqa: BLE001 - the test judges it
         verify(LocalStore(root), (expected(),))
+        _wait_for_losers(session, LocalStore(root))
         verify_cleanup(root, found_content(LocalStore(root)))
         return str(error)
     return ""
