@@ -15,7 +15,7 @@ RESULTS = Path(__file__).parent / "results"
 
 def machine() -> dict[str, str]:
     """What the figures depend on; no names of hosts or folders."""
-    versions = {name: importlib.metadata.version(name) for name in ("pyspark", "pyarrow")}
+    versions = {name: _version(name) for name in ("pyspark", "pyarrow", "duckdb")}
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return {
         "cpu": f"{os.cpu_count()} cores, {platform.machine()}",
@@ -26,6 +26,13 @@ def machine() -> dict[str, str]:
         **versions,
         "load": f"{os.getloadavg()[0]:.1f} before the run",
     }
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
 
 
 def _java() -> str:
