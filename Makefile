@@ -96,6 +96,7 @@ bench: .venv/.installed
 	.venv/bin/python -m benchmarks.query
 	.venv/bin/python -m benchmarks.shapes
 	.venv/bin/python -m benchmarks.planning
+	.venv/bin/python -m benchmarks.write
 	.venv/bin/python -m benchmarks.merge
 	.venv/bin/python -m benchmarks.overhead
 	.venv/bin/python -m benchmarks.startup

@@ -121,7 +121,8 @@ class _Merge:
         source, run = self._source, self._source.run
         if not item.shared:
             range_ = self._task.range.condition(item.cell_columns)
-            return read_dataset(source, self._budget, item, first, range_, bounds)
+            wanted = [*first, *self._asked_of(item)]
+            return read_dataset(source, self._budget, item, wanted, range_, bounds)
         whole, every = TrueCondition(), item.schema.names
         return run.shared(
             item.dataset,
@@ -129,6 +130,20 @@ class _Merge:
                 RowGroups(run), MemoryBudget(run.limit), item, every, whole, whole
             ),
         )
+
+    def _asked_of(self, item: TaskDataset) -> list[str]:
+        """What is asked of a dataset, where no condition can leave a part of its rows unread.
+
+        Whoever reads in slices has reasons to hold as little as possible.
+        """
+        task = self._task
+        if not isinstance(self._source, RowGroups):
+            return []
+        conditions = (task.condition, *(other.condition for other in task.datasets))
+        restricted = not all(isinstance(found, TrueCondition) for found in conditions)
+        if restricted or any(other.join == "inner" for other in self._others):
+            return []
+        return [name for name in task.columns if name in item.schema.names]
 
     def _nothing(self) -> JoinedRows:
         """No rows, of all datasets: their columns are known without reading."""

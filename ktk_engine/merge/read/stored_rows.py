@@ -92,7 +92,9 @@ class RowGroups(StoredRows):
         numbers = range(metadata.num_row_groups)
         rows = [metadata.row_group(number).num_rows for number in numbers]
         may: list[bool] = [count > 0 for count in rows]
-        if not isinstance(condition, TrueCondition) and any(may):
+        # A dataset's only block was chosen by the plan: its bounds rarely say more.
+        several = len(may) > 1 or len(item.files) > 1
+        if not isinstance(condition, TrueCondition) and several:
             footers = row_group_footers(metadata, physical, columns(condition))
             found = _may_match(item, file, footers, condition)
             may = [one and other for one, other in zip(may, found, strict=True)]
