@@ -5,6 +5,7 @@ import pyarrow as pa
 import pytest
 
 from ktk_engine.conditions.condition import TrueCondition
+from ktk_engine.conditions.parse import parse_condition
 from ktk_engine.errors import ConditionError, QueryError
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import resolve
@@ -12,7 +13,7 @@ from ktk_engine.plan.align import semi_join
 from ktk_engine.plan.explain import explain, explain_as_dict
 from ktk_engine.plan.overlay import keep_overlaying, overlaid_files
 from ktk_engine.plan.plan_cube import load_cube
-from ktk_engine.plan.plan_dataset import plan_dataset
+from ktk_engine.plan.plan_dataset import plan_dataset, plan_rows
 from tests.unit.dataset_builder import (
     build_nyc,
     commit_change,
@@ -202,3 +203,22 @@ def test_dataset_by_itself(overlaid):
     assert item.overlaid
     assert item.cell_columns == ("origin", "carrier", "hour")
     assert plan.columns == ("origin", "carrier", "delay", "hour")
+
+
+def test_rows_of_a_dataset_by_itself(overlaid):
+    snapshot = overlaid.snapshots["flights"]
+
+    def plan(*conditions):
+        store, known = overlaid.state.store, overlaid.known
+        return plan_rows(store, snapshot, 3, ["delay"], conditions, known).datasets[0]
+
+    # The later file stays, or the rows that it has replaced would come back.
+    middle = parse_condition("delay > 100", snapshot.schema)
+    assert plan(middle).files["position"].to_pylist() == snapshot.files["position"].to_pylist()[2:]
+    assert plan(middle).overlaid
+    ewr = parse_condition("origin = 'EWR'", snapshot.schema)
+    assert plan(ewr).files.num_rows == 1
+    assert not plan(ewr).overlaid
+    assert plan(ewr, middle).files.num_rows == 0
+    assert plan(ewr).columns == ("origin", "carrier", "delay", "hour")
+    assert plan().files.num_rows == 4
