@@ -109,6 +109,8 @@ sample_project/data/flights.parquet: sample_project/get_data.py | .venv/.install
 .venv/.locked: requirements.lock
 	@test -n "$(PYTHON)" || { echo "No Python 3.11, 3.12 or 3.13 with the modules venv and" \
 		"ensurepip was found. Install one, or name it: make PYTHON=/path/to/python" >&2; exit 1; }
+	@test ! -L .venv || { echo ".venv is a link, and requirements.lock is newer: making it anew would" \
+		"empty the environment that it leads to. Remove the link first." >&2; exit 1; }
 	@echo "Making .venv with $$($(PYTHON) --version)"
 	@$(PYTHON) -m venv --clear .venv
 	@echo "Installing the pinned packages; Spark is large: one to three minutes, once"
