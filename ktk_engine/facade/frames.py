@@ -53,16 +53,23 @@ def rows_of(name: str, frame: Frame) -> Rows:
         rows = _of_spark(name, frame)
     elif hasattr(frame, "__arrow_c_stream__"):
         rows = pa.RecordBatchReader.from_stream(frame)
-    elif isinstance(frame, Iterable) and not isinstance(frame, str | bytes | Mapping):
+    elif _is_iterable_of_frames(frame):
         rows = _of_parts(name, iter(frame))
     else:
         raise DataError(
             f"Dataset {name}: rows must be a frame of pandas, Arrow, Polars, DuckDB or Spark, or "
-            f"an iterable of such frames, but are a {type(frame).__name__}. Nothing was written."
+            f"an iterable of such frames, but are of type {type(frame).__name__}. Nothing was "
+            "written."
         )
     if isinstance(rows, ArrowRows):
         _check_names(name, rows.schema.names)
     return rows
+
+
+def _is_iterable_of_frames(frame: object) -> bool:
+    """Whether it may be: text, mappings and columns (a Series, an array) hold no frames."""
+    held = isinstance(frame, str | bytes | Mapping) or hasattr(frame, "__array__")
+    return isinstance(frame, Iterable) and not held
 
 
 def _is_of(package: str, frame: object) -> bool:
@@ -83,8 +90,8 @@ def _of_pandas(name: str, frame: pd.DataFrame) -> pa.Table:
         return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata()
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError) as error:
         raise DataError(
-            f"Dataset {name}: pandas' rows cannot be converted: {error}. Give the column one type, "
-            "for instance by astype. Nothing was written."
+            f"Dataset {name}: pandas' rows cannot be converted: {str(error).rstrip('.')}. Give the "
+            "column one type that is not sparse, for instance by astype. Nothing was written."
         ) from error
 
 

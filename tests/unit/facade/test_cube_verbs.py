@@ -113,6 +113,7 @@ def test_layouts_of_enrichments(opened):
         ({"metadata": {"flights": 3}}, ConfigurationError, "must be a mapping, but is 3"),
         ({"datasets": [FLIGHTS]}, None, ""),
         ({"datasets": "flights"}, DataError, "rows must be a frame"),
+        ({"datasets": {"flights": pd.Series([1])}}, DataError, "but are of type Series"),
         ({"datasets": {"flights": [FLIGHTS, PLANES]}}, DataError, "the first one"),
         ({"datasets": {"flights": []}}, DataError, "does not tell the columns"),
         (
