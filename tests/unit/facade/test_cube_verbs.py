@@ -267,6 +267,7 @@ def test_a_condition_that_is_never_true_takes_nothing_out(opened, where, verb):
     assert (kept.version, kept.query().count()) == (1, 2)
     unpartitioned = opened.build("d", frame, dimension_columns=["flight"])
     assert unpartitioned.delete("false").query().count() == 2
+    assert opened.write_table("t", frame, partition_by=["month"]).delete(where).rows == 2
 
 
 def test_a_partition_value_that_nobody_can_read_does_not_go(store):
