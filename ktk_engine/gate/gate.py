@@ -37,6 +37,10 @@ from ktk_engine.types.schema import (
 from ktk_engine.types.type_class import ColumnRole
 
 _REBUILD = "The class of a column changes only with --full-refresh."
+_REPLACE = (
+    "The class of a column changes only where all rows are replaced: in Python with overwrite, in "
+    "dbt with --full-refresh."
+)
 _NO_REBUILD = "A snapshot is never rebuilt: cast the column in its query."
 
 
@@ -180,7 +184,8 @@ class _Checked:
         """What is below the table of findings."""
         lines = []
         if any(finding.rule == "class" for finding in self.findings):
-            lines.append(_NO_REBUILD if target.keeps_versions else _REBUILD)
+            rebuild = _REBUILD if target.claimant else _REPLACE
+            lines.append(_NO_REBUILD if target.keeps_versions else rebuild)
         if self.broken and not self.leaving:
             lines.append(breakage_text(target.cube, self.broken, self.full_refresh))
         return "\n".join(lines)

@@ -94,8 +94,23 @@ class Staging:
             return
         reason = "; ".join(filter(None, (rows.reason for rows in self._rows)))
         history = {"reason": reason, **self.history} if reason else self.history
+        if all(change.rebase is None for change in changes):
+            self._note_foreign(changes)
         check = CubeCheck(self.base.scope.cube)
         self.done = commit(self.base, Transaction(self._pending, changes, check, history))
+
+    def _note_foreign(self, removals: tuple[DatasetChange, ...]) -> None:
+        """Let the log know what only another program's document does, before a part of it goes.
+
+        A commit that only removes takes nothing over; without this, nobody could bring it back.
+        """
+        base, write = self.base, Write()
+        if not any(item.foreign for item in base.datasets.values()):
+            return
+        names = ", ".join(base.scope.dataset_id(change.uuid) for change in removals)
+        history = {**self.history, "reason": f"to remove {names}"}
+        with announced(base.store, base.scope, write, f"adopt {base.scope.name}"):
+            commit(base, Transaction(write, (), history=history))
 
 
 @contextmanager

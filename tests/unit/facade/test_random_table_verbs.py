@@ -17,9 +17,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from ktk_engine import Store
 from ktk_engine.errors import DataError
 from ktk_engine.maintain.check import check
-from tests.unit.facade.random_rows import PARTITIONS
 
-EXAMPLES = int(os.environ.get("KTK_EXAMPLES", "15"))
+PARTITIONS = ("a/b", "é=%", "")
+
+EXAMPLES = int(os.environ.get("KTK_EXAMPLES", "10"))
 SCHEMA = pa.schema([("p", pa.string()), ("k", pa.uint64()), ("t", pa.string()), ("v", pa.int16())])
 ROW = st.fixed_dictionaries(
     {
