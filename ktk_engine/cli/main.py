@@ -13,6 +13,7 @@ from ktk_engine.cli.commands.cleanup import cleanup
 from ktk_engine.cli.commands.compact import compact
 from ktk_engine.cli.commands.explain import explain
 from ktk_engine.cli.commands.history import history
+from ktk_engine.cli.commands.index import index
 from ktk_engine.cli.commands.info import info
 from ktk_engine.cli.commands.prepare import prepare
 from ktk_engine.cli.commands.query import query
@@ -57,7 +58,7 @@ def main(ctx: click.Context, store_url: str | None) -> None:
 
 _COMMANDS = (
     *(info, stats, history, explain, query, check),
-    *(compact, adopt, remove, undrop, restore, cleanup, prepare),
+    *(compact, index, adopt, remove, undrop, restore, cleanup, prepare),
 )
 for _command in _COMMANDS:
     main.add_command(_command)

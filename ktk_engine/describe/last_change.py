@@ -11,7 +11,7 @@ from ktk_engine.log.entry import LogEntry
 from ktk_engine.log.state import State
 from ktk_engine.store.interface import ObjectStore
 
-_SAME_ROWS = frozenset({"compact", "comment"})
+_SAME_ROWS = frozenset({"compact", "comment", "index"})
 
 
 def changed_at(state: State, uuid: str) -> datetime:
@@ -35,7 +35,7 @@ def changed_at(state: State, uuid: str) -> datetime:
 
 
 def last_change(state: State, uuid: str) -> LogEntry | None:
-    """Find the commit that last changed a dataset's rows; compacting and commenting do not.
+    """Find the commit that last changed a dataset's rows, not their files, comments or indices.
 
     Args:
         state: the dataset's scope.

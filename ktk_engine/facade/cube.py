@@ -19,6 +19,7 @@ from ktk_engine.facade.query import Query
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import resolve
 from ktk_engine.log.version import parse_moment
+from ktk_engine.maintain.index import change_indexes
 from ktk_engine.maintain.restore import restore
 from ktk_engine.plan.cube_query import CubeQuery
 from ktk_engine.plan.plan_cube import LoadedCube, listed_datasets
@@ -98,6 +99,33 @@ class Cube:
         """
         moment = parse_moment(version, timestamp)
         restore(self._store._store, self.name, version, moment)
+        return self.at()
+
+    def index(self, *columns: str, dataset: str | None = None) -> Cube:
+        """Give columns a secondary index, as one commit that rewrites no data file.
+
+        Args:
+            columns: their names. One that is indexed already stays so.
+            dataset: id of the only dataset to index; None for every one that has the column.
+
+        Returns:
+            The cube at its newest version.
+
+        Raises:
+            ConfigurationError: a column does not exist, is a partition column, or of a class that
+                cannot be indexed.
+            DataError: a row has no value in the column.
+            CommitConflictError: another run removed a dataset or column; nothing was committed.
+        """
+        change_indexes(self._store._store, self.name, columns, dataset)
+        return self.at()
+
+    def drop_index(self, *columns: str, dataset: str | None = None) -> Cube:
+        """Take secondary indices away, as one commit; see `index`.
+
+        A dimension column of the seed dataset becomes one of `suppress_index_on`.
+        """
+        change_indexes(self._store._store, self.name, columns, dataset, drop=True)
         return self.at()
 
     def info(self) -> dict[str, Any]:

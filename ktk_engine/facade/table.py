@@ -14,6 +14,7 @@ from ktk_engine.describe.info import describe_state
 from ktk_engine.describe.stats import DatasetStats, collect_stats
 from ktk_engine.facade.query import Query
 from ktk_engine.log.version import parse_moment
+from ktk_engine.maintain.index import change_indexes
 from ktk_engine.maintain.restore import restore
 from ktk_engine.plan.cube_query import CubeQuery
 from ktk_engine.plan.plan_table import LoadedTable
@@ -63,6 +64,16 @@ class Table:
     def restore(self, version: int | None = None, timestamp: datetime | str | None = None) -> Table:
         """Make an earlier version the newest one again; see `Cube.restore`."""
         restore(self._store._store, self.name, version, parse_moment(version, timestamp))
+        return self.at()
+
+    def index(self, *columns: str) -> Table:
+        """Give columns a secondary index; see `Cube.index`."""
+        change_indexes(self._store._store, self.name, columns)
+        return self.at()
+
+    def drop_index(self, *columns: str) -> Table:
+        """Take secondary indices away; see `Cube.drop_index`."""
+        change_indexes(self._store._store, self.name, columns, drop=True)
         return self.at()
 
     def info(self) -> dict[str, Any]:

@@ -23,7 +23,9 @@ _WORDS = {
     "comment": "got other comments",
     "undrop": "was brought back",
     "restore": "was set back to an earlier version",
+    "index": "got other indices",
 }
+_BESIDE_FILES = frozenset({"comment", "index"})
 
 
 def check_conflicts(
@@ -103,8 +105,8 @@ def check_needed(winner: LogEntry, deleted: Collection[str]) -> None:
 def _reason(operation: Operation, partitions: frozenset[str] | None, change: ChangeRecord) -> str:
     if change.operation == "cleanup":
         return ""
-    if "comment" in (operation, change.operation) and change.operation != "remove":
-        return ""  # it says nothing of files, and goes on top of whatever is there
+    if {operation, change.operation} & _BESIDE_FILES and change.operation != "remove":
+        return ""  # it changes no files, and goes on top of whatever is there
     if change.operation in ("rebuild", "remove", "adopt", "undrop", "restore"):
         return "what it started from is gone."
     if operation == "append":

@@ -25,6 +25,7 @@ Operation = Literal[
     "comment",
     "undrop",
     "restore",
+    "index",
 ]
 DatasetRole = Literal["seed", "enrichment", "table"]
 

@@ -100,9 +100,13 @@ class Extension:
             index = restrict_index(index, labels) if len(labels) else index
         else:
             index = index_of_files(self.store, base, kept, self.addition.schema.field(name))
-        if name not in self.values:  # the new rows lack the column
-            return index
-        return merge_indices(index, build_index(*self.values[name]))
+        if name in self.values:
+            return merge_indices(index, build_index(*self.values[name]))
+        if not any(name in schema.names for schema in self.addition.physical_schemas):
+            return index  # the new rows lack the column
+        # Another commit has built this index while the new files were written.
+        column = self.addition.schema.field(name)
+        return merge_indices(index, index_of_files(self.store, base, self.addition.files, column))
 
 
 def extended(base: Snapshot, kept: pa.Table, addition: Snapshot) -> Snapshot:

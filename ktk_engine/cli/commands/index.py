@@ -1,0 +1,44 @@
+"""`ktk index`: builds and drops secondary indices."""
+
+from __future__ import annotations
+
+import click
+
+from ktk_engine.cli.console import warn
+from ktk_engine.cli.find_store import find_store, store_option
+
+
+@click.command()
+@click.argument("cube")
+@click.argument("columns", nargs=-1, required=True, metavar="COLUMN...")
+@click.option("--dataset", metavar="ID", help="Only this dataset; default: all with the column.")
+@click.option("--drop", is_flag=True, help="Drop the indices instead.")
+@click.option("--dry-run", is_flag=True, help="Only say what would change.")
+@store_option
+def index(
+    cube: str,
+    columns: tuple[str, ...],
+    dataset: str | None,
+    drop: bool,
+    dry_run: bool,
+    store_url: str | None,
+) -> None:
+    """Index each COLUMN of CUBE (or a table), as one commit; no data file is rewritten.
+
+    What the model configures as `indexes` counts from its next run on.
+    """
+    from ktk_engine.maintain.index import plan_indexes, run_index_plan
+
+    plan = plan_indexes(find_store(store_url), cube, columns, dataset, drop=drop)
+    if not plan.columns:
+        stands = "not indexed" if drop else "indexed"
+        click.echo(f"{cube}: {', '.join(columns)} {stands} already. Nothing was changed.")
+        return
+    verb = "drop indices of" if drop else "index"
+    if dry_run:
+        click.echo(f"Would {verb} {plan}. Nothing was changed.")
+        return
+    done = run_index_plan(plan, {"command": "ktk index"})
+    said = "Dropped indices of" if drop else "Indexed"
+    click.echo(f"{said} {plan}. Now version {done.version}.")
+    warn(done.warning)

@@ -1,0 +1,273 @@
+"""Builds and drops secondary indices, as one commit that touches no data file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ktk_engine.catalog.find_dataset import find_dataset
+from ktk_engine.catalog.find_scope import find_scope
+from ktk_engine.cube.cube_metadata import DIMENSION_COLUMNS, SUPPRESS_INDEX_ON, cube_value
+from ktk_engine.errors import CommitConflictError, ConfigurationError, DatasetNotFoundError
+from ktk_engine.files.build_index import index_of_files
+from ktk_engine.files.stored_index import put_index
+from ktk_engine.format.dataset_key import index_key
+from ktk_engine.format.index_file import (
+    PARTITION_COLUMN,
+    VALUE,
+    merge_indices,
+    restrict_index,
+)
+from ktk_engine.gate.gate import CubeCheck
+from ktk_engine.log.commit import DatasetChange, Transaction, commit, role_of
+from ktk_engine.log.intent import announced
+from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.log.state import State
+from ktk_engine.log.write import Write
+from ktk_engine.maintain.change_datasets import ChangeResult
+from ktk_engine.store.interface import ObjectStore
+from ktk_engine.types.did_you_mean import did_you_mean
+from ktk_engine.types.type_class import normalize, role_problem
+
+
+@dataclass(frozen=True)
+class IndexPlan:
+    """Which indices of which datasets are to be there, or not any more.
+
+    Attributes:
+        state: the scope it was planned on.
+        columns: uuid -> the columns to index, or to index no longer; never empty.
+        drop: whether they go.
+    """
+
+    state: State
+    columns: Mapping[str, tuple[str, ...]]
+    drop: bool
+
+    def __str__(self) -> str:
+        scope = self.state.scope
+        items = (f"{scope.dataset_id(uuid)} ({', '.join(n)})" for uuid, n in self.columns.items())
+        return ", ".join(items)
+
+
+def change_indexes(
+    store: ObjectStore,
+    name: str,
+    columns: Sequence[str],
+    dataset: str | None = None,
+    history: Mapping[str, str] | None = None,
+    *,
+    drop: bool = False,
+) -> ChangeResult:
+    """Index columns of a cube or table, or index them no longer, in one commit.
+
+    A dimension column of the seed dataset whose index goes is noted as suppressed, so that
+    Kartothek does not miss it.
+
+    Args:
+        store: where it lives.
+        name: the cube or the table.
+        columns: names of columns.
+        dataset: id of a dataset of the cube; None for every dataset that has the column.
+        history: what the log says of this commit, for people.
+        drop: whether indices go instead.
+
+    Returns:
+        The datasets that changed; none, and the present version, if there was nothing to do.
+
+    Raises:
+        DatasetNotFoundError: there is no such cube, table or dataset.
+        ConfigurationError: a column does not exist, or can have no index.
+        DataError: a row of a cube has no value in the column.
+        ForeignWriterError: nobody can tell what a dataset holds.
+        CommitConflictError: another run removed a dataset or column meanwhile.
+    """
+    return run_index_plan(plan_indexes(store, name, columns, dataset, drop=drop), history)
+
+
+def plan_indexes(
+    store: ObjectStore,
+    name: str,
+    columns: Sequence[str],
+    dataset: str | None = None,
+    *,
+    drop: bool = False,
+) -> IndexPlan:
+    """Find what would change; see `change_indexes`."""
+    state = find_scope(store, name)
+    if state.scope.kind != "cube" and dataset is not None:
+        raise DatasetNotFoundError(f"{name} is a table, not a cube: it has no dataset {dataset}.")
+    uuids = [find_dataset(state, dataset)] if dataset is not None else list(state.datasets)
+    snapshots = {uuid: state.snapshot(uuid) for uuid in uuids}
+    found: dict[str, list[str]] = {}
+    for column in dict.fromkeys(columns):
+        _check_column(state, snapshots, column)
+        for uuid, snapshot in snapshots.items():
+            if column in snapshot.partition_keys or column not in snapshot.schema.names:
+                continue
+            if drop or _is_wanted(snapshot, column):
+                found.setdefault(uuid, []).append(column)
+    if drop:
+        found = {
+            uuid: [c for c in names if not _is_dropped(snapshots[uuid], c)]
+            for uuid, names in found.items()
+        }
+    return IndexPlan(state, {uuid: tuple(names) for uuid, names in found.items() if names}, drop)
+
+
+def run_index_plan(plan: IndexPlan, history: Mapping[str, str] | None = None) -> ChangeResult:
+    """Commit what was planned; see `change_indexes`."""
+    state, scope, store = plan.state, plan.state.scope, plan.state.store
+    if not plan.columns:
+        return ChangeResult(scope.name, (), state.version)
+    write = Write()
+    changes = tuple(
+        DatasetChange(
+            uuid,
+            "index",
+            _Dropped(names) if plan.drop else _Indexed(store, write.commit, names),
+            frozenset(),
+            role_of(scope, state.snapshot(uuid)),
+        )
+        for uuid, names in plan.columns.items()
+    )
+    verb = "drop index on" if plan.drop else "index"
+    columns = dict.fromkeys(c for names in plan.columns.values() for c in names)
+    said = {"reason": f"{verb} {', '.join(columns)}", **(history or {})}
+    transaction = Transaction(write, changes, CubeCheck(scope.cube), said)
+    operation = f"{verb} {', '.join(columns)} of {scope.name}"
+    with state.reading(), announced(store, scope, write, operation, tuple(plan.columns)):
+        done = commit(state, transaction)
+    names = tuple(scope.dataset_id(uuid) for uuid in plan.columns)
+    return ChangeResult(scope.name, names, done.entry.version, done.warning)
+
+
+def _check_column(state: State, snapshots: Mapping[str, Snapshot], column: str) -> None:
+    """Refuse a column that no dataset has, or that needs or can have no index."""
+    what = str(state.scope) if len(snapshots) != 1 else f"Dataset {next(iter(snapshots))}"
+    having = [item for item in snapshots.values() if column in item.schema.names]
+    if not having:
+        known = sorted({name for item in snapshots.values() for name in item.schema.names})
+        raise ConfigurationError(
+            f"{what} has no column `{column}`.{did_you_mean(column, known)} It has: "
+            f"{', '.join(known)}. Nothing was written."
+        )
+    plain = [item for item in having if column not in item.partition_keys]
+    if not plain:
+        raise ConfigurationError(
+            f"{what}: `{column}` is a partition column. It needs no index: files of other values "
+            "are never opened, since each value has its own folder. Nothing was written."
+        )
+    problem = role_problem(plain[0].schema.field(column).type, "index")
+    if column == PARTITION_COLUMN:
+        problem = "index files have a column of this name for something else; rename it"
+    if problem:
+        raise ConfigurationError(
+            f"{what}: `{column}` cannot be indexed: {problem}. Nothing was written."
+        )
+
+
+def _is_wanted(snapshot: Snapshot, column: str) -> bool:
+    """Whether there is anything to do so that a column is indexed."""
+    return column not in snapshot.indices or column in _suppressed(snapshot)
+
+
+def _is_dropped(snapshot: Snapshot, column: str) -> bool:
+    """Whether there is nothing to do so that a column is not indexed."""
+    return column not in snapshot.indices and not _is_to_be_suppressed(snapshot, column)
+
+
+def _is_to_be_suppressed(snapshot: Snapshot, column: str) -> bool:
+    """Whether the cube expects an index on a column unless its metadata says otherwise."""
+    dimensions = cube_value(snapshot.metadata, DIMENSION_COLUMNS) or ()
+    return snapshot.is_seed and column in dimensions and column not in _suppressed(snapshot)
+
+
+def _suppressed(snapshot: Snapshot) -> frozenset[str]:
+    """Dimension columns without an index; the seed dataset says it for all."""
+    if not snapshot.is_seed:
+        return frozenset()
+    return frozenset(cube_value(snapshot.metadata, SUPPRESS_INDEX_ON) or ())
+
+
+@dataclass(frozen=True)
+class _Dropped:
+    """Takes indices from a dataset."""
+
+    names: tuple[str, ...]
+
+    def __call__(self, base: Snapshot | None, attempt: int) -> Snapshot:
+        base = _present(base, self.names)
+        suppressed = [name for name in self.names if _is_to_be_suppressed(base, name)]
+        kept = {name: key for name, key in base.indices.items() if name not in self.names}
+        metadata = base.metadata
+        if suppressed:
+            metadata = {**metadata, SUPPRESS_INDEX_ON: sorted(_suppressed(base).union(suppressed))}
+        return replace(base, indices=kept, metadata=metadata)
+
+
+@dataclass(frozen=True)
+class _Indexed:
+    """Gives indices to a dataset; called again whenever another commit came first.
+
+    Attributes:
+        store: where index files go.
+        commit: id of the commit, part of every index file's name.
+        names: the columns.
+        known: column -> the index of the last attempt, and the files that it knows.
+    """
+
+    store: ObjectStore
+    commit: str
+    names: tuple[str, ...]
+    known: dict[str, tuple[pa.Table, pa.Array]] = field(default_factory=dict)
+
+    def __call__(self, base: Snapshot | None, attempt: int) -> Snapshot:
+        base = _present(base, self.names)
+        indices, digests = dict(base.indices), dict(base.index_digests)
+        for name in self.names:
+            if name in indices:
+                continue  # somebody else has built it meanwhile
+            index = self._index(base, name)
+            key = index_key(base.uuid, name, self.store.now(), self.commit)
+            digests[key] = put_index(self.store, key, name, index)
+            indices[name] = key
+        metadata, suppressed = base.metadata, _suppressed(base)
+        if suppressed.intersection(self.names):
+            metadata = {**metadata, SUPPRESS_INDEX_ON: sorted(suppressed.difference(self.names))}
+        return replace(base, indices=indices, index_digests=digests, metadata=metadata)
+
+    def _index(self, base: Snapshot, name: str) -> pa.Table:
+        """The index of all files; those that the last attempt has read are not read again."""
+        column = base.schema.field(name)
+        labels = base.file_column("label").combine_chunks()
+        index, files = None, base.files
+        if name in self.known and self.known[name][0][VALUE].type == normalize(column.type):
+            index, read = self.known[name]
+            gone = read.filter(pc.invert(pc.is_in(read, value_set=labels)))
+            index = restrict_index(index, gone) if len(gone) else index
+            files = files.filter(pc.invert(pc.is_in(labels, value_set=read)))
+        added = index_of_files(self.store, base, files, column)
+        index = added if index is None else merge_indices(index, added)
+        self.known[name] = index, labels
+        return index
+
+
+def _present(base: Snapshot | None, names: Sequence[str]) -> Snapshot:
+    """A dataset that still has its columns.
+
+    Raises:
+        CommitConflictError: it is gone, or one of them is.
+    """
+    if base is None:
+        raise CommitConflictError("The dataset was removed meanwhile. Nothing was committed.")
+    lost = [n for n in names if n not in base.schema.names or n in base.partition_keys]
+    if lost:
+        raise CommitConflictError(
+            f"Dataset {base.uuid} was rebuilt meanwhile and cannot have an index on "
+            f"{', '.join(lost)} any more. Nothing was committed."
+        )
+    return base
