@@ -11,6 +11,7 @@ from ktk_engine.cli.commands.adopt import adopt
 from ktk_engine.cli.commands.check import check
 from ktk_engine.cli.commands.cleanup import cleanup
 from ktk_engine.cli.commands.compact import compact
+from ktk_engine.cli.commands.copy import copy
 from ktk_engine.cli.commands.explain import explain
 from ktk_engine.cli.commands.history import history
 from ktk_engine.cli.commands.index import index
@@ -58,7 +59,7 @@ def main(ctx: click.Context, store_url: str | None) -> None:
 
 _COMMANDS = (
     *(info, stats, history, explain, query, check),
-    *(compact, index, adopt, remove, undrop, restore, cleanup, prepare),
+    *(compact, index, copy, adopt, remove, undrop, restore, cleanup, prepare),
 )
 for _command in _COMMANDS:
     main.add_command(_command)

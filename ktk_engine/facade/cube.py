@@ -19,10 +19,12 @@ from ktk_engine.facade.query import Query
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import resolve
 from ktk_engine.log.version import parse_moment
+from ktk_engine.maintain.copy import plan_copy, run_copy
 from ktk_engine.maintain.index import change_indexes
 from ktk_engine.maintain.restore import restore
 from ktk_engine.plan.cube_query import CubeQuery
 from ktk_engine.plan.plan_cube import LoadedCube, listed_datasets
+from ktk_engine.warehouse.author import python_history
 
 if TYPE_CHECKING:
     from ktk_engine.facade.store import Store
@@ -127,6 +129,39 @@ class Cube:
         """
         change_indexes(self._store._store, self.name, columns, dataset, drop=True)
         return self.at()
+
+    def copy_to(
+        self,
+        store: Store | str,
+        name: str = "",
+        *,
+        datasets: Collection[str] | None = None,
+        rename: Mapping[str, str] | None = None,
+        overwrite: bool = False,
+    ) -> Cube:
+        """Copy this version into a store, as one commit there; every file is verified on the way.
+
+        Args:
+            store: where to, or its address. This cube's own store, if the copy gets a `name`.
+            name: the copy's name; empty for the same.
+            datasets: ids of the datasets to copy; None means all.
+            rename: id of a dataset -> its id in the copy.
+            overwrite: whether datasets of the target are replaced.
+
+        Returns:
+            The copy.
+
+        Raises:
+            DatasetNotFoundError: there is no such dataset.
+            ConsistencyError: a dataset exists in the target, or does not fit what is there.
+            FormatError: a file is damaged; nothing was committed.
+        """
+        from ktk_engine.facade.store import Store
+
+        target = store if isinstance(store, Store) else Store(store)
+        state = self._loaded.state
+        plan = plan_copy(state, target._store, name, datasets, rename, overwrite)
+        return target.cube(run_copy(plan, python_history()).name)
 
     def info(self) -> dict[str, Any]:
         """Describe this version: datasets, columns, sizes, comments, the last commit.

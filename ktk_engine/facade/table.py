@@ -14,10 +14,12 @@ from ktk_engine.describe.info import describe_state
 from ktk_engine.describe.stats import DatasetStats, collect_stats
 from ktk_engine.facade.query import Query
 from ktk_engine.log.version import parse_moment
+from ktk_engine.maintain.copy import plan_copy, run_copy
 from ktk_engine.maintain.index import change_indexes
 from ktk_engine.maintain.restore import restore
 from ktk_engine.plan.cube_query import CubeQuery
 from ktk_engine.plan.plan_table import LoadedTable
+from ktk_engine.warehouse.author import python_history
 
 if TYPE_CHECKING:
     from ktk_engine.facade.store import Store
@@ -75,6 +77,14 @@ class Table:
         """Take secondary indices away; see `Cube.drop_index`."""
         change_indexes(self._store._store, self.name, columns, drop=True)
         return self.at()
+
+    def copy_to(self, store: Store | str, name: str = "", *, overwrite: bool = False) -> Table:
+        """Copy this version into a store, as one commit there; see `Cube.copy_to`."""
+        from ktk_engine.facade.store import Store
+
+        target = store if isinstance(store, Store) else Store(store)
+        plan = plan_copy(self._loaded.state, target._store, name, overwrite=overwrite)
+        return target.table(run_copy(plan, python_history()).name)
 
     def info(self) -> dict[str, Any]:
         """Describe this version; see `Cube.info`."""

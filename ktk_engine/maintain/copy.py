@@ -1,0 +1,254 @@
+"""Copies a cube's datasets, or a table, into a store, as one commit."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ktk_engine.cube.dataset_uuid import dataset_uuid
+from ktk_engine.cube.specification import check_cube_name
+from ktk_engine.errors import (
+    CommitConflictError,
+    ConfigurationError,
+    ConsistencyError,
+    DatasetNotFoundError,
+    FormatError,
+)
+from ktk_engine.files.stored_index import get_index, put_index
+from ktk_engine.format.dataset_key import TABLE, index_key
+from ktk_engine.format.file_digest import FileDigest, damaged, named_damage, shorten
+from ktk_engine.format.index_file import VALUE, build_index, flatten_index
+from ktk_engine.format.stamp import BASE_KEY
+from ktk_engine.gate.gate import CubeCheck
+from ktk_engine.log.builder import Builder
+from ktk_engine.log.commit import DatasetChange, Transaction, commit, role_of
+from ktk_engine.log.intent import announced
+from ktk_engine.log.scope import cube_scope, scope_of
+from ktk_engine.log.snapshot import Snapshot, digests_of
+from ktk_engine.log.state import State, resolve
+from ktk_engine.log.write import Write
+from ktk_engine.maintain.change_datasets import ChangeResult
+from ktk_engine.store.interface import ObjectStore
+from ktk_engine.types.did_you_mean import did_you_mean
+
+_PIECE_BYTES = 8 << 20
+_THREADS = 8
+
+
+@dataclass(frozen=True)
+class CopyPlan:
+    """What a copy would do.
+
+    Attributes:
+        source: the scope that is copied, at any version.
+        target: the scope that it is copied to.
+        datasets: uuid in the source -> uuid in the target.
+        replaced: uuids of the target whose content goes.
+    """
+
+    source: State
+    target: State
+    datasets: Mapping[str, str]
+    replaced: tuple[str, ...]
+
+    @property
+    def files(self) -> int:
+        """How many data files are copied."""
+        return sum(self.source.snapshot(uuid).file_table.num_rows for uuid in self.datasets)
+
+    @property
+    def bytes(self) -> int:
+        """Their size in bytes, as far as it is known."""
+        return sum(self.source.snapshot(uuid).bytes or 0 for uuid in self.datasets)
+
+
+def plan_copy(
+    source: State,
+    target: ObjectStore,
+    name: str = "",
+    datasets: Collection[str] | None = None,
+    rename: Mapping[str, str] | None = None,
+    overwrite: bool = False,
+) -> CopyPlan:
+    """Check everything that can be checked before a file is copied.
+
+    Args:
+        source: a cube or table at the version to copy.
+        target: where to; the same store if it gets another name.
+        name: the copy's name; empty for the same.
+        datasets: ids of the datasets of a cube; None means all.
+        rename: id of a dataset -> its id in the copy.
+        overwrite: whether datasets of the target are replaced.
+
+    Raises:
+        DatasetNotFoundError: there is no such dataset.
+        ConfigurationError: two datasets would have one name.
+        ConsistencyError: a dataset exists in the target, or the target's others would not fit.
+    """
+    scope, renamed = source.scope, dict(rename or {})
+    known = {scope.dataset_id(uuid): uuid for uuid in source.datasets}
+    chosen = list(known) if datasets is None or not scope.cube else list(datasets)
+    for wanted in (*chosen, *renamed):
+        if wanted not in known:
+            raise DatasetNotFoundError(
+                f"{scope.name} of {source.store.url} has no dataset {wanted}."
+                f"{did_you_mean(wanted, known)} It has: {', '.join(known)}. Nothing was copied."
+            )
+    cube = (name or scope.cube) if scope.cube else ""
+    ids = {item: renamed.get(item, item) if cube else name or item for item in chosen}
+    for copied in (*([cube] if cube else []), *ids.values()):
+        check_cube_name("name", copied)
+    if len(set(ids.values())) < len(ids):
+        raise ConfigurationError(
+            f"Two datasets would both be {_repeated(ids)}: rename one of them. Nothing was copied."
+        )
+    pairs = {known[item]: dataset_uuid(cube, new) for item, new in ids.items()}
+    there = resolve(target, cube_scope(cube) if cube else scope_of(next(iter(ids.values()))))
+    replaced = tuple(uuid for uuid in pairs.values() if uuid in there.datasets)
+    plan = CopyPlan(source, there, pairs, replaced)
+    _check(plan, overwrite)
+    return plan
+
+
+def _repeated(ids: Mapping[str, str]) -> str:
+    names = list(ids.values())
+    return next(name for name in names if names.count(name) > 1)
+
+
+def _check(plan: CopyPlan, overwrite: bool) -> None:
+    source, target = plan.source, plan.target
+    same = source.store.url == target.store.url
+    if same and (itself := [uuid for uuid in plan.replaced if uuid in plan.datasets]):
+        raise ConsistencyError(
+            f"{', '.join(itself)} would be copied onto itself: give the copy another name, or "
+            "another store. Nothing was copied."
+        )
+    if plan.replaced and not overwrite:
+        raise ConsistencyError(
+            f"{target.store.url} has {', '.join(plan.replaced)} already. Overwrite it, or give the "
+            "copy another name. Nothing was copied."
+        )
+    copies = {new: source.snapshot(old) for old, new in plan.datasets.items()}
+    others = target.snapshots_except(plan.replaced)
+    CubeCheck(target.scope.cube)({**others, **copies})
+
+
+def run_copy(plan: CopyPlan, history: Mapping[str, str] | None = None) -> ChangeResult:
+    """Copy the files and commit them, all datasets or none.
+
+    Data files are verified by their digests while they are copied; index files are written anew,
+    since the copies have other names.
+
+    Raises:
+        FormatError: a file is damaged; nothing was committed.
+        CommitConflictError: another run changed the target meanwhile; nothing was committed.
+        StoreError: a store failed; nothing was committed.
+    """
+    source, target, write = plan.source, plan.target, Write()
+    store, scope = target.store, target.scope
+    operation = f"copy {scope.name} from {source.store.url}"
+    said = {"reason": f"copied version {source.version} of {source.scope.name}", **(history or {})}
+    folders = tuple(plan.datasets.values())
+    with source.reading(), announced(store, scope, write, operation, folders):
+        changes = tuple(
+            _change(plan, uuid, new, write.commit) for uuid, new in plan.datasets.items()
+        )
+        done = commit(target, Transaction(write, changes, CubeCheck(scope.cube), said))
+    names = tuple(scope.dataset_id(uuid) for uuid in plan.datasets.values())
+    return ChangeResult(scope.name, names, done.entry.version, done.warning)
+
+
+def _change(plan: CopyPlan, uuid: str, new: str, commit_id: str) -> DatasetChange:
+    snapshot, store = plan.source.snapshot(uuid), plan.target.store
+    copied = _renamed(snapshot, new, commit_id)
+    _copy_files(plan.source.store, store, snapshot, copied)
+    copied = _with_indices(plan.source.store, store, snapshot, copied, commit_id)
+    existed = new in plan.replaced
+
+    def rebase(base: Snapshot | None, attempt: int) -> Snapshot:
+        if (base is not None) != existed:
+            raise CommitConflictError(
+                f"Dataset {new} was {'removed' if existed else 'built'} meanwhile. Nothing was "
+                "committed. Run it again."
+            )
+        return copied
+
+    role = role_of(plan.target.scope, copied)
+    return DatasetChange(new, "rebuild", rebase, None, role, "", Builder("", ""))
+
+
+def _renamed(snapshot: Snapshot, uuid: str, commit_id: str) -> Snapshot:
+    """The copy, without indices; names of its files carry the commit, in order of position."""
+    files, count = snapshot.files, snapshot.file_table.num_rows
+    folders = pc.replace_substring_regex(files["label"].combine_chunks(), r"(?s)[^/]*$", "")
+    width = len(str(count))
+    names = pa.array([f"{commit_id}-0-0-{number:0{width}}" for number in range(count)], pa.string())
+    labels = pc.binary_join_element_wise(folders, names, "")
+    keys = pc.binary_join_element_wise(f"{uuid}/{TABLE}/", labels, ".parquet", "")
+    for column, values in (("label", labels), ("key", keys)):
+        place = files.schema.get_field_index(column)
+        files = files.set_column(place, files.schema.field(column), values)
+    metadata = {key: value for key, value in snapshot.metadata.items() if key != BASE_KEY}
+    return replace(
+        snapshot, uuid=uuid, files=files, indices={}, index_digests={}, metadata=metadata
+    )
+
+
+def _copy_files(
+    source: ObjectStore, target: ObjectStore, snapshot: Snapshot, copied: Snapshot
+) -> None:
+    old, new = snapshot.files["key"].to_pylist(), copied.files["key"].to_pylist()
+    with ThreadPoolExecutor(_THREADS) as pool:
+        jobs = [
+            pool.submit(_copy_file, source, target, *item)
+            for item in zip(old, new, digests_of(snapshot.files), strict=True)
+        ]
+        try:
+            for job in jobs:
+                job.result()
+        finally:
+            for job in jobs:  # of the first that failed nobody waits for the others
+                job.cancel()
+
+
+def _copy_file(
+    source: ObjectStore, target: ObjectStore, old: str, new: str, digest: FileDigest | None
+) -> None:
+    """Copy a file piece by piece; one that is not what was written does not appear."""
+    found, size = hashlib.sha256(), 0
+    with target.open_write(new) as sink:
+        with named_damage(source, old), source.open_read(old) as stream:
+            while piece := stream.read(_PIECE_BYTES):
+                found.update(piece)
+                size += len(piece)
+                sink.write(piece)
+        if digest is not None and (size, shorten(found)) != (digest.size, digest.digest):
+            raise FormatError(damaged(source, old, "its content is not what was written"))
+
+
+def _with_indices(
+    source: ObjectStore,
+    target: ObjectStore,
+    snapshot: Snapshot,
+    copied: Snapshot,
+    commit_id: str,
+) -> Snapshot:
+    """Write the indices with the labels of the copies."""
+    old = snapshot.files["label"].combine_chunks()
+    new = copied.files["label"].combine_chunks()
+    indices, digests = {}, {}
+    for name, key in snapshot.indices.items():
+        pairs = flatten_index(get_index(source, key, snapshot.index_digests.get(key)))
+        at = pc.index_in(pairs["label"].cast(pa.string()), value_set=old)
+        known = pc.is_valid(at)  # Kartothek's indices may name files that are gone
+        labels = new.take(at.filter(known).combine_chunks())
+        index = build_index(pairs[VALUE].filter(known), labels)
+        copy = index_key(copied.uuid, name, target.now(), commit_id)
+        digests[copy] = put_index(target, copy, name, index)
+        indices[name] = copy
+    return replace(copied, indices=indices, index_digests=digests)
