@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 
@@ -15,27 +14,39 @@ from ktk_engine.facade import Store
 from ktk_engine.gate.target import Target
 from ktk_engine.spark.compatibility import spark_version
 from ktk_engine.spark.session.job_group import job_group
+from ktk_engine.store.open_store import open_store
 from ktk_engine.write.build import build
-from tests.functional.waiting import wait_for
+from tests.servers.fault_proxy import FaultProxy
 
 CELLS = pa.table({"L": range(100), "P": [n % 2 for n in range(100)]})
 MORE = CELLS.append_column("e", CELLS["L"])
 
 
 @pytest.fixture
-def endless(store):
-    """A cube of which one file never comes to an end: a pipe that nobody writes to."""
+def endless(s3_server):
+    """A cube on S3, of which a file is asked for and never given; and what tells of the asking."""
+    proxy, asked, release = FaultProxy(s3_server.endpoint), threading.Event(), threading.Event()
+    store = open_store(s3_server.new_url(), {**s3_server.options, "endpoint": proxy.endpoint})
     build(store, CELLS, Target("seed", "seed", "c", ("L",), ("P",)))
     build(store, MORE, Target("e", "enrichment", "c", ("L",), ("P",)))
-    cube = Store(store.root).cube("c")
-    file = store.root / cube._loaded.snapshots["e"].files["key"][0].as_py()
-    file.unlink()
-    os.mkfifo(file)
-    return cube
+
+    def decide(method, path):
+        if method == "GET" and "/table/P%3D1/" in path.replace("=", "%3D") and "%2B%2Be/" in path:
+            asked.set()
+            release.wait(60)
+            return "cut"
+        return None
+
+    cube = Store.of(store).cube("c")
+    proxy.decide = decide
+    yield cube, asked
+    release.set()
+    proxy.stop()
 
 
 def test_a_task_that_waits_for_its_file_is_cancelled(spark, endless):
-    frame, groups, raised = endless.query().spark(spark), [], []
+    cube, asked = endless
+    frame, groups, raised = cube.query().spark(spark), [], []
     tracker = spark.sparkContext.statusTracker()
 
     def read():
@@ -48,9 +59,7 @@ def test_a_task_that_waits_for_its_file_is_cancelled(spark, endless):
 
     reading = threading.Thread(target=read)
     reading.start()
-    wait_for(
-        lambda: any(tracker.getStageInfo(s).numActiveTasks for s in tracker.getActiveStageIds())
-    )
+    assert asked.wait(60)
     start = time.monotonic()
     groups[0].cancel("enough")
     reading.join(20)
