@@ -34,6 +34,8 @@ WHERE = st.sampled_from(
         ("d > 2", lambda row: row["d"] > 2),
         ("d in (0, 3) and p = 'é=%'", lambda row: row["d"] in (0, 3) and row["p"] == "é=%"),
         ("d = 99", lambda row: False),
+        ("d > 2 and p = 'x' and 1 = 2", lambda row: False),
+        ("d <=> 1.5 and p = 'x'", lambda row: False),
     ]
 )
 
@@ -106,15 +108,25 @@ class CubeVerbs(RuleBasedStateMachine):
         assert self.cube.version == before
         self.built({"cells": cells, "more": more, "flat": flat}, kind, overwrite=True)
 
-    @rule(name=ENRICHMENTS, data=st.data(), kind=KINDS, overwrite=st.booleans())
-    def extend(self, name, data, kind, overwrite):
+    @rule(
+        name=ENRICHMENTS,
+        data=st.data(),
+        kind=KINDS,
+        overwrite=st.booleans(),
+        layout=st.sampled_from([None, [], ["d"], ["p", "d"]]),
+    )
+    def extend(self, name, data, kind, overwrite, layout):
         rows = data.draw(rows_of(name))
         frames = {name: frame_of(name, rows, kind)}
+        if layout is not None and name == "more" and "p" not in layout:
+            layout = ["p", *layout]  # a cube's partition column is never an ordinary one
+        columns = [column for column in layout or () if column in SCHEMAS[name].names]
+        partition_on = None if layout is None else {name: columns}
         if name in self.model and not overwrite:
             with pytest.raises(ConsistencyError, match="already"):
                 self.cube.extend(frames)
             return
-        self.cube.extend(frames, overwrite=overwrite)
+        self.cube.extend(frames, partition_on=partition_on, overwrite=overwrite)
         self.committed({**self.model, name: rows})
 
     @rule(data=st.data(), kind=KINDS)
