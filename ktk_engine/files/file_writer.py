@@ -49,6 +49,7 @@ REPORT_SCHEMA = pa.schema(
     ]
 )
 FILE, INDEX, FINDING, FAILURE = "file", "index", "finding", "failure"
+UNSUPPORTED = "unsupported"
 
 
 @dataclass(frozen=True)
@@ -125,8 +126,8 @@ def write_files(
 
     Yields:
         Rows of `REPORT_SCHEMA`: a `file` for each file, an `index` for each of its index columns,
-        a `finding` for each rule that rows break, a `failure` of the store. After a finding or
-        failure nothing more is written.
+        a `finding` for each rule that rows break, a `failure` of the store, what is `unsupported`
+        by this version of Arrow. After any of these nothing more is written.
     """
     writer = _TaskWriter(job, task, attempt)
     try:
@@ -137,6 +138,9 @@ def write_files(
     except StoreError as error:
         # A traceback of Spark's would be no message for a person.
         writer.rows.append({"kind": FAILURE, "payload": str(error).encode()})
+    except pa.ArrowNotImplementedError as error:
+        found = f"Arrow {pa.__version__} cannot write a column: {error}"
+        writer.rows.append({"kind": UNSUPPORTED, "payload": found.encode()})
     finally:
         writer.abandon()
     yield from writer.report()
@@ -407,6 +411,7 @@ class _OpenFile:
 
     def abandon(self) -> None:
         """Leave nothing behind."""
+        self._writer.is_open = False  # else it would write a footer when it is collected
         error = RuntimeError("abandoned")
         self._stream.__exit__(RuntimeError, error, None)
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ktk_engine.errors import StoreError
-from ktk_engine.files.file_writer import FAILURE, FILE, FINDING, INDEX, WriteJob
+from ktk_engine.errors import DataError, StoreError
+from ktk_engine.files.file_writer import FAILURE, FILE, FINDING, INDEX, UNSUPPORTED, WriteJob
 from ktk_engine.format.label import partition_table
 from ktk_engine.log.snapshot import files_table
 
@@ -67,7 +67,14 @@ def make_report(report: pa.Table, job: WriteJob) -> WriteReport:
 
     Raises:
         StoreError: the store failed in a task.
+        DataError: this version of Arrow cannot write a column.
     """
+    unsupported = report.filter(pa.compute.equal(report["kind"], UNSUPPORTED))["payload"]
+    if len(unsupported):
+        raise DataError(
+            f"Dataset {job.uuid}: {unsupported[0].as_py().decode()}. Cast the column, or install a "
+            "newer pyarrow. Nothing was committed."
+        )
     failures = report.filter(pa.compute.equal(report["kind"], FAILURE))["payload"].to_pylist()
     if failures:
         more = f" ({len(failures) - 1} other tasks failed as well)" if len(failures) > 1 else ""

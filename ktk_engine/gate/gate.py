@@ -41,6 +41,7 @@ _REPLACE = (
     "The class of a column changes only where all rows are replaced: in Python with overwrite, in "
     "dbt with --full-refresh."
 )
+_ROWS = ("the rows have", "They have")
 _NO_REBUILD = "A snapshot is never rebuilt: cast the column in its query."
 
 
@@ -330,9 +331,10 @@ def check_configured(target: Target, model: pa.Schema) -> None:
             if name not in model.names:
                 _check_declared(target, model, name)
                 hint = did_you_mean(name, model.names)
+                what, has = ("the model has", "It has") if target.claimant else _ROWS
                 raise ConfigurationError(
-                    f"Dataset {target.uuid}: {key} names `{name}`, but the model has no such "
-                    f"column.{hint} It has: {', '.join(model.names)}. Nothing was written."
+                    f"Dataset {target.uuid}: {key} names `{name}`, but {what} no such column."
+                    f"{hint} {has}: {', '.join(model.names)}. Nothing was written."
                 )
     if set(model.names) == set(target.partition_by):
         raise ConfigurationError(

@@ -231,7 +231,7 @@ def check_datasets(state: State, names: Collection[str]) -> None:
         DatasetNotFoundError: the message says what exists.
     """
     known = _ids(state)
-    if unknown := sorted(set(names) - set(known)):
+    if unknown := sorted({str(name) for name in names} - set(known)):
         raise DatasetNotFoundError(
             f"{state.scope.name} of {state.store.url} has no dataset {', '.join(unknown)}; it has: "
             f"{', '.join(known)}. Nothing was written."

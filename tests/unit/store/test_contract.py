@@ -320,9 +320,12 @@ def test_open_write_leaves_nothing_when_the_block_raises(store, files, error, mo
 @pytest.mark.parametrize("size", [4, 20 << 20])
 def test_open_write_does_not_replace(store, size, monkeypatch):
     monkeypatch.setattr(upload, "LARGEST_PUT", 6 << 20)
+    put = []
     with pytest.raises(ObjectExistsError), store.open_write("a") as sink:
         sink.write(bytes(size))
         store.put_if_absent("a", b"theirs")
+        put.append("theirs")
+    assert put
     assert store.get("a") == b"theirs"
 
 

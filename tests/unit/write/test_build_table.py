@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ktk_engine.errors import DataError, TypeClassError
+from ktk_engine.files import file_writer
 from ktk_engine.gate.target import Target
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.check import check
@@ -108,3 +110,18 @@ def test_a_declared_type_holds_the_value_or_refuses_it(typed, data):
             or float(file["v"][0].as_py()) == float(exact[0].as_py())
             or (value != value)
         )
+
+
+def test_what_arrow_cannot_write_is_said(tmp_path, monkeypatch):
+    """Old versions write no null lists of fixed size, for instance."""
+    store = LocalStore(tmp_path / "s")
+    build(store, pa.table({"a": [1]}), TABLE)
+    before = tree(store.root)
+
+    def refuse(self, table):
+        raise pa.ArrowNotImplementedError("lists with non-zero length null components")
+
+    monkeypatch.setattr(file_writer._OpenFile, "write", refuse)
+    with pytest.raises(DataError, match=r"Dataset t: Arrow [\d.]+ cannot write a column: lists"):
+        build(store, pa.table({"a": [1]}), TABLE)
+    assert tree(store.root) == before
