@@ -19,7 +19,7 @@ from ktk_engine.gate.target import Target
 from ktk_engine.log.garbage import Retention
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.cleanup import run_cleanup
-from ktk_engine.store.local.local_store import LocalStore
+from ktk_engine.store.local.local_store import LOCK_KEY, LocalStore
 from ktk_engine.write.build import build
 from ktk_engine.write.retained import Retained
 from ktk_engine.write.rewrite.merge import MergeBy, merge
@@ -27,7 +27,18 @@ from ktk_engine.write.rewrite.predicates import Predicates
 from ktk_engine.write.rewrite.replace_where import replace_where
 from ktk_engine.write.write_result import RowChanges
 from tests.spark.numbered_rows import SEED, TABLE, check_index, content, rows, snapshot
-from tests.tree import tree
+
+
+@pytest.fixture(params=["local", "s3"])
+def store(request, tmp_path):
+    if request.param == "s3":
+        return request.getfixturevalue("s3_store")
+    return LocalStore(tmp_path / "analytics")
+
+
+def objects(store):
+    """All that a store holds."""
+    return {info.key: store.get(info.key) for info in store.list() if info.key != LOCK_KEY}
 
 
 @pytest.mark.parametrize("target", [TABLE, SEED], ids=["table", "cube"])
@@ -163,7 +174,7 @@ def test_null_keys_match_nothing(spark, sql, store):
 
 def test_what_does_not_fit_is_refused_and_nothing_changes(spark, sql, store):
     build(store, rows(spark, 0, 100), TABLE)
-    before = tree(store.root)
+    before = objects(store)
     other = Target("t", partition_by=("k",), indexes=("P",))
     with pytest.raises(ConfigurationError, match="--full-refresh to change its layout"):
         build(store, rows(spark, 0, 10), other, retained=Retained("append"))
@@ -175,7 +186,7 @@ def test_what_does_not_fit_is_refused_and_nothing_changes(spark, sql, store):
         merge(sql.scanner(store), wrong, TABLE, MergeBy(("L",)))
     with pytest.raises(ConfigurationError, match="unique_key names X"):
         merge(sql.scanner(store), wrong, TABLE, MergeBy(("X",)))
-    assert tree(store.root) == before
+    assert objects(store) == before
 
 
 def test_a_commit_since_the_rows_were_read_is_a_conflict(spark, store):
@@ -183,17 +194,17 @@ def test_a_commit_since_the_rows_were_read_is_a_conflict(spark, store):
     state = resolve(store, TABLE.scope)
     labels = frozenset(state.snapshot("t").labels)
     build(store, rows(spark, 100, 105), TABLE, retained=Retained("append"))
-    before = tree(store.root)
+    before = objects(store)
     retained = Retained("files", labels, reads=((),))
     with pytest.raises(CommitConflictError, match="added rows that this one would replace"):
         build(store, rows(spark, 0, 100), TABLE, retained=retained, state=state)
-    assert tree(store.root) == before
+    assert objects(store) == before
 
 
 @pytest.mark.parametrize("target", [TABLE, SEED], ids=["table", "cube"])
 def test_a_merge_that_a_cleanup_overtakes_is_computed_anew(spark, sql, store, target, monkeypatch):
     build(store, rows(spark, 0, 20), target)
-    plain, seen = LocalStore.put, []
+    plain, seen = type(store).put, []
 
     def put(self, key, data):
         if "/intent/" in key and not seen:
@@ -202,7 +213,7 @@ def test_a_merge_that_a_cleanup_overtakes_is_computed_anew(spark, sql, store, ta
             assert run_cleanup(store, target.scope, Retention(timedelta(0), 1)).version
         plain(self, key, data)
 
-    monkeypatch.setattr(LocalStore, "put", put)
+    monkeypatch.setattr(type(store), "put", put)
     new = rows(spark, 0, 5, offset=1000)
     merge(sql.scanner(store), new, target, MergeBy(("L",)))
     assert content(sql) == {i: i + (1000 if i < 5 else 100) for i in range(30)}
@@ -210,7 +221,7 @@ def test_a_merge_that_a_cleanup_overtakes_is_computed_anew(spark, sql, store, ta
 
 def test_a_query_of_a_version_that_was_cleaned_up_says_so(spark, store):
     build(store, rows(spark, 0, 20), SEED)
-    query = Store(store.root).cube("c").query()
+    query = Store.of(store).cube("c").query()
     build(store, rows(spark, 0, 30), SEED)
     run_cleanup(store, SEED.scope, Retention(timedelta(0), 1))
     with pytest.raises(VersionGoneError, match="version 1 was cleaned up while it was read"):
