@@ -343,7 +343,7 @@ class Cube:
 
         Raises:
             DatasetNotFoundError: one does not exist.
-            ConsistencyError: one is the seed dataset; `Store.remove` takes out the whole cube.
+            ConsistencyError: one is the seed dataset; `Store.drop` takes out the whole cube.
         """
         with self.transaction() as changes:
             changes.drop(*datasets)

@@ -19,9 +19,11 @@ from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import State, resolve
 from ktk_engine.log.version import parse_moment, state_at
+from ktk_engine.maintain.remove import remove
 from ktk_engine.plan.plan_cube import load_cube
 from ktk_engine.plan.plan_table import LoadedTable
 from ktk_engine.store.open_store import open_store
+from ktk_engine.warehouse.author import python_history
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -247,6 +249,19 @@ class Store:
         layout = {"partition_by": partition_by, "indexes": indexes, "clustered_by": clustered_by}
         write_table(self, name, frame, mode, key, layout, metadata or {})
         return self.table(name)
+
+    def drop(self, name: str) -> None:
+        """Take out a cube with all its datasets, or a table, in one commit; files stay at first.
+
+        Args:
+            name: the cube or the table. `ktk undrop` and `ktk restore` bring it back until the
+                clean-up has taken its files.
+
+        Raises:
+            DatasetNotFoundError: there is no such cube or table.
+            CommitConflictError: another run changed it meanwhile; nothing was removed.
+        """
+        remove(self._store, name, history=python_history(), cascade=True)
 
     def relation(
         self,

@@ -28,6 +28,7 @@ from ktk_engine.gate.target import Target
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.check import check
+from ktk_engine.maintain.restore import restore
 from ktk_engine.write.build import build
 from ktk_engine.write.retained import Retained
 from tests.tree import tree
@@ -330,6 +331,17 @@ def test_drop(cube):
     with pytest.raises(DatasetNotFoundError, match="no dataset x"):
         cube.drop("planes", "x")
     assert cube.drop("planes").datasets == ["flights"]
+
+
+def test_a_whole_cube_or_table_goes_and_comes_back(opened, cube):
+    opened.write_table("t", PLANES)
+    opened.drop("nyc")
+    opened.drop("t")
+    assert (opened.cubes(), opened.tables()) == ([], [])
+    with pytest.raises(DatasetNotFoundError):
+        opened.drop("t")
+    restore(opened._store, "nyc", 1)
+    assert len(rows(opened.cube("nyc"))) == 3
 
 
 def test_a_transaction_publishes_all_or_nothing(cube):
