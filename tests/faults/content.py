@@ -19,10 +19,11 @@ class Verb:
 
     Attributes:
         name: build, append, overwrite, merge, delete+insert, replace_where, compact, comment,
-            remove, cleanup or publish.
+            remove, cleanup or publish; of Python's interface write merge, delete, update and
+            transaction.
         uuid: the dataset.
         rows: the new rows; for `publish` those of a commit that is to be published.
-        number: tells one comment from another.
+        number: tells one comment from another; rows whose payload is below it are deleted.
     """
 
     name: str
@@ -65,6 +66,15 @@ def _delete_inserted(old: tuple[Row, ...], verb: Verb) -> tuple[Row, ...]:
     return (*(row for row in old if row[1] not in keys), *verb.rows)
 
 
+def _deleted(old: tuple[Row, ...], verb: Verb) -> tuple[Row, ...]:
+    return tuple(row for row in old if row[2] >= verb.number)
+
+
+def _appended_and_deleted(old: tuple[Row, ...], verb: Verb) -> tuple[Row, ...]:
+    """What a newer row has replaced does not come back when that is deleted."""
+    return _deleted(_once(verb.uuid, (*old, *verb.rows)), verb)
+
+
 def _replaced(old: tuple[Row, ...], verb: Verb) -> tuple[Row, ...]:
     """Rows with a negative payload are replaced; the new ones all have one."""
     return (*(row for row in old if row[2] >= 0), *verb.rows)
@@ -78,16 +88,24 @@ _CHANGES: Mapping[str, Callable[[tuple[Row, ...], Verb], tuple[Row, ...]]] = {
     "merge": _merged,
     "delete+insert": _delete_inserted,
     "replace_where": _replaced,
+    "write merge": _delete_inserted,
+    "delete": _deleted,
+    "update": _overwritten,
+    "transaction": _appended_and_deleted,
 }
 
 ARROW_VERBS = {
     TABLE: (
         *("build", "append", "overwrite", "merge", "delete+insert", "compact"),
-        *("comment", "remove", "cleanup", "publish"),
+        *("comment", "remove", "cleanup", "publish", "write merge", "delete"),
     ),
-    SEED: ("build", "append", "overwrite", "compact", "comment", "cleanup", "publish"),
+    SEED: (
+        *("build", "append", "overwrite", "compact", "comment", "cleanup", "publish"),
+        *("delete", "update", "transaction"),
+    ),
     ENRICHMENT: (
         *("build", "append", "overwrite", "compact", "comment", "remove", "cleanup", "publish"),
+        *("delete", "update", "transaction"),
     ),
 }
 SPARK_VERBS = {
@@ -95,7 +113,7 @@ SPARK_VERBS = {
     SEED: ("build", "append", "overwrite", "compact"),
     ENRICHMENT: ("build", "append", "overwrite", "compact"),
 }
-_NEEDS_DATASET = {"compact", "comment", "remove", "publish", "cleanup"}
+_NEEDS_DATASET = {"compact", "comment", "remove", "publish", "cleanup", "delete"}
 
 
 def choose_verb(random: Random, content: Content, verbs: Mapping[str, tuple[str, ...]]) -> Verb:
@@ -110,9 +128,10 @@ def choose_verb(random: Random, content: Content, verbs: Mapping[str, tuple[str,
     rows = () if name in _NEEDS_DATASET - {"publish"} else choose_rows(random, uuid)
     if name == "replace_where":
         rows = tuple((place, key, -1 - payload) for place, key, payload in rows)
-    if name in ("merge", "delete+insert"):
+    if name in ("merge", "delete+insert", "write merge"):
         rows = tuple({row[1]: row for row in rows}.values())
-    return Verb(name, uuid, rows, random.randrange(10**9))
+    limit = 10**6 if name in ("delete", "transaction") else 10**9
+    return Verb(name, uuid, rows, random.randrange(limit))
 
 
 def choose_rows(random: Random, uuid: str) -> tuple[Row, ...]:

@@ -29,7 +29,9 @@ from tests.faults.verbs import run
 
 # The choice of files and verbs is the same in each run.
 _WRITES = [
-    Verb(name, uuid, choose_rows(Random(1), uuid) if name not in ("compact", "remove") else (), 5)
+    Verb(
+        name, uuid, choose_rows(Random(1), uuid) if name not in ("compact", "remove") else (), 10**6
+    )
     for uuid, names in ARROW_VERBS.items()
     for name in names
     if name not in ("publish", "cleanup")

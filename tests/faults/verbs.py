@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
+from ktk_engine.conditions.condition import conjunction
 from ktk_engine.conditions.literal import is_in
 from ktk_engine.errors import StoreError
+from ktk_engine.facade import Store
 from ktk_engine.files.read_rows import read_rows
 from ktk_engine.format.comments import Comments
 from ktk_engine.gate.target import Target
@@ -141,6 +143,33 @@ def _publish(store: ObjectStore, verb: Verb) -> None:
         raise StoreError(warning)
 
 
+def _write_merge(store: ObjectStore, verb: Verb) -> None:
+    rows = table(verb.uuid, verb.rows)
+    Store.of(store).write_table(verb.uuid, rows, "merge", key=[COLUMNS[verb.uuid][1]])
+
+
+def _delete(store: ObjectStore, verb: Verb) -> None:
+    where = f"{COLUMNS[verb.uuid][2]} < {verb.number}"
+    if verb.uuid == TABLE:
+        Store.of(store).table(verb.uuid).delete(where)
+    else:
+        Store.of(store).cube("c").delete(where, [TARGETS[verb.uuid].dataset])
+
+
+def _update(store: ObjectStore, verb: Verb) -> None:
+    places = sorted({row[0] for row in verb.rows})
+    where = conjunction([is_in("P", pa.string(), places)])
+    rows = {TARGETS[verb.uuid].dataset: table(verb.uuid, verb.rows)}
+    Store.of(store).cube("c").update(rows, where)
+
+
+def _transaction(store: ObjectStore, verb: Verb) -> None:
+    dataset = TARGETS[verb.uuid].dataset
+    with Store.of(store).cube("c").transaction() as changes:
+        changes.append({dataset: table(verb.uuid, verb.rows)})
+        changes.delete(f"{COLUMNS[verb.uuid][2]} < {verb.number}", [dataset])
+
+
 _VERBS: Mapping[str, Callable[[ObjectStore, Verb], None]] = {
     "build": _build,
     "append": _append,
@@ -152,4 +181,8 @@ _VERBS: Mapping[str, Callable[[ObjectStore, Verb], None]] = {
     "remove": _remove,
     "cleanup": _cleanup,
     "publish": _publish,
+    "write merge": _write_merge,
+    "delete": _delete,
+    "update": _update,
+    "transaction": _transaction,
 }
