@@ -51,12 +51,12 @@ class StoreAddress:
     Attributes:
         store: the store's address: an absolute path or a URL.
         relation: its name there, see `find_relation`.
-        version: the version that is read; None for the newest.
+        version: the version that is read, or a tag; None for the newest.
     """
 
     store: str
     relation: str
-    version: int | None = None
+    version: int | str | None = None
 
     def __str__(self) -> str:
         pairs = [("relation", self.relation)]
@@ -78,9 +78,8 @@ def parse_address(text: str) -> Address | None:
     if scheme == _STORE:
         given = dict(pairs)
         version = given.get("version", "")
-        return StoreAddress(
-            location, given.get("relation", ""), int(version) if version.isdecimal() else None
-        )
+        number = int(version) if version.isdecimal() else None
+        return StoreAddress(location, given.get("relation", ""), number or version or None)
     return FileAddress(
         location,
         cast(FileFormat, scheme),

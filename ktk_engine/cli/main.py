@@ -21,6 +21,7 @@ from ktk_engine.cli.commands.query import query
 from ktk_engine.cli.commands.remove import remove
 from ktk_engine.cli.commands.restore import restore
 from ktk_engine.cli.commands.stats import stats
+from ktk_engine.cli.commands.tag import tag
 from ktk_engine.cli.commands.undrop import undrop
 from ktk_engine.errors import KtkError
 
@@ -58,7 +59,7 @@ def main(ctx: click.Context, store_url: str | None) -> None:
 
 
 _COMMANDS = (
-    *(info, stats, history, explain, query, check),
+    *(info, stats, history, tag, explain, query, check),
     *(compact, index, copy, adopt, remove, undrop, restore, cleanup, prepare),
 )
 for _command in _COMMANDS:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -11,6 +11,7 @@ from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.log.chain import Link, read_chain
 from ktk_engine.log.entry import LogEntry
 from ktk_engine.log.scope import LogScope
+from ktk_engine.log.version import tags_of
 from ktk_engine.store.interface import ObjectStore
 
 
@@ -51,6 +52,7 @@ class HistoryEntry:
         history: what the writer noted: dbt node, invocation and the like.
         problem: what is wrong with its log entry, of which nothing else is known then; empty if
             nothing is.
+        tags: names that it has now.
     """
 
     version: int
@@ -61,6 +63,7 @@ class HistoryEntry:
     deleted: int
     history: Mapping[str, str]
     problem: str = ""
+    tags: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Give the entry as data that JSON can hold."""
@@ -69,6 +72,7 @@ class HistoryEntry:
             "time": self.time.isoformat() if self.time else None,
             "changes": [dict(change.__dict__) for change in self.changes],
             "history": dict(self.history),
+            "tags": list(self.tags),
         }
 
 
@@ -100,7 +104,9 @@ def read_history(store: ObjectStore, name: str, limit: int | None = None) -> lis
         for i, link in enumerate(links)
         if link.version >= first
     ]
-    return shown[::-1]
+    names = tags_of(state)
+    tagged = {number: [n for n in names if names[n] == number] for number in names.values()}
+    return [replace(entry, tags=tuple(tagged.get(entry.version, ()))) for entry in shown[::-1]]
 
 
 def history_entry(scope: LogScope, entry: LogEntry, before: Link | None) -> HistoryEntry:

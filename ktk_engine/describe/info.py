@@ -19,6 +19,7 @@ from ktk_engine.log.builder import builder_of
 from ktk_engine.log.chain import read_chain
 from ktk_engine.log.snapshot import Snapshot, read_snapshot
 from ktk_engine.log.state import DatasetState, State, resolve
+from ktk_engine.log.version import tags_of
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.type_class import class_name
 
@@ -80,6 +81,7 @@ class CubeDescription:
         last_commit: the newest entry of the log, None if there is none.
         datasets: the seed dataset first, then by name.
         comments: name of a model of the cube -> what people say of it.
+        tags: names of versions, and their numbers.
         problem: why there is no specification; empty if there is one, and for tables.
     """
 
@@ -90,6 +92,7 @@ class CubeDescription:
     last_commit: HistoryEntry | None
     datasets: tuple[DatasetDescription, ...]
     comments: Mapping[str, str] = field(default_factory=dict)
+    tags: Mapping[str, int] = field(default_factory=dict)
     problem: str = ""
 
     def as_dict(self) -> dict[str, Any]:
@@ -160,6 +163,7 @@ def describe_state(state: State, *, count_rows: bool = False) -> CubeDescription
         last_commit=_last_commit(state),
         datasets=tuple(items),
         comments=_comments(state),
+        tags=tags_of(state),
         problem=problem,
     )
 

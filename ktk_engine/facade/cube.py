@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
+from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.conditions.condition import Condition
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.describe.history import read_history
@@ -18,10 +19,11 @@ from ktk_engine.facade.frames import Frame, Metadata
 from ktk_engine.facade.query import Query
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import resolve
-from ktk_engine.log.version import parse_moment
+from ktk_engine.log.version import parse_moment, tags_of
 from ktk_engine.maintain.copy import plan_copy, run_copy
 from ktk_engine.maintain.index import change_indexes
-from ktk_engine.maintain.restore import restore
+from ktk_engine.maintain.versions.restore import restore
+from ktk_engine.maintain.versions.tag import delete_tag, tag_state
 from ktk_engine.plan.cube_query import CubeQuery
 from ktk_engine.plan.plan_cube import LoadedCube, listed_datasets
 from ktk_engine.warehouse.author import python_history
@@ -71,11 +73,11 @@ class Cube:
         """Version of the cube's log; 0 for what Kartothek wrote."""
         return self._loaded.state.version
 
-    def at(self, version: int | None = None, timestamp: datetime | str | None = None) -> Cube:
+    def at(self, version: int | str | None = None, timestamp: datetime | str | None = None) -> Cube:
         """Open the cube at another version; all its datasets are of that one.
 
         Args:
-            version: number of a commit; default: the newest.
+            version: number of a commit, or a tag; default: the newest.
             timestamp: instead of a version, the moment as of which the cube is read.
 
         Raises:
@@ -84,11 +86,13 @@ class Cube:
         """
         return self._store.cube(self.name, version=version, timestamp=timestamp)
 
-    def restore(self, version: int | None = None, timestamp: datetime | str | None = None) -> Cube:
+    def restore(
+        self, version: int | str | None = None, timestamp: datetime | str | None = None
+    ) -> Cube:
         """Make an earlier version the newest one again, as one commit; no data is written.
 
         Args:
-            version: number of the commit to go back to.
+            version: number of the commit to go back to, or a tag.
             timestamp: instead of a version, a moment: the last commit until then counts.
 
         Returns:
@@ -102,6 +106,34 @@ class Cube:
         moment = parse_moment(version, timestamp)
         restore(self._store._store, self.name, version, moment)
         return self.at()
+
+    def tag(self, name: str) -> None:
+        """Name this version, so that no clean-up takes it as long as it has the name.
+
+        `Cube.at`, `Store.cube` and SQL take the name in the place of a number.
+
+        Args:
+            name: for instance `2026-q1`; nothing that looks like a number.
+
+        Raises:
+            ConfigurationError: the name cannot be a tag.
+            ConsistencyError: another version has the name.
+            VersionGoneError: a clean-up has taken files of this version.
+            CommitConflictError: the name was given, or a clean-up ran, meanwhile.
+        """
+        tag_state(self._loaded.state, name, python_history())
+
+    def untag(self, name: str) -> None:
+        """Take a name back from whichever version has it.
+
+        Raises:
+            VersionGoneError: no version has it.
+        """
+        delete_tag(self._store._store, self.name, name, python_history())
+
+    def tags(self) -> dict[str, int]:
+        """Names of versions and their numbers, as they are now."""
+        return dict(tags_of(find_scope(self._store._store, self.name, removed=True)))
 
     def index(self, *columns: str, dataset: str | None = None) -> Cube:
         """Give columns a secondary index, as one commit that rewrites no data file.
@@ -119,7 +151,7 @@ class Cube:
             DataError: a row has no value in the column.
             CommitConflictError: another run removed a dataset or column; nothing was committed.
         """
-        change_indexes(self._store._store, self.name, columns, dataset)
+        change_indexes(self._store._store, self.name, columns, dataset, python_history())
         return self.at()
 
     def drop_index(self, *columns: str, dataset: str | None = None) -> Cube:
@@ -127,7 +159,7 @@ class Cube:
 
         A dimension column of the seed dataset becomes one of `suppress_index_on`.
         """
-        change_indexes(self._store._store, self.name, columns, dataset, drop=True)
+        change_indexes(self._store._store, self.name, columns, dataset, python_history(), drop=True)
         return self.at()
 
     def copy_to(

@@ -94,7 +94,7 @@ class Store:
         name: str,
         specification: CubeSpecification | None = None,
         *,
-        version: int | None = None,
+        version: int | str | None = None,
         timestamp: datetime | str | None = None,
     ) -> Cube:
         """Open a cube at one version, which stays the same as long as the object lives.
@@ -103,7 +103,7 @@ class Store:
             name: the cube's name.
             specification: what the cube is, where the store cannot tell: Kartothek's
                 `build_dataset_indices` drops that from the documents.
-            version: number of a commit, as `ktk history` lists them; default: the newest.
+            version: number of a commit, as `ktk history` lists them, or a tag; default: the newest.
             timestamp: instead of a version, the moment as of which the cube is read: the last
                 commit until then counts. Text in ISO 8601; without a time zone it is UTC.
 
@@ -190,7 +190,7 @@ class Store:
         self,
         name: str,
         *,
-        version: int | None = None,
+        version: int | str | None = None,
         timestamp: datetime | str | None = None,
     ) -> Table:
         """Open a plain table at one version, which stays the same as long as the object lives.
@@ -267,7 +267,7 @@ class Store:
         self,
         name: str,
         *,
-        version: int | None = None,
+        version: int | str | None = None,
         timestamp: datetime | str | None = None,
     ) -> Cube | Table:
         """Open a cube or a plain table, whichever has the name; see `cube` and `table`."""
@@ -275,7 +275,7 @@ class Store:
         opened = self.cube if state.scope.kind == "cube" else self.table
         return opened(name, version=version, timestamp=timestamp)
 
-    def _at(self, name: str, version: int | None, timestamp: datetime | str | None) -> State:
+    def _at(self, name: str, version: int | str | None, timestamp: datetime | str | None) -> State:
         """Resolve a cube or table at a version; a removed one only at an earlier one."""
         moment = parse_moment(version, timestamp)
         past = moment is not None or version is not None

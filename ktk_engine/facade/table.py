@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.conditions.condition import Condition
 from ktk_engine.describe.history import read_history
 from ktk_engine.describe.info import describe_state
 from ktk_engine.describe.stats import DatasetStats, collect_stats
 from ktk_engine.facade.query import Query
-from ktk_engine.log.version import parse_moment
+from ktk_engine.log.version import parse_moment, tags_of
 from ktk_engine.maintain.copy import plan_copy, run_copy
 from ktk_engine.maintain.index import change_indexes
-from ktk_engine.maintain.restore import restore
+from ktk_engine.maintain.versions.restore import restore
+from ktk_engine.maintain.versions.tag import delete_tag, tag_state
 from ktk_engine.plan.cube_query import CubeQuery
 from ktk_engine.plan.plan_table import LoadedTable
 from ktk_engine.warehouse.author import python_history
@@ -59,23 +61,39 @@ class Table:
         """Version of the table's log; 0 for what another program wrote."""
         return self._loaded.state.version
 
-    def at(self, version: int | None = None, timestamp: datetime | str | None = None) -> Table:
+    def at(
+        self, version: int | str | None = None, timestamp: datetime | str | None = None
+    ) -> Table:
         """Open the table at another version; see `Cube.at`."""
         return self._store.table(self.name, version=version, timestamp=timestamp)
 
-    def restore(self, version: int | None = None, timestamp: datetime | str | None = None) -> Table:
+    def restore(
+        self, version: int | str | None = None, timestamp: datetime | str | None = None
+    ) -> Table:
         """Make an earlier version the newest one again; see `Cube.restore`."""
         restore(self._store._store, self.name, version, parse_moment(version, timestamp))
         return self.at()
 
+    def tag(self, name: str) -> None:
+        """Name this version; see `Cube.tag`."""
+        tag_state(self._loaded.state, name, python_history())
+
+    def untag(self, name: str) -> None:
+        """Take a name back from whichever version has it; see `Cube.untag`."""
+        delete_tag(self._store._store, self.name, name, python_history())
+
+    def tags(self) -> dict[str, int]:
+        """Names of versions and their numbers, as they are now."""
+        return dict(tags_of(find_scope(self._store._store, self.name, removed=True)))
+
     def index(self, *columns: str) -> Table:
         """Give columns a secondary index; see `Cube.index`."""
-        change_indexes(self._store._store, self.name, columns)
+        change_indexes(self._store._store, self.name, columns, history=python_history())
         return self.at()
 
     def drop_index(self, *columns: str) -> Table:
         """Take secondary indices away; see `Cube.drop_index`."""
-        change_indexes(self._store._store, self.name, columns, drop=True)
+        change_indexes(self._store._store, self.name, columns, history=python_history(), drop=True)
         return self.at()
 
     def copy_to(self, store: Store | str, name: str = "", *, overwrite: bool = False) -> Table:

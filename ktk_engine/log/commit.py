@@ -24,7 +24,7 @@ from ktk_engine.errors import (
 )
 from ktk_engine.log.builder import Builder
 from ktk_engine.log.chain import logged_versions, missing_entry, read_entries
-from ktk_engine.log.conflict import check_conflicts, check_given_up, check_needed
+from ktk_engine.log.conflict import check_conflicts, check_given_up, check_needed, check_tags
 from ktk_engine.log.entry import (
     ChangeRecord,
     DatasetEntry,
@@ -86,6 +86,7 @@ class Transaction:
             Of a transaction that only removes datasets it gets none.
         history: for people: the dbt node, invocation and the like.
         deleted: keys that a clean-up is going to delete.
+        tags: names of versions to give, or with None to take back.
     """
 
     write: Write
@@ -93,6 +94,7 @@ class Transaction:
     check: Check = lambda snapshots: None
     history: Mapping[str, str] = field(default_factory=dict)
     deleted: tuple[str, ...] = ()
+    tags: Mapping[str, int | None] = field(default_factory=dict)
 
     @property
     def commit(self) -> str:
@@ -217,6 +219,7 @@ def _advance(head: State, transaction: Transaction, given_up: set[str]) -> State
     ):
         given_up.update(entry.deleted)
         check_needed(entry, transaction.deleted)
+        check_tags(entry, transaction.tags)
         for change in transaction.changes:
             if not _took_over_the_same(head, entry, change.uuid):
                 check_conflicts(change.uuid, change.operation, change.partitions, entry)
@@ -419,7 +422,15 @@ def _entry(
         deleted=transaction.deleted,
         removed=_pending_removals(head, transaction),
         history=transaction.history,
+        tags=_tags(head, transaction),
+        tagged=tuple(sorted(transaction.tags)),
     )
+
+
+def _tags(head: State, transaction: Transaction) -> dict[str, int]:
+    """Names of versions as they will be."""
+    tags = {**(head.head.tags if head.head else {}), **transaction.tags}
+    return {name: version for name, version in sorted(tags.items()) if version is not None}
 
 
 def _put_entry(head: State, entry: LogEntry, write: Write) -> bool:

@@ -5,7 +5,7 @@ See docs/design/files-and-commits.md, Conflicts.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Set
+from collections.abc import Collection, Iterable, Mapping, Set
 
 from ktk_engine.errors import CommitConflictError
 from ktk_engine.formatting import counted
@@ -84,21 +84,50 @@ def check_given_up(snapshots: Iterable[Snapshot], given_up: Set[str]) -> None:
 def check_needed(winner: LogEntry, deleted: Collection[str]) -> None:
     """Refuse to delete a snapshot that an entry refers to which was committed meanwhile.
 
-    Its writer may have stood still for so long between the two that it passed for dead.
+    Its writer may have stood still for so long between the two that it passed for dead. Of an entry
+    that tags a version nobody looks up what that needs: the next clean-up does.
 
     Args:
         winner: an entry between my base and the head.
         deleted: keys that I am about to give up.
 
     Raises:
-        CommitConflictError: the entry refers to one of them.
+        CommitConflictError: the entry refers to one of them, or tags a version.
     """
+    new_tags = [name for name in winner.tagged if name in winner.tags]
+    if deleted and new_tags:
+        raise CommitConflictError(
+            f"Version {winner.version} of the log tags a version as {', '.join(new_tags)}, which "
+            "this clean-up was perhaps going to delete. Nothing was deleted. Run it again."
+        )
     needed = frozenset[str]().union(*(item.snapshots for item in winner.datasets.values()))
     lost = needed.intersection(deleted)
     if lost:
         raise CommitConflictError(
             f"Version {winner.version} of the log needs {min(lost)}, which this clean-up was going "
             "to delete. Nothing was deleted. Run it again."
+        )
+
+
+def check_tags(winner: LogEntry, tags: Mapping[str, int | None]) -> None:
+    """Refuse to give or take back names of versions if an entry contradicts.
+
+    Args:
+        winner: an entry between my base and the head.
+        tags: name -> the version that it is to name; None for a name that goes.
+
+    Raises:
+        CommitConflictError: the entry changed one of the names, or gave files up.
+    """
+    if same := sorted(set(winner.tagged) & set(tags)):
+        raise CommitConflictError(
+            f"Tag {', '.join(same)} was changed by version {winner.version} of the log meanwhile. "
+            "Nothing was committed. Run it again."
+        )
+    if winner.deleted and any(version is not None for version in tags.values()):
+        raise CommitConflictError(
+            f"Version {winner.version} of the log cleaned up, perhaps what is to be tagged. "
+            "Nothing was committed. Run it again."
         )
 
 

@@ -30,9 +30,10 @@ Operation = Literal[
 DatasetRole = Literal["seed", "enrichment", "table"]
 
 # Since format 2 an entry carries its own digest and those of the snapshots. Format 3 is written
-# only where a snapshot builds on another, so that older versions go on reading all other stores.
-_FORMAT, _FORMAT_WITH_BASES = 2, 3
-_FORMATS = (1, _FORMAT, _FORMAT_WITH_BASES)
+# only where a snapshot builds on another, and 4 only where versions are tagged, so that older
+# versions of this library go on reading all other stores, and none writes an entry that forgets.
+_FORMAT, _FORMAT_WITH_BASES, _FORMAT_WITH_TAGS = 2, 3, 4
+_FORMATS = (1, _FORMAT, _FORMAT_WITH_BASES, _FORMAT_WITH_TAGS)
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,8 @@ class LogEntry:
             the order of removal. The value is the SHA-256 of a document that another program
             wrote, which must not be taken for a new dataset; empty for a document of ours.
         history: for people only: the dbt node, invocation and the like.
+        tags: names that people gave to versions, which no clean-up takes.
+        tagged: names that this commit gave or took back.
     """
 
     scope: str
@@ -136,6 +139,8 @@ class LogEntry:
     deleted: tuple[str, ...] = ()
     removed: Mapping[str, str] = field(default_factory=dict)
     history: Mapping[str, str] = field(default_factory=dict)
+    tags: Mapping[str, int] = field(default_factory=dict)
+    tagged: tuple[str, ...] = ()
 
     @property
     def operation(self) -> str:
@@ -143,14 +148,15 @@ class LogEntry:
         verbs: set[str] = {change.operation for change in self.changes.values()}
         if self.deleted:
             verbs.add("cleanup")
+        if self.tagged:
+            verbs.add("tag")
         return ", ".join(sorted(verbs))
 
 
 def render_entry(entry: LogEntry) -> bytes:
     """Give an entry's document, with its own digest."""
-    bases = any(item.base for item in entry.datasets.values())
     document = {
-        "format": _FORMAT_WITH_BASES if bases else _FORMAT,
+        "format": _format_of(entry),
         "scope": entry.scope,
         "version": entry.version,
         "commit": entry.commit,
@@ -162,7 +168,17 @@ def render_entry(entry: LogEntry) -> bytes:
         "removed": dict(entry.removed),
         "history": dict(entry.history),
     }
+    if document["format"] == _FORMAT_WITH_TAGS:
+        document |= {"tags": dict(entry.tags), "tagged": entry.tagged}
     return seal(document)
+
+
+def _format_of(entry: LogEntry) -> int:
+    """The oldest format that can say all that an entry says."""
+    if entry.tags or entry.tagged:
+        return _FORMAT_WITH_TAGS
+    bases = any(item.base for item in entry.datasets.values())
+    return _FORMAT_WITH_BASES if bases else _FORMAT
 
 
 def parse_entry(data: bytes, key: str) -> LogEntry:
@@ -194,6 +210,8 @@ def parse_entry(data: bytes, key: str) -> LogEntry:
             deleted=tuple(document["deleted"]),
             removed=document.get("removed", {}),
             history=document["history"],
+            tags=document.get("tags", {}),
+            tagged=tuple(document.get("tagged", ())),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise FormatError(

@@ -6,7 +6,7 @@ See docs/design/files-and-commits.md, Clean-up.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -29,7 +29,7 @@ _COMMIT = re.compile("[0-9a-f]{32}")
 
 @dataclass(frozen=True)
 class Retention:
-    """How long superseded files stay for readers and for history.
+    """How long superseded files stay for readers and for history; tagged versions always do.
 
     Attributes:
         age: versions that were the newest one within this time are kept.
@@ -102,7 +102,7 @@ def find_garbage(store: ObjectStore, scope: LogScope, retention: Retention) -> G
             raise ForeignWriterError(f"{dataset.problem}. Nothing was deleted.")
     links = _links(state)
     entries = _entries(links)
-    kept = _kept(links, retention, now)
+    kept = _kept(links, retention, now, state.head.tags if state.head else {})
     roots = _roots(store, state, kept, _given_up(entries))
     living = {i.commit for i in intents if now - i.heartbeat < INTENT_LIFETIME}
     dead = {i.commit for i in intents} - living
@@ -176,8 +176,10 @@ def _unfinished(
     return tuple(sorted(found, key=lambda info: info.key))
 
 
-def _kept(links: Sequence[Link], retention: Retention, now: datetime) -> list[LogEntry]:
-    """The newest entries, and those that were still the head within the retention's age.
+def _kept(
+    links: Sequence[Link], retention: Retention, now: datetime, tags: Mapping[str, int]
+) -> list[LogEntry]:
+    """The newest entries, those that were the head within the retention's age, and tagged ones.
 
     The head is among them whatever the clocks say: those of two writers may differ.
 
@@ -186,11 +188,11 @@ def _kept(links: Sequence[Link], retention: Retention, now: datetime) -> list[Lo
     """
     head = links[-1].entry
     least = max(retention.versions, 1) if head is not None and head.datasets else 1
-    newest = len(links) - least
+    newest, tagged = len(links) - least, frozenset(tags.values())
     kept: list[LogEntry] = []
     end = now  # when the version was no longer the newest one
     for number, link in reversed([*enumerate(links)]):
-        if number >= newest or now - end < retention.age:
+        if number >= newest or now - end < retention.age or link.version in tagged:
             if link.entry is None:
                 raise FormatError(f"{link.problem} Nothing was deleted.")
             kept.append(link.entry)

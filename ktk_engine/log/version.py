@@ -1,33 +1,42 @@
-"""Earlier versions of a scope: what a cube or table was after some commit."""
+"""Earlier versions of a scope, by number, time or tag: what it was after some commit."""
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from ktk_engine.errors import QueryError, VersionGoneError
+from ktk_engine.errors import ConfigurationError, QueryError, VersionGoneError
 from ktk_engine.log.chain import break_of, logged_versions, read_chain, read_entries, read_entry
 from ktk_engine.log.entry import LogEntry
 from ktk_engine.log.state import DatasetState, State
+from ktk_engine.types.did_you_mean import did_you_mean
+
+_TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._\-]{0,99}")
 
 
-def state_at(state: State, version: int | None = None, timestamp: datetime | None = None) -> State:
+def state_at(
+    state: State, version: int | str | None = None, timestamp: datetime | None = None
+) -> State:
     """Give a scope as an earlier commit left it; its datasets are all of one version.
 
     Costs two or three log entries for a version, and some ten for a moment.
 
     Args:
         state: the scope at any later version.
-        version: the number of the commit; None to go by `timestamp`.
+        version: the number of the commit, or a tag; None to go by `timestamp`.
         timestamp: the last commit until this moment counts, by the store's clock; aware.
 
     Raises:
-        VersionGoneError: there is no such version, or a clean-up has removed it; the message says
-            which versions are left.
+        VersionGoneError: there is no such version or tag, or a clean-up has removed it; the message
+            says which versions are left.
         FormatError: its log entry is damaged.
     """
     if version is None:
         version = _version_at(state, timestamp)
+    elif isinstance(version, str):
+        version = version_of(state, version)
     if version == state.version:
         return state
     if not 0 < version < state.version:
@@ -44,7 +53,7 @@ def state_at(state: State, version: int | None = None, timestamp: datetime | Non
     )  # fmt: skip
 
 
-def parse_moment(version: int | None, timestamp: datetime | str | None) -> datetime | None:
+def parse_moment(version: int | str | None, timestamp: datetime | str | None) -> datetime | None:
     """Read the moment that a person gave in place of a version.
 
     Args:
@@ -66,6 +75,53 @@ def parse_moment(version: int | None, timestamp: datetime | str | None) -> datet
             "2026-11-01 or 2026-11-01T09:30:00+01:00."
         ) from error
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def check_tag(name: str) -> str:
+    """Give a name that a version may have.
+
+    Raises:
+        ConfigurationError: it could be taken for a number, or for something else than a name.
+    """
+    if not isinstance(name, str) or not _TAG.fullmatch(name):
+        raise ConfigurationError(
+            f"{name!r} cannot be a tag: it has 1 to 100 letters, digits, `.`, `_` and `-` of "
+            "ASCII, and starts with a letter or digit, for instance 2026-q1. Nothing was written."
+        )
+    if _is_number(name):
+        raise ConfigurationError(
+            f"{name!r} cannot be a tag, since versions have numbers: add a letter, for instance "
+            f"v{name}. Nothing was written."
+        )
+    return name
+
+
+def tags_of(state: State) -> Mapping[str, int]:
+    """The tags of a scope and the versions that they name, sorted by name."""
+    return dict(sorted(state.head.tags.items())) if state.head else {}
+
+
+def version_of(state: State, text: str) -> int:
+    """Read a version that was given as text: a tag, or a number.
+
+    Args:
+        state: the newest version of the scope.
+        text: what was given.
+
+    Raises:
+        VersionGoneError: there is no such tag; the message says which there are.
+    """
+    if text.isascii() and text.isdecimal():
+        return int(text)
+    tags = tags_of(state)
+    if text not in tags:
+        known = f"Its tags are {', '.join(tags)}." if tags else "It has no tags."
+        raise VersionGoneError(
+            f"{state.scope} of {state.store.url} has no version {text!r}."
+            f"{did_you_mean(text, tags)} A version is a number, as `ktk history` lists them, or a "
+            f"tag. {known}"
+        )
+    return tags[text]
 
 
 def oldest_version(state: State) -> int:
@@ -116,8 +172,20 @@ def _unknown(state: State, version: int) -> str:
 
 
 def _cleaned(state: State, version: int) -> str:
+    oldest, tags = oldest_version(state), tags_of(state)
+    before = [f"{version} ({name})" for name, version in tags.items() if version < oldest]
+    tagged = f", and the tagged {', '.join(before)}" if before else ""
     return (
         f"{state.scope} of {state.store.url}: a clean-up has removed version {version}. Versions "
-        f"{oldest_version(state)} to {state.version} are left; --older-than and "
+        f"{oldest} to {state.version} are left{tagged}; --older-than and "
         "--keep-versions of ktk cleanup say how many are kept."
     )
+
+
+def _is_number(text: str) -> bool:
+    """Whether Python or SQL would read it as a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -29,6 +29,8 @@ class TestVerbs:
             ("ktk_info", "{name: c}", "cube c, version 2"),
             ("ktk_history", "{name: c, limit: 1}", "rebuild"),
             ("ktk_check", "{name: c}", "no problems."),
+            ("ktk_tag", "{cube: c}", "c has no tags."),
+            ("ktk_index", "{cube: c, columns: [v], dry_run: true}", "Would index cells (v)."),
             (
                 "ktk_explain",
                 "{cube: c, columns: [v], where: v < 3}",
@@ -57,6 +59,15 @@ class TestVerbs:
         with pytest.raises(Exception, match="There is no table or view") as error:
             run_dbt(command)
         assert "+inline_query" not in str(error.value)
+
+    def test_versions_are_tagged_and_columns_indexed(self, built):
+        assert "q1 names version 1 of c." in self.say("ktk_tag", "{cube: c, name: q1, version: 1}")
+        said = self.say("ktk_tag", "{cube: c, name: q1, version: 2}", succeeds=False)
+        assert "ktk_tag --args '{cube: c, name: q1, delete: true}'" in said
+        assert "no longer" in self.say("ktk_tag", "{cube: c, name: q1, delete: true}")
+        assert "Indexed cells (v)." in self.say("ktk_index", "{cube: c, columns: v}")
+        said = self.say("ktk_index", "{cube: c, columns: [v], dataset: cells, drop: true}")
+        assert "Dropped indices of cells (v)." in said
 
     def test_git_ignores_the_warehouse(self, built):
         assert (store_of(built).root.parent / ".gitignore").read_text().endswith("\n*\n")

@@ -12,6 +12,7 @@ from ktk_engine.gate.target import Target
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import resolve
 from ktk_engine.log.version import state_at
+from ktk_engine.maintain.versions.tag import tag_version
 from ktk_engine.spark.sql.sql_session import SqlSession
 from ktk_engine.write.build import build
 from ktk_engine.write.retained import Retained
@@ -51,6 +52,22 @@ def test_a_table_at_each_version(sql, grown):
     assert rows(sql, "select a from an.t") == [(1,), (2,)]
 
 
+def test_a_tag_in_the_place_of_a_number(sql, grown):
+    tag_version(grown, "t", "2026-q1", 1)
+    tag_version(grown, "c", "before.growth", 2)
+    assert rows(sql, "select a from an.t version as of '2026-q1'") == [(1,)]
+    assert rows(sql, "select x, w from an.cube for version as of 'before.growth'") == [
+        (1, 5),
+        (2, 6),
+    ]
+    text = "select x from an.s except select x from an.s version as of 'before.growth'"
+    assert rows(sql, text) == [(3,)]
+    with pytest.raises(VersionGoneError, match=r"Did you mean `2026-q1`"):
+        sql.sql("select * from an.t version as of '2026-q2'")
+    with pytest.raises(QueryError, match=r"is a view.*version as of '2026-q1'"):
+        sql.sql("select * from an.v version as of '2026-q1'")
+
+
 @pytest.mark.parametrize("name", ["cube", "named"])
 def test_a_cube_at_each_version(sql, grown, name):
     assert rows(sql, f"select x, v from an.{name} version as of 1") == [(1, 10), (2, 20)]
@@ -81,7 +98,11 @@ def test_a_create_table_reads_an_earlier_version(sql, grown):
     ("text", "said"),
     [
         ("select * from an.t version as of 7", "no version 7: its versions are 1 to 2"),
-        ("select * from an.t version as of 'first'", "a version is a number"),
+        (
+            "select * from an.t version as of 'first'",
+            r"no version 'first'\. A version is a number.*or a tag",
+        ),
+        ("select * from an.t version as of 'it''s; --'", "has no version"),
         ("select * from an.t timestamp as of 'yesterday'", "give a date or time as text"),
         ("select * from an.t timestamp as of current_date()", "give a date or time as text"),
         ("select * from an.v version as of 1", "an.v is a view, which has no versions"),
@@ -95,11 +116,13 @@ def test_what_cannot_be_meant_is_refused(sql, grown, text, said):
 def test_a_source_may_be_pinned_to_a_version(sql, grown):
     session = SqlSession(sql.session, lambda name: grown, sql.scratch)
 
-    def read(relation, columns, clause=""):
-        address = StoreAddress(grown.url, relation, 1)
+    def read(relation, columns, clause="", version=1):
+        address = StoreAddress(grown.url, relation, version)
         text = f"select {columns} from `{address}`.up.stream {clause}"
         return sorted(tuple(row) for row in session.sql(text).collect())
 
     assert read("t", "a") == [(1,)]
     assert read("cube:c", "x") == [(1,), (2,)]
     assert read("t", "a", "version as of 2") == [(1,), (2,)]
+    tag_version(grown, "t", "2026-q1", 1)
+    assert read("t", "a", version="2026-q1") == [(1,)]

@@ -28,7 +28,7 @@ def copy(
     rename: tuple[str, ...],
     include: str | None,
     exclude: str | None,
-    version: int | None,
+    version: int | str | None,
     timestamp: str | None,
     overwrite: bool,
     dry_run: bool,

@@ -22,7 +22,7 @@ def explain(
     where: str | None,
     columns: str | None,
     as_json: bool,
-    version: int | None,
+    version: int | str | None,
     timestamp: str | None,
     store_url: str | None,
 ) -> None:

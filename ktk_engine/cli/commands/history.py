@@ -59,7 +59,8 @@ def _rows(entry: HistoryEntry) -> list[list[str]]:
         rows.append(["unknown: its log entry is missing or damaged", "", ""])
     rows = rows or [[entry.operation, "", ""]]
     by = _by(entry)
-    first = [str(entry.version), moment(entry.time) if entry.time else ""]
+    version = " ".join([str(entry.version), *(f"({name})" for name in entry.tags)])
+    first = [version, moment(entry.time) if entry.time else ""]
     return [
         [*(first if index == 0 else ["", ""]), text, by if index == 0 else "", *numbers]
         for index, (text, *numbers) in enumerate(rows)

@@ -103,6 +103,9 @@ def _show(console: Console, cube: CubeDescription) -> None:
         _line(console, "indexed", sorted(specification.index_columns))
     if cube.last_commit is not None:
         console.print(f"last commit: {_last_commit(cube.last_commit)}", soft_wrap=True)
+    if cube.tags:
+        tags = ", ".join(f"{name} (version {number})" for name, number in cube.tags.items())
+        console.print(f"tags: {tags}", soft_wrap=True)
     console.print()
     table = make_table(
         ["dataset", "role", "dimensions", "partitions", "indexes"], ["rows", "files", "size"]

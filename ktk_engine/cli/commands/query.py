@@ -45,7 +45,7 @@ def query(
     format_: str | None,
     output: Path | None,
     memory_limit: str | None,
-    version: int | None,
+    version: int | str | None,
     timestamp: str | None,
     store_url: str | None,
 ) -> None:

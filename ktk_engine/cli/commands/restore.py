@@ -16,7 +16,11 @@ from ktk_engine.formatting import number
 @click.option("--dry-run", is_flag=True, help="Only say what would change.")
 @store_option
 def restore(
-    cube: str, version: int | None, timestamp: str | None, dry_run: bool, store_url: str | None
+    cube: str,
+    version: int | str | None,
+    timestamp: str | None,
+    dry_run: bool,
+    store_url: str | None,
 ) -> None:
     """Make CUBE (or a table) what it was at an earlier version, as one commit.
 
@@ -24,7 +28,7 @@ def restore(
     """
     from ktk_engine.errors import QueryError
     from ktk_engine.log.version import parse_moment
-    from ktk_engine.maintain.restore import plan_restoration, run_restoration
+    from ktk_engine.maintain.versions.restore import plan_restoration, run_restoration
 
     if version is None and timestamp is None:
         raise QueryError("Say which version: --version N or --timestamp TIME; see ktk history.")

@@ -23,7 +23,7 @@ def stats(
     cube: str,
     include: str | None,
     exclude: str | None,
-    version: int | None,
+    version: int | str | None,
     timestamp: str | None,
     as_json: bool,
     store_url: str | None,

@@ -16,7 +16,7 @@ from ktk_engine.formatting import number
 @store_option
 def undrop(cube: str, dataset: str | None, dry_run: bool, store_url: str | None) -> None:
     """Bring back DATASET of CUBE, or the table CUBE, as it was when it was removed."""
-    from ktk_engine.maintain.undrop import plan_undrop, run_undrop
+    from ktk_engine.maintain.versions.undrop import plan_undrop, run_undrop
 
     plan = plan_undrop(find_store(store_url), cube, dataset)
     what = f"{plan.dataset} of cube {plan.name}" if dataset else f"table {plan.name}"

@@ -12,6 +12,7 @@ from ktk_engine.log.state import State
 from ktk_engine.log.version import state_at
 from ktk_engine.spark.sql.bind import Reference
 from ktk_engine.spark.sql.time_zone import time_zone
+from ktk_engine.types.quote import quote_text
 
 _LITERAL = re.compile(r"(?:TIMESTAMP(?:_LTZ|_NTZ)? |DATE )?'(?P<text>[^']*)'")
 
@@ -21,16 +22,18 @@ class Moment:
     """A version of a relation.
 
     Attributes:
-        version: number of a commit; None to go by `timestamp`.
+        version: number of a commit, or a tag; None to go by `timestamp`.
         timestamp: the last commit until then counts; aware.
     """
 
-    version: int | None = None
+    version: int | str | None = None
     timestamp: datetime | None = None
 
     def __str__(self) -> str:
         if self.timestamp is not None:
             return f"timestamp as of {self.timestamp.isoformat()}"
+        if isinstance(self.version, str):
+            return f"version as of {quote_text(self.version)}"
         return f"version as of {self.version}"
 
     def of(self, state: State) -> State:
@@ -46,16 +49,13 @@ def moment_of(reference: Reference, zone: str) -> Moment | None:
         zone: the session's time zone, for texts that have none; empty if it cannot be told.
 
     Raises:
-        QueryError: the clause is no number, or no literal of a date or time.
+        QueryError: the clause is no literal of a date or time.
     """
     name = ".".join(reference.parts[-2:])
     if reference.version is not None:
-        if not reference.version.isdecimal():
-            raise QueryError(
-                f"{name} version as of '{reference.version}': a version is a number, as "
-                "`ktk history` lists them."
-            )
-        return Moment(version=int(reference.version))
+        # Spark's clause takes a number or a text; a tag never looks like a number.
+        number = reference.version.isascii() and reference.version.isdecimal()
+        return Moment(version=int(reference.version) if number else reference.version)
     if not reference.timestamp:
         return _pinned(reference)
     literal = _LITERAL.fullmatch(reference.timestamp)

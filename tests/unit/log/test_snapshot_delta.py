@@ -26,7 +26,8 @@ from ktk_engine.log.state import resolve
 from ktk_engine.maintain.check_log import check_log
 from ktk_engine.maintain.cleanup import plan_cleanup, run_cleanup
 from ktk_engine.maintain.remove import remove
-from ktk_engine.maintain.undrop import undrop
+from ktk_engine.maintain.versions.tag import tag_version
+from ktk_engine.maintain.versions.undrop import undrop
 from tests.unit.dataset_builder import Builder, commit_change, keys
 
 PLAIN = LogScope("dataset", "plain")
@@ -177,6 +178,8 @@ def test_readers_of_a_base_learn_that_their_version_is_gone(store, grown):
     assert not store.exists(key)
     with pytest.raises(VersionGoneError), old.reading():
         store.get(key)
+    with pytest.raises(VersionGoneError, match="removed files of plain of version"):
+        tag_version(store, "plain", "late", old.version)
 
 
 def test_what_was_removed_is_brought_back(store, grown):

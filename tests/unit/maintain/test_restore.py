@@ -16,7 +16,7 @@ from ktk_engine.log.state import resolve
 from ktk_engine.maintain.check import check
 from ktk_engine.maintain.cleanup import run_cleanup
 from ktk_engine.maintain.remove import remove
-from ktk_engine.maintain.restore import plan_restoration, restore, run_restoration
+from ktk_engine.maintain.versions.restore import plan_restoration, restore, run_restoration
 from ktk_engine.write.build import build
 from ktk_engine.write.retained import Retained
 

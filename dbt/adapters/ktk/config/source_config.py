@@ -20,6 +20,7 @@ from ktk_engine.catalog.source_address import (
     StoreAddress,
 )
 from ktk_engine.errors import KtkError
+from ktk_engine.log.version import check_tag
 from ktk_engine.types.arrow_name import parse_type
 from ktk_engine.types.did_you_mean import did_you_mean, nearest_name
 
@@ -196,14 +197,18 @@ class _Source:
                 return f"{kind}:{self.text(f'ktk_{kind}')}"
         return self._names["identifier"]
 
-    def version(self) -> int | None:
+    def version(self) -> int | str | None:
         """The version that is read; None for the newest."""
         value = self.keys.get("ktk_version")
-        if value is not None and (type(value) is not int or value < 1):
+        if value is None or (type(value) is int and value > 0):
+            return value
+        try:
+            return check_tag(value)
+        except KtkError as error:
             raise self._refused(
-                "ktk_version", f"must be a number as `ktk history` lists them, but is {value!r}"
-            )
-        return value
+                "ktk_version",
+                f"must be a number as `ktk history` lists them, or a tag, but is {value!r}",
+            ) from error
 
     def _refused(self, key: str, message: str) -> DbtConfigError:
         who = f"{self._names['source_name']}.{self._names['name']}"

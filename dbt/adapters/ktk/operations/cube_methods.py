@@ -57,7 +57,7 @@ class CubeMethods(StoreAdapter):
         where: str | None = None,
         dimensions: list[str] | None = None,
         partition_by: list[str] | None = None,
-        version: int | None = None,
+        version: int | str | None = None,
         timestamp: datetime | str | None = None,
     ) -> str:
         """Give the SQL that `cube_query(...)` compiles to; starts nothing."""
@@ -79,7 +79,7 @@ class CubeMethods(StoreAdapter):
     def at_version(
         self,
         relation: BaseRelation,
-        version: int | None = None,
+        version: int | str | None = None,
         timestamp: datetime | str | None = None,
     ) -> str:
         """Give a relation with the clause of Spark's SQL that asks for an earlier version.
@@ -94,9 +94,11 @@ class CubeMethods(StoreAdapter):
                 "{{ at_version(ref('nyc'), timestamp='2026-11-01') }}"
             )
         if version is not None:
+            if isinstance(version, str):
+                return f"{relation} version as of {quote_text(version)}"
             if isinstance(version, bool) or not isinstance(version, int):
                 raise DbtRuntimeError(
-                    f"at_version(...): {version!r} is no version, but a number is."
+                    f"at_version(...): {version!r} is no version, but a number or a tag is."
                 )
             return f"{relation} version as of {version}"
         with translated():

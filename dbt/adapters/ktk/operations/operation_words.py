@@ -10,8 +10,9 @@ _ARGUMENTS = {
     "undrop": ("cube", "dataset"),
     "compact": ("cube",),
     "explain": ("cube", "where"),
+    "tag": ("cube", "name"),
 }
-_COMMAND = re.compile(r"\bktk (\w+)((?: [\w+][\w+-]*)*)((?: --[a-z][\w-]*)+)")
+_COMMAND = re.compile(r"\bktk (\w+)((?: [\w+][\w+-]*(?:\.[\w+-]+)*)*)((?: --[a-z][\w-]*)+)")
 _FLAG = re.compile(r"(?<!\S)--([a-z][a-z-]*)(?=[\s.,;:]|$)")
 
 

@@ -15,7 +15,7 @@ from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
 from ktk_engine.log.version import state_at
 from ktk_engine.maintain.change_datasets import ChangeResult, change_datasets
-from ktk_engine.maintain.complete_snapshot import complete_snapshot
+from ktk_engine.maintain.versions.complete_snapshot import complete_snapshot
 from ktk_engine.store.interface import ObjectStore
 
 
@@ -39,7 +39,7 @@ class Restoration:
 def restore(
     store: ObjectStore,
     name: str,
-    version: int | None = None,
+    version: int | str | None = None,
     timestamp: datetime | None = None,
     history: Mapping[str, str] | None = None,
 ) -> ChangeResult:
@@ -51,7 +51,7 @@ def restore(
     Args:
         store: where it lives.
         name: the cube or table; also one that was removed.
-        version: number of the commit to go back to.
+        version: number of the commit to go back to, or a tag.
         timestamp: instead of that, a moment: the last commit until then counts.
         history: what the log says of this commit, for people.
 
@@ -66,7 +66,10 @@ def restore(
 
 
 def plan_restoration(
-    store: ObjectStore, name: str, version: int | None = None, timestamp: datetime | None = None
+    store: ObjectStore,
+    name: str,
+    version: int | str | None = None,
+    timestamp: datetime | None = None,
 ) -> Restoration:
     """Find what would change, and check that every file is there; see `restore`."""
     state = find_scope(store, name, removed=True)

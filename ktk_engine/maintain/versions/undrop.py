@@ -17,7 +17,7 @@ from ktk_engine.log.entry import DatasetEntry
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
 from ktk_engine.maintain.change_datasets import ChangeResult, change_datasets
-from ktk_engine.maintain.complete_snapshot import complete_snapshot
+from ktk_engine.maintain.versions.complete_snapshot import complete_snapshot
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.did_you_mean import did_you_mean
 

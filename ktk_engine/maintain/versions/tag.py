@@ -1,0 +1,171 @@
+"""Names a version of a cube or table, or takes a name back, as one commit that changes no rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ktk_engine.catalog.find_scope import find_scope
+from ktk_engine.errors import (
+    CommitConflictError,
+    ConsistencyError,
+    DatasetNotFoundError,
+    VersionGoneError,
+)
+from ktk_engine.log.chain import read_entries
+from ktk_engine.log.commit import Transaction, commit
+from ktk_engine.log.intent import announced
+from ktk_engine.log.state import State, resolve
+from ktk_engine.log.version import check_tag, state_at, tags_of, version_of
+from ktk_engine.log.write import Write
+from ktk_engine.maintain.change_datasets import change_datasets
+from ktk_engine.store.interface import ObjectStore
+
+
+@dataclass(frozen=True)
+class Tagged:
+    """What came of naming a version.
+
+    Attributes:
+        version: the version that has, or had, the name.
+        log: version of the log that says so.
+        warning: what a person should know; empty for nothing.
+    """
+
+    version: int
+    log: int
+    warning: str = ""
+
+
+def tag_version(
+    store: ObjectStore,
+    name: str,
+    tag: str,
+    version: int | str | None = None,
+    history: Mapping[str, str] | None = None,
+) -> Tagged:
+    """Name a version, so that no clean-up takes it as long as it has the name.
+
+    Args:
+        store: where it lives.
+        name: the cube or table; also one that was removed.
+        tag: the name; it must not look like a number.
+        version: number or another tag of the version; None for the newest.
+        history: what the log says of this commit, for people.
+
+    Raises:
+        DatasetNotFoundError: there is no such cube or table.
+        ConfigurationError: the name cannot be a tag.
+        ConsistencyError: another version has the name.
+        VersionGoneError: there is no such version, or a clean-up has taken files of it.
+        ForeignWriterError: nobody can tell what a dataset holds.
+        CommitConflictError: the name was given, or a clean-up ran, meanwhile.
+    """
+    state = find_scope(store, name, removed=version is not None)
+    if version is None:
+        return tag_state(state, tag, history)
+    number = version_of(state, version) if isinstance(version, str) else version
+    return _tag(state, check_tag(tag), number, history)
+
+
+def tag_state(state: State, tag: str, history: Mapping[str, str] | None = None) -> Tagged:
+    """Name the version that somebody has opened; see `tag_version`.
+
+    What another program has changed since the last commit is committed first, so that there is a
+    version to name.
+
+    Raises:
+        CommitConflictError: it is not committed, and something else is there meanwhile.
+    """
+    check_tag(tag)
+    newest = resolve(state.store, state.scope)
+    if state.head is not None and not any(item.foreign for item in state.datasets.values()):
+        return _tag(newest, tag, state.version, history)
+    if (newest.version, newest.datasets) != (state.version, state.datasets):
+        raise CommitConflictError(
+            f"{state.scope.name} was changed since it was opened. Nothing was written. Open it "
+            "again."
+        )
+    if tag in tags_of(newest):
+        _refuse_other(newest, tag)
+    done = change_datasets(newest, f"adopt {state.scope.name}", (), {"reason": f"to tag it {tag}"})
+    return _tag(resolve(state.store, state.scope), tag, done.version, history)
+
+
+def delete_tag(
+    store: ObjectStore, name: str, tag: str, history: Mapping[str, str] | None = None
+) -> Tagged:
+    """Take a name back; the next clean-up treats its version like others.
+
+    Args:
+        store: where it lives.
+        name: the cube or table; also one that was removed.
+        tag: the name.
+        history: what the log says of this commit, for people.
+
+    Raises:
+        DatasetNotFoundError: there is no such cube or table.
+        VersionGoneError: no version has the name.
+        CommitConflictError: the name was changed meanwhile.
+    """
+    state = find_scope(store, name, removed=True)
+    version = version_of(state, tag)
+    if tag not in tags_of(state):
+        raise VersionGoneError(f"{tag!r} is no tag of {name}, but a number. Nothing was changed.")
+    reason = f"{tag} names version {version} no longer"
+    return _commit(state, tag, None, version, {"reason": reason, **(history or {})})
+
+
+def _tag(state: State, tag: str, version: int, history: Mapping[str, str] | None) -> Tagged:
+    if tag in tags_of(state):
+        if tags_of(state)[tag] == version:
+            return Tagged(version, state.version)
+        _refuse_other(state, tag)
+    _check_complete(state, version)
+    reason = f"{tag} names version {version}"
+    return _commit(state, tag, version, version, {"reason": reason, **(history or {})})
+
+
+def _refuse_other(state: State, tag: str) -> None:
+    """A name is given once: whoever reads by it relies on that."""
+    name = state.scope.name
+    raise ConsistencyError(
+        f"Tag {tag} of {name} names version {tags_of(state)[tag]}. Nothing was written. Choose "
+        f"another name, or take this one back first: ktk tag {name} {tag} --delete"
+    )
+
+
+def _check_complete(state: State, version: int) -> None:
+    """Refuse a version of which a clean-up has given up files.
+
+    Its snapshots alone do not tell: others may build on them, when its data files are gone.
+    """
+    old = state_at(state, version)
+    given_up: set[str] = set()
+    for entry, _ in read_entries(state.store, state.scope, version, state.version):
+        given_up.update(entry.deleted)
+    gone = frozenset(given_up)
+    if old.head is None or not old.head.datasets:
+        raise DatasetNotFoundError(
+            f"{state.scope.name} has nothing at version {version}: there is nothing to tag."
+        )
+    for uuid, item in old.datasets.items():
+        # What another program has put on top of the log is of no version yet.
+        assert item.entry is not None or item.foreign, "a version of the log has entries"
+        if item.entry is None:
+            continue
+        if gone and old.snapshot(uuid).refers_to(gone):
+            raise VersionGoneError(
+                f"{state.scope} of {state.store.url}: a clean-up has removed files of {uuid} of "
+                f"version {version}, which cannot be tagged any more. Nothing was written."
+            )
+
+
+def _commit(
+    state: State, tag: str, target: int | None, version: int, history: Mapping[str, str]
+) -> Tagged:
+    write = Write()
+    transaction = Transaction(write, (), history=history, tags={tag: target})
+    with announced(state.store, state.scope, write, f"tag {state.scope.name} {tag}"):
+        done = commit(state, transaction)
+    return Tagged(version, done.entry.version, done.warning)
