@@ -233,3 +233,17 @@ def test_what_another_program_did_is_one_line(store, ktk):
     said = ktk("explain", "nyc").stderr.splitlines()
     found = [line for line in said if "removed by another program" in line]
     assert len(found) == 1 and found[0].startswith("Warning: Dataset nyc++weather"), said
+
+
+def test_a_shell_can_complete_commands_and_options():
+    def complete(words):
+        environment = {
+            "COMP_WORDS": words,
+            "COMP_CWORD": str(len(words.split()) - 1),
+            "_KTK_COMPLETE": "bash_complete",
+        }
+        result = CliRunner().invoke(main, prog_name="ktk", env=environment)
+        return {line.partition(",")[2] for line in result.output.splitlines()}
+
+    assert complete("ktk i") == {"index", "info"}
+    assert "--keep-versions" in complete("ktk cleanup --")

@@ -28,7 +28,7 @@ from ktk_engine.gate.target import Target
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.check import check
-from ktk_engine.maintain.restore import restore
+from ktk_engine.maintain.versions.restore import restore
 from ktk_engine.write.build import build
 from ktk_engine.write.retained import Retained
 from tests.tree import tree
