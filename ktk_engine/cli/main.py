@@ -19,6 +19,7 @@ from ktk_engine.cli.commands.info import info
 from ktk_engine.cli.commands.prepare import prepare
 from ktk_engine.cli.commands.query import query
 from ktk_engine.cli.commands.remove import remove
+from ktk_engine.cli.commands.rename import rename
 from ktk_engine.cli.commands.restore import restore
 from ktk_engine.cli.commands.stats import stats
 from ktk_engine.cli.commands.tag import tag
@@ -60,7 +61,7 @@ def main(ctx: click.Context, store_url: str | None) -> None:
 
 _COMMANDS = (
     *(info, stats, history, tag, explain, query, check),
-    *(compact, index, copy, adopt, remove, undrop, restore, cleanup, prepare),
+    *(compact, index, copy, rename, adopt, remove, undrop, restore, cleanup, prepare),
 )
 for _command in _COMMANDS:
     main.add_command(_command)

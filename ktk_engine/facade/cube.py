@@ -22,6 +22,7 @@ from ktk_engine.log.state import resolve
 from ktk_engine.log.version import parse_moment, tags_of
 from ktk_engine.maintain.copy import plan_copy, run_copy
 from ktk_engine.maintain.index import change_indexes
+from ktk_engine.maintain.rename import rename
 from ktk_engine.maintain.versions.restore import restore
 from ktk_engine.maintain.versions.tag import delete_tag, tag_state
 from ktk_engine.plan.cube_query import CubeQuery
@@ -194,6 +195,23 @@ class Cube:
         state = self._loaded.state
         plan = plan_copy(state, target._store, name, datasets, rename, overwrite)
         return target.cube(run_copy(plan, python_history()).name)
+
+    def rename(self, name: str) -> Cube:
+        """Give the cube another name in its store; its history stays under the old one.
+
+        Args:
+            name: its new name.
+
+        Returns:
+            The newest version under the new name.
+
+        Raises:
+            SpecificationError: it cannot be a name.
+            ConsistencyError: the name is taken, or a tag or a cube model refers to the old one.
+            CommitConflictError: somebody changed the cube meanwhile; it keeps its name.
+        """
+        rename(self._store._store, self.name, name, python_history())
+        return self._store.cube(name)
 
     def info(self) -> dict[str, Any]:
         """Describe this version: datasets, columns, sizes, comments, the last commit.

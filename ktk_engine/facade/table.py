@@ -17,6 +17,7 @@ from ktk_engine.facade.query import Query
 from ktk_engine.log.version import parse_moment, tags_of
 from ktk_engine.maintain.copy import plan_copy, run_copy
 from ktk_engine.maintain.index import change_indexes
+from ktk_engine.maintain.rename import rename
 from ktk_engine.maintain.versions.restore import restore
 from ktk_engine.maintain.versions.tag import delete_tag, tag_state
 from ktk_engine.plan.cube_query import CubeQuery
@@ -103,6 +104,11 @@ class Table:
         target = store if isinstance(store, Store) else Store(store)
         plan = plan_copy(self._loaded.state, target._store, name, overwrite=overwrite)
         return target.table(run_copy(plan, python_history()).name)
+
+    def rename(self, name: str) -> Table:
+        """Give the table another name in its store; see `Cube.rename`."""
+        rename(self._store._store, self.name, name, python_history())
+        return self._store.table(name)
 
     def info(self) -> dict[str, Any]:
         """Describe this version; see `Cube.info`."""

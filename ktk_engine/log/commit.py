@@ -87,6 +87,7 @@ class Transaction:
         history: for people: the dbt node, invocation and the like.
         deleted: keys that a clean-up is going to delete.
         tags: names of versions to give, or with None to take back.
+        exact: whether any commit that comes in between is a conflict.
     """
 
     write: Write
@@ -95,6 +96,7 @@ class Transaction:
     history: Mapping[str, str] = field(default_factory=dict)
     deleted: tuple[str, ...] = ()
     tags: Mapping[str, int | None] = field(default_factory=dict)
+    exact: bool = False
 
     @property
     def commit(self) -> str:
@@ -217,6 +219,8 @@ def _advance(head: State, transaction: Transaction, given_up: set[str]) -> State
     for entry, _ in read_entries(
         head.store, head.scope, head.version, newest.version, head.head_sha256
     ):
+        if transaction.exact:
+            raise CommitConflictError(f"Version {entry.version} came first. Nothing was committed.")
         given_up.update(entry.deleted)
         check_needed(entry, transaction.deleted)
         check_tags(entry, transaction.tags)

@@ -25,7 +25,7 @@ from ktk_engine.format.file_digest import FileDigest, damaged, named_damage, sho
 from ktk_engine.format.index_file import VALUE, build_index, flatten_index
 from ktk_engine.format.stamp import BASE_KEY
 from ktk_engine.gate.gate import CubeCheck
-from ktk_engine.log.builder import Builder
+from ktk_engine.log.builder import Builder, builder_of
 from ktk_engine.log.commit import DatasetChange, Transaction, commit, role_of
 from ktk_engine.log.intent import announced
 from ktk_engine.log.scope import cube_scope, scope_of
@@ -49,12 +49,15 @@ class CopyPlan:
         target: the scope that it is copied to.
         datasets: uuid in the source -> uuid in the target.
         replaced: uuids of the target whose content goes.
+        keeps_owner: whether the copies belong to the dbt nodes that built the originals, under
+            the names that SQL knows.
     """
 
     source: State
     target: State
     datasets: Mapping[str, str]
     replaced: tuple[str, ...]
+    keeps_owner: bool = False
 
     @property
     def files(self) -> int:
@@ -178,8 +181,12 @@ def _change(plan: CopyPlan, uuid: str, new: str, commit_id: str) -> DatasetChang
             )
         return copied
 
-    role = role_of(plan.target.scope, copied)
-    return DatasetChange(new, "rebuild", rebase, None, role, "", Builder("", ""))
+    role, entry = role_of(plan.target.scope, copied), plan.source.datasets[uuid].entry
+    relation, builder = "", None
+    if plan.keeps_owner and entry is not None:
+        relation, builder = entry.relation, builder_of(plan.source, uuid)
+    builder = builder or Builder("", "")
+    return DatasetChange(new, "rebuild", rebase, None, role, relation, builder)
 
 
 def _renamed(snapshot: Snapshot, uuid: str, commit_id: str) -> Snapshot:

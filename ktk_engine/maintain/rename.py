@@ -1,0 +1,196 @@
+"""Gives a cube or table another name: its files are copied, then the old name goes.
+
+Two names are two logs, so this is two commits. They come in an order in which no moment loses a
+row: first the new name has everything, then the old one is removed. Whoever is killed in between
+leaves both, and the same call finishes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ktk_engine.catalog.catalog import list_relations, read_view
+from ktk_engine.catalog.find_scope import find_scope
+from ktk_engine.catalog.view import FOLDER as VIEW_FOLDER
+from ktk_engine.catalog.view import view_name
+from ktk_engine.cube.specification import check_cube_name
+from ktk_engine.errors import CommitConflictError, ConsistencyError, StoreError
+from ktk_engine.log.builder import builder_of
+from ktk_engine.log.commit import DatasetChange, Transaction, commit, role_of
+from ktk_engine.log.intent import announced
+from ktk_engine.log.publish import publish
+from ktk_engine.log.scope import LogScope
+from ktk_engine.log.state import State, resolve
+from ktk_engine.log.version import tags_of
+from ktk_engine.log.write import Write
+from ktk_engine.maintain.change_datasets import ChangeResult, change_datasets
+from ktk_engine.maintain.copy import CopyPlan, plan_copy, run_copy
+from ktk_engine.store.interface import ObjectStore
+
+_FROM = "renamed_from"
+
+
+@dataclass(frozen=True)
+class RenamePlan:
+    """What a renaming would do.
+
+    Attributes:
+        state: the scope under its old name.
+        new: the new name.
+        copy: what is to be copied; None if an earlier call has done that.
+    """
+
+    state: State
+    new: str
+    copy: CopyPlan | None
+
+    @property
+    def scope(self) -> LogScope:
+        """The scope under its new name."""
+        return LogScope(self.state.scope.kind, self.new)
+
+    @property
+    def builders(self) -> tuple[str, ...]:
+        """The dbt nodes that would build it again under the old name."""
+        found = (builder_of(self.state, uuid) for uuid in self.state.datasets)
+        return tuple(sorted({str(builder) for builder in found if builder}))
+
+
+def rename(
+    store: ObjectStore, name: str, new: str, history: Mapping[str, str] | None = None
+) -> ChangeResult:
+    """Give a cube, or a table, another name in its store.
+
+    The history stays under the old name, from where `undrop` brings datasets back until a clean-up.
+
+    Args:
+        store: where it lives.
+        name: the cube or table.
+        new: its new name.
+        history: what the log says of the commits, for people.
+
+    Raises:
+        DatasetNotFoundError: there is no such cube or table.
+        SpecificationError: the new name cannot be one.
+        ConsistencyError: the new name is taken, or something refers to the old one.
+        ForeignWriterError: nobody can tell what a dataset holds.
+        CommitConflictError: somebody changed it meanwhile; it has its old name.
+        StoreError: the store failed. If both names exist then, the same call finishes it.
+    """
+    return run_rename(plan_rename(store, name, new), history)
+
+
+def plan_rename(store: ObjectStore, name: str, new: str) -> RenamePlan:
+    """Find out whether it can be renamed; see `rename`."""
+    check_cube_name("name", new)
+    state = find_scope(store, name)
+    if new == name:
+        raise ConsistencyError(f"{name} has this name already. Nothing was written.")
+    if tags := tags_of(state):
+        raise ConsistencyError(
+            f"{name} has the tags {', '.join(tags)}, which name versions of its log; that stays "
+            f"under the old name. Take them back first: ktk tag {name} {next(iter(tags))} --delete."
+            " Nothing was written."
+        )
+    if views := _views_over(store, state.scope):
+        raise ConsistencyError(
+            f"The cube models {', '.join(views)} read {name} by its name. Drop them first (drop "
+            f"view {views[0]}), and build them over {new} afterwards. Nothing was written."
+        )
+    there = resolve(store, LogScope(state.scope.kind, new))
+    if there.datasets and _is_copy(there, state):
+        return RenamePlan(state, new, None)
+    if there.datasets or _is_taken(store, state.scope, new):
+        raise ConsistencyError(f"{store.url} has {new} already. Nothing was written.")
+    plan = plan_copy(state, store, new)
+    return RenamePlan(state, new, replace(plan, keeps_owner=True))
+
+
+def run_rename(plan: RenamePlan, history: Mapping[str, str] | None = None) -> ChangeResult:
+    """Do what was planned; see `rename`."""
+    state, store, old = plan.state, plan.state.store, plan.state.scope.name
+    if plan.copy is not None:
+        if state.head is None or any(item.foreign for item in state.datasets.values()):
+            # So that it can be brought back under its old name, the log has to know it.
+            change_datasets(state, f"adopt {old}", (), {"reason": f"to rename it to {plan.new}"})
+            return run_rename(plan_rename(store, old, plan.new), history)
+        said = {"reason": f"renamed from {old}", _FROM: _identity(state), **(history or {})}
+        run_copy(plan.copy, said)
+    try:
+        warning = publish(store, plan.scope)
+        if warning:
+            raise StoreError(f"{plan.new} is {warning}.")
+        warning = _remove(state, {"reason": f"renamed to {plan.new}", **(history or {})})
+    except CommitConflictError as error:
+        _take_back(resolve(store, plan.scope))
+        raise CommitConflictError(
+            f"{old} was changed while it was copied, so it keeps its name. Run it again."
+        ) from error
+    except BaseException as error:
+        error.add_note(
+            f"{old} and {plan.new} may both be there now, with the same rows. To finish: ktk "
+            f"rename {old} {plan.new}"
+        )
+        raise
+    done = resolve(store, plan.scope)
+    names = tuple(done.scope.dataset_id(uuid) for uuid in done.datasets)
+    return ChangeResult(plan.new, names, done.version, warning)
+
+
+def _views_over(store: ObjectStore, scope: LogScope) -> list[str]:
+    """The cube models over a cube."""
+    names = [view_name(name) for name in store.list_names(VIEW_FOLDER)]
+    views = [view for name in names if scope.cube and (view := read_view(store, name))]
+    return [view.name for view in views if view.cube == scope.cube]
+
+
+def _is_taken(store: ObjectStore, scope: LogScope, new: str) -> bool:
+    """Whether a cube, a table or a view has the name already, or SQL knows a dataset by it."""
+    if scope.kind == "cube":
+        return bool(resolve(store, LogScope("dataset", new)).datasets)
+    is_relation = any(relation.name == new for relation in list_relations(store))
+    return is_relation or bool(resolve(store, LogScope("cube", new)).datasets)
+
+
+def _identity(state: State) -> str:
+    """What tells a version of a scope from all others."""
+    assert state.head is not None
+    return f"{state.scope} version {state.version} commit {state.head.commit}"
+
+
+def _is_copy(there: State, state: State) -> bool:
+    """Whether a renaming that ended in between has made the one of the other, and both stand so."""
+    if there.head is None or state.head is None:
+        return False
+    both = (*there.datasets.values(), *state.datasets.values())
+    if any(item.foreign or item.problem for item in both):
+        return False
+    return there.head.history.get(_FROM) == _identity(state)
+
+
+def _remove(state: State, history: Mapping[str, str]) -> str:
+    """Remove what was copied, unless it is no longer that.
+
+    Returns:
+        Why Kartothek's readers may not see it yet; empty if they do.
+
+    Raises:
+        CommitConflictError: somebody changed it.
+    """
+    newest = resolve(state.store, state.scope)
+    if (newest.version, newest.datasets) != (state.version, state.datasets):
+        raise CommitConflictError(
+            f"{state.scope.name} was changed meanwhile, at version {newest.version} of its log. It "
+            "was not removed."
+        )
+    roles = {uuid: role_of(state.scope, state.snapshot(uuid)) for uuid in state.datasets}
+    changes = tuple(DatasetChange(uuid, "remove", None, role=roles[uuid]) for uuid in roles)
+    write = Write()
+    with announced(state.store, state.scope, write, f"rename {state.scope.name}"):
+        return commit(state, Transaction(write, changes, history=history, exact=True)).warning
+
+
+def _take_back(copied: State) -> None:
+    """Remove a copy that turned out to be of an older version."""
+    _remove(copied, {"reason": "the original was changed while it was renamed"})

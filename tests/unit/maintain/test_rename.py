@@ -1,0 +1,208 @@
+"""Another name for a cube or table: whatever happens, one of the two names has all rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+
+from ktk_engine.catalog.view import ViewDocument, render_view, view_key
+from ktk_engine.cli.main import main
+from ktk_engine.errors import (
+    CommitConflictError,
+    ConsistencyError,
+    DatasetNotFoundError,
+    KtkError,
+    SpecificationError,
+    StoreError,
+)
+from ktk_engine.facade import Store
+from ktk_engine.log.builder import Builder, builder_of
+from ktk_engine.log.scope import cube_scope
+from ktk_engine.log.state import resolve
+from ktk_engine.maintain.check import check
+from ktk_engine.maintain.rename import rename
+from ktk_engine.maintain.versions.undrop import undrop
+from tests.unit.dataset_builder import (
+    build_nyc,
+    build_table,
+    commit_change,
+    flights,
+    flights_builder,
+    keys,
+    write_plain_nyc,
+)
+from tests.unit.foreign_writer import append_as_kartothek
+from tests.unit.interrupting_store import InterruptingStore
+from tests.unit.kartothek import build_with_kartothek, needs_kartothek, read_with_kartothek
+
+
+def rows(store, name):
+    opened = Store.of(store).relation(name)
+    return opened.query().to_arrow(engine="local").to_pylist()
+
+
+@pytest.mark.parametrize("write", [build_nyc, write_plain_nyc], ids=["ours", "kartothek"])
+def test_everything_has_the_new_name_and_nothing_the_old_one(store, write):
+    write(store)
+    before = rows(store, "nyc")
+    cube = Store(store.root).cube("nyc").rename("new+york")
+    assert (cube.name, cube.version) == ("new+york", 1)
+    assert rows(store, "new+york") == before
+    assert Store(store.root).cubes() == ["new+york"]
+    assert not check(store, "new+york").problems
+    assert not [key for key in keys(store) if key.startswith("nyc++") and "metadata.json" in key]
+    assert not [key for key in keys(store) if "/intent/" in key]
+    with pytest.raises(DatasetNotFoundError):
+        Store(store.root).cube("nyc")
+    assert resolve(store, cube_scope("nyc")).head.history["reason"] == "renamed to new+york"
+    undrop(store, "nyc", "flights")
+    assert Store(store.root).cube("nyc").query(["delay"]).count(engine="local") == 4
+
+
+def test_a_table(store):
+    build_table(store)
+    table = Store(store.root).table("plain").rename("simple")
+    assert table.name == "simple" and rows(store, "simple") == [{"a": n} for n in (1, 2, 3)]
+    assert Store(store.root).tables() == ["simple"]
+
+
+def test_its_datasets_keep_builder_and_relation(store):
+    build_nyc(store)
+
+    def built(commit_id):
+        change = flights_builder(store).rebuild(flights(), commit_id)
+        return replace(change, relation="departures", builder=Builder("model.x.departures", "x"))
+
+    commit_change(store, built)
+    rename(store, "nyc", "n")
+    state = resolve(store, cube_scope("n"))
+    assert state.datasets["n++flights"].entry.relation == "departures"
+    assert str(builder_of(state, "n++flights")) == "model.x.departures"
+
+
+def test_what_stands_in_the_way_is_said(store):
+    build_nyc(store)
+    build_table(store)
+    build_table(store, "other")
+    view = ViewDocument("all_of_nyc", "cube", cube="nyc")
+    for name, new, error, said in (
+        ("nyc", "nyc", ConsistencyError, "has this name already"),
+        ("nyc", "plain", ConsistencyError, "has plain already"),
+        ("plain", "nyc", ConsistencyError, "has nyc already"),
+        ("plain", "other", ConsistencyError, "has other already"),
+        ("plain", "flights", ConsistencyError, "has flights already"),
+        ("nyc", "a b", SpecificationError, "may only hold"),
+        ("nyc", "a++b", SpecificationError, "must not hold"),
+        ("nyk", "x", DatasetNotFoundError, "Did you mean nyc"),
+    ):
+        with pytest.raises(error, match=said):
+            rename(store, name, new)
+    Store(store.root).cube("nyc").tag("q1")
+    with pytest.raises(ConsistencyError, match="ktk tag nyc q1 --delete"):
+        rename(store, "nyc", "n")
+    Store(store.root).cube("nyc").untag("q1")
+    store.put(view_key("all_of_nyc"), render_view(view))
+    with pytest.raises(ConsistencyError, match="drop view all_of_nyc"):
+        rename(store, "nyc", "n")
+    assert not [key for key in keys(store) if "/n/" in key or key.startswith("n++")]
+
+
+def meanwhile(store, part, action):
+    def hook(method, key):
+        if part in key and hook in store.hooks:
+            store.hooks.remove(hook)
+            action()
+
+    store.hooks.append(hook)
+
+
+COPIED, REMOVED = "n++flights.by-dataset", "cube/nyc/log/"
+
+
+# Between the last look and the commit that removes, other programs cannot be noticed.
+@pytest.mark.parametrize(
+    ("at", "what"),
+    [
+        (COPIED, "rows"),
+        (COPIED, "index"),
+        (COPIED, "foreign"),
+        (REMOVED, "rows"),
+        (REMOVED, "index"),
+    ],
+)
+def test_what_somebody_commits_meanwhile_is_not_lost(store, at, what):
+    build_nyc(store)
+    builder, cube = flights_builder(store), Store(store.root).cube("nyc")
+    actions = {
+        "rows": lambda: commit_change(store, lambda c: builder.append(flights(("JFK",), 50), c)),
+        "index": lambda: cube.index("delay"),
+        "foreign": lambda: append_as_kartothek(
+            store, "nyc++airlines", pa.table({"carrier": ["DL"], "airline": ["Delta"]})
+        ),
+    }
+    meanwhile(store, at, actions[what])
+    with pytest.raises(CommitConflictError, match="keeps its name"):
+        rename(store, "nyc", "n")
+    assert Store(store.root).cubes() == ["nyc"]
+    left = Store(store.root).cube("nyc")
+    assert left.version == 3 + (what != "foreign")
+    assert left.stats()["airlines"].rows == 2 + (what == "foreign")
+    rename(store, "nyc", "n")
+    assert Store(store.root).cubes() == ["n"]
+    assert Store(store.root).cube("n").stats()["airlines"].rows == 2 + (what == "foreign")
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, StoreError])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_at_every_moment_one_name_has_all_rows_and_the_same_call_finishes(error, when):
+    """A call of the store fails; those that a dead process makes no more fail with it."""
+    prepared = InterruptingStore()
+    build_nyc(prepared)
+    expected, number = rows(prepared, "nyc"), 0
+    while True:
+        store = InterruptingStore(prepared.objects, number, when, error, again=True)
+        try:
+            rename(store, "nyc", "n")
+            ended = True
+        except (KtkError, KeyboardInterrupt):
+            ended = number >= len(store.calls)
+        alive = InterruptingStore(store.objects)
+        names = Store.of(alive).cubes()
+        assert names in (["nyc"], ["n"], ["n", "nyc"]), number
+        assert all(rows(alive, name) == expected for name in names), number
+        if "nyc" in names:
+            rename(alive, "nyc", "n")
+        assert Store.of(alive).cubes() == ["n"] and rows(alive, "n") == expected, number
+        if ended:
+            break
+        number += 7
+    assert number > 60
+
+
+def test_command(store):
+    build_nyc(store)
+
+    def ktk(*arguments):
+        result = CliRunner().invoke(main, ["--store", str(store.root), "rename", *arguments])
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    before = keys(store)
+    assert "Would rename nyc to n (5 files, " in ktk("nyc", "n", "--dry-run")
+    assert keys(store) == before
+    assert "Renamed nyc to n (5 files, " in ktk("nyc", "n")
+    assert Store(store.root).cubes() == ["n"]
+
+
+@needs_kartothek
+def test_kartothek_reads_it_under_the_new_name(store):
+    build_with_kartothek(store)
+    before = read_with_kartothek(store)
+    Store(store.root).cube("k").rename("k2")
+    found = read_with_kartothek(store, "k2")
+    for key in ("rows", "datasets", "index_columns", "seed", "suppress_index_on"):
+        assert found[key] == before[key], key
+    assert found["metadata"]["more"]["note"] == "kept" and len(found["rows"]) == 10
