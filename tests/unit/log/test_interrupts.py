@@ -22,7 +22,9 @@ from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.cleanup import plan_cleanup, run_cleanup
 from ktk_engine.maintain.comment import comment_on
+from ktk_engine.maintain.index import change_indexes
 from ktk_engine.maintain.remove import remove
+from ktk_engine.maintain.versions.tag import tag_version
 from ktk_engine.write.build import build
 from ktk_engine.write.retained import Retained
 from tests.unit.interrupting_store import InterruptingStore
@@ -66,6 +68,8 @@ VERBS = {
     "rewrite": (PLAIN, rewritten("replace")),
     "compact": (PLAIN, rewritten("compact")),
     "comment": (PLAIN, lambda store: comment_on(store, "t", Comments("what it is"))),
+    "index": (PLAIN, lambda store: change_indexes(store, "t", ["a"])),
+    "tag": (PLAIN, lambda store: tag_version(store, "t", "q1", 2)),
     "remove a table": (PLAIN, lambda store: remove(store, "t")),
     "remove a dataset": (CUBE, lambda store: remove(store, "c", "e")),
     "clean up": (PLAIN, lambda store: run_cleanup(store, PLAIN, NOTHING)),
