@@ -16,8 +16,8 @@ from ktk_engine.types.type_class import is_list, normalize, storage_problem
 from tests.unit.types.strategies import TYPES
 
 # What Arrow itself breaks or lacks: it casts null list views to lists that lack offsets, and no
-# lists of a fixed size that hold only nulls. Old versions convert neither views nor half floats, and write no nulls in place of lists of a fixed
-# size.
+# lists of a fixed size that hold only nulls. Old versions convert neither views nor half floats,
+# and write no nulls in place of lists of a fixed size.
 _OLD = int(pa.__version__.split(".")[0]) < 20
 _UNSOUND = ("view", "halffloat", "fixed_size_list") if _OLD else ("list_view", "null>[")
 
