@@ -12,11 +12,17 @@ from ktk_engine.format.comments import COLUMNS_KEY, RELATION_KEY
 from ktk_engine.format.stamp import BASE_KEY, STAMP_KEY
 
 _OF_A_BUILD = ("creation_time", BASE_KEY, STAMP_KEY)
+_COMMENTS = (RELATION_KEY, COLUMNS_KEY)
 
 
 def is_of_a_build(key: str) -> bool:
     """Whether an entry of a document's metadata says how, when or as what it was built."""
     return key in _OF_A_BUILD or is_cube_key(key)
+
+
+def user_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """The entries of a document's metadata that neither a build nor a comment has made."""
+    return {k: v for k, v in metadata.items() if not is_of_a_build(k) and k not in _COMMENTS}
 
 
 def check_user_metadata(dataset: str, metadata: Mapping[str, Any]) -> None:
@@ -32,7 +38,7 @@ def check_user_metadata(dataset: str, metadata: Mapping[str, Any]) -> None:
             "written."
         )
     for key, value in metadata.items():
-        if not isinstance(key, str) or is_of_a_build(key) or key in (RELATION_KEY, COLUMNS_KEY):
+        if not isinstance(key, str) or is_of_a_build(key) or key in _COMMENTS:
             raise ConfigurationError(
                 f"Dataset {dataset}: the metadata key {key!r} is kept for what is noted by itself. "
                 "Take another one. Nothing was written."

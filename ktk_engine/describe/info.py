@@ -12,6 +12,7 @@ from ktk_engine.catalog.view import FOLDER as VIEW_FOLDER
 from ktk_engine.catalog.view import view_name
 from ktk_engine.cube.discovery import discover_cube
 from ktk_engine.cube.specification import CubeSpecification
+from ktk_engine.cube.user_metadata import user_metadata
 from ktk_engine.describe.history import HistoryEntry, history_entry
 from ktk_engine.describe.stats import footer_rows, listed_bytes, partition_count
 from ktk_engine.errors import ConsistencyError, KtkError, ObjectNotFoundError
@@ -42,6 +43,7 @@ class DatasetDescription:
         columns: column -> name of its type class, in the schema's order.
         comment: what people say of it; empty for nothing.
         column_comments: column -> what people say of it.
+        metadata: what else people and other programs note of it.
         published: whether Kartothek readers see this version.
         note: that another program wrote it; empty if it did not.
         problem: why nobody can tell what it holds; empty if all is well.
@@ -62,6 +64,7 @@ class DatasetDescription:
     columns: Mapping[str, str] | None = None
     comment: str = ""
     column_comments: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
     published: bool = False
     note: str = ""
     problem: str = ""
@@ -309,6 +312,7 @@ def _with_snapshot(
         columns={column.name: class_name(column.type) for column in snapshot.schema},
         comment=snapshot.comments.relation,
         column_comments=snapshot.comments.columns,
+        metadata=user_metadata(snapshot.metadata),
     )
 
 

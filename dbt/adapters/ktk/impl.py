@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from dbt.adapters.base.impl import ConstraintSupport
@@ -12,6 +12,7 @@ from dbt.adapters.capability import Capability, CapabilityDict, CapabilitySuppor
 from dbt.adapters.contracts.relation import RelationConfig
 from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.spark.impl import SparkConfig
+from dbt_common.contracts.config.base import MergeBehavior
 from dbt_common.contracts.constraints import ConstraintType
 from dbt_common.exceptions import DbtConfigError
 
@@ -42,6 +43,7 @@ class KtkConfig(SparkConfig):
     suppress_index_on: list[str] | str | None = None
     cascade: bool | None = None
     auto_compact: bool | int | None = None
+    tblproperties: dict[str, Any] | None = field(default=None, metadata=MergeBehavior.Update.meta())
     query_timeout: float | None = None
 
 

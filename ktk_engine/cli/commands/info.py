@@ -118,6 +118,7 @@ def _show(console: Console, cube: CubeDescription) -> None:
         columns = ", ".join(f"{name} {class_}" for name, class_ in (item.columns or {}).items())
         console.print(f"{item.id}: {columns}", style="dim")
     _show_comments(console, cube)
+    _show_metadata(console, cube)
     _show_remarks(console, cube)
 
 
@@ -132,6 +133,18 @@ def _show_comments(console: Console, cube: CubeDescription) -> None:
     for name, text in texts.items():
         if text:
             console.print(f"{name}: {' '.join(text.split())}", soft_wrap=True)
+
+
+def _show_metadata(console: Console, cube: CubeDescription) -> None:
+    """What else people note, a line a dataset."""
+    for item in cube.datasets:
+        if item.metadata:
+            noted = ", ".join(f"{key}={_value(value)}" for key, value in item.metadata.items())
+            console.print(f"\n{item.id}: {noted}", soft_wrap=True)
+
+
+def _value(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _line(console: Console, title: str, names: list[str] | tuple[str, ...]) -> None:

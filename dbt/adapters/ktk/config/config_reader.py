@@ -19,10 +19,6 @@ ROLES = {"cube_seed": "seed", "cube_enrichment": "enrichment"}
 WITH_ROLE = frozenset({"seed", "incremental", "snapshot"})
 # What a metastore can keep, see `metastore.py`.
 IN_METASTORE = ("table", "incremental", "snapshot")
-_METASTORE = (
-    ", or keep the table in a metastore: `spark.sql.catalogImplementation: hive` in the profile's "
-    "server_side_parameters"
-)
 _OPTIONS = ("compression", "row_group_rows")
 _COMPRESSIONS = ("zstd", "snappy", "gzip", "lz4", "brotli", "none")
 
@@ -53,7 +49,10 @@ class ConfigReader:
         if isinstance(value, str):
             return (value,)
         if isinstance(value, Mapping):
-            raise self.refuse(key, f"must be a list of column names, but is a mapping: {value!r}.")
+            raise self.refuse(
+                key,
+                f"must be a list of column names, but is a mapping: {value!r}.{_as_column(value)}",
+            )
         if not isinstance(value, Iterable) or not all(isinstance(item, str) for item in value):
             raise self.refuse(key, f"must be a list of column names, but is {value!r}.")
         names = tuple(value)
@@ -125,16 +124,6 @@ class ConfigReader:
             )
         return value
 
-    def check_file_format(self, materialized: str) -> None:
-        """Every dataset is parquet files of ours; another format would be ignored."""
-        value = self.config.get("file_format")
-        if value not in (None, "parquet", "ktk"):
-            raise self.refuse(
-                "file_format",
-                f"is {value!r}, but datasets of this adapter are parquet files that its own log "
-                f"commits. Remove it{_METASTORE if materialized in IN_METASTORE else ''}.",
-            )
-
     def contract(self) -> bool:
         """Whether a contract is enforced."""
         value = self.config.get("contract") or {}
@@ -204,3 +193,14 @@ class ConfigReader:
                     f"Model {self.model}: column `{name}` has data_type {text!r}: {error}"
                 ) from error
         return types
+
+
+def _as_column(partition: Mapping[str, Any]) -> str:
+    """Say what to write instead of BigQuery's `{field: day, granularity: month}`."""
+    field, span = partition.get("field"), partition.get("granularity") or "day"
+    if not isinstance(field, str):
+        return ""
+    return (
+        f" Name the column, `{field}`, if each of its values is a partition; or select another "
+        f"one beside it, date_trunc('{span}', {field}), and name that."
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +12,8 @@ from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.ktk.config.config_reader import ROLES, WITH_ROLE, ConfigReader
 from dbt.adapters.ktk.config.constraints import ModelConstraints, parse_constraints
+from dbt.adapters.ktk.config.familiar import KEYS as FAMILIAR
+from dbt.adapters.ktk.config.familiar import in_own_words
 from dbt.adapters.ktk.config.incremental import Incremental, parse_incremental
 from dbt.adapters.ktk.config.persist_docs import check_persist_docs
 from dbt.adapters.ktk.config.snapshot_config import check_versions, parse_versions
@@ -37,29 +39,21 @@ _OTHER_NAMES = {
     "secondary_indexes": "indexes",
     "dimensions": "dimension_columns",
     "partition_columns": "partition_by",
-    "bucket_count": "num_buckets",
     "number_of_buckets": "num_buckets",
     "compact": "auto_compact",
     "timeout": "query_timeout",
 }
-# Keys of dbt, dbt-spark and others that look like ours and are left alone.
-_OTHERS = frozenset(  # a text, since a hundred quoted names are hard to read
+# Keys of dbt and others that look like ours and are left alone.
+_OTHERS = FAMILIAR | frozenset(  # a text, since so many quoted names are hard to read
     """
-    access alias auto_liquid_cluster batch_size begin bind catalog catalog_name
-    cluster_by clustered_by column_types concurrent_batches contract copy_grants
-    database databricks_tags delimiter deprecation_date description dist docs enabled
-    event_time expires_on file_format format freshness full_refresh grants group header
-    hours_to_expiration include_full_name_in_path incremental_predicates
-    incremental_strategy index_type labels liquid_clustered_by location location_root
-    lookback materialized matched_condition merge_exclude_columns merge_update_columns
-    merge_with_schema_evolution meta on_configuration_change on_schema_change overwrite
-    packages partition_expiration_days partition_field partitioned_by partitions
-    partitions_limit persist_docs post_hook pre_hook predicates query_tag quote_columns
-    quoting require_partition_filter required_tests schema skip_matched_step
-    snapshot_meta_column_names sort sort_type sql_header static_analysis store_failures
-    strategy submission_method table_format table_type tags target_database target_lag
-    target_schema tblproperties test_config tmp_relation_type transient unique_key
-    unique_tmp_table_suffix updated_at versioned where write_compression zorder
+    access alias batch_size begin bind catalog catalog_name column_types
+    concurrent_batches contract database delimiter deprecation_date description docs
+    enabled event_time expires_on freshness full_refresh group header index_type
+    lookback materialized matched_condition meta on_configuration_change overwrite
+    packages partition_field post_hook pre_hook quote_columns quoting required_tests
+    schema skip_matched_step snapshot_meta_column_names sql_header static_analysis
+    store_failures strategy tags target_database target_lag target_schema test_config
+    updated_at versioned where
     """.split()  # noqa: SIM905
 )
 
@@ -163,11 +157,12 @@ def parse_model_config(
     if problem := seconds_problem(config.get("query_timeout")):
         raise reader.refuse("query_timeout", problem)
     role = ROLES.get(materialized) or reader.cube_role(materialized)
+    own_words = in_own_words(model, config, materialized in _STORED, bool(role))
+    reader = replace(reader, config=own_words.config)
     contract = reader.contract()
     declared = reader.declared() if contract or materialized in _STORED else {}
     if materialized not in _STORED:
         return ModelConfig(model, materialized, declared, contract)
-    reader.check_file_format(materialized)
     if role is None:
         _refuse_cube_keys(reader, materialized)
     else:
@@ -193,6 +188,7 @@ def parse_model_config(
             constraints=found.verified,
             keeps_versions=materialized == "snapshot",
             cascade=reader.flag("cascade"),
+            metadata=own_words.metadata,
             **reader.options(),
         )
     except KtkError as error:
@@ -206,7 +202,7 @@ def parse_model_config(
         return SnapshotConfig(*own, None, compact, found.unchecked, versions)
     incremental = None
     if materialized == "incremental" or (role and config.get("incremental_strategy")):
-        incremental = parse_incremental(model, config, tuple(dict.fromkeys(cells)))
+        incremental = parse_incremental(model, reader.config, tuple(dict.fromkeys(cells)))
     return DatasetConfig(*own, incremental, compact, found.unchecked)
 
 

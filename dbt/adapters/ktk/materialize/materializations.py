@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from multiprocessing.context import SpawnContext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.base import available
 from dbt.adapters.base.relation import BaseRelation
+from dbt.adapters.contracts.connection import AdapterRequiredConfig
 from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.events.types import AdapterEventWarning
 from dbt_common.events.functions import warn_or_error
 from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
+from dbt.adapters.ktk.config.familiar import hints
 from dbt.adapters.ktk.config.incremental import STRATEGIES
 from dbt.adapters.ktk.config.model_config import DatasetConfig, ModelConfig, config_of_node
 from dbt.adapters.ktk.errors import translated
@@ -46,6 +49,10 @@ class Materializations(StoreAdapter):
 
     _warned_of_grants = False
 
+    def __init__(self, config: AdapterRequiredConfig, mp_context: SpawnContext) -> None:
+        super().__init__(config, mp_context)
+        self._warned_of_hints: set[str] = set()
+
     @available.parse_none
     def check_config(self, model: Mapping[str, Any]) -> None:
         """Check the configuration of the model that is being built.
@@ -53,8 +60,9 @@ class Materializations(StoreAdapter):
         Args:
             model: the node as Jinja's `model`.
         """
-        self._config_of(model)
+        config = self._config_of(model)
         self.warn_of_grants(model["config"].get("grants"))
+        self._warn_of_hints(model, isinstance(config, DatasetConfig))
         relation = self.Relation.create(schema=model["schema"], identifier=model["alias"])
         if self.is_of_metastore(relation) and self.get_columns_in_relation(relation):
             raise DbtConfigError(
@@ -95,6 +103,14 @@ class Materializations(StoreAdapter):
                 "files can read its tables; set the permissions of the folder or bucket instead."
             )
             warn_or_error(AdapterEventWarning(name="ktk", base_msg=message))
+
+    def _warn_of_hints(self, model: Mapping[str, Any], stored: bool) -> None:
+        """Say once per model which of its configs do nothing; batches are one model."""
+        name = str(model["unique_id"])
+        if name not in self._warned_of_hints:
+            self._warned_of_hints.add(name)
+            for hint in hints(str(model["name"]), model["config"], stored):
+                warn_or_error(AdapterEventWarning(name="ktk", base_msg=hint))
 
     @available.parse(lambda *_, **__: KtkResponse(""))
     def write_model(

@@ -92,7 +92,8 @@ def cube_partitions(nodes: Iterable[RelationConfig]) -> dict[tuple[str, str], tu
             continue
         for name in getattr(node.depends_on, "nodes", ()):
             if name in seeds:
-                given = seeds[name].config.get("partition_by") or ()
+                config = seeds[name].config
+                given = config.get("partition_by") or config.get("partitioned_by") or ()
                 columns = (given,) if isinstance(given, str) else tuple(given)
                 found[str(node.schema), str(node.identifier)] = columns
     return found

@@ -1,0 +1,152 @@
+"""Acts on configs that users of other adapters know; `familiar_table.py` says what becomes of each.
+
+None does nothing in silence: it is carried out, refused before anything is written, or a warning
+of the model's run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dbt_common.exceptions import DbtConfigError
+
+from dbt.adapters.ktk.config.familiar_table import FAMILIAR_CONFIGS, FamiliarConfig
+from ktk_engine.cube.user_metadata import check_user_metadata
+from ktk_engine.errors import KtkError
+
+_ALL = tuple(item for group in FAMILIAR_CONFIGS.values() for item in group)
+KEYS = frozenset(item.key for item in _ALL)
+# Properties by these names are orders to another engine, which reads them from its own tables.
+_ORDERS = ("delta.", "iceberg.", "orc.", "parquet.", "write.")
+# Whole mappings of properties; what else is noted is one entry, under its own name.
+_PROPERTIES = ("tblproperties", "table_properties")
+# Said once a run, by `warn_of_grants`.
+_ONCE = "grants"
+
+
+@dataclass(frozen=True)
+class OwnWords:
+    """A model's configuration in the words of this adapter.
+
+    Attributes:
+        config: all of it, with what is mapped under the names of this adapter.
+        metadata: what is to be noted of its dataset.
+    """
+
+    config: Mapping[str, Any]
+    metadata: Mapping[str, Any]
+
+
+def in_own_words(model: str, config: Mapping[str, Any], stored: bool, in_cube: bool) -> OwnWords:
+    """Carry a model's familiar configs over, and refuse those that nothing here can carry out.
+
+    Args:
+        model: its name, for messages.
+        config: its configuration.
+        stored: whether it stores rows.
+        in_cube: whether it is a dataset of a cube.
+
+    Raises:
+        DbtConfigError: naming the config, why, and what to use instead.
+    """
+    own: dict[str, Any] = dict(config)
+    metadata: dict[str, Any] = {}
+    for item, value in _given(config, stored):
+        if item.fate == "refused":
+            raise _refusal(model, item, value)
+        if item.fate == "mapped":
+            _map(model, item, value, own, in_cube)
+        elif item.fate == "noted" and stored:
+            metadata |= _notes(model, item, value)
+    try:
+        check_user_metadata(model, metadata)
+    except KtkError as error:
+        raise DbtConfigError(f"Model {model}: {error}") from error
+    return OwnWords(own, metadata)
+
+
+def hints(model: str, config: Mapping[str, Any], stored: bool) -> list[str]:
+    """Say which configs of a model do nothing, where rows and their readers are the same anyway.
+
+    Args:
+        model: its name.
+        config: its configuration.
+        stored: whether it stores rows.
+    """
+    found = []
+    for item, value in _given(config, stored):
+        said = f"Model {model}: config `{item.key}`"
+        if item.fate == "warning" and item.key != _ONCE:
+            advice = f" {_sentence(item.instead)}" if item.instead else ""
+            found.append(f"{said} does nothing: {item.why}.{advice}")
+        elif item.fate == "noted" and not stored:
+            found.append(f"{said} does nothing: only what stores rows has properties.")
+        elif item.key in _PROPERTIES:
+            orders = [str(key) for key in value if str(key).startswith(_ORDERS)]
+            if orders:
+                found.append(
+                    f"{said}: {', '.join(orders)} is noted and does nothing else. The config "
+                    "`options` is what says how files are written."
+                )
+    return found
+
+
+def _given(config: Mapping[str, Any], stored: bool) -> Iterator[tuple[FamiliarConfig, Any]]:
+    """The familiar configs that ask for something."""
+    for item in _ALL:
+        value = config.get(item.key)
+        if value is None or value is False or value in ("", [], (), {}):
+            continue
+        if str(value).lower() not in item.fine and (stored or not item.of_tables):
+            yield item, value
+
+
+def _refusal(model: str, item: FamiliarConfig, value: Any) -> DbtConfigError:
+    is_what = f" is {value!r}, but" if item.fine else " cannot be carried out:"
+    return DbtConfigError(
+        f"Model {model}: config `{item.key}`{is_what} {item.why}. Nothing was written. "
+        f"{_sentence(item.instead)}"
+    )
+
+
+def _map(model: str, item: FamiliarConfig, value: Any, own: dict[str, Any], in_cube: bool) -> None:
+    """Put a value under the name that it has here."""
+    if in_cube and item.instead == "clustered_by":
+        raise DbtConfigError(
+            f"Model {model}: config `{item.key}` cannot be carried out: the files of a cube are "
+            "sorted by partition and dimension columns. Nothing was written. Remove it, and give "
+            "columns that conditions name an index: `indexes`."
+        )
+    name, _, option = item.instead.partition(".")
+    known = own.get(name) or None
+    if option:
+        if known is not None and not isinstance(known, Mapping):
+            return  # refused by whoever reads the options
+        options: Mapping[str, Any] = known or {}
+        known, merged = options.get(option), {**options, option: value}
+    else:
+        merged = value
+    if known is not None and known != value:
+        raise DbtConfigError(
+            f"Model {model}: config `{item.key}` is another name for `{item.instead}`, which is "
+            f"given too: {value!r} and {known!r}. Keep one of them."
+        )
+    own[name] = merged
+
+
+def _notes(model: str, item: FamiliarConfig, value: Any) -> Mapping[str, Any]:
+    """The entries of a dataset's metadata that a config asks for."""
+    if item.key not in _PROPERTIES:
+        return {item.key: value}
+    if not isinstance(value, Mapping):
+        raise DbtConfigError(
+            f"Model {model}: config `{item.key}` must be a mapping of names to values, but is "
+            f"{value!r}."
+        )
+    return value
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
