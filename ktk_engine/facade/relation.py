@@ -11,8 +11,11 @@ import pyarrow as pa
 from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.describe.history import read_history
 from ktk_engine.describe.info import describe_state
+from ktk_engine.formatting import parse_size
 from ktk_engine.log.state import State
 from ktk_engine.log.version import parse_moment, tags_of
+from ktk_engine.maintain.check import check
+from ktk_engine.maintain.compactable import TARGET_BYTES, find_compactions
 from ktk_engine.maintain.index import change_indexes
 from ktk_engine.maintain.rename import rename
 from ktk_engine.maintain.versions.restore import restore
@@ -148,6 +151,33 @@ class Relation(ABC):
         change_indexes(store, self.name, columns, dataset, python_history(), drop=True)
         return self.at()
 
+    def compact(self, *, dataset: str | None = None, target_size: int | str = TARGET_BYTES) -> Self:
+        """Rewrite small and overlaid files as few large ones, one commit a dataset; rows stay.
+
+        The old files stay for earlier versions until a clean-up.
+
+        Args:
+            dataset: id of the only dataset of a cube to compact; None means all.
+            target_size: size of the new files, in bytes or as `128MB`; files below half of it are
+                small.
+
+        Returns:
+            It at its newest version; the same as before where there was nothing to do.
+
+        Raises:
+            DatasetNotFoundError: there is no such dataset.
+            CommitConflictError: another run changed the same partitions meanwhile; nothing was
+                committed for this dataset.
+            LocalEngineError: a piece of the rows does not fit into memory.
+        """
+        from ktk_engine.maintain.compact import compact  # what writes files, readers do not need
+
+        size = parse_size(target_size) if isinstance(target_size, str) else target_size
+        for found in find_compactions(self._state.store, self.name, dataset, size):
+            if found.files.num_rows:
+                compact(found, python_history())
+        return self.at()
+
     def rename(self, name: str) -> Self:
         """Give it another name in its store; its history stays under the old one.
 
@@ -172,6 +202,17 @@ class Relation(ABC):
             The same as `ktk info --json`: only plain dicts, lists, texts and numbers.
         """
         return describe_state(self._state).as_dict()
+
+    def check(self, *, deep: bool = False) -> dict[str, Any]:
+        """Check the files, the log and what is published of the newest version.
+
+        Args:
+            deep: read every page of every data file, and every version of the log.
+
+        Returns:
+            The same as `ktk check --json`; `problems` is empty if all is well.
+        """
+        return check(self._state.store, self.name, deep=deep).as_dict()
 
     def history(self, limit: int | None = None) -> list[dict[str, Any]]:
         """List the commits, newest first, whichever version this one is.
