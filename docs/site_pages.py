@@ -152,7 +152,9 @@ def class_page() -> str:
     lines = ["# Python classes", ""]
     for title, names in _CLASSES.items():
         lines += [f"## {title}", ""]
-        lines += [f"::: ktk_engine.{name}\n    options:\n      heading_level: 3\n" for name in names]
+        lines += [
+            f"::: ktk_engine.{name}\n    options:\n      heading_level: 3\n" for name in names
+        ]
     return "\n".join(lines)
 
 

@@ -81,6 +81,10 @@ class Cube(Relation):
             DatasetNotFoundError: there is no such dataset.
             ConsistencyError: a dataset exists in the target, or does not fit what is there.
             FormatError: a file is damaged; nothing was committed.
+
+        Examples:
+            >>> cube.copy_to(store, "copy", datasets=["flights"]).datasets
+            ['flights']
         """
         from ktk_engine.facade.store import Store
 
@@ -100,6 +104,10 @@ class Cube(Relation):
 
         Raises:
             DatasetNotFoundError: a dataset does not exist.
+
+        Examples:
+            >>> cube.stats()["flights"].rows
+            3
         """
         loaded = self._loaded
         names = self.datasets if datasets is None else listed_datasets(loaded, datasets)
@@ -115,6 +123,13 @@ class Cube(Relation):
         Raises:
             CommitConflictError: another run changed what the block was computed from; nothing was
                 committed.
+
+        Examples:
+            >>> with cube.transaction() as changes:
+            ...     changes.delete("dest = 'LAX'")
+            ...     changes.drop("weather")
+            >>> cube.at()
+            Cube('trips', version=2)
         """
         from ktk_engine.facade.transaction import transaction
 
@@ -146,6 +161,11 @@ class Cube(Relation):
 
         Raises:
             KtkError: see `Store.build`.
+
+        Examples:
+            >>> planes = pa.table({"flight": [1], "seats": [180]})
+            >>> cube.extend({"planes": planes}).datasets
+            ['flights', 'planes', 'weather']
         """
         with self.transaction() as changes:
             changes.extend(
@@ -170,6 +190,11 @@ class Cube(Relation):
         Raises:
             DatasetNotFoundError: a dataset does not exist.
             KtkError: see `Store.build`.
+
+        Examples:
+            >>> new = pa.table({"origin": ["LGA"], "flight": [4], "dest": ["SFO"]})
+            >>> cube.append({"flights": new}).query().count()
+            4
         """
         with self.transaction() as changes:
             changes.append(datasets, metadata=metadata)
@@ -194,6 +219,12 @@ class Cube(Relation):
 
         Raises:
             KtkError: see `append` and `delete`.
+
+        Examples:
+            >>> new = pa.table({"origin": ["JFK"], "flight": [2], "dest": ["BOS"]})
+            >>> cube = cube.update({"flights": new}, "origin = 'JFK'")
+            >>> cube.query(["flight", "dest"]).to_arrow().to_pylist()
+            [{'flight': 1, 'dest': 'SFO'}, {'flight': 2, 'dest': 'BOS'}]
         """
         with self.transaction() as changes:
             changes.update(datasets, where, metadata=metadata)
@@ -218,6 +249,10 @@ class Cube(Relation):
             ConfigurationError: a dataset lacks a column of the condition; nothing was deleted.
             CommitConflictError: other commits came first each time.
             LocalEngineError: what stays in a file does not fit into memory piece by piece.
+
+        Examples:
+            >>> cube.delete("dest = 'LAX'").query().count()
+            2
         """
         return self._change_again(lambda changes: changes.delete(where, datasets))
 
@@ -235,6 +270,10 @@ class Cube(Relation):
 
         Raises:
             ConfigurationError: a dataset is not partitioned by the columns; nothing was deleted.
+
+        Examples:
+            >>> cube.remove_partitions("origin = 'JFK'").query().count()
+            1
         """
         return self._change_again(lambda changes: changes.remove_partitions(where, datasets))
 
@@ -250,6 +289,10 @@ class Cube(Relation):
         Raises:
             DatasetNotFoundError: one does not exist.
             ConsistencyError: one is the seed dataset; `Store.drop` takes out the whole cube.
+
+        Examples:
+            >>> cube.drop("weather").datasets
+            ['flights']
         """
         with self.transaction() as changes:
             changes.drop(*datasets)
@@ -295,6 +338,10 @@ class Cube(Relation):
             ConditionError: the condition cannot be parsed or compares different classes.
             DatasetNotFoundError: a dataset does not exist.
             ConsistencyError: the seed dataset is not among `datasets`.
+
+        Examples:
+            >>> cube.query(["flight", "gust"], "dest = 'SFO'").to_arrow().to_pylist()
+            [{'flight': 1, 'gust': 31.0}, {'flight': 3, 'gust': None}]
         """
         loaded = self._loaded if datasets is None else self._loaded.only(datasets)
         question = CubeQuery(columns, where, dimension_columns, partition_by, payload_columns)

@@ -71,6 +71,10 @@ class Relation(ABC):
         Raises:
             VersionGoneError: there is no such version (any more); the message says which are left.
             QueryError: both are given, or `timestamp` is no date or time.
+
+        Examples:
+            >>> cube.delete("dest = 'LAX'").at(1).query().count()
+            3
         """
         return self._open(self.name, version, timestamp)
 
@@ -90,6 +94,10 @@ class Relation(ABC):
             VersionGoneError: there is no such version (any more).
             ConsistencyError: nothing would change.
             CommitConflictError: another run changed it meanwhile; nothing was committed.
+
+        Examples:
+            >>> cube.delete("dest = 'LAX'").restore(1)
+            Cube('trips', version=3)
         """
         restore(self._state.store, self.name, version, parse_moment(version, timestamp))
         return self.at()
@@ -107,6 +115,11 @@ class Relation(ABC):
             ConsistencyError: another version has the name.
             VersionGoneError: a clean-up has taken files of this version.
             CommitConflictError: the name was given, or a clean-up ran, meanwhile.
+
+        Examples:
+            >>> cube.tag("2026-q1")
+            >>> cube.at("2026-q1").version
+            1
         """
         tag_state(self._state, name, python_history())
 
@@ -115,11 +128,23 @@ class Relation(ABC):
 
         Raises:
             VersionGoneError: no version has it.
+
+        Examples:
+            >>> cube.tag("2026-q1")
+            >>> cube.untag("2026-q1")
+            >>> cube.tags()
+            {}
         """
         delete_tag(self._state.store, self.name, name, python_history())
 
     def tags(self) -> dict[str, int]:
-        """Names of versions and their numbers, as they are now."""
+        """Names of versions and their numbers, as they are now.
+
+        Examples:
+            >>> cube.tag("2026-q1")
+            >>> cube.tags()
+            {'2026-q1': 1}
+        """
         return dict(tags_of(find_scope(self._state.store, self.name, removed=True)))
 
     def index(self, *columns: str, dataset: str | None = None) -> Self:
@@ -138,6 +163,12 @@ class Relation(ABC):
                 cannot be indexed.
             DataError: a row has no value in the column.
             CommitConflictError: another run removed a dataset or column; nothing was committed.
+
+        Examples:
+            >>> cube.index("origin_name")
+            Traceback (most recent call last):
+            ...
+            ktk_engine.errors.ConfigurationError: ...
         """
         change_indexes(self._state.store, self.name, columns, dataset, python_history())
         return self.at()
@@ -146,6 +177,10 @@ class Relation(ABC):
         """Take secondary indices away, as one commit; see `index`.
 
         A dimension column of the seed dataset becomes one of `suppress_index_on`.
+
+        Examples:
+            >>> sorted(cube.drop_index("dest").specification.index_columns)
+            []
         """
         store = self._state.store
         change_indexes(store, self.name, columns, dataset, python_history(), drop=True)
@@ -169,6 +204,11 @@ class Relation(ABC):
             CommitConflictError: another run changed the same partitions meanwhile; nothing was
                 committed for this dataset.
             LocalEngineError: a piece of the rows does not fit into memory.
+
+        Examples:
+            >>> table = store.write_table("fares", pa.table({"flight": [3], "fare": [80.0]}))
+            >>> table.stats().files, table.compact().stats().files
+            (2, 1)
         """
         from ktk_engine.maintain.compact import compact  # what writes files, readers do not need
 
@@ -191,6 +231,12 @@ class Relation(ABC):
             SpecificationError: it cannot be a name.
             ConsistencyError: the name is taken, or a tag or a cube model refers to the old one.
             CommitConflictError: somebody changed it meanwhile; it keeps its name.
+
+        Examples:
+            >>> cube.rename("journeys")
+            Cube('journeys', version=1)
+            >>> store.cubes()
+            ['journeys']
         """
         rename(self._state.store, self.name, name, python_history())
         return self._open(name, None, None)
@@ -200,6 +246,10 @@ class Relation(ABC):
 
         Returns:
             The same as `ktk info --json`: only plain dicts, lists, texts and numbers.
+
+        Examples:
+            >>> [dataset["rows"] for dataset in cube.info()["datasets"]]
+            [3, 2]
         """
         return describe_state(self._state).as_dict()
 
@@ -211,6 +261,10 @@ class Relation(ABC):
 
         Returns:
             The same as `ktk check --json`; `problems` is empty if all is well.
+
+        Examples:
+            >>> cube.check(deep=True)["problems"]
+            ()
         """
         return check(self._state.store, self.name, deep=deep).as_dict()
 
@@ -222,6 +276,10 @@ class Relation(ABC):
 
         Returns:
             The same as `ktk history --json`, a dict each.
+
+        Examples:
+            >>> [entry["version"] for entry in cube.history()]
+            [1]
         """
         entries = read_history(self._state.store, self.name, limit)
         return [entry.as_dict() for entry in entries]

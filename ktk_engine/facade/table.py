@@ -45,7 +45,12 @@ class Table(Relation):
         return self._store.table(name, version=version, timestamp=moment)
 
     def copy_to(self, store: Store | str, name: str = "", *, overwrite: bool = False) -> Table:
-        """Copy this version into a store, as one commit there; see `Cube.copy_to`."""
+        """Copy this version into a store, as one commit there; see `Cube.copy_to`.
+
+        Examples:
+            >>> store.table("fares").copy_to(store, "copy").rows
+            2
+        """
         from ktk_engine.facade.store import Store
 
         target = store if isinstance(store, Store) else Store(store)
@@ -53,7 +58,12 @@ class Table(Relation):
         return target.table(run_copy(plan, python_history()).name)
 
     def stats(self) -> DatasetStats:
-        """Tell how large this version is; see `Cube.stats`."""
+        """Tell how large this version is; see `Cube.stats`.
+
+        Examples:
+            >>> store.table("fares").stats().rows
+            2
+        """
         loaded = self._loaded
         return collect_stats(loaded.state, {self.name: loaded.snapshot})[self.name]
 
@@ -65,6 +75,10 @@ class Table(Relation):
 
         Returns:
             The table at its new version.
+
+        Examples:
+            >>> store.table("fares").delete("fare > 100").rows
+            1
         """
         from ktk_engine.facade.write_table import delete_from
 
@@ -83,5 +97,9 @@ class Table(Relation):
         Raises:
             QueryError: an unknown column, with the nearest known one.
             ConditionError: the condition cannot be parsed or compares different classes.
+
+        Examples:
+            >>> store.table("fares").query(where="fare > 100").to_arrow().to_pylist()
+            [{'flight': 2, 'fare': 150.0}]
         """
         return Query(self._store, self._loaded, CubeQuery(columns, where))
