@@ -24,6 +24,7 @@ from ktk_engine.cli.commands.restore import restore
 from ktk_engine.cli.commands.stats import stats
 from ktk_engine.cli.commands.tag import tag
 from ktk_engine.cli.commands.undrop import undrop
+from ktk_engine.cli.commands.versions import versions
 from ktk_engine.errors import KtkError
 
 
@@ -60,8 +61,9 @@ def main(ctx: click.Context, store_url: str | None) -> None:
 
 
 _COMMANDS = (
-    *(info, stats, history, tag, explain, query, check),
+    *(info, stats, history, versions, tag, explain, query, check),
     *(compact, index, copy, rename, adopt, remove, undrop, restore, cleanup, prepare),
 )
 for _command in _COMMANDS:
     main.add_command(_command)
+main.add_command(remove, "drop")  # what undrop takes back, as in SQL and Python

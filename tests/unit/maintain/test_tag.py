@@ -329,6 +329,17 @@ def test_command(grown, ktk):
     said("tag", "plain", "x", "--delete", "--version", "1", code=2)
 
 
+def test_versions_that_can_be_read(grown, ktk):
+    Store(grown.root).table("plain", version=1).tag("old")
+    run_cleanup(grown, PLAIN, NOTHING)
+    found = json.loads(ktk("versions", "plain", "--json").stdout)
+    assert [(entry["version"], entry["tags"]) for entry in found][-1] == (1, ["old"])
+    assert 2 not in [entry["version"] for entry in found]
+    for entry in found:
+        assert rows(grown, entry["version"]) == [1 if entry["version"] == 1 else 3]
+    assert re.search(r"\n1 \(old\) ", ktk("versions", "plain").stdout)
+
+
 @needs_kartothek
 def test_kartothek_reads_a_cube_with_tags(store):
     build_with_kartothek(store)
