@@ -16,13 +16,13 @@ from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.files.physical_schemas import stored_schema
 from ktk_engine.gate.target import Target
 from ktk_engine.merge.answer import LocalEngine
+from ktk_engine.plan.key_conditions import MAXIMUM_KEYS, bounds_of, key_conditions
 from ktk_engine.plan.plan_dataset import plan_dataset
 from ktk_engine.types.refusal import Problem, refusal
 from ktk_engine.types.to_container import to_container
 from ktk_engine.types.type_class import class_name, normalize
 from ktk_engine.write.affected_files import affected_files
 from ktk_engine.write.checked_write import check_write
-from ktk_engine.write.key_conditions import MAXIMUM_KEYS, bounds_of, key_conditions
 from ktk_engine.write.retained import Retained
 from ktk_engine.write.staging import Staging
 from ktk_engine.write.write_context import WriteContext

@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 
 from ktk_engine.conditions.condition import Condition
 from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.plan.key_conditions import MAXIMUM_KEYS, key_conditions
 from ktk_engine.plan.plan_dataset import plan_dataset
 from ktk_engine.spark.read.join import run_plan
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.write.merge_rows import count_keys, key_bounds, repeated_key
-from ktk_engine.write.key_conditions import MAXIMUM_KEYS, key_conditions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -216,7 +216,8 @@ class CubeVerbs(RuleBasedStateMachine):
     def compact(self, target_size, dataset):
         before = self.cube.stats()
         after = self.cube.compact(dataset=dataset, target_size=target_size).stats()
-        assert all(size.files <= before[name].files for name, size in after.items())
+        if target_size != 1:  # else each row gets a file
+            assert all(size.files <= before[name].files for name, size in after.items())
         self.committed(self.model)
 
     @rule(column=st.sampled_from(["k", "d"]), drop=st.booleans())
@@ -229,11 +230,11 @@ class CubeVerbs(RuleBasedStateMachine):
 
     @rule()
     def copy(self):
-        copied = self.cube.copy_to(self.store, "copy of c")
+        copied = self.cube.copy_to(self.store, "copy-of-c")
         assert copied.datasets == self.cube.datasets
         assert same(copied.query().to_arrow().to_pylist(), joined(self.model))
         assert not copied.check()["problems"]
-        self.store.drop("copy of c")
+        self.store.drop("copy-of-c")
 
     @rule(text=st.text(max_size=3))
     def comment(self, text):

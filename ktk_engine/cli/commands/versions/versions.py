@@ -6,7 +6,7 @@ import json
 
 import click
 
-from ktk_engine.cli.commands.history import show_history
+from ktk_engine.cli.commands.versions.history import show_history
 from ktk_engine.cli.console import make_console
 from ktk_engine.cli.find_store import find_store, store_option
 
