@@ -124,32 +124,21 @@ def version_of(state: State, text: str) -> int:
     return tags[text]
 
 
-def readable_versions(state: State) -> list[int]:
-    """Give the versions whose files no clean-up has given up, ascending; reads every log entry.
+def oldest_version(state: State) -> int:
+    """Give the oldest version whose files no clean-up has given up; reads every log entry.
 
     Raises:
-        VersionGoneError: an entry is missing or damaged, so that nobody can tell.
+        FormatError: an entry is damaged.
     """
     links = read_chain(state.store, state.scope, 1, state.version, state.head_sha256)
-    found: list[int] = []
     gone: set[str] = set()
     for link in reversed(links):
         if link.entry is None:
             raise VersionGoneError(break_of(links))
-        if not _needed(link.entry) & gone:
-            found.append(link.version)
+        if _needed(link.entry) & gone:
+            return link.version + 1
         gone.update(link.entry.deleted)
-    return found[::-1]
-
-
-def oldest_version(state: State) -> int:
-    """Give the oldest version from which on none is missing; see `readable_versions`."""
-    oldest = state.version
-    for version in reversed(readable_versions(state)):
-        if version < oldest - 1:
-            break
-        oldest = version
-    return oldest
+    return 1
 
 
 def _version_at(state: State, timestamp: datetime | None) -> int:

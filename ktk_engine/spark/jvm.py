@@ -119,6 +119,12 @@ def optimized_plan_json(frame: DataFrame) -> str:
     return str(frame._jdf.queryExecution().optimizedPlan().toJSON())
 
 
+def is_deterministic(frame: DataFrame) -> bool:
+    """Whether the filter or join that a frame ends with gives the same answer each time."""
+    expressions = frame._jdf.queryExecution().analyzed().expressions()
+    return all(item.deterministic() for item in items(expressions))
+
+
 def size_in_bytes(frame: DataFrame) -> int:
     """How many bytes Spark takes a frame to have: known if it is persisted, else a guess."""
     return int(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())

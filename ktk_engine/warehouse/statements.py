@@ -1,7 +1,8 @@
-"""Carries out statements that create, fill or drop relations of the store."""
+"""Carries out statements that create, fill, change or drop relations of the store."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError
@@ -12,9 +13,11 @@ from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import resolve
 from ktk_engine.types.quote import quote_identifier
 from ktk_engine.warehouse.author import by_hand, statement_history
+from ktk_engine.warehouse.change_statement import change_by_statement
 from ktk_engine.warehouse.name_claim import displace, displaced_by
 from ktk_engine.warehouse.relations import Relations
 from ktk_engine.write.write_context import WriteContext
+from ktk_engine.write.write_result import RowChanges, WriteResult
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -25,9 +28,29 @@ if TYPE_CHECKING:
     from ktk_engine.spark.sql.sql_session import SqlSession
 
 
+@dataclass(frozen=True)
+class Done:
+    """That a statement was carried out.
+
+    Attributes:
+        rows: what it did to rows, if it is about rows.
+        message: the same and more, for people.
+    """
+
+    rows: RowChanges | None = None
+    message: str = "OK"
+
+    @classmethod
+    def of(cls, result: WriteResult | None) -> Done:
+        """Say what a write did; None if it changed nothing."""
+        if result is None:
+            return cls(RowChanges(), "nothing changed")
+        return cls(result.changes, str(result))
+
+
 def run_statement(
     session: SqlSession, relations: Relations, statement: Statement, in_metastore: bool = False
-) -> bool:
+) -> Done | None:
     """Carry out a statement if it changes a relation of the store.
 
     Args:
@@ -37,7 +60,7 @@ def run_statement(
         in_metastore: whether a table that is created `using` a format is kept in a metastore.
 
     Returns:
-        Whether it was carried out; everything else is Spark's.
+        What was done; None for everything that is Spark's.
 
     Raises:
         KtkError: the engine refused it; nothing was changed.
@@ -46,19 +69,20 @@ def run_statement(
 
     command = read_command(statement)
     if command is None:
-        return False
+        return None
     if command.verb in ("create schema", "drop schema"):
-        return len(command.name) == 1 and _run_on_schema(relations, command)
+        ours = len(command.name) == 1 and _run_on_schema(relations, command)
+        return Done() if ours else None
     if len(command.name) != 2:
-        return False
+        return None
     schema, name = command.name
     if relations.warehouse.find_schema(schema) is None:
-        return False
+        return None
     found = relations.find(schema, name)
     if found is None and _is_sparks(session, command, in_metastore):
         if command.verb == "create":
             session.session.sql(f"create database if not exists {quote_identifier(schema)}")
-        return False
+        return None
     if command.verb == "drop":
         _drop(relations, command, found)
     elif command.verb == "view":
@@ -70,14 +94,17 @@ def run_statement(
     elif command.verb == "truncate":
         truncate(relations, schema, name)
     elif command.verb == "insert":
-        _insert(session, relations, command, found, statement)
+        return Done.of(_insert(session, relations, command, found, statement))
+    elif command.verb == "change":
+        store = relations.warehouse.create_schema(schema)
+        done = change_by_statement(session, store, f"{schema}.{name}", found, statement)
+        return Done.of(done)
     else:
         raise ConfigurationError(
-            f"{command.word} is not supported on {schema}.{name}: its files never change. Nothing "
-            "was done. Use an incremental model (merge, delete+insert), `insert into`, or "
-            "rebuild the model."
+            f"{command.word} is not supported on {schema}.{name}. Nothing was done. Change the "
+            "model, with on_schema_change if it is incremental, or rebuild it."
         )
-    return True
+    return Done()
 
 
 def _is_sparks(session: SqlSession, command: Command, in_metastore: bool) -> bool:
@@ -188,7 +215,7 @@ def _insert(
     command: Command,
     found: Relation,
     statement: Statement,
-) -> None:
+) -> WriteResult:
     """Add the rows of a query to a table; `insert overwrite` replaces all of them."""
     from ktk_engine.write.build import build
     from ktk_engine.write.retained import Retained
@@ -206,7 +233,7 @@ def _insert(
     rows = _as_table(session.query_of(statement), snapshot, command)
     retained = None if command.replace else Retained("append")
     context = WriteContext(statement_history())
-    build(store, rows, Target.of(snapshot), context, retained)
+    return build(store, rows, Target.of(snapshot), context, retained)
 
 
 def _as_table(rows: DataFrame, snapshot: Snapshot, command: Command) -> DataFrame:

@@ -111,8 +111,6 @@ class TestStatements:
     @pytest.mark.parametrize(
         ("text", "message"),
         [
-            ("delete from {s}.t where a = 1", "DELETE is not supported"),
-            ("update {s}.t set a = 1", "UPDATE is not supported"),
             ("truncate table {s}.t partition (a = 1)", "PARTITION is not supported"),
             ("truncate table {s}.none", "There is no table"),
             ("alter table {s}.t add columns (z int)", "ALTER TABLE is not supported"),

@@ -21,13 +21,14 @@ from dbt.adapters.spark import SparkConnectionManager
 
 from dbt.adapters.ktk.config.time_limit import time_limit
 from dbt.adapters.ktk.errors import translated
+from dbt.adapters.ktk.materialize.response import response_of_statement
 from dbt.adapters.ktk.session.cancellable_task import CancellableTask
 from dbt.adapters.ktk.session.log_warnings import log_warnings
 from dbt.adapters.ktk.session.sessions import Sessions
 from ktk_engine.plan.explain import explain
 from ktk_engine.store.warehouse import Warehouse
 from ktk_engine.warehouse.relations import Relations
-from ktk_engine.warehouse.statements import run_statement
+from ktk_engine.warehouse.statements import Done, run_statement
 
 if TYPE_CHECKING:
     import agate
@@ -53,6 +54,7 @@ class KtkCursor:
         self._wanted = wanted
         self._frame: DataFrame | None = None
         self._rows: Iterator[tuple[Any, ...]] | None = None
+        self.done: Done | None = None
 
     def execute(self, sql: str, bindings: Sequence[Any] | None = None) -> None:
         """Run a statement, and compute the rows of a query that are wanted."""
@@ -64,7 +66,8 @@ class KtkCursor:
         statement = session.parse(sql.strip().rstrip(";"))
         self.close()
         relations = Relations(self._sessions.warehouse)
-        if not run_statement(session, relations, statement, self._sessions.has_metastore):
+        self.done = run_statement(session, relations, statement, self._sessions.has_metastore)
+        if self.done is None:
             self._frame = session.sql(statement)
             self._compute(self._frame)
         for plan in session.plans:
@@ -247,5 +250,5 @@ class KtkConnectionManager(SparkConnectionManager):
 
     @classmethod
     def get_response(cls, cursor: Any) -> AdapterResponse:
-        """Spark does not say how many rows a statement touched."""
-        return AdapterResponse(_message="OK")
+        """Say what a statement did to rows, where it is the engine that carried it out."""
+        return response_of_statement(cursor.done)

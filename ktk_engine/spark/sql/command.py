@@ -21,14 +21,20 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Verb = Literal[
-    "create", "insert", "truncate", "drop", "view", "create schema", "drop schema", "refuse"
+    "create",
+    "insert",
+    "change",
+    "truncate",
+    "drop",
+    "view",
+    "create schema",
+    "drop schema",
+    "refuse",
 ]
 
-# What to use instead of statements that change rows in place.
-_INSTEAD = {
-    "DeleteFromTable": "DELETE",
-    "UpdateTable": "UPDATE",
-    "MergeIntoTable": "MERGE INTO",
+_CHANGING = ("DeleteFromTable", "UpdateTable", "MergeIntoTable")
+# What is not supported, as people call it.
+_REFUSED = {
     "TruncatePartition": "TRUNCATE TABLE ... PARTITION",
     "AddColumns": "ALTER TABLE",
     "DropColumns": "ALTER TABLE",
@@ -44,8 +50,9 @@ class Command:
     """What a statement wants to do to one relation or schema.
 
     Attributes:
-        verb: `create` a table (with rows or without), `insert` rows, `truncate`, `drop`, store
-            a `view`, create or drop a schema, or something that is refused.
+        verb: `create` a table (with rows or without), `insert` rows, `change` them (delete,
+            update, merge), `truncate`, `drop`, store a `view`, create or drop a schema, or
+            something that is refused.
         name: the relation's or schema's name, in parts.
         lenient: `if exists`, `if not exists`.
         replace: `or replace`; for an insert: `overwrite`.
@@ -87,6 +94,8 @@ def read_command(statement: Statement) -> Command | None:
     """
     plan: Any = statement.plan
     kind = plan.getClass().getSimpleName()
+    if kind == "UnresolvedWith" and plan.child().getClass().getSimpleName() in _CHANGING:
+        plan, kind = plan.child(), plan.child().getClass().getSimpleName()
     if kind in ("CreateTable", "CreateTableAsSelect", "ReplaceTableAsSelect"):
         return _new_table(plan, kind)
     if kind == "InsertIntoStatement":
@@ -117,9 +126,14 @@ def read_command(statement: Statement) -> Command | None:
     if kind == "DropNamespace":
         name = items(plan.namespace().multipartIdentifier())
         return Command("drop schema", name, plan.ifExists(), cascade=plan.cascade())
-    if kind in _INSTEAD:
+    if kind in _CHANGING:
         table = plan.targetTable() if kind == "MergeIntoTable" else plan.table()
-        return Command("refuse", items(table.multipartIdentifier()), word=_INSTEAD[kind])
+        if table.nodeName() == "SubqueryAlias":
+            table = table.child()
+        return Command("change", items(table.multipartIdentifier()))
+    if kind in _REFUSED:
+        name = items(plan.table().multipartIdentifier())
+        return Command("refuse", name, word=_REFUSED[kind])
     return None
 
 

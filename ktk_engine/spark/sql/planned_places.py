@@ -19,7 +19,7 @@ from ktk_engine.spark.arrow_types import spark_schema, spark_type
 from ktk_engine.spark.frames import empty_frame
 from ktk_engine.spark.read.plan_frame import plan_frame
 from ktk_engine.spark.read.scan import Scanner
-from ktk_engine.spark.session.scratch import local_path
+from ktk_engine.spark.sql.marked_frame import marked_frame
 from ktk_engine.spark.sql.usage import Usage, read_usage
 from ktk_engine.types.quote import quote_identifier
 
@@ -100,7 +100,7 @@ class PlannedPlaces:
         if self._marked is not None:
             marker = f"{_MARKER}_{len(self._marked)}"
             self._marked[place] = (marker, relation.schema)
-            return self._empty_files(relation.schema, marker)
+            return marked_frame(self.session, self.scratch, relation.schema, marker)
         if place not in self._usages:
             everything = Usage(frozenset(relation.schema.names), TrueCondition())
             return self._planned(relation, everything, compute_small=False)
@@ -108,16 +108,6 @@ class PlannedPlaces:
         if usage is None:
             return empty_frame(self.session, spark_schema(relation.schema))
         return self._planned(relation, usage, compute_small=True)
-
-    def _empty_files(self, schema: pa.Schema, marker: str) -> DataFrame:
-        """The columns over no files, marked so that the plan shows where they stand.
-
-        A relation of files, since Spark would optimise an empty local one away.
-        """
-        folder = self.scratch / "empty"
-        folder.mkdir(parents=True, exist_ok=True)
-        marked = spark_schema(schema).add(marker, "boolean")
-        return self.session.read.schema(marked).parquet(local_path(folder)).drop(marker)
 
     def _planned(self, relation: Plannable, usage: Usage, compute_small: bool) -> DataFrame:
         needed = [name for name in relation.schema.names if name in usage.columns]

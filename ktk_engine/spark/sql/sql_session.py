@@ -5,7 +5,7 @@ See docs/design/statements.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -102,6 +102,17 @@ class SqlSession:
         binding = self._binding()
         return query_frame(self.session, binding.plan(command))
 
+    def text_of(self, command: Statement, names: Mapping[Reference, str]) -> str:
+        """Give a command's text with the names of temporary views, whose rows it can read.
+
+        Args:
+            command: any statement; it is not run.
+            names: relations that get these names instead, and are not read.
+        """
+        others = tuple(item for item in command.references if item not in names)
+        read = self._binding().names(replace(command, references=others))
+        return rename(command, {**read, **names})
+
     def _binding(self) -> _Binding:
         self.plans = []
         return _Binding(self, PlannedPlaces(self.session, self.scratch, self.plans))
@@ -195,8 +206,19 @@ class _Binding:
             path: the place where it is named, as a view; empty for the statement itself.
             reader: the temporary view that it is in, if there is one.
         """
+        return rename(statement, self.names(statement, within, path, reader))
+
+    def names(
+        self,
+        statement: Statement,
+        within: str = "",
+        path: Place = (),
+        reader: tuple[str, ...] = (),
+    ) -> dict[Reference, str]:
+        """Register every relation that a statement names; see `bind`."""
         _check_depth(path)
-        names, reader = {}, statement.creates or reader
+        names: dict[Reference, str] = {}
+        reader = statement.creates or reader
         for number, reference in enumerate(statement.references):
             address = _address(reference)
             if isinstance(address, FileAddress):
@@ -209,7 +231,7 @@ class _Binding:
                 names[reference] = self._register(schema, relation, moment, (*path, number), reader)
             else:
                 self._renew(reference)
-        return rename(statement, names)
+        return names
 
     def _renew(self, reference: Reference) -> None:
         """Let a temporary view that a statement created see the newest version of what it reads.

@@ -127,8 +127,17 @@ class Rewrite:
             new_count: number of new rows.
             updates: whether each new row takes the place of one old row that is gone.
         """
-        labels = frozenset(touched["label"].to_pylist())
         before = stored_rows(self.scanner, self.base, touched, self.write.state.version)
+        result = self.put(rows, touched, reads)
+        gone = before + new_count - result.rows
+        changes = RowChanges(new_count, deleted=gone)
+        if updates:
+            changes = RowChanges(new_count - gone, updated=gone)
+        return replace(result, changes=changes)
+
+    def put(self, rows: Rows, touched: pa.Table, reads: tuple[Conditions, ...]) -> WriteResult:
+        """Put rows in the place of files; see `commit`. Its changes are not counted."""
+        labels = frozenset(touched["label"].to_pylist())
         # A column that the model lacks cannot be configured: its index stays.
         others = [name for name in self.base.indices if name not in self.new.columns]
         target = replace(self.target, indexes=(*self.target.indexes, *others))
@@ -138,14 +147,8 @@ class Rewrite:
             retained=Retained("files", labels, reads),
             gate=self.write.gate.of_rows(target, schema_of(rows)),
         )
-        result = write_rows(write, rows)
-        gone = before + new_count - result.rows
-        changes = RowChanges(new_count, deleted=gone)
-        if updates:
-            changes = RowChanges(new_count - gone, updated=gone)
         return replace(
-            result,
-            changes=changes,
+            write_rows(write, rows),
             rewritten_files=touched.num_rows,
             total_files=self.base.files.num_rows,
         )

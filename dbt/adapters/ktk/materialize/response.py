@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from dbt.adapters.contracts.connection import AdapterResponse
 
 from dbt.adapters.ktk.materialize.outcome import Outcome
+from ktk_engine.warehouse.statements import Done
+from ktk_engine.write.write_result import RowChanges
 
 
 @dataclass
@@ -26,9 +28,19 @@ class KtkResponse(AdapterResponse):
 
 def response_of(outcome: Outcome) -> KtkResponse:
     """Give a write's outcome as dbt has it."""
-    changes = outcome.changes
+    return _response(outcome.message, outcome.changes)
+
+
+def response_of_statement(done: Done | None) -> AdapterResponse:
+    """Give what a statement did as dbt has it; Spark says nothing of its own."""
+    if done is None or done.rows is None:
+        return AdapterResponse(_message="OK")
+    return _response(done.message, done.rows)
+
+
+def _response(message: str, changes: RowChanges) -> KtkResponse:
     return KtkResponse(
-        outcome.message,
+        message,
         "OK",
         changes.total,
         rows_inserted=changes.inserted,

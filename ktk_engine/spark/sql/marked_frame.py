@@ -1,0 +1,30 @@
+"""A frame without rows that can be found again in an optimised plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ktk_engine.spark.arrow_types import spark_schema
+from ktk_engine.spark.session.scratch import local_path
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def marked_frame(session: SparkSession, scratch: Path, schema: pa.Schema, marker: str) -> DataFrame:
+    """Give columns over no files, marked so that a plan shows where they stand.
+
+    A relation of files, since Spark would optimise an empty local one away.
+
+    Args:
+        session: a classic session.
+        scratch: folder of this process.
+        schema: the columns.
+        marker: name of the marking column, which is in the plan and not in the frame.
+    """
+    folder = scratch / "empty"
+    folder.mkdir(parents=True, exist_ok=True)
+    marked = spark_schema(schema).add(marker, "boolean")
+    return session.read.schema(marked).parquet(local_path(folder)).drop(marker)

@@ -1,0 +1,226 @@
+"""Rows and the clauses of a statement that decide on them; see `RowChange`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from ktk_engine.spark.arrow_types import spark_type
+from ktk_engine.spark.read.scan import column
+from ktk_engine.spark.session.spark_job import spark_job
+from ktk_engine.spark.write.row_change import Clause
+from ktk_engine.types.quote import quote_identifier
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame
+
+_ROW = "__ktk_row"
+_CLAUSE = "__ktk_clause"
+_MATCHED = "__ktk_matched"
+_PAIRS, _HITS, _ROWS = "__ktk_pairs", "__ktk_hits", "__ktk_rows"
+
+
+@dataclass(frozen=True)
+class DecidedRows:
+    """Rows of one kind, each with the clause that takes it.
+
+    Attributes:
+        rows: stored rows, source rows, or pairs of both, by their names.
+        clauses: the clauses on them.
+        stored: the name of the stored rows; empty for rows of the source alone.
+        columns: the columns that stored rows have.
+        repeated: whether a stored row may be there for several source rows.
+    """
+
+    rows: DataFrame
+    clauses: Sequence[Clause]
+    stored: str
+    columns: Collection[str] = ()
+    repeated: bool = False
+
+    def count(self) -> list[ClauseCount]:
+        """Count the rows that each clause takes; one job, which reads no other columns."""
+        if not self.clauses:
+            return []
+        rows = self.rows
+        if self.repeated:
+            rows = rows.groupBy(_ROW).agg(
+                F.min(_CLAUSE).alias(_CLAUSE),
+                F.count(_CLAUSE).alias(_HITS),
+                F.count(F.lit(1)).alias(_PAIRS),
+            )
+        else:
+            rows = rows.where(F.col(_CLAUSE).isNotNull()).select(
+                _CLAUSE, F.lit(1).alias(_HITS), F.lit(1).alias(_PAIRS)
+            )
+        most = [F.max(name).alias(name) for name in (_HITS, _PAIRS)]
+        with spark_job():
+            found = rows.groupBy(_CLAUSE).agg(F.count(F.lit(1)).alias(_ROWS), *most).collect()
+        return [ClauseCount(row[_CLAUSE], row[_ROWS], row[_HITS], row[_PAIRS]) for row in found]
+
+    def repeated_row(self, names: Sequence[str]) -> dict[str, object]:
+        """A stored row that clauses take for several source rows, as far as names go."""
+        shown = [F.first(_of(self.stored, name)).alias(name) for name in names]
+        hits = self.rows.groupBy(_ROW).agg(F.count(_CLAUSE).alias(_HITS), *shown)
+        with spark_job():
+            found = hits.where(F.col(_HITS) > 1).drop(_ROW, _HITS).first()
+        return found.asDict() if found is not None else {}
+
+    def single(self) -> DecidedRows:
+        """Each stored row once, for the source row that a clause takes, if there is one."""
+        order = Window.partitionBy(_ROW).orderBy(F.col(_CLAUSE).asc_nulls_last())
+        first = self.rows.withColumn(_PAIRS, F.row_number().over(order))
+        return replace(self, rows=first.where(F.col(_PAIRS) == 1), repeated=False)
+
+    def taken_by(self, wanted: Callable[[Clause], bool]) -> DecidedRows:
+        """The rows that some of the clauses take."""
+        numbers = [number for number, clause in enumerate(self.clauses) if wanted(clause)]
+        return replace(self, rows=self.rows.where(F.col(_CLAUSE).isin(numbers)))
+
+    def results(self, schema: pa.Schema) -> DataFrame:
+        """What becomes of the rows: those that stay, that are changed, and that are new.
+
+        Args:
+            schema: the columns to give.
+        """
+        rows = self.rows
+        if self.clauses:
+            gone = [n for n, clause in enumerate(self.clauses) if clause.action == "delete"]
+            stays = ~F.col(_CLAUSE).isin(gone) if gone else F.lit(True)
+            untouched = F.col(_CLAUSE).isNull() if self.stored else F.lit(False)
+            rows = rows.where(untouched | (F.col(_CLAUSE).isNotNull() & stays))
+        return rows.select(*[self._result(field).alias(field.name) for field in schema])
+
+    def _result(self, field: pa.Field) -> Column:
+        type_ = spark_type(field.type)
+        kept = _of(self.stored, field.name) if field.name in self.columns else F.lit(None)
+        kept = kept.cast(type_)
+        chosen = None
+        for number, clause in enumerate(self.clauses):
+            text = (clause.values or {}).get(field.name)
+            if clause.action == "delete" or text is None:
+                continue
+            is_this, value = F.col(_CLAUSE) == number, _expression(text).cast(type_)
+            chosen = F.when(is_this, value) if chosen is None else chosen.when(is_this, value)
+        return kept if chosen is None else chosen.otherwise(kept)
+
+
+@dataclass(frozen=True)
+class ClauseCount:
+    """How many rows a clause takes.
+
+    Attributes:
+        clause: its number; None for rows that none takes.
+        rows: their number.
+        hits: most source rows for which a clause takes one of them.
+        pairs: most source rows that match one of them.
+    """
+
+    clause: int | None
+    rows: int
+    hits: int
+    pairs: int
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Stored rows and those of a source.
+
+    Attributes:
+        stored: the stored rows.
+        target: the name by which expressions know them.
+        source: the source's rows.
+        alias: the name by which expressions know them.
+        on: which of them match, as SQL.
+        once: whether it is known that no two source rows match one stored row.
+    """
+
+    stored: DataFrame
+    target: str
+    source: DataFrame
+    alias: str
+    on: str
+    once: bool
+
+    def matched(self, clauses: Sequence[Clause], with_others: bool) -> DecidedRows:
+        """The pairs that match; with others, stored rows without a match as well.
+
+        Args:
+            clauses: on the pairs; without any, the stored rows alone are given.
+            with_others: what no source row matches is given too, and no clause takes it.
+        """
+        if not clauses:
+            rows = self._stored() if with_others else self._join(self._stored(), "left_semi")
+            return DecidedRows(rows, (), self.target, self.stored.columns)
+        stored = self.stored
+        if not self.once:
+            stored = stored.withColumn(_ROW, F.monotonically_increasing_id())
+        pairs = self._join(stored.alias(self.target), "left" if with_others else "inner")
+        decided = _decided(pairs, clauses, F.col(_MATCHED))
+        return DecidedRows(decided, clauses, self.target, self.stored.columns, not self.once)
+
+    def unmatched(self, clauses: Sequence[Clause]) -> DecidedRows:
+        """The stored rows that no source row matches."""
+        rows = _decided(self._join(self._stored(), "left_anti"), clauses)
+        return DecidedRows(rows, clauses, self.target, self.stored.columns)
+
+    def new(self, clauses: Sequence[Clause]) -> DecidedRows:
+        """The source rows that match no stored row."""
+        source = self.source.alias(self.alias)
+        rows = source.join(self._stored(), _expression(self.on), "left_anti")
+        return DecidedRows(_decided(rows, clauses), clauses, "")
+
+    def _stored(self) -> DataFrame:
+        return self.stored.alias(self.target)
+
+    def _join(self, stored: DataFrame, how: str) -> DataFrame:
+        source = self.source.withColumn(_MATCHED, F.lit(True)).alias(self.alias)
+        return stored.join(source, _expression(self.on), how)
+
+
+def decide(stored: DataFrame, target: str, clauses: Sequence[Clause]) -> DecidedRows:
+    """Stored rows by themselves, as `delete from` and `update` see them."""
+    rows = _decided(stored.alias(target), clauses)
+    return DecidedRows(rows, clauses, target, stored.columns)
+
+
+def where_any(rows: DataFrame, conditions: Sequence[str]) -> DataFrame:
+    """The rows for which one of some conditions is true; an empty one is true for every row."""
+    if not all(conditions):
+        return rows
+    return rows.where(functools.reduce(lambda a, b: a | b, map(_expression, conditions)))
+
+
+def where_matching(rows: DataFrame, source: DataFrame, alias: str, on: str) -> DataFrame:
+    """The rows that match a row of a source, with what they match."""
+    return rows.join(source.alias(alias), _expression(on), "inner")
+
+
+def named_columns(rows: DataFrame, names: Mapping[str, str]) -> DataFrame:
+    """Some columns under other names: new name -> name."""
+    return rows.select(*[column(old).alias(new) for new, old in names.items()])
+
+
+def _decided(rows: DataFrame, clauses: Sequence[Clause], given: Column | None = None) -> DataFrame:
+    """Note for each row the first clause whose condition is true for it."""
+    number = F.lit(None).cast("int")
+    for index, clause in reversed(list(enumerate(clauses))):
+        true = _expression(clause.condition) if clause.condition else F.lit(True)
+        number = F.when(true, F.lit(index)).otherwise(number)
+    if given is not None:
+        number = F.when(given, number)
+    return rows.withColumn(_CLAUSE, number)
+
+
+def _expression(text: str) -> Column:
+    return F.expr(f"({text}\n)")  # the line break ends a comment that it may end with
+
+
+def _of(side: str, name: str) -> Column:
+    return F.col(f"{quote_identifier(side)}.{quote_identifier(name)}")

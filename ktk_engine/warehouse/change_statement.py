@@ -1,0 +1,81 @@
+"""Carries out `delete from`, `update` and `merge into` on a table or a dataset of a cube."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ktk_engine.errors import ConfigurationError
+from ktk_engine.gate.target import Target
+from ktk_engine.log.scope import scope_of
+from ktk_engine.log.state import resolve
+from ktk_engine.spark.write.row_change import RowChange
+from ktk_engine.warehouse.author import statement_history
+from ktk_engine.write.change.parse_row_change import parse_row_change
+from ktk_engine.write.write_context import WriteContext
+from ktk_engine.write.write_result import WriteResult
+
+if TYPE_CHECKING:
+    from ktk_engine.catalog.catalog import Relation
+    from ktk_engine.spark.sql.bind import Statement
+    from ktk_engine.spark.sql.sql_session import SqlSession
+    from ktk_engine.store.interface import ObjectStore
+
+_LONGEST_REASON = 500
+
+
+def change_by_statement(
+    session: SqlSession, store: ObjectStore, name: str, found: Relation, statement: Statement
+) -> WriteResult | None:
+    """Delete, update or merge rows as a statement says, in one commit.
+
+    Args:
+        session: the thread's session.
+        store: where the relation is.
+        name: the relation as the statement calls it, for messages.
+        found: the relation.
+        statement: the statement, parsed.
+
+    Returns:
+        What was written; None if no row changes.
+
+    Raises:
+        KtkError: see `change_rows`; nothing was written.
+    """
+    from ktk_engine.write.change.change_rows import change_rows
+
+    if found.kind != "dataset":
+        raise ConfigurationError(
+            f"{name} is a view: its rows are those of other relations. Change the table, or the "
+            "dataset of the cube, that has them. Nothing was written."
+        )
+    change = _read(session, statement)
+    query = f"{change.ctes} select * from {change.using}"
+    source = session.sql(query) if change.using else None
+    target = Target.of(resolve(store, scope_of(found.uuid)).snapshot(found.uuid))
+    context = WriteContext({**statement_history(), "reason": _reason(change)})
+    return change_rows(session.scanner(store), target, change, source, context)
+
+
+def _read(session: SqlSession, statement: Statement) -> RowChange:
+    """Read a statement; its expressions name no relation but by their aliases.
+
+    The source of a merge is a query of its own and stays as it was written. What subqueries of
+    other statements read has the names of temporary views.
+    """
+    written = parse_row_change(statement.sql)
+    start = statement.sql.index(written.ctes) + len(written.ctes)
+    behind = [item for item in statement.references if item.start >= start]
+    changed = min(behind, key=lambda reference: reference.start)
+    if written.verb == "merge":
+        names = {reference: reference.parts[-1] for reference in statement.references}
+    else:
+        names = {changed: changed.parts[-1]}
+    change = parse_row_change(session.text_of(statement, names))
+    return replace(change, using=written.using, ctes=written.ctes)
+
+
+def _reason(change: RowChange) -> str:
+    """What the log says; a list of values may be long."""
+    text = " ".join(str(change).split())
+    return text if len(text) <= _LONGEST_REASON else f"{text[:_LONGEST_REASON]}..."

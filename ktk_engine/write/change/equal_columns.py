@@ -1,0 +1,67 @@
+"""The columns of stored rows that have to equal columns of a source to match."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+
+def equal_columns(
+    on: str, target: str, stored: Collection[str], source: str, given: Collection[str]
+) -> dict[str, str]:
+    """Read `stored column = source column` from the conjuncts of a condition.
+
+    Args:
+        on: an SQL expression.
+        target: the name by which it knows the stored rows.
+        stored: their columns.
+        source: the name by which it knows the source's rows.
+        given: their columns.
+
+    Returns:
+        Stored column -> source column. Whatever is not surely such a pair is left out.
+    """
+    try:
+        condition = sqlglot.parse_one(on, read="spark")
+    except SqlglotError:
+        return {}
+    found: dict[str, str] = {}
+    for item in _conjuncts(condition):
+        if not isinstance(item, exp.EQ):
+            continue
+        for one, other in ((item.left, item.right), (item.right, item.left)):
+            left = _named(one, target, stored, given)
+            right = _named(other, source, given, stored)
+            if left is not None and right is not None:
+                found.setdefault(left, right)
+                break
+    return found
+
+
+def _conjuncts(item: Any) -> Iterator[Any]:
+    if isinstance(item, exp.Paren):
+        yield from _conjuncts(item.this)
+    elif isinstance(item, exp.And):
+        yield from _conjuncts(item.left)
+        yield from _conjuncts(item.right)
+    else:
+        yield item
+
+
+def _named(item: Any, side: str, own: Collection[str], others: Collection[str]) -> str | None:
+    """The column of a side that an expression is; None if it is anything else."""
+    while isinstance(item, exp.Paren):
+        item = item.this
+    if not isinstance(item, exp.Column) or item.args.get("db") or not item.name:
+        return None
+    name = item.name.casefold()
+    if item.table:
+        if item.table.casefold() != side.casefold():
+            return None
+    elif name in {other.casefold() for other in others}:
+        return None
+    return next((column for column in own if column.casefold() == name), None)

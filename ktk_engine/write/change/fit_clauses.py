@@ -1,0 +1,64 @@
+"""Fits what a statement's clauses say to the columns that there are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from ktk_engine.errors import ConfigurationError
+from ktk_engine.spark.write.row_change import Clause, RowChange
+from ktk_engine.types.did_you_mean import did_you_mean
+from ktk_engine.types.quote import quote_identifier
+
+
+def fit_clauses(
+    change: RowChange, uuid: str, columns: Collection[str], given: Collection[str]
+) -> RowChange:
+    """Name the columns of assignments as the dataset does, and those that `*` stands for.
+
+    Args:
+        change: as it was written; letter case of columns does not matter.
+        uuid: the dataset, for messages.
+        columns: its columns.
+        given: the source's columns.
+
+    Raises:
+        ConfigurationError: a column that the dataset, or for `*` the source, does not have.
+    """
+    clauses = []
+    for clause in change.clauses:
+        values = clause.values
+        if values is None:
+            values = _all_values(change, clause, uuid, columns, given)
+        else:
+            values = _known_values(values, uuid, columns)
+        clauses.append(replace(clause, values=values))
+    return replace(change, clauses=tuple(clauses))
+
+
+def _known_values(
+    values: Mapping[str, str], uuid: str, columns: Collection[str]
+) -> Mapping[str, str]:
+    known = {name.casefold(): name for name in columns}
+    for name in values:
+        if name.casefold() not in known:
+            raise ConfigurationError(
+                f"Dataset {uuid} has no column `{name}`.{did_you_mean(name, columns)} It has: "
+                f"{', '.join(columns)}. Nothing was written."
+            )
+    return {known[name.casefold()]: value for name, value in values.items()}
+
+
+def _all_values(
+    change: RowChange, clause: Clause, uuid: str, columns: Collection[str], given: Collection[str]
+) -> Mapping[str, str]:
+    known = {name.casefold(): name for name in given}
+    missing = [name for name in columns if name.casefold() not in known]
+    if missing:
+        raise ConfigurationError(
+            f"Dataset {uuid}: `{clause.action} *` needs all of its columns, and the source lacks "
+            f"{', '.join(missing)}. It has: {', '.join(given)}. Name the columns to {clause.action}"
+            ". Nothing was written."
+        )
+    side = f"{quote_identifier(change.source)}." if change.source else ""
+    return {name: side + quote_identifier(known[name.casefold()]) for name in columns}
