@@ -83,7 +83,7 @@ def merge(
         TypeClassError: see `build`.
         CommitConflictError: other commits came first each time.
     """
-    _check_columns(target, frame, by)
+    check_columns(target, frame, by)
     frame = frame.persist()
     try:
         keys = find_keys(frame, by.unique_key)
@@ -104,7 +104,7 @@ def merge(
 def _merge_into(rewrite: Rewrite, by: MergeBy, keys: NewKeys) -> WriteResult:
     """Rewrite the files that can hold a key, without the old rows of these keys."""
     base = rewrite.base
-    _check_known(rewrite.target, base, by.unique_key)
+    check_known(rewrite.target, base, by.unique_key)
     predicate = condition_of(by.predicates, rewrite.target, base.schema, rewrite.scanner)
     conditions = [*keys.conditions(base), *conjuncts(predicate)]
     reads = [conditions, *_check_cells(rewrite, by, predicate)]
@@ -162,7 +162,8 @@ def _check_cells(rewrite: Rewrite, by: MergeBy, predicate: Condition) -> list[Co
     return [rewrite.check_cells(stay, reason, shown)]
 
 
-def _check_columns(target: Target, frame: DataFrame, by: MergeBy) -> None:
+def check_columns(target: Target, frame: DataFrame, by: MergeBy) -> None:
+    """Refuse a key or updated columns that the new rows lack."""
     for what, names in (
         ("unique_key", by.unique_key),
         ("merge_update_columns", by.update_columns or ()),
@@ -179,7 +180,7 @@ def _check_columns(target: Target, frame: DataFrame, by: MergeBy) -> None:
         )
 
 
-def _check_known(target: Target, base: Snapshot, keys: Sequence[str]) -> None:
+def check_known(target: Target, base: Snapshot, keys: Sequence[str]) -> None:
     """By a column that the table does not have, nothing can be found in it."""
     unknown = [name for name in keys if name not in base.schema.names]
     if unknown:

@@ -60,3 +60,54 @@ def test_what_plans_rely_on_is_not_for_the_profile():
     KtkCredentials(schema="s", server_side_parameters={key: value})
     with pytest.raises(ValidationError, match=f"`{key}` to true, but plans rely on false"):
         KtkCredentials(schema="s", server_side_parameters={key: True})
+
+
+def merged(**config):
+    return {"materialized": "incremental", "unique_key": "L", **config}
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (merged(matched_condition=5), "`matched_condition` must be text, but is 5"),
+        (merged(skip_matched_step="yes"), "`skip_matched_step` must be true or false"),
+        (merged(not_matched_by_source_action="drop"), "it is `delete` or `update set"),
+        (merged(not_matched_by_source_action="update set a"), "is no assignment"),
+        (merged(not_matched_by_source_condition="a = 1"), "needs `not_matched_by_source_action`"),
+        (merged(matched_condition="a", skip_matched_step=True), "`matched_condition` does nothing"),
+        (
+            merged(merge_update_columns=["a"], skip_matched_step=True),
+            "`merge_update_columns` does nothing with `skip_matched_step: true`",
+        ),
+        (merged(skip_matched_step=True, skip_not_matched_step=True), "nothing to do without"),
+        (merged(target_alias="S", source_alias="s"), "target_alias and source_alias are both"),
+        (
+            merged(matched_condition="a", incremental_strategy="delete+insert"),
+            "matched_condition belong to the strategy merge, not to delete+insert",
+        ),
+        (merged(match_condition="a"), "Did you mean `matched_condition`"),
+    ],
+)
+def test_clauses_of_merges_are_refused(config, message):
+    with pytest.raises(DbtConfigError) as caught:
+        parse_model_config("m", "m", config)
+    assert message in str(caught.value)
+
+
+def test_clauses_of_merges():
+    def clauses(**config):
+        return parse_model_config("m", "m", merged(**config)).incremental.clauses
+
+    assert clauses() is None
+    assert clauses(skip_matched_step=False, merge_with_schema_evolution=False) is None
+    found = clauses(not_matched_by_source_action="delete", target_alias="t")
+    assert (found.target_alias, found.source_alias) == ("t", "DBT_INTERNAL_SOURCE")
+    change = found.change(["L", "a`b"], ["t.x > 1 -- so"], ["L", "v"], ["v"])
+    key, other = (f"`t`.{name} = `DBT_INTERNAL_SOURCE`.{name}" for name in ("`L`", "`a``b`"))
+    assert change.on == f"{key} and {other} and (t.x > 1 -- so\n)"
+    assert [(item.kind, item.action) for item in change.clauses] == [
+        ("matched", "update"),
+        ("not matched", "insert"),
+        ("not matched by source", "delete"),
+    ]
+    assert change.clauses[0].values == {"v": "`DBT_INTERNAL_SOURCE`.`v`"}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from dbt_common.exceptions import DbtConfigError
 
-from dbt.adapters.ktk.config import config_reader, incremental, model_config
+from dbt.adapters.ktk.config import config_reader, incremental, merge_clauses, model_config
 from dbt.adapters.ktk.config.familiar import hints
 from dbt.adapters.ktk.config.familiar_table import FAMILIAR_CONFIGS, FamiliarConfig
 from dbt.adapters.ktk.config.model_config import parse_model_config
@@ -106,7 +106,7 @@ def test_what_is_done_needs_no_word(item):
 
 @pytest.mark.parametrize("item", of_fate("carried out"), ids=lambda item: item.key)
 def test_what_is_carried_out_is_read(item):
-    readers = (config_reader, incremental, model_config)
+    readers = (config_reader, incremental, merge_clauses, model_config)
     source = "".join(Path(str(module.__file__)).read_text(encoding="utf-8") for module in readers)
     assert f'"{item.key}"' in source
 

@@ -123,6 +123,18 @@ _INCREMENTAL = (
     _carried_out("predicates", "Databricks", "another name for `incremental_predicates`"),
     _carried_out("merge_update_columns", "all", "the columns that a merge updates"),
     _carried_out("merge_exclude_columns", "all", "the columns that a merge does not update"),
+    _carried_out("matched_condition", "Databricks", "which matched rows a merge updates"),
+    _carried_out("not_matched_condition", "Databricks", "which new rows a merge inserts"),
+    _carried_out(
+        "not_matched_by_source_action",
+        "Databricks",
+        "what a merge does to old rows that no new row matches",
+    ),
+    _carried_out("not_matched_by_source_condition", "Databricks", "to which of them"),
+    _carried_out("skip_matched_step", "Databricks", "a merge updates no row"),
+    _carried_out("skip_not_matched_step", "Databricks", "a merge inserts no row"),
+    _carried_out("target_alias", "Databricks", "how conditions of a merge call old rows"),
+    _carried_out("source_alias", "Databricks", "how conditions of a merge call new rows"),
     _carried_out("on_schema_change", "all", "what becomes of new and missing columns"),
     _refused(
         "merge_with_schema_evolution",

@@ -8,7 +8,9 @@ from typing import Any, Literal, cast, get_args
 
 from dbt_common.exceptions import DbtConfigError
 
+from dbt.adapters.ktk.config.merge_clauses import parse_merge_clauses
 from ktk_engine.types.did_you_mean import did_you_mean
+from ktk_engine.write.change.merge_clauses import MergeClauses
 
 Strategy = Literal[
     "append", "insert_overwrite", "merge", "delete+insert", "replace_where", "microbatch"
@@ -30,6 +32,7 @@ class Incremental:
         update_columns: columns that a `merge` updates; None means all.
         exclude_columns: columns that a `merge` does not update.
         predicates: SQL that says which old rows may be replaced; for `replace_where`, which are.
+        clauses: what a `merge` does to which rows; None if the model does not say it.
         event_time: the column whose window a batch of `microbatch` replaces.
     """
 
@@ -39,6 +42,7 @@ class Incremental:
     exclude_columns: tuple[str, ...] = ()
     predicates: tuple[str, ...] = ()
     event_time: str = ""
+    clauses: MergeClauses | None = None
 
     def updated(self, columns: Iterable[str]) -> tuple[str, ...] | None:
         """The columns of a model that a `merge` updates; None means all."""
@@ -86,7 +90,8 @@ def parse_incremental(
         )
     predicates = _predicates(model, config, strategy)
     event_time = _event_time(model, config) if strategy == "microbatch" else ""
-    return Incremental(strategy, unique_key, update, exclude, predicates, event_time)
+    clauses = parse_merge_clauses(model, config, strategy)
+    return Incremental(strategy, unique_key, update, exclude, predicates, event_time, clauses)
 
 
 def _strategy(model: str, config: Mapping[str, Any], unique_key: tuple[str, ...]) -> Strategy:

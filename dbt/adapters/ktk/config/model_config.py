@@ -15,6 +15,7 @@ from dbt.adapters.ktk.config.constraints import ModelConstraints, parse_constrai
 from dbt.adapters.ktk.config.familiar import KEYS as FAMILIAR
 from dbt.adapters.ktk.config.familiar import in_own_words
 from dbt.adapters.ktk.config.incremental import Incremental, parse_incremental
+from dbt.adapters.ktk.config.merge_clauses import KEYS as MERGE_KEYS
 from dbt.adapters.ktk.config.persist_docs import check_persist_docs
 from dbt.adapters.ktk.config.snapshot_config import check_versions, parse_versions
 from dbt.adapters.ktk.config.time_limit import seconds_problem
@@ -30,6 +31,7 @@ _KEYS = (
     *_CUBE_KEYS,
     *("cube_role", "cascade", "partition_by", "indexes", "options", "auto_compact"),
     *("buckets", "bucket_by", "num_buckets", "query_timeout"),
+    *MERGE_KEYS,
 )
 # What Kartothek and others call them, in letters that are not near enough.
 _OTHER_NAMES = {
@@ -49,9 +51,9 @@ _OTHERS = FAMILIAR | frozenset(  # a text, since so many quoted names are hard t
     access alias batch_size begin bind catalog catalog_name column_types
     concurrent_batches contract database delimiter deprecation_date description docs
     enabled event_time expires_on freshness full_refresh group header index_type
-    lookback materialized matched_condition meta on_configuration_change overwrite
+    lookback materialized meta on_configuration_change overwrite
     packages partition_field post_hook pre_hook quote_columns quoting required_tests
-    schema skip_matched_step snapshot_meta_column_names sql_header static_analysis
+    schema snapshot_meta_column_names sql_header static_analysis
     store_failures strategy tags target_database target_lag target_schema test_config
     updated_at versioned where
     """.split()  # noqa: SIM905

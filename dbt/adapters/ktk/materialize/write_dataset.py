@@ -95,6 +95,7 @@ def _write_incrementally(
 ) -> WriteResult | None:
     """Let new rows meet the old ones as the strategy says."""
     from ktk_engine.write.build import build
+    from ktk_engine.write.change.merge_by_clauses import merge_by_clauses
     from ktk_engine.write.retained import Retained
     from ktk_engine.write.rewrite.merge import MergeBy, merge
     from ktk_engine.write.rewrite.predicates import Predicates
@@ -107,13 +108,18 @@ def _write_incrementally(
     if context.full_refresh or how.strategy in ("append", "insert_overwrite"):
         retained = None if context.full_refresh else Retained(_MODES[how.strategy])
         return build(write.store, frame, target, context, retained)
-    predicates = Predicates(how.predicates)
+    predicates, updated = Predicates(how.predicates), how.updated(frame.columns)
+    if how.clauses is not None:
+        by = MergeBy(how.unique_key, update_columns=updated)
+        return merge_by_clauses(
+            write.scanner(), frame, target, by, how.clauses, how.predicates, context
+        )
     if how.strategy == "replace_where":
         return replace_where(write.scanner(), frame, target, predicates, context)
     verb: Literal["merge", "delete+insert"] = "merge"
     if how.strategy == "delete+insert":
         verb = "delete+insert"
-    by = MergeBy(how.unique_key, verb, how.updated(frame.columns), predicates)
+    by = MergeBy(how.unique_key, verb, updated, predicates)
     return merge(write.scanner(), frame, target, by, context)
 
 

@@ -1,0 +1,84 @@
+"""Merges a model's rows into a dataset as clauses say: see `MergeClauses`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ktk_engine.conditions.parse import parse_condition
+from ktk_engine.conditions.render import to_sql
+from ktk_engine.errors import ConditionError
+from ktk_engine.gate.target import Target
+from ktk_engine.log.state import State
+from ktk_engine.spark.read.scan import Scanner
+from ktk_engine.write.build import build
+from ktk_engine.write.change.change_rows import change_in
+from ktk_engine.write.change.merge_clauses import MergeClauses
+from ktk_engine.write.rewrite.merge import MergeBy, check_columns, check_known
+from ktk_engine.write.rewrite.recompute import recompute
+from ktk_engine.write.rewrite.rewrite import Rewrite, start_rewrite
+from ktk_engine.write.write_context import NO_CONTEXT, WriteContext
+from ktk_engine.write.write_result import WriteResult
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def merge_by_clauses(
+    scanner: Scanner,
+    frame: DataFrame,
+    target: Target,
+    by: MergeBy,
+    clauses: MergeClauses,
+    predicates: tuple[str, ...] = (),
+    context: WriteContext = NO_CONTEXT,
+) -> WriteResult | None:
+    """Merge rows into a dataset, in one commit; one that does not exist yet is built.
+
+    Args:
+        scanner: reads the files of the store.
+        frame: the new rows; columns by name.
+        target: the dataset and its layout.
+        by: the key and the columns to update.
+        clauses: what becomes of which rows.
+        predicates: which rows match at all, beside the key. Columns may be those of both sides;
+            without a qualifier they are the dataset's.
+        context: the run that writes.
+
+    Returns:
+        What was written; None if nothing changes.
+
+    Raises:
+        KtkError: see `change_rows` and `merge`; nothing was written.
+    """
+    check_columns(target, frame, by)
+    frame = frame.persist()
+    try:
+
+        def write(state: State) -> WriteResult | None:
+            if target.uuid not in state.datasets:
+                return build(scanner.store, frame, target, context, state=state)
+            rewrite = start_rewrite(scanner, frame, target, state, context)
+            check_known(target, rewrite.base, by.unique_key)
+            columns = rewrite.new.columns
+            updated = [name for name in by.update_columns or columns if name in columns]
+            on = list(_qualified(rewrite, clauses.target_alias, predicates))
+            change = clauses.change(by.unique_key, on, columns, updated)
+            return change_in(rewrite, change, frame)
+
+        return recompute(scanner.store, target, write)
+    finally:
+        frame.unpersist()
+
+
+def _qualified(rewrite: Rewrite, alias: str, predicates: tuple[str, ...]) -> Iterator[str]:
+    """Let columns of the dataset alone be known as such: the new rows mostly have them too."""
+    zone = str(rewrite.scanner.session.conf.get("spark.sql.session.timeZone"))
+    for text in predicates:
+        try:
+            condition = parse_condition(
+                text, rewrite.base.schema, qualifier=alias, session_zone=zone
+            )
+            yield to_sql(condition, alias)
+        except ConditionError:
+            yield text  # Spark's
