@@ -15,6 +15,7 @@
 #               benchmarks/results/
 # make oracle   a Python 3.8 with Kartothek, which some tests ask to read what we write
 # make azurite  a server of Azure's, by npm, for tests
+# make docs     the documentation as a site, in site/; a dead link is an error
 # make clean    removes what the sample project built and every cache, but no environment
 
 PYTHON ?= $(shell for name in python3.13 python3.12 python3.11 python3; do \
@@ -49,7 +50,7 @@ endif
 endif
 
 .PHONY: demo demo-cluster test test-dbt test-spark test-cluster test-faults unit lint format bench oracle azurite \
-	python3.8 python3.11 clean
+	python3.8 python3.11 docs clean
 
 demo: .venv/.installed sample_project/data/flights.parquet
 	cd sample_project && ../.venv/bin/dbt build
@@ -90,6 +91,10 @@ lint: .venv/.installed
 format: .venv/.installed
 	.venv/bin/ruff check --fix .
 	.venv/bin/ruff format .
+
+docs: .venv/.installed
+	.venv/bin/python $(PIP_INSTALL) -r requirements-docs.lock
+	DISABLE_MKDOCS_2_WARNING=true NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs --quiet build
 
 bench: .venv/.installed
 	.venv/bin/python $(PIP_INSTALL) "duckdb>=1.4"

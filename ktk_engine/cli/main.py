@@ -13,17 +13,18 @@ from ktk_engine.cli.commands.cleanup import cleanup
 from ktk_engine.cli.commands.compact import compact
 from ktk_engine.cli.commands.copy import copy
 from ktk_engine.cli.commands.explain import explain
-from ktk_engine.cli.commands.history import history
 from ktk_engine.cli.commands.index import index
 from ktk_engine.cli.commands.info import info
 from ktk_engine.cli.commands.prepare import prepare
 from ktk_engine.cli.commands.query import query
 from ktk_engine.cli.commands.remove import remove
 from ktk_engine.cli.commands.rename import rename
-from ktk_engine.cli.commands.restore import restore
 from ktk_engine.cli.commands.stats import stats
-from ktk_engine.cli.commands.tag import tag
-from ktk_engine.cli.commands.undrop import undrop
+from ktk_engine.cli.commands.versions.history import history
+from ktk_engine.cli.commands.versions.restore import restore
+from ktk_engine.cli.commands.versions.tag import tag
+from ktk_engine.cli.commands.versions.undrop import undrop
+from ktk_engine.cli.commands.versions.versions import versions
 from ktk_engine.errors import KtkError
 
 
@@ -60,8 +61,9 @@ def main(ctx: click.Context, store_url: str | None) -> None:
 
 
 _COMMANDS = (
-    *(info, stats, history, tag, explain, query, check),
+    *(info, stats, history, versions, tag, explain, query, check),
     *(compact, index, copy, rename, adopt, remove, undrop, restore, cleanup, prepare),
 )
 for _command in _COMMANDS:
     main.add_command(_command)
+main.add_command(remove, "drop")  # what undrop takes back, as in SQL and Python

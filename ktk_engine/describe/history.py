@@ -11,7 +11,7 @@ from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.log.chain import Link, read_chain
 from ktk_engine.log.entry import LogEntry
 from ktk_engine.log.scope import LogScope
-from ktk_engine.log.version import tags_of
+from ktk_engine.log.version import readable_versions, tags_of
 from ktk_engine.store.interface import ObjectStore
 
 
@@ -107,6 +107,18 @@ def read_history(store: ObjectStore, name: str, limit: int | None = None) -> lis
     names = tags_of(state)
     tagged = {number: [n for n in names if names[n] == number] for number in names.values()}
     return [replace(entry, tags=tuple(tagged.get(entry.version, ()))) for entry in shown[::-1]]
+
+
+def read_versions(store: ObjectStore, name: str) -> list[HistoryEntry]:
+    """List the versions that can still be read, newest first; see `read_history`.
+
+    Raises:
+        DatasetNotFoundError: nothing has this name.
+        VersionGoneError: a log entry is missing or damaged, so that nobody can tell.
+    """
+    state = find_scope(store, name, removed=True)
+    known = set(readable_versions(state))
+    return [entry for entry in read_history(store, name) if entry.version in known]
 
 
 def history_entry(scope: LogScope, entry: LogEntry, before: Link | None) -> HistoryEntry:

@@ -5,26 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-import pyarrow as pa
-
-from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.conditions.condition import Condition
 from ktk_engine.cube.specification import CubeSpecification
-from ktk_engine.describe.history import read_history
-from ktk_engine.describe.info import describe_state
 from ktk_engine.describe.stats import DatasetStats, collect_stats
 from ktk_engine.facade.frames import Frame, Metadata
 from ktk_engine.facade.query import Query
+from ktk_engine.facade.relation import Relation
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import resolve
-from ktk_engine.log.version import parse_moment, tags_of
 from ktk_engine.maintain.copy import plan_copy, run_copy
-from ktk_engine.maintain.index import change_indexes
-from ktk_engine.maintain.rename import rename
-from ktk_engine.maintain.versions.restore import restore
-from ktk_engine.maintain.versions.tag import delete_tag, tag_state
 from ktk_engine.plan.cube_query import CubeQuery
 from ktk_engine.plan.plan_cube import LoadedCube, listed_datasets
 from ktk_engine.warehouse.author import python_history
@@ -34,19 +25,17 @@ if TYPE_CHECKING:
     from ktk_engine.facade.transaction import Transaction
 
 
-class Cube:
+class Cube(Relation):
     """A cube at one version.
 
     Make one with `Store.cube`.
     """
 
+    _loaded: LoadedCube
+
     def __init__(self, store: Store, loaded: LoadedCube) -> None:
         self._store = store
         self._loaded = loaded
-
-    def __repr__(self) -> str:
-        """Show name and version."""
-        return f"Cube({self.name!r}, version={self.version})"
 
     @property
     def name(self) -> str:
@@ -64,104 +53,8 @@ class Cube:
         seed = self.specification.seed_dataset
         return sorted(self._loaded.snapshots, key=lambda name: (name != seed, name))
 
-    @property
-    def schema(self) -> pa.Schema:
-        """Columns of the virtual table, in order."""
-        return self._loaded.schema
-
-    @property
-    def version(self) -> int:
-        """Version of the cube's log; 0 for what Kartothek wrote."""
-        return self._loaded.state.version
-
-    def at(self, version: int | str | None = None, timestamp: datetime | str | None = None) -> Cube:
-        """Open the cube at another version; all its datasets are of that one.
-
-        Args:
-            version: number of a commit, or a tag; default: the newest.
-            timestamp: instead of a version, the moment as of which the cube is read.
-
-        Raises:
-            VersionGoneError: there is no such version (any more); the message says which are left.
-            QueryError: both are given, or `timestamp` is no date or time.
-        """
-        return self._store.cube(self.name, version=version, timestamp=timestamp)
-
-    def restore(
-        self, version: int | str | None = None, timestamp: datetime | str | None = None
-    ) -> Cube:
-        """Make an earlier version the newest one again, as one commit; no data is written.
-
-        Args:
-            version: number of the commit to go back to, or a tag.
-            timestamp: instead of a version, a moment: the last commit until then counts.
-
-        Returns:
-            The cube at its new version.
-
-        Raises:
-            VersionGoneError: there is no such version (any more).
-            ConsistencyError: nothing would change.
-            CommitConflictError: another run changed the cube meanwhile; nothing was committed.
-        """
-        moment = parse_moment(version, timestamp)
-        restore(self._store._store, self.name, version, moment)
-        return self.at()
-
-    def tag(self, name: str) -> None:
-        """Name this version, so that no clean-up takes it as long as it has the name.
-
-        `Cube.at`, `Store.cube` and SQL take the name in the place of a number.
-
-        Args:
-            name: for instance `2026-q1`; nothing that looks like a number.
-
-        Raises:
-            ConfigurationError: the name cannot be a tag.
-            ConsistencyError: another version has the name.
-            VersionGoneError: a clean-up has taken files of this version.
-            CommitConflictError: the name was given, or a clean-up ran, meanwhile.
-        """
-        tag_state(self._loaded.state, name, python_history())
-
-    def untag(self, name: str) -> None:
-        """Take a name back from whichever version has it.
-
-        Raises:
-            VersionGoneError: no version has it.
-        """
-        delete_tag(self._store._store, self.name, name, python_history())
-
-    def tags(self) -> dict[str, int]:
-        """Names of versions and their numbers, as they are now."""
-        return dict(tags_of(find_scope(self._store._store, self.name, removed=True)))
-
-    def index(self, *columns: str, dataset: str | None = None) -> Cube:
-        """Give columns a secondary index, as one commit that rewrites no data file.
-
-        Args:
-            columns: their names. One that is indexed already stays so.
-            dataset: id of the only dataset to index; None for every one that has the column.
-
-        Returns:
-            The cube at its newest version.
-
-        Raises:
-            ConfigurationError: a column does not exist, is a partition column, or of a class that
-                cannot be indexed.
-            DataError: a row has no value in the column.
-            CommitConflictError: another run removed a dataset or column; nothing was committed.
-        """
-        change_indexes(self._store._store, self.name, columns, dataset, python_history())
-        return self.at()
-
-    def drop_index(self, *columns: str, dataset: str | None = None) -> Cube:
-        """Take secondary indices away, as one commit; see `index`.
-
-        A dimension column of the seed dataset becomes one of `suppress_index_on`.
-        """
-        change_indexes(self._store._store, self.name, columns, dataset, python_history(), drop=True)
-        return self.at()
+    def _open(self, name: str, version: int | str | None, moment: datetime | str | None) -> Cube:
+        return self._store.cube(name, version=version, timestamp=moment)
 
     def copy_to(
         self,
@@ -188,6 +81,10 @@ class Cube:
             DatasetNotFoundError: there is no such dataset.
             ConsistencyError: a dataset exists in the target, or does not fit what is there.
             FormatError: a file is damaged; nothing was committed.
+
+        Examples:
+            >>> cube.copy_to(store, "copy", datasets=["flights"]).datasets
+            ['flights']
         """
         from ktk_engine.facade.store import Store
 
@@ -195,43 +92,6 @@ class Cube:
         state = self._loaded.state
         plan = plan_copy(state, target._store, name, datasets, rename, overwrite)
         return target.cube(run_copy(plan, python_history()).name)
-
-    def rename(self, name: str) -> Cube:
-        """Give the cube another name in its store; its history stays under the old one.
-
-        Args:
-            name: its new name.
-
-        Returns:
-            The newest version under the new name.
-
-        Raises:
-            SpecificationError: it cannot be a name.
-            ConsistencyError: the name is taken, or a tag or a cube model refers to the old one.
-            CommitConflictError: somebody changed the cube meanwhile; it keeps its name.
-        """
-        rename(self._store._store, self.name, name, python_history())
-        return self._store.cube(name)
-
-    def info(self) -> dict[str, Any]:
-        """Describe this version: datasets, columns, sizes, comments, the last commit.
-
-        Returns:
-            The same as `ktk info --json`: only plain dicts, lists, texts and numbers.
-        """
-        return describe_state(self._loaded.state).as_dict()
-
-    def history(self, limit: int | None = None) -> list[dict[str, Any]]:
-        """List the commits of the cube, newest first, whichever version this one is.
-
-        Args:
-            limit: at most so many; None means all.
-
-        Returns:
-            The same as `ktk history --json`, a dict each.
-        """
-        entries = read_history(self._store._store, self.name, limit)
-        return [entry.as_dict() for entry in entries]
 
     def stats(self, datasets: Collection[str] | None = None) -> dict[str, DatasetStats]:
         """Tell how large the datasets of this version are.
@@ -244,6 +104,10 @@ class Cube:
 
         Raises:
             DatasetNotFoundError: a dataset does not exist.
+
+        Examples:
+            >>> cube.stats()["flights"].rows
+            3
         """
         loaded = self._loaded
         names = self.datasets if datasets is None else listed_datasets(loaded, datasets)
@@ -259,6 +123,13 @@ class Cube:
         Raises:
             CommitConflictError: another run changed what the block was computed from; nothing was
                 committed.
+
+        Examples:
+            >>> with cube.transaction() as changes:
+            ...     changes.delete("dest = 'LAX'")
+            ...     changes.drop("weather")
+            >>> cube.at()
+            Cube('trips', version=2)
         """
         from ktk_engine.facade.transaction import transaction
 
@@ -290,6 +161,11 @@ class Cube:
 
         Raises:
             KtkError: see `Store.build`.
+
+        Examples:
+            >>> planes = pa.table({"flight": [1], "seats": [180]})
+            >>> cube.extend({"planes": planes}).datasets
+            ['flights', 'planes', 'weather']
         """
         with self.transaction() as changes:
             changes.extend(
@@ -314,6 +190,11 @@ class Cube:
         Raises:
             DatasetNotFoundError: a dataset does not exist.
             KtkError: see `Store.build`.
+
+        Examples:
+            >>> new = pa.table({"origin": ["LGA"], "flight": [4], "dest": ["SFO"]})
+            >>> cube.append({"flights": new}).query().count()
+            4
         """
         with self.transaction() as changes:
             changes.append(datasets, metadata=metadata)
@@ -338,6 +219,12 @@ class Cube:
 
         Raises:
             KtkError: see `append` and `delete`.
+
+        Examples:
+            >>> new = pa.table({"origin": ["JFK"], "flight": [2], "dest": ["BOS"]})
+            >>> cube = cube.update({"flights": new}, "origin = 'JFK'")
+            >>> cube.query(["flight", "dest"]).to_arrow().to_pylist()
+            [{'flight': 1, 'dest': 'SFO'}, {'flight': 2, 'dest': 'BOS'}]
         """
         with self.transaction() as changes:
             changes.update(datasets, where, metadata=metadata)
@@ -362,6 +249,10 @@ class Cube:
             ConfigurationError: a dataset lacks a column of the condition; nothing was deleted.
             CommitConflictError: other commits came first each time.
             LocalEngineError: what stays in a file does not fit into memory piece by piece.
+
+        Examples:
+            >>> cube.delete("dest = 'LAX'").query().count()
+            2
         """
         return self._change_again(lambda changes: changes.delete(where, datasets))
 
@@ -379,6 +270,10 @@ class Cube:
 
         Raises:
             ConfigurationError: a dataset is not partitioned by the columns; nothing was deleted.
+
+        Examples:
+            >>> cube.remove_partitions("origin = 'JFK'").query().count()
+            1
         """
         return self._change_again(lambda changes: changes.remove_partitions(where, datasets))
 
@@ -394,6 +289,10 @@ class Cube:
         Raises:
             DatasetNotFoundError: one does not exist.
             ConsistencyError: one is the seed dataset; `Store.drop` takes out the whole cube.
+
+        Examples:
+            >>> cube.drop("weather").datasets
+            ['flights']
         """
         with self.transaction() as changes:
             changes.drop(*datasets)
@@ -439,6 +338,10 @@ class Cube:
             ConditionError: the condition cannot be parsed or compares different classes.
             DatasetNotFoundError: a dataset does not exist.
             ConsistencyError: the seed dataset is not among `datasets`.
+
+        Examples:
+            >>> cube.query(["flight", "gust"], "dest = 'SFO'").to_arrow().to_pylist()
+            [{'flight': 1, 'gust': 31.0}, {'flight': 3, 'gust': None}]
         """
         loaded = self._loaded if datasets is None else self._loaded.only(datasets)
         question = CubeQuery(columns, where, dimension_columns, partition_by, payload_columns)

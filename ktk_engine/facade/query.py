@@ -50,7 +50,12 @@ class Query:
         return self.explain()
 
     def explain(self) -> str:
-        """Say for each dataset what every tier of pruning left over."""
+        """Say for each dataset what every tier of pruning left over.
+
+        Examples:
+            >>> "not read: weather" in cube.query(["dest"]).explain()
+            True
+        """
         return explain(self.plan)
 
     def spark(self, session: SparkSession | None = None) -> DataFrame:
@@ -130,6 +135,10 @@ class Query:
         Raises:
             LocalEngineError: `engine` is "local", and the answer does not fit.
             VersionGoneError: a clean-up has removed the version that the cube was opened at.
+
+        Examples:
+            >>> cube.query(["gust"]).to_arrow()["gust"].to_pylist()
+            [31.0, 12.5, None]
         """
         return self._table(self.plan.columns, session, engine, memory_limit, progress)
 
@@ -146,6 +155,10 @@ class Query:
             session: as for `to_arrow`.
             engine: as for `to_arrow`.
             memory_limit: as for `to_arrow`.
+
+        Examples:
+            >>> cube.query(["gust"]).to_pandas()["gust"].max()
+            31.0
         """
         import pandas as pd
 
@@ -175,6 +188,10 @@ class Query:
         Raises:
             LocalEngineError: the answer does not fit, and `engine` is "local", or rows were given
                 already.
+
+        Examples:
+            >>> sum(batch.num_rows for batch in cube.query().to_batches())
+            3
         """
 
         def local() -> Iterator[pa.RecordBatch]:
@@ -201,6 +218,10 @@ class Query:
             session: as for `to_arrow`.
             engine: as for `to_arrow`.
             memory_limit: as for `to_arrow`.
+
+        Examples:
+            >>> cube.query(where="gust > 20").count()
+            1
         """
 
         def local() -> int:
@@ -244,6 +265,11 @@ class Query:
 
         Raises:
             QueryError: the query has no `partition_by`.
+
+        Examples:
+            >>> groups = cube.query(["flight"], partition_by=["dest"]).arrow_groups()
+            >>> [(values, table.num_rows) for values, table in groups]
+            [({'dest': 'LAX'}, 1), ({'dest': 'SFO'}, 2)]
         """
         from ktk_engine.merge.sorted_rows import groups_of
 

@@ -80,7 +80,12 @@ class Store:
         return self._store.url
 
     def cubes(self) -> list[str]:
-        """Names of the cubes, sorted."""
+        """Names of the cubes, sorted.
+
+        Examples:
+            >>> store.cubes()
+            ['trips']
+        """
         logged = set(list_scopes(self._store))
         return [
             scope.name
@@ -111,6 +116,12 @@ class Store:
             DatasetNotFoundError: there is no such cube; the message says what exists.
             ConsistencyError: it has no seed dataset yet.
             VersionGoneError: there is no such version (any more); the message says which are left.
+
+        Examples:
+            >>> store.cube("trips").datasets
+            ['flights', 'weather']
+            >>> store.cube("trips", version=1)
+            Cube('trips', version=1)
         """
         for left in reversed(range(_ATTEMPTS)):
             state = self._at(name, version, timestamp)
@@ -165,6 +176,11 @@ class Store:
             ConfigurationError: a column or layout does not fit.
             ConsistencyError: the cube exists, or its datasets would not fit together.
             CommitConflictError: another run changed the cube meanwhile; nothing was committed.
+
+        Examples:
+            >>> rows = pa.table({"x": [1, 2], "v": [0.5, None]})
+            >>> store.build("small", rows, dimension_columns=["x"])
+            Cube('small', version=1)
         """
         from ktk_engine.facade.transaction import build
 
@@ -182,7 +198,12 @@ class Store:
         return self.cube(cube.prefix)
 
     def tables(self) -> list[str]:
-        """Names of the plain tables, sorted."""
+        """Names of the plain tables, sorted.
+
+        Examples:
+            >>> store.tables()
+            ['fares']
+        """
         found = [scope for scope in present_scopes(self._store) if scope.kind != "cube"]
         return [scope.name for scope in found if resolve(self._store, scope).datasets]
 
@@ -203,6 +224,10 @@ class Store:
         Raises:
             DatasetNotFoundError: there is no such table; the message says what exists.
             VersionGoneError: there is no such version (any more).
+
+        Examples:
+            >>> store.table("fares").rows
+            2
         """
         state = self._at(name, version, timestamp)
         if state.scope.kind == "cube":
@@ -243,6 +268,11 @@ class Store:
             ConfigurationError: a column or layout does not fit.
             ConsistencyError: the name is a cube's or a view's.
             CommitConflictError: another run changed the table meanwhile; nothing was committed.
+
+        Examples:
+            >>> more = pa.table({"flight": [2, 3], "fare": [155.0, 80.0]})
+            >>> store.write_table("fares", more, "merge", key=["flight"]).rows
+            3
         """
         from ktk_engine.facade.write_table import write_table
 
@@ -260,6 +290,11 @@ class Store:
         Raises:
             DatasetNotFoundError: there is no such cube or table.
             CommitConflictError: another run changed it meanwhile; nothing was removed.
+
+        Examples:
+            >>> store.drop("fares")
+            >>> store.tables()
+            []
         """
         remove(self._store, name, history=python_history(), cascade=True)
 
@@ -270,7 +305,12 @@ class Store:
         version: int | str | None = None,
         timestamp: datetime | str | None = None,
     ) -> Cube | Table:
-        """Open a cube or a plain table, whichever has the name; see `cube` and `table`."""
+        """Open a cube or a plain table, whichever has the name; see `cube` and `table`.
+
+        Examples:
+            >>> store.relation("fares")
+            Table('fares', version=1)
+        """
         state = self._at(name, version, timestamp)
         opened = self.cube if state.scope.kind == "cube" else self.table
         return opened(name, version=version, timestamp=timestamp)

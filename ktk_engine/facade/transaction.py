@@ -12,9 +12,9 @@ from ktk_engine.conditions.condition import Condition, TrueCondition
 from ktk_engine.cube.discovery import discover_cube
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.facade.frames import Frame, Metadata, rows_by_dataset
-from ktk_engine.facade.row_condition import row_condition
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import State
+from ktk_engine.plan.row_condition import row_condition
 from ktk_engine.warehouse.author import python_history
 from ktk_engine.write.cube_changes import (
     append_rows,

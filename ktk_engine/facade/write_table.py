@@ -12,10 +12,10 @@ from ktk_engine.conditions.condition import Condition
 from ktk_engine.cube.user_metadata import check_user_metadata
 from ktk_engine.errors import ConfigurationError, ConsistencyError
 from ktk_engine.facade.frames import Frame, rows_of
-from ktk_engine.facade.row_condition import row_condition
 from ktk_engine.gate.target import Target
 from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.log.state import State, resolve
+from ktk_engine.plan.row_condition import row_condition
 from ktk_engine.warehouse.author import by_hand, python_history
 from ktk_engine.warehouse.name_claim import displaced_by
 from ktk_engine.write.build import build

@@ -124,21 +124,32 @@ def version_of(state: State, text: str) -> int:
     return tags[text]
 
 
-def oldest_version(state: State) -> int:
-    """Give the oldest version whose files no clean-up has given up; reads every log entry.
+def readable_versions(state: State) -> list[int]:
+    """Give the versions whose files no clean-up has given up, ascending; reads every log entry.
 
     Raises:
-        FormatError: an entry is damaged.
+        VersionGoneError: an entry is missing or damaged, so that nobody can tell.
     """
     links = read_chain(state.store, state.scope, 1, state.version, state.head_sha256)
+    found: list[int] = []
     gone: set[str] = set()
     for link in reversed(links):
         if link.entry is None:
             raise VersionGoneError(break_of(links))
-        if _needed(link.entry) & gone:
-            return link.version + 1
+        if not _needed(link.entry) & gone:
+            found.append(link.version)
         gone.update(link.entry.deleted)
-    return 1
+    return found[::-1]
+
+
+def oldest_version(state: State) -> int:
+    """Give the oldest version from which on none is missing; see `readable_versions`."""
+    oldest = state.version
+    for version in reversed(readable_versions(state)):
+        if version < oldest - 1:
+            break
+        oldest = version
+    return oldest
 
 
 def _version_at(state: State, timestamp: datetime | None) -> int:

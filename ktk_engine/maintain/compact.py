@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ktk_engine.errors import DataError
 from ktk_engine.files.file_writer import WriteJob
+from ktk_engine.files.footers import FooterCache
 from ktk_engine.files.physical_schemas import stored_schema
 from ktk_engine.files.write_report import WriteReport
 from ktk_engine.formatting import counted, size
@@ -20,11 +22,17 @@ from ktk_engine.log.intent import announced
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.write import Write
 from ktk_engine.maintain.compactable import Compaction
-from ktk_engine.spark.read.scan import Scanner
-from ktk_engine.spark.write.write_frame import write_frame
+from ktk_engine.merge.answer import LocalEngine
+from ktk_engine.plan.plan_dataset import plan_dataset
 from ktk_engine.write.extension import Extension
 from ktk_engine.write.retained import Retained
-from ktk_engine.write.rewrite.affected_rows import rows_of
+from ktk_engine.write.rows import Rows, write_parquet
+
+if TYPE_CHECKING:
+    from ktk_engine.spark.read.scan import Scanner
+
+# Spark rewrites more than that by its tasks; less is written before its job has started.
+IN_PROCESS_BYTES = 256_000_000
 
 
 @dataclass(frozen=True)
@@ -55,10 +63,10 @@ class Compacted:
 
 
 def compact(
-    scanner: Scanner,
     compaction: Compaction,
     history: Mapping[str, str] | None = None,
     compression: str = "zstd",
+    scanner: Callable[[], Scanner] | None = None,
 ) -> Compacted:
     """Rewrite files of a dataset so that readers see the same rows in fewer of them; one commit.
 
@@ -66,22 +74,25 @@ def compact(
     until a clean-up. If anything goes wrong, the dataset is as it was.
 
     Args:
-        scanner: reads the files of the store.
         compaction: what to rewrite; it must have files.
         history: what the log says of the commit, for people.
         compression: Parquet codec of the new files.
+        scanner: gives what reads in Spark, where more than `IN_PROCESS_BYTES` are rewritten;
+            None streams any size through this process.
 
     Raises:
         DataError: files of another program hold what no dataset of ours may hold.
         CommitConflictError: another run changed these partitions meanwhile.
         VersionGoneError: a clean-up removed what was being compacted.
+        LocalEngineError: a piece of the rows does not fit into this process's memory.
     """
-    store, state, base = scanner.store, compaction.state, compaction.snapshot
-    write = Write()
-    job = _job(scanner, compaction, write.commit, compression)
-    frame = rows_of(scanner, base, compaction.files, state.version)
+    state, base = compaction.state, compaction.snapshot
+    store, write = state.store, Write()
+    in_spark = scanner is not None and compaction.bytes > IN_PROCESS_BYTES
+    job = _job(compaction, write.commit, compression, in_spark)
+    rows = _rows(compaction, job.schema, scanner if in_spark else None)
     with state.reading(), announced(store, state.scope, write, f"compact {base.uuid}", [base.uuid]):
-        report = write_frame(frame, job)
+        report = write_parquet(rows, job)
         if report.findings:
             finding = report.findings[0]
             broken = counted(finding.count, "row breaks", "rows break")
@@ -103,25 +114,43 @@ def compact(
     )
 
 
-def _job(scanner: Scanner, compaction: Compaction, commit_id: str, compression: str) -> WriteJob:
+def _rows(compaction: Compaction, schema: pa.Schema, scanner: Callable[[], Scanner] | None) -> Rows:
+    """The rows of the files, of each cell the last."""
+    state, base = compaction.state, compaction.snapshot
+    if scanner is not None:
+        from ktk_engine.write.rewrite.affected_rows import rows_of  # loads PySpark
+
+        return rows_of(scanner(), base, compaction.files, state.version)
+    plan = plan_dataset(replace(base, files=compaction.files), state.version)
+    batches = LocalEngine(state.store, FooterCache()).batches(plan)
+    return pa.RecordBatchReader.from_batches(schema, _stored(batches, schema))
+
+
+def _stored(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Rows in the types of the files."""
+    for batch in batches:
+        table = pa.Table.from_batches([batch]).select(schema.names)
+        yield from table.cast(schema).to_batches()
+
+
+def _job(compaction: Compaction, commit_id: str, compression: str, in_spark: bool) -> WriteJob:
     """Lay the rows out as they are, in files of the target size."""
-    base, partitioned = compaction.snapshot, bool(compaction.snapshot.partition_keys)
+    base, store = compaction.snapshot, compaction.state.store
+    dealt = in_spark and not base.partition_keys
     row_group_rows = min(WriteJob.row_group_rows, compaction.rows_per_file)
     return WriteJob(
-        store=scanner.store,
+        store=store,
         uuid=base.uuid,
         commit=commit_id,
-        schema=stored_schema(scanner.store, scanner.footers, base, compaction.files),
+        schema=stored_schema(store, FooterCache(), base, compaction.files),
         partition_keys=base.partition_keys,
         cell_columns=tuple(c for c in base.dimension_columns if c not in base.partition_keys),
         clustered_by=base.clustered_by,
         index_columns=tuple(sorted(base.indices)),
         compression=compression,
         row_group_rows=row_group_rows,
-        file_rows=compaction.rows_per_file // row_group_rows * row_group_rows
-        if partitioned
-        else None,
-        tasks=None if partitioned else math.ceil(compaction.bytes / compaction.target_bytes),
+        file_rows=None if dealt else compaction.rows_per_file // row_group_rows * row_group_rows,
+        tasks=math.ceil(compaction.bytes / compaction.target_bytes) if dealt else None,
     )
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from ktk_engine.conditions.condition import Condition, columns, conjuncts
-from ktk_engine.conditions.parse import parse_condition
+from ktk_engine.conditions.condition import conjuncts
 from ktk_engine.errors import QueryError
 from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.log.snapshot import Snapshot
@@ -17,6 +15,7 @@ from ktk_engine.plan.asked_columns import check_known, listed_names
 from ktk_engine.plan.cube_query import CubeQuery
 from ktk_engine.plan.plan import Plan
 from ktk_engine.plan.plan_dataset import plan_rows
+from ktk_engine.plan.row_condition import row_condition
 
 
 @dataclass(frozen=True)
@@ -51,19 +50,10 @@ class LoadedTable:
         name = self.snapshot.uuid
         if query.dimension_columns or query.partition_by or query.payload_columns:
             raise QueryError(f"{name} is a table: only cubes have dimensions and groups.")
-        known = self.schema.names
-        asked = known if query.columns is None else query.columns
+        asked = self.schema.names if query.columns is None else query.columns
         names = listed_names(f"table {name}", "columns", asked)
-        check_known(f"Table {name}", names, known)
-        parts = self._conjuncts(query.where)
-        return plan_rows(
-            self.state.store, self.snapshot, self.state.version, names, parts, self.known
-        )
-
-    def _conjuncts(self, where: str | Condition | None) -> Sequence[Condition]:
-        if where is None:
-            return ()
-        if isinstance(where, str):
-            return conjuncts(parse_condition(where, self.schema))
-        check_known(f"Table {self.snapshot.uuid}", columns(where), self.schema.names)
-        return conjuncts(where)
+        check_known(f"Table {name}", names, self.schema.names)
+        condition = row_condition(f"Table {name}", query.where, self.schema)
+        conditions = conjuncts(condition)
+        store, version = self.state.store, self.state.version
+        return plan_rows(store, self.snapshot, version, names, conditions, self.known)

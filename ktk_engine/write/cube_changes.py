@@ -65,9 +65,8 @@ def build_cube(
             f"Cube {name} also has {', '.join(left)}, which would not fit a new cube. Build them "
             f"together with it, or drop them first. Nothing was written."
         )
-    columns = {column for item in rows.values() for column in schema_of(item).names}
-    check_indexes(name, specification.index_columns, columns)
-    _write_new(staging, specification, rows, partition_on, metadata)
+    indexes = specification.index_columns
+    _write_new(staging, specification, rows, partition_on, metadata, indexes)
 
 
 def extend_cube(
@@ -104,10 +103,8 @@ def extend_cube(
             f"Cube {specification.prefix} has {', '.join(there)} already. Replace with "
             "overwrite=True, or add rows: Cube.append. Nothing was written."
         )
-    columns = {column for item in rows.values() for column in schema_of(item).names}
-    check_indexes(specification.prefix, indexes, columns)
-    both = specification.index_columns | set(indexes)
-    _write_new(staging, replace(specification, index_columns=both), rows, partition_on, metadata)
+    both = replace(specification, index_columns=specification.index_columns | set(indexes))
+    _write_new(staging, both, rows, partition_on, metadata, indexes)
 
 
 def append_rows(staging: Staging, rows: Mapping[str, Rows], metadata: Metadata) -> None:
@@ -254,11 +251,13 @@ def _write_new(
     rows: Mapping[str, Rows],
     partition_on: Layouts,
     metadata: Metadata,
+    indexes: Collection[str],
 ) -> None:
     """Write datasets that are new, or in the place of others of their names."""
     _check_named(rows, partition_on, "partition_on")
     _check_named(rows, metadata, "metadata")
     names = {name: schema_of(item).names for name, item in rows.items()}
+    check_indexes(specification.prefix, indexes, [c for columns in names.values() for c in columns])
     writes = []
     for name, item in rows.items():
         layout, noted = partition_on.get(name), metadata.get(name)

@@ -14,12 +14,8 @@ from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.files.physical_schemas import stored_schema
 from ktk_engine.gate.target import Target
 from ktk_engine.log.snapshot import Snapshot
-from ktk_engine.log.state import State
 from ktk_engine.merge.answer import LocalEngine
-from ktk_engine.plan.cube_query import CubeQuery
-from ktk_engine.plan.plan import Plan
 from ktk_engine.plan.plan_dataset import plan_dataset
-from ktk_engine.plan.plan_table import LoadedTable
 from ktk_engine.write.affected_files import affected_files
 from ktk_engine.write.checked_write import check_write
 from ktk_engine.write.retained import Retained
@@ -52,7 +48,7 @@ def delete_rows(staging: Staging, uuid: str, condition: Condition, known: Metada
     stored = stored_schema(store, known.footers, base, files)
     rows: pa.Table | pa.RecordBatchReader = stored.empty_table()
     if not _whole(replace(base, files=files), condition):
-        plan = _all_rows(state, base, files, known)
+        plan = plan_dataset(replace(base, files=files), state.version)
         batches = LocalEngine(store, known.footers).batches(plan)
         kept = _without(batches, condition, stored)
         rows = pa.RecordBatchReader.from_batches(stored, kept)
@@ -73,14 +69,6 @@ def _whole(part: Snapshot, condition: Condition) -> bool:
     values = part.per_column("partition.") if columns(condition) else part.files
     goes = pc.fill_null(evaluate(condition, values), False)
     return bool(goes.true_count == len(goes))
-
-
-def _all_rows(state: State, base: Snapshot, files: pa.Table, known: MetadataCache) -> Plan:
-    """Read all rows of some files; of each cell the last."""
-    part = replace(base, files=files)
-    if base.dimension_columns:
-        return plan_dataset(part, state.version)
-    return LoadedTable(state, part, known).answer(CubeQuery())
 
 
 def _without(

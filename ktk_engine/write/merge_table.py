@@ -11,25 +11,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from ktk_engine.conditions.condition import And, Condition
-from ktk_engine.conditions.literal import comparison, is_in
-from ktk_engine.errors import ConditionError, ConfigurationError, DataError
+from ktk_engine.errors import ConfigurationError, DataError
 from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.files.physical_schemas import stored_schema
 from ktk_engine.gate.target import Target
 from ktk_engine.merge.answer import LocalEngine
-from ktk_engine.plan.cube_query import CubeQuery
-from ktk_engine.plan.plan_table import LoadedTable
+from ktk_engine.plan.key_conditions import MAXIMUM_KEYS, bounds_of, key_conditions
+from ktk_engine.plan.plan_dataset import plan_dataset
 from ktk_engine.types.refusal import Problem, refusal
 from ktk_engine.types.to_container import to_container
 from ktk_engine.types.type_class import class_name, normalize
 from ktk_engine.write.affected_files import affected_files
 from ktk_engine.write.checked_write import check_write
-from ktk_engine.write.retained import Conditions, Retained
+from ktk_engine.write.retained import Retained
 from ktk_engine.write.staging import Staging
 from ktk_engine.write.write_context import WriteContext
 
-MAXIMUM_KEYS = 100_000  # beyond, bounds find the files
 _COUNT = "__ktk_count"
 
 
@@ -56,12 +53,13 @@ def merge_table(
     _check_key(target, key, rows.schema, base.schema)
     write = check_write(rows.schema, target, state, Retained("append"), context)
     keys = _distinct(target, rows, key)
-    conditions = _conditions(keys, base.schema)
+    bounds = bounds_of(keys) if keys.num_rows > MAXIMUM_KEYS else None
+    conditions = tuple(key_conditions(base.schema, keys, bounds))
     files = affected_files(store, base, conditions)
     schema = _joined(rows.schema, stored_schema(store, known.footers, base, files))
     old: Iterator[pa.RecordBatch] = iter(())
     if files.num_rows:
-        plan = LoadedTable(state, replace(base, files=files), known).answer(CubeQuery())
+        plan = plan_dataset(replace(base, files=files), state.version)
         old = LocalEngine(store, known.footers).batches(plan)
     new = _cast(rows, schema).to_batches()
     labels = frozenset(files["label"].to_pylist())
@@ -114,23 +112,6 @@ def _distinct(target: Target, rows: pa.Table, key: Sequence[str]) -> pa.Table:
         )
         raise DataError(refusal(target.uuid, [problem]))
     return counted.select(list(key))
-
-
-def _conditions(keys: pa.Table, schema: pa.Schema) -> Conditions:
-    """What a row of the table fulfils that has one of the keys; fewer conditions are safe."""
-    found: list[Condition] = []
-    for name in keys.column_names:
-        type_, values = schema.field(name).type, pc.unique(keys[name])
-        try:
-            if len(values) <= MAXIMUM_KEYS:
-                found.append(is_in(name, type_, values.to_pylist()))
-                continue
-            bounds = pc.min_max(values).as_py()
-            low = comparison(name, type_, ">=", bounds["min"])
-            found.append(And((low, comparison(name, type_, "<=", bounds["max"]))))
-        except ConditionError:
-            continue  # a class without literals prunes nothing
-    return tuple(found)
 
 
 def _joined(new: pa.Schema, stored: pa.Schema) -> pa.Schema:

@@ -13,7 +13,6 @@ from ktk_engine.errors import DataError
 from ktk_engine.files.file_writer import WriteJob
 from ktk_engine.files.stored_index import put_index
 from ktk_engine.files.write_report import DataFinding, WriteReport
-from ktk_engine.files.write_table import write_table
 from ktk_engine.format.comments import with_comments
 from ktk_engine.format.dataset_key import index_key
 from ktk_engine.format.index_file import build_index
@@ -26,7 +25,7 @@ from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.types.refusal import Problem, refusal
 from ktk_engine.write.checked_write import CheckedWrite
 from ktk_engine.write.extension import Extension
-from ktk_engine.write.rows import ArrowRows, Rows
+from ktk_engine.write.rows import ArrowRows, Rows, write_parquet
 from ktk_engine.write.write_result import RowChanges, WriteResult
 
 
@@ -91,7 +90,7 @@ def stage_rows(write: CheckedWrite, rows: Rows, commit_id: str, step: int = 0) -
         DataError: rows break a rule.
     """
     target, job = write.target, _job(write, commit_id, step)
-    report = _write_files(rows, job)
+    report = write_parquet(rows, job)
     if report.findings:
         raise DataError(_refusal(target, report.findings), report.findings)
     addition = _describe(write, job, report)
@@ -99,14 +98,6 @@ def stage_rows(write: CheckedWrite, rows: Rows, commit_id: str, step: int = 0) -
     notes = (*write.gate.notes, *_index_notes(job, write.base), write.claimed)
     change = _change(write, addition, report, job)
     return StagedRows(write, addition, change, tuple(filter(None, notes)))
-
-
-def _write_files(rows: Rows, job: WriteJob) -> WriteReport:
-    if isinstance(rows, ArrowRows):
-        return write_table(rows, job)
-    from ktk_engine.spark.write.write_frame import write_frame  # takes half a second
-
-    return write_frame(rows, job)
 
 
 def _verified(write: CheckedWrite, rows: Rows, addition: Snapshot) -> CheckedWrite:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 from pyspark.sql import SparkSession
 
 from ktk_engine.log.state import resolve
@@ -31,7 +33,8 @@ def run_by_spark(session: SparkSession, store: LocalStore, verb: Verb) -> None:
     if verb.name == "compact":
         found = find_compaction(resolve(store, target.scope), verb.uuid)
         if found.files.num_rows:
-            compact(scanner, found)
+            with mock.patch("ktk_engine.maintain.compact.IN_PROCESS_BYTES", 0):
+                compact(found, scanner=lambda: scanner)
         return
     frame = frame_of_table(session, table(verb.uuid, verb.rows))
     if verb.name == "build":

@@ -19,6 +19,7 @@ from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import State, resolve
 from ktk_engine.maintain.cleanup import run_cleanup
 from ktk_engine.maintain.comment import comment_on
+from ktk_engine.maintain.compact import compact
 from ktk_engine.maintain.compactable import find_compaction
 from ktk_engine.maintain.remove import remove
 from ktk_engine.store.interface import ObjectStore
@@ -30,7 +31,6 @@ from ktk_engine.write.rewrite.merge_in_memory import _merged
 from ktk_engine.write.rewrite.recompute import recompute
 from ktk_engine.write.write_context import WriteContext
 from tests.faults.content import ENRICHMENT, SEED, TABLE, Row, Verb
-from tests.faults.read import last_of_each_cell
 
 COLUMNS = {TABLE: ("P", "k", "v"), SEED: ("P", "L", "v"), ENRICHMENT: ("P", "L", "w")}
 TARGETS = {
@@ -107,21 +107,12 @@ def _merge(store: ObjectStore, verb: Verb) -> None:
 
 
 def _compact(store: ObjectStore, verb: Verb) -> None:
-    """As `operations.compact` does, with rows that are read here."""
-    target = TARGETS[verb.uuid]
-
     def write(state: State) -> None:
-        files = find_compaction(state, verb.uuid).files
-        if not files.num_rows:
-            return
-        base = state.snapshot(verb.uuid)
-        rows = read_rows(store, base, files, list(COLUMNS[verb.uuid]))
-        if base.dimension_columns:
-            rows = last_of_each_cell(rows, ("P", "L"))
-        labels = frozenset(files["label"].to_pylist())
-        build(store, rows, target, retained=Retained("files", labels, verb="compact"), state=state)
+        found = find_compaction(state, verb.uuid)
+        if found.files.num_rows:
+            compact(found)
 
-    recompute(store, target, write)
+    recompute(store, TARGETS[verb.uuid], write)
 
 
 def _comment(store: ObjectStore, verb: Verb) -> None:

@@ -193,6 +193,19 @@ def test_the_snippets_of_a_page_run(project, page):
     project.build_pending()
 
 
+@pytest.mark.parametrize("page", ["docs/python.md", "docs/kartothek.md"])
+def test_python_needs_no_java(project, without_java, page):
+    """Neither Java nor PySpark is loaded, but where an example asks for Spark."""
+    environment, marker = without_java
+    page = (ROOT / page).read_text(encoding="utf-8")
+    blocks = [block.text for block in snippets_of(page) if block.language == "python"]
+    blocks = [text for text in blocks if ".spark(" not in text]
+    assert blocks
+    program = "\n".join([*blocks, "import sys", "assert 'pyspark' not in sys.modules"])
+    subprocess.run([sys.executable, "-c", program], check=True, env=environment)
+    assert not marker.exists()
+
+
 @pytest.mark.parametrize(
     ("page", "message"),
     [

@@ -18,7 +18,7 @@ from ktk_engine.errors import (
 )
 from ktk_engine.gate.target import Target
 from ktk_engine.log.state import resolve
-from ktk_engine.maintain.compact import compact
+from ktk_engine.maintain.compact import compact as compact_dataset
 from ktk_engine.maintain.compactable import find_compactions
 from ktk_engine.write.build import build
 from ktk_engine.write.retained import Retained
@@ -62,6 +62,19 @@ def nasty(start: int) -> pa.Table:
     return pa.table({name: pa.array(columns[name], t) for name, t in TYPES.items()})
 
 
+@pytest.fixture(params=["in Spark", "in this process"])
+def compact(request, monkeypatch, sql):
+    """Compacts in either way."""
+    monkeypatch.setattr("ktk_engine.maintain.compact.IN_PROCESS_BYTES", 0)
+
+    def run(found, history=None):
+        in_spark = request.param == "in Spark"
+        scanner = (lambda: sql.scanner(found.state.store)) if in_spark else None
+        return compact_dataset(found, history, scanner=scanner)
+
+    return run
+
+
 def all_rows(sql) -> list[str]:
     names = ", ".join(TYPES)
     return sorted(str(tuple(row)) for row in sql.sql(f"select {names} from an.t").collect())
@@ -73,13 +86,13 @@ def find(store, **options):
 
 
 @pytest.mark.parametrize("partition_by", [("s", "b"), ()], ids=["partitioned", "unpartitioned"])
-def test_values_types_and_indices_stay(spark, sql, store, partition_by):
+def test_values_types_and_indices_stay(spark, sql, compact, store, partition_by):
     target = Target("t", partition_by=partition_by, indexes=("L", "u"))
     build(store, nasty(0), target)
     for start in (100, 200, 300):
         build(store, nasty(start), target, retained=APPEND)
     before, old = all_rows(sql), snapshot(store, target)
-    done = compact(sql.scanner(store), find(store))
+    done = compact(find(store))
     new = snapshot(store, target)
     assert (done.files_before, done.files) == ((40, 10) if partition_by else (4, 1))
     assert all_rows(sql) == before
@@ -90,14 +103,14 @@ def test_values_types_and_indices_stay(spark, sql, store, partition_by):
     assert not find(store).files.num_rows
 
 
-def test_overlaid_files_become_one_and_keep_their_index(spark, sql, store):
+def test_overlaid_files_become_one_and_keep_their_index(spark, sql, compact, store):
     build(store, rows(spark, 0, 100), SEED)
     for number in (1, 2):
         build(store, rows(spark, 0, 20, number * 1000), SEED, retained=APPEND)
     old, before = snapshot(store, SEED), content(sql)
     (found,) = find_compactions(store, "c")
     assert (found.files.num_rows, found.overlaid, found.partitions) == (15, 15, 5)
-    done = compact(sql.scanner(store), found, {"who": "test"})
+    done = compact(found, {"who": "test"})
     new = snapshot(store, SEED)
     assert (done.files, new.rows, done.version) == (5, 100, 4)
     assert content(sql) == before
@@ -109,7 +122,7 @@ def test_overlaid_files_become_one_and_keep_their_index(spark, sql, store):
 
 
 @pytest.mark.skipif(OLD_ARROW, reason="files of older versions of Arrow have other sizes")
-def test_files_of_the_target_size(spark, sql, store):
+def test_files_of_the_target_size(spark, sql, compact, store):
     for number in range(3):
         part = rows(spark, number * 4000, number * 4000 + 4000)
         build(store, part, TABLE, retained=APPEND if number else None)
@@ -117,7 +130,7 @@ def test_files_of_the_target_size(spark, sql, store):
     target_bytes = total // 10  # two files in each of five partitions
     found = find(store, target_bytes=target_bytes * 2)
     assert found.files.num_rows == 15
-    done = compact(sql.scanner(store), find(store, target_bytes=target_bytes * 2))
+    done = compact(find(store, target_bytes=target_bytes * 2))
     assert 5 < done.files <= 10
     assert content(sql) == {i: i for i in range(12_000)}
     assert not find(store, target_bytes=target_bytes * 2).files.num_rows
@@ -134,7 +147,7 @@ def test_only_partitions_with_enough_small_files(spark, store):
 
 
 @pytest.mark.parametrize("target", [TABLE, SEED], ids=["table", "cube"])
-def test_rows_that_are_appended_meanwhile(spark, sql, store, target):
+def test_rows_that_are_appended_meanwhile(spark, sql, compact, store, target):
     """In a cube they might be overlaid by older ones: the compaction gives way."""
     build(store, rows(spark, 0, 50), target)
     build(store, rows(spark, 0, 50, 100), target, retained=APPEND)
@@ -143,16 +156,16 @@ def test_rows_that_are_appended_meanwhile(spark, sql, store, target):
     before = tree(store.root)
     if target is SEED:
         with pytest.raises(CommitConflictError, match="cells beside those"):
-            compact(sql.scanner(store), found)
+            compact(found)
         assert tree(store.root) == before
     else:
-        compact(sql.scanner(store), found)
+        compact(found)
         assert sql.sql("select * from an.t").count() == 150
     assert content(sql)[7] in (7, 107, 207)
     assert sql.sql("select max(v) from an.t").first()[0] == 249
 
 
-def test_an_interrupted_compaction_leaves_the_old_table(spark, sql, tmp_path):
+def test_an_interrupted_compaction_leaves_the_old_table(spark, sql, compact, tmp_path):
     store = FaultyStore(tmp_path / "analytics")
     build(store, rows(spark, 0, 50), TABLE)
     build(store, rows(spark, 50, 100), TABLE, retained=APPEND)
@@ -160,11 +173,11 @@ def test_an_interrupted_compaction_leaves_the_old_table(spark, sql, tmp_path):
     for part in ("/indices/", "/snapshots/"):
         store.faults = [fail("before", "put_if_absent", part)]
         with pytest.raises(StoreError, match="gave up"):
-            compact(sql.scanner(store), find(store))
+            compact(find(store))
         assert tree(store.root) == before
     store.faults = [fail("before", "put_if_absent", "/log/")] * store.backoff.tries
     with pytest.raises(CommitStateUnknownError):  # its files stay for the clean-up to judge
-        compact(sql.scanner(store), find(store))
+        compact(find(store))
     assert resolve(store, TABLE.scope).version == 2
     assert content(sql) == {i: i for i in range(100)}
 
@@ -191,11 +204,11 @@ def test_the_command(spark, store):
     assert "is not a size" in wrong.stderr
 
 
-def test_a_column_that_was_sorted_by_may_leave(spark, sql, store):
+def test_a_column_that_was_sorted_by_may_leave(spark, sql, compact, store):
     target = Target("t", clustered_by=("k",), on_schema_change="sync_all_columns")
     build(store, spark.sql("select 1 as k, 2 as v"), target)
     target = replace(target, clustered_by=())
     build(store, spark.sql("select 3 as v"), target, retained=Retained("append"))
     (found,) = find_compactions(store, "t")
-    assert compact(sql.scanner(store), found).files == 1
+    assert compact(found).files == 1
     assert sorted(row.v for row in sql.sql("select v from an.t").collect()) == [2, 3]

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import ktk_engine.maintain.compact
 import ktk_engine.write.rewrite.merge
 from ktk_engine.errors import DataError
 from ktk_engine.gate.target import Target
@@ -165,7 +166,7 @@ def write(sql: SqlSession, store: LocalStore, target: Target, step: Step) -> Non
     if step.verb == "compact":
         found = find_compaction(resolve(store, target.scope), target.uuid)
         if found.files.num_rows:
-            compact(scanner, found)
+            compact(found, scanner=lambda: scanner)
     elif step.verb == "rebuild":
         build(store, new, target, WriteContext(full_refresh=True))
     elif step.verb == "append":
@@ -188,6 +189,7 @@ def test_random_writes(sql, tmp_path_factory, monkeypatch, target, in_memory):
     address = ("P", "L") if target.cube else ()
     if not in_memory:
         monkeypatch.setattr(ktk_engine.write.rewrite.merge, "merge_in_memory", lambda *_: None)
+        monkeypatch.setattr(ktk_engine.maintain.compact, "IN_PROCESS_BYTES", 0)
 
     @examples(4)
     @given(first=steps(address), following=st.lists(steps(address), min_size=7, max_size=7))

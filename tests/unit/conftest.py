@@ -1,7 +1,9 @@
 import json
 
 import pytest
+from click.testing import CliRunner
 
+from ktk_engine.cli.main import main
 from ktk_engine.store.local.local_store import LocalStore
 from tests.corpus.cases import cube_cases
 from tests.unit.faulty_store import FaultyStore
@@ -25,3 +27,15 @@ def store(tmp_path, monkeypatch):
     """An empty store, which can be made to fail. Its syncs, tested elsewhere, cost nothing."""
     monkeypatch.setattr("os.fsync", lambda descriptor: None)
     return FaultyStore(tmp_path / "store")
+
+
+@pytest.fixture
+def ktk(store):
+    """Run a command on the store, or on one at another place; gives the result."""
+
+    def run(*arguments, code=0, at=store.root, **options):
+        result = CliRunner().invoke(main, ["--store", str(at), *arguments], **options)
+        assert result.exit_code == code, result.output
+        return result
+
+    return run

@@ -1,4 +1,4 @@
-"""`ktk compact`: rewrites small and overlaid files; Java is needed only where there are some."""
+"""`ktk compact`: rewrites small and overlaid files, in this process."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from ktk_engine.formatting import number, size
 
 if TYPE_CHECKING:
     from ktk_engine.maintain.compactable import Compaction
-    from ktk_engine.spark.read.scan import Scanner
-    from ktk_engine.store.interface import ObjectStore
 
 
 @click.command()
@@ -40,7 +38,7 @@ def compact(
     found = find_compactions(store, name, dataset, parse_size(target_size))
     results = [_describe(item) for item in found]
     if not dry_run:
-        _run(store, found, results)
+        _run(found, results)
     if as_json:
         click.echo(json.dumps(results, indent=2))
         return
@@ -57,26 +55,15 @@ def _describe(item: Compaction) -> dict[str, Any]:
     }
 
 
-def _run(store: ObjectStore, found: list[Compaction], results: list[dict[str, Any]]) -> None:
+def _run(found: list[Compaction], results: list[dict[str, Any]]) -> None:
     """Compact what has files to compact, and add to the results what came of it."""
-    if not any(item.files.num_rows for item in found):
-        return
     from ktk_engine.maintain.compact import compact as compact_dataset
 
-    scanner = _scanner(store)
     for item, result in zip(found, results, strict=True):
         if item.files.num_rows:
-            done = compact_dataset(scanner, item, {"command": "ktk compact"})
+            done = compact_dataset(item, {"command": "ktk compact"})
             result |= {"files": done.files, "bytes": done.bytes, "version": done.version}
             warn(done.warning)
-
-
-def _scanner(store: ObjectStore) -> Scanner:
-    from ktk_engine.spark.read.scan import Scanner
-    from ktk_engine.spark.session.scratch import make_scratch_folder
-    from ktk_engine.spark.session.session import start_session
-
-    return Scanner(start_session(), store, make_scratch_folder())
 
 
 def _show(results: list[dict[str, Any]], dry_run: bool) -> None:

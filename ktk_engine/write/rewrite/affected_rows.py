@@ -1,4 +1,4 @@
-"""The files of a dataset that hold the rows which a write replaces, and those rows."""
+"""The rows of a dataset that a write replaces, and the keys of the new ones."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.types as pat
 
-from ktk_engine.conditions.condition import And, Condition
-from ktk_engine.conditions.literal import comparison, is_in
-from ktk_engine.errors import ConditionError
+from ktk_engine.conditions.condition import Condition
 from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.plan.key_conditions import MAXIMUM_KEYS, key_conditions
 from ktk_engine.plan.plan_dataset import plan_dataset
 from ktk_engine.spark.read.join import run_plan
 from ktk_engine.spark.read.scan import Scanner
@@ -21,8 +19,6 @@ from ktk_engine.spark.write.merge_rows import count_keys, key_bounds, repeated_k
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-MAXIMUM_KEYS = 100_000
 
 
 def stored_rows(scanner: Scanner, base: Snapshot, files: pa.Table, version: int) -> int:
@@ -73,26 +69,10 @@ class NewKeys:
 
     def conditions(self, base: Snapshot) -> list[Condition]:
         """What a row of a dataset fulfils that has one of the keys; fewer conditions are safe."""
-        found = []
-        for key in self.values.column_names:
-            type_ = base.schema.field(key).type
-            if pat.is_nested(self.values[key].type):
-                continue  # Arrow does not tell them apart; and no index or statistics know them
-            try:
-                if self.many:
-                    found.append(_between(key, type_, *key_bounds(self.rows, key)))
-                else:
-                    values = pc.unique(self.values[key]).drop_null().to_pylist()
-                    found.append(is_in(key, type_, values))
-            except ConditionError:
-                continue  # a class without literals prunes nothing
-        return found
+        bounds = (lambda key: key_bounds(self.rows, key)) if self.many else None
+        return key_conditions(base.schema, self.values, bounds)
 
 
 def find_keys(rows: DataFrame, keys: Sequence[str]) -> NewKeys:
     """Collect the keys of new rows; one job."""
     return NewKeys(rows, *count_keys(rows, keys, MAXIMUM_KEYS + 1))
-
-
-def _between(key: str, type_: pa.DataType, low: object, high: object) -> Condition:
-    return And((comparison(key, type_, ">=", low), comparison(key, type_, "<=", high)))

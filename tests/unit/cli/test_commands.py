@@ -14,18 +14,6 @@ from ktk_engine.maintain.comment import comment_on
 from tests.unit.dataset_builder import build_nyc, build_table, write_plain_nyc
 
 
-@pytest.fixture
-def ktk(store):
-    """Run a command on the store; gives the result."""
-
-    def run(*arguments, code=0, **options):
-        result = CliRunner().invoke(main, ["--store", str(store.root), *arguments], **options)
-        assert result.exit_code == code, result.output
-        return result
-
-    return run
-
-
 def test_info(store, ktk):
     build_nyc(store)
     result = ktk("info", "nyc")

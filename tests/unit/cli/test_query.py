@@ -9,25 +9,10 @@ from decimal import Decimal
 import pyarrow as pa
 import pyarrow.csv as pv
 import pyarrow.parquet as pq
-import pytest
-from click.testing import CliRunner
 
-from ktk_engine.cli.main import main
 from ktk_engine.gate.target import Target
 from ktk_engine.write.build import build
 from tests.unit.dataset_builder import build_nyc
-
-
-@pytest.fixture
-def ktk(store):
-    """Run a command on the store; gives the result."""
-
-    def run(*arguments, code=0):
-        result = CliRunner().invoke(main, ["--store", str(store.root), *arguments])
-        assert result.exit_code == code, result.output
-        return result
-
-    return run
 
 
 def test_a_table(store, ktk):

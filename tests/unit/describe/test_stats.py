@@ -8,9 +8,7 @@ import shutil
 
 import pyarrow as pa
 import pytest
-from click.testing import CliRunner
 
-from ktk_engine.cli.main import main
 from ktk_engine.describe.stats import DatasetStats
 from ktk_engine.errors import DatasetNotFoundError
 from ktk_engine.facade import Store
@@ -79,16 +77,6 @@ def test_an_empty_dataset(store):
     build_table(store, table=pa.table({"a": pa.array([], pa.int64())}).slice(0, 0))
     found = Store(store.root).table("plain").stats()
     assert found.rows == 0
-
-
-@pytest.fixture
-def ktk(store):
-    def run(*arguments, code=0):
-        result = CliRunner().invoke(main, ["--store", str(store.root), *arguments])
-        assert result.exit_code == code, result.output
-        return result
-
-    return run
 
 
 def test_command_shows_a_total(store, ktk):

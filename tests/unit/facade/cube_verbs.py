@@ -212,6 +212,30 @@ class CubeVerbs(RuleBasedStateMachine):
             return
         self.committed(deepcopy(self.versions[version]))
 
+    @rule(target_size=st.sampled_from(["128MB", 1]), dataset=st.sampled_from([None, "cells"]))
+    def compact(self, target_size, dataset):
+        before = self.cube.stats()
+        after = self.cube.compact(dataset=dataset, target_size=target_size).stats()
+        if target_size != 1:  # else each row gets a file
+            assert all(size.files <= before[name].files for name, size in after.items())
+        self.committed(self.model)
+
+    @rule(column=st.sampled_from(["k", "d"]), drop=st.booleans())
+    def index(self, column, drop):
+        change = self.cube.drop_index if drop else self.cube.index
+        for snapshot in change(column)._loaded.snapshots.values():
+            if column in snapshot.schema.names and column not in snapshot.partition_keys:
+                assert (column in snapshot.indices) != drop
+        self.committed(self.model)
+
+    @rule()
+    def copy(self):
+        copied = self.cube.copy_to(self.store, "copy-of-c")
+        assert copied.datasets == self.cube.datasets
+        assert same(copied.query().to_arrow().to_pylist(), joined(self.model))
+        assert not copied.check()["problems"]
+        self.store.drop("copy-of-c")
+
     @rule(text=st.text(max_size=3))
     def comment(self, text):
         if comment_on(self.store._store, "c++cells", Comments(text, {"v": "'%s"})):

@@ -106,6 +106,24 @@ class TableVerbs(RuleBasedStateMachine):
         self.store.table("t").delete(text)
         self.committed([row for row in self.rows if not holds(row)])
 
+    @rule(target_size=st.sampled_from(["1GB", 1]))
+    def compact(self, target_size):
+        self.store.table("t").compact(target_size=target_size)
+        self.committed(self.rows)
+
+    @rule(column=st.sampled_from(["k", "t"]), drop=st.booleans())
+    def index(self, column, drop):
+        table = self.store.table("t")
+        changed = table.drop_index(column) if drop else table.index(column)
+        assert (column in changed._loaded.snapshot.indices) != drop
+        self.committed(self.rows)
+
+    @rule()
+    def copy(self):
+        copied = self.store.table("t").copy_to(self.store, "copy")
+        assert in_order(copied.query().to_arrow().to_pylist()) == in_order(self.rows)
+        self.store.drop("copy")
+
     @invariant()
     def every_version_has_its_rows(self):
         for version, rows in self.versions.items():

@@ -8,9 +8,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from click.testing import CliRunner
 
-from ktk_engine.cli.main import main
 from ktk_engine.errors import ForeignWriterError, ForeignWriterWarning
 from ktk_engine.facade import Store
 from ktk_engine.format.dataset_key import document_key
@@ -145,17 +143,13 @@ def test_what_cannot_be_adopted(store):
 
 
 @pytest.mark.filterwarnings("ignore::ktk_engine.errors.ForeignWriterWarning")
-def test_the_command(store):
-    def run(*words):
-        return CliRunner().invoke(main, ["--store", str(store.root), "adopt", "plain", *words])
-
+def test_the_command(store, ktk):
     fork(store)
-    said = run("--dry-run")
-    assert "1 are lost with 1 rows" in said.output and "ktk adopt plain --force" in said.output
-    said = run()
-    assert said.exit_code == 1 and "Nothing was written" in said.output
-    assert "Taken over: version" in run("--force").output
-    assert "no other program changed it" in run().output
+    said = ktk("adopt", "plain", "--dry-run").output
+    assert "1 are lost with 1 rows" in said and "ktk adopt plain --force" in said
+    assert "Nothing was written" in ktk("adopt", "plain", code=1).output
+    assert "Taken over: version" in ktk("adopt", "plain", "--force").output
+    assert "no other program changed it" in ktk("adopt", "plain").output
 
 
 BUILD_INDICES = """

@@ -6,10 +6,8 @@ from contextlib import suppress
 
 import pyarrow as pa
 import pytest
-from click.testing import CliRunner
 
 from ktk_engine import Store
-from ktk_engine.cli.main import main
 from ktk_engine.errors import (
     ConfigurationError,
     ConsistencyError,
@@ -167,20 +165,19 @@ def test_tables(target, tmp_path):
     assert table.copy_to(store, "t2").rows == 6
 
 
-def test_command(cube, target):
-    def ktk(*arguments, code=0):
-        source = str(cube._store._store.root)
-        result = CliRunner().invoke(main, ["--store", source, "copy", "c", *arguments])
-        assert result.exit_code == code, result.output
-        return result.output
-
+def test_command(cube, target, ktk):
     path = str(target._store.root)
-    assert "Would copy c++cells, c++more: 8 files" in ktk(path, "--dry-run")
+
+    def copy(*options, code=0):
+        source = cube._store._store.root
+        return ktk("copy", "c", path, *options, at=source, code=code).output
+
+    assert "Would copy c++cells, c++more: 8 files" in copy("--dry-run")
     assert target.cubes() == []
-    assert "is at version 1." in ktk(path, "--name", "n", "--include", "ce*", "--rename", "cells=z")
+    assert "is at version 1." in copy("--name", "n", "--include", "ce*", "--rename", "cells=z")
     assert target.cube("n").datasets == ["z"]
-    assert "not OLD=NEW" in ktk(path, "--rename", "cells", code=2)
-    assert "is at version 1." in ktk(path, "--version", "1")
+    assert "not OLD=NEW" in copy("--rename", "cells", code=2)
+    assert "is at version 1." in copy("--version", "1")
     assert target.cube("c").query().count() == 6
 
 

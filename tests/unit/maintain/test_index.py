@@ -8,9 +8,7 @@ import decimal
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from click.testing import CliRunner
 
-from ktk_engine.cli.main import main
 from ktk_engine.errors import (
     CommitConflictError,
     ConfigurationError,
@@ -297,22 +295,15 @@ def test_a_restored_version_has_its_indices(store):
     assert not check(store, "c").problems
 
 
-def test_command(store):
+def test_command(store, ktk):
     build_nyc(store)
-
-    def ktk(*arguments):
-        result = CliRunner().invoke(main, ["--store", str(store.root), "index", *arguments])
-        assert result.exit_code == 0, result.output
-        return result.stdout
-
-    assert "Would index flights (delay), weather (gust). Nothing" in ktk(
-        "nyc", "delay", "gust", "--dry-run"
-    )
-    assert "Indexed flights (delay). Now version 4." in ktk("nyc", "delay", "--dataset", "flights")
-    assert "indexed already" in ktk("nyc", "delay")
-    assert "Dropped indices of flights (delay, hour). Now version 5" in ktk(
-        "nyc", "delay", "hour", "--drop"
-    )
+    said = ktk("index", "nyc", "delay", "gust", "--dry-run").stdout
+    assert "Would index flights (delay), weather (gust). Nothing" in said
+    said = ktk("index", "nyc", "delay", "--dataset", "flights").stdout
+    assert "Indexed flights (delay). Now version 4." in said
+    assert "indexed already" in ktk("index", "nyc", "delay").stdout
+    said = ktk("index", "nyc", "delay", "hour", "--drop").stdout
+    assert "Dropped indices of flights (delay, hour). Now version 5" in said
 
 
 def test_of_a_plan_that_has_nothing_nothing_comes(store):

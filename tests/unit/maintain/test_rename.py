@@ -6,10 +6,8 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from click.testing import CliRunner
 
 from ktk_engine.catalog.view import ViewDocument, render_view, view_key
-from ktk_engine.cli.main import main
 from ktk_engine.errors import (
     CommitConflictError,
     ConsistencyError,
@@ -182,18 +180,12 @@ def test_at_every_moment_one_name_has_all_rows_and_the_same_call_finishes(error,
     assert number > 60
 
 
-def test_command(store):
+def test_command(store, ktk):
     build_nyc(store)
-
-    def ktk(*arguments):
-        result = CliRunner().invoke(main, ["--store", str(store.root), "rename", *arguments])
-        assert result.exit_code == 0, result.output
-        return result.output
-
     before = keys(store)
-    assert "Would rename nyc to n (5 files, " in ktk("nyc", "n", "--dry-run")
+    assert "Would rename nyc to n (5 files, " in ktk("rename", "nyc", "n", "--dry-run").output
     assert keys(store) == before
-    assert "Renamed nyc to n (5 files, " in ktk("nyc", "n")
+    assert "Renamed nyc to n (5 files, " in ktk("rename", "nyc", "n").output
     assert Store(store.root).cubes() == ["n"]
 
 

@@ -8,9 +8,7 @@ from datetime import timedelta
 
 import pyarrow as pa
 import pytest
-from click.testing import CliRunner
 
-from ktk_engine.cli.main import main
 from ktk_engine.errors import (
     CommitConflictError,
     ConfigurationError,
@@ -310,27 +308,36 @@ def test_history_and_info_show_tags(grown):
     assert table.info()["tags"] == {"a": 2, "b": 2}
 
 
-def test_command(grown):
-    def ktk(*arguments, code=0):
-        result = CliRunner().invoke(main, ["--store", str(grown.root), *arguments])
-        assert result.exit_code == code, result.output
-        return result.output
+def test_command(grown, ktk):
+    def said(*arguments, code=0):
+        return ktk(*arguments, code=code).output
 
-    assert "plain has no tags" in ktk("tag", "plain")
-    assert "q1 names version 3 of plain." in ktk("tag", "plain", "q1")
-    assert "old names version 1 of plain." in ktk("tag", "plain", "old", "--version", "1")
-    assert "newer names version 3" in ktk("tag", "plain", "newer", "--version", "q1")
-    assert re.search(r"old +1\n", ktk("tag", "plain"))
-    assert json.loads(ktk("tag", "plain", "--json")) == {"newer": 3, "old": 1, "q1": 3}
-    assert "tags: newer (version 3), old (version 1), q1 (version 3)" in ktk("info", "plain")
-    assert re.search(r"\n3 \(newer\) \(q1\) ", ktk("history", "plain"))
+    assert "plain has no tags" in said("tag", "plain")
+    assert "q1 names version 3 of plain." in said("tag", "plain", "q1")
+    assert "old names version 1 of plain." in said("tag", "plain", "old", "--version", "1")
+    assert "newer names version 3" in said("tag", "plain", "newer", "--version", "q1")
+    assert re.search(r"old +1\n", said("tag", "plain"))
+    assert json.loads(said("tag", "plain", "--json")) == {"newer": 3, "old": 1, "q1": 3}
+    assert "tags: newer (version 3), old (version 1), q1 (version 3)" in said("info", "plain")
+    assert re.search(r"\n3 \(newer\) \(q1\) ", said("history", "plain"))
     query = ("query", "plain", "--format", "json", "--version", "old")
-    assert json.loads(ktk(*query).splitlines()[-1]) == {"a": 1}
-    assert "tag" in ktk("history", "plain")
-    assert "old names version 1 of plain no longer." in ktk("tag", "plain", "old", "--delete")
-    assert "has no version 'old'" in ktk(*query, code=1)
-    ktk("tag", "plain", "--delete", code=2)
-    ktk("tag", "plain", "x", "--delete", "--version", "1", code=2)
+    assert json.loads(said(*query).splitlines()[-1]) == {"a": 1}
+    assert "tag" in said("history", "plain")
+    assert "old names version 1 of plain no longer." in said("tag", "plain", "old", "--delete")
+    assert "has no version 'old'" in said(*query, code=1)
+    said("tag", "plain", "--delete", code=2)
+    said("tag", "plain", "x", "--delete", "--version", "1", code=2)
+
+
+def test_versions_that_can_be_read(grown, ktk):
+    Store(grown.root).table("plain", version=1).tag("old")
+    run_cleanup(grown, PLAIN, NOTHING)
+    found = json.loads(ktk("versions", "plain", "--json").stdout)
+    assert [(entry["version"], entry["tags"]) for entry in found][-1] == (1, ["old"])
+    assert 2 not in [entry["version"] for entry in found]
+    for entry in found:
+        assert rows(grown, entry["version"]) == [1 if entry["version"] == 1 else 3]
+    assert re.search(r"\n1 \(old\) ", ktk("versions", "plain").stdout)
 
 
 @needs_kartothek

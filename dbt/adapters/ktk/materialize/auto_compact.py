@@ -50,7 +50,7 @@ def auto_compacted(
         found = find_compaction(state, target.uuid, least=config.auto_compact)
         if not found.files.num_rows:
             return outcome
-        done = compact(scanner(), found, history, target.compression)
+        done = compact(found, history, target.compression, scanner)
     except KtkError as error:
         _LOGGER.warning(f"{target} was written, but not compacted: {error}")
         return outcome

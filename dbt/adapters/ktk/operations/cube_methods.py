@@ -28,6 +28,8 @@ from ktk_engine.warehouse.relations import cube_comment
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from ktk_engine.spark.read.scan import Scanner
+
 
 class CubeMethods(StoreAdapter):
     """Queries, tests and changes of cubes."""
@@ -152,17 +154,21 @@ class CubeMethods(StoreAdapter):
         from ktk_engine.maintain.compact import compact
         from ktk_engine.maintain.compactable import TARGET_BYTES, find_compactions
 
+        history = {"command": "run-operation ktk_compact"}
         with self.connections.running():
             store = self.relations.store_of(schema)
             target = parse_size(target_size) if target_size else TARGET_BYTES
             lines = []
+
+            def scanner() -> Scanner:
+                return self.connections.sessions.current().scanner(store)
+
             for found in find_compactions(store, cube, dataset, target):
                 done: object = "nothing to do"
                 if found.files.num_rows and dry_run:
                     done = f"{found} would become few large ones"
                 elif found.files.num_rows:
-                    scanner = self.connections.sessions.current().scanner(store)
-                    done = compact(scanner, found, {"command": "run-operation ktk_compact"})
+                    done = compact(found, history, scanner=scanner)
                 lines.append(f"{found.uuid}: {done}")
         if dry_run:
             lines.append("Nothing was written.")

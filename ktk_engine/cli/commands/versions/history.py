@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -12,6 +13,8 @@ from ktk_engine.cli.find_store import find_store, store_option
 from ktk_engine.formatting import change, counted, moment
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from ktk_engine.describe.history import HistoryEntry
 
 
@@ -34,17 +37,22 @@ def history(cube: str, limit: int, as_json: bool, store_url: str | None) -> None
     if not entries:
         click.echo(f"{cube} has no history yet: no commit of this library changed it.")
         return
-    table = make_table(["version", "time", "change", "by"], ["rows", "files"])
-    for entry in entries:
-        for row in _rows(entry):
-            table.add_row(*row)
     console = make_console()
-    print_table(console, table)
+    show_history(console, entries)
     for entry in entries:
         if entry.problem:
             console.print(f"version {entry.version}: {entry.problem}", soft_wrap=True)
     if any(entry.problem for entry in entries):
         raise click.exceptions.Exit(1)
+
+
+def show_history(console: Console, entries: Sequence[HistoryEntry]) -> None:
+    """Show commits as a table."""
+    table = make_table(["version", "time", "change", "by"], ["rows", "files"])
+    for entry in entries:
+        for row in _rows(entry):
+            table.add_row(*row)
+    print_table(console, table)
 
 
 def _rows(entry: HistoryEntry) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""The condition that a Python program gives for rows."""
+"""The condition that somebody gives for rows."""
 
 from __future__ import annotations
 

@@ -1,0 +1,28 @@
+"""`ktk versions`: which versions of a cube or table can still be read."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from ktk_engine.cli.commands.versions.history import show_history
+from ktk_engine.cli.console import make_console
+from ktk_engine.cli.find_store import find_store, store_option
+
+
+@click.command()
+@click.argument("cube")
+@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
+@store_option
+def versions(cube: str, as_json: bool, store_url: str | None) -> None:
+    """List the versions of CUBE (or a table) that can still be read, newest first."""
+    from ktk_engine.describe.history import read_versions
+
+    entries = read_versions(find_store(store_url, quiet=as_json), cube)
+    if as_json:
+        click.echo(json.dumps([entry.as_dict() for entry in entries], indent=2))
+    elif entries:
+        show_history(make_console(), entries)
+    else:
+        click.echo(f"{cube} has one version, which has no number: it has no log yet.")

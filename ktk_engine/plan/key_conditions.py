@@ -1,0 +1,58 @@
+"""What rows fulfil that have one of some keys, so that files without any need not be opened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from ktk_engine.conditions.condition import And, Condition
+from ktk_engine.conditions.literal import comparison, is_in
+from ktk_engine.errors import ConditionError
+
+# Of more keys the bounds are asked for alone.
+MAXIMUM_KEYS = 100_000
+
+Bounds = Callable[[str], tuple[object, object]]
+
+
+def key_conditions(
+    schema: pa.Schema, keys: pa.Table, bounds: Bounds | None = None
+) -> list[Condition]:
+    """Give conjuncts on the columns of a key; fewer of them are safe.
+
+    Args:
+        schema: the columns of the dataset.
+        keys: the different keys, by column.
+        bounds: gives the least and the largest value of a column, where `keys` are too many to
+            hold all of them; None where they are all.
+    """
+    found: list[Condition] = []
+    for name in keys.column_names:
+        if pat.is_nested(keys[name].type):
+            continue  # Arrow does not tell them apart; and no index or statistics know them
+        try:
+            found.append(_condition(schema.field(name), keys[name], bounds))
+        except ConditionError:
+            continue  # a class without literals prunes nothing
+    return found
+
+
+def bounds_of(keys: pa.Table) -> Bounds:
+    """Bounds of keys that are all in memory."""
+
+    def bounds(name: str) -> tuple[object, object]:
+        extremes = pc.min_max(keys[name]).as_py()
+        return extremes["min"], extremes["max"]
+
+    return bounds
+
+
+def _condition(field: pa.Field, values: pa.ChunkedArray, bounds: Bounds | None) -> Condition:
+    if bounds is None:
+        return is_in(field.name, field.type, pc.unique(values).drop_null().to_pylist())
+    low, high = bounds(field.name)
+    least = comparison(field.name, field.type, ">=", low)
+    return And((least, comparison(field.name, field.type, "<=", high)))
