@@ -147,6 +147,22 @@ def missing_entry(store: ObjectStore, scope: LogScope, version: int) -> str:
     )
 
 
+def refuse_gap(store: ObjectStore, scope: LogScope, head: int) -> None:
+    """The slot after the head is free for ever only if nobody was beyond it.
+
+    Args:
+        store: where the log lives.
+        scope: whose log.
+        head: its newest version, as a writer found it.
+
+    Raises:
+        FormatError: a later entry exists, so that the one after the head is lost.
+    """
+    later = logged_versions(store, scope, head + 1)
+    if later and later[0] != head + 1:
+        raise FormatError(f"{missing_entry(store, scope, head + 1)}. Nothing was committed.")
+
+
 def _read_link(store: ObjectStore, scope: LogScope, version: int) -> tuple[Link, str]:
     key = scope.entry_key(version)
     try:

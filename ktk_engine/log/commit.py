@@ -10,21 +10,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from ktk_engine.errors import (
     CommitConflictError,
     CommitStateUnknownError,
     ForeignWriterError,
-    FormatError,
     KtkError,
     StoreError,
     VersionGoneError,
 )
 from ktk_engine.log.builder import Builder
-from ktk_engine.log.chain import logged_versions, missing_entry, read_entries
-from ktk_engine.log.conflict import check_conflicts, check_given_up, check_needed, check_tags
+from ktk_engine.log.chain import read_entries, refuse_gap
+from ktk_engine.log.conflict import (
+    change_record,
+    check_conflicts,
+    check_given_up,
+    check_needed,
+    check_tags,
+)
 from ktk_engine.log.entry import (
     ChangeRecord,
     DatasetEntry,
@@ -38,12 +40,13 @@ from ktk_engine.log.publish import CUBE_KEYS, publish, verify_document
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.snapshot import Snapshot, write_snapshot
 from ktk_engine.log.snapshot_delta import ExtendedFiles, SnapshotBase
+from ktk_engine.log.stage.stageable import stageable
+from ktk_engine.log.stage.staged_store import StagedCommit, StagedStore
 from ktk_engine.log.state import State, resolve
 from ktk_engine.log.write import Fate, Write
 from ktk_engine.store.interface import ObjectStore
 
 MAXIMUM_ATTEMPTS = 50
-_NO_LABELS = pa.chunked_array([], pa.string())
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -145,22 +148,30 @@ def commit(base: State, transaction: Transaction) -> Committed:
             after this and every other exception: a refusal, an interrupt, a bug.
     """
     _refuse_foreign(base, transaction)
-    head = base
+    store, head = base.store, base
+    staged = store if isinstance(store, StagedStore) and store.is_open else None
+    if staged is not None:
+        transaction = stageable(staged, base, transaction)
     given_up: set[str] = set()
     for attempt in range(MAXIMUM_ATTEMPTS):
-        _refuse_gap(head)
+        refuse_gap(head.store, head.scope, head.version)
         try:
             with head.reading():
                 entry, snapshots = _prepare(head, transaction, attempt, given_up)
         except VersionGoneError:  # what I wrote is still there; only what it goes on top of is not
             head = _advance(head, transaction, given_up)
             continue
+        written = {entry.datasets[uuid].snapshot: item for uuid, item in snapshots.items()}
+        if staged is not None:
+            staged.known.update(written)
         if _put_entry(head, entry, transaction.write):
-            written = {entry.datasets[uuid].snapshot: item for uuid, item in snapshots.items()}
-            known = {**head.known, **written}
-            return Committed(entry, snapshots, publish(base.store, base.scope, known))
+            if staged is not None:
+                staged.add(base.scope, StagedCommit(entry.version, head, transaction))
+            return Committed(
+                entry, snapshots, publish(store, base.scope, {**head.known, **written})
+            )
         _drop_snapshots(head, entry)
-        base.store.backoff.pause(attempt + 1)
+        store.backoff.pause(attempt + 1)
         head = _advance(head, transaction, given_up)
     raise CommitConflictError(
         f"{base.scope} of {base.store.url}: {MAXIMUM_ATTEMPTS} other commits came first. Nothing "
@@ -168,17 +179,27 @@ def commit(base: State, transaction: Transaction) -> Committed:
     )
 
 
-def _refuse_gap(head: State) -> None:
-    """The next slot is free for ever only if nobody was beyond it: its entry may be lost.
+def check_commit(base: State, transaction: Transaction) -> State:
+    """Find out whether a commit would be refused on the head as it is now; none is made.
+
+    Args:
+        base: what the changes were computed from.
+        transaction: the changes.
+
+    Returns:
+        What to commit them on.
 
     Raises:
-        FormatError: it is.
+        KtkError: see `commit`.
     """
-    version = head.version + 1
-    later = logged_versions(head.store, head.scope, version)
-    if later and later[0] != version:
-        reason = missing_entry(head.store, head.scope, version)
-        raise FormatError(f"{reason}. Nothing was committed.")
+    given_up: set[str] = set()
+    head = _advance(base, transaction, given_up)
+    refuse_gap(head.store, head.scope, head.version)
+    if head.version == base.version:
+        return base
+    with head.reading():
+        _rebased(head, transaction, 1, given_up)
+    return head
 
 
 def _refuse_foreign(base: State, transaction: Transaction) -> None:
@@ -242,6 +263,24 @@ def _prepare(
     head: State, transaction: Transaction, attempt: int, given_up: set[str]
 ) -> tuple[LogEntry, dict[str, Snapshot]]:
     """Build the entry on top of a head: rebase, check, write snapshots."""
+    before, after = _rebased(head, transaction, attempt, given_up)
+    changed = {change.uuid: after[change.uuid] for change in transaction.changes if change.rebase}
+    _forget_earlier_lives(head, transaction)
+    datasets, records = _adopt(head, transaction, after, attempt)
+    for change in transaction.changes:
+        old, new = before.get(change.uuid), after.get(change.uuid)
+        records[change.uuid] = change_record(change.operation, old, new)
+        if change.rebase and new is not None:
+            base = _base(head, change.uuid, old)
+            stored = _store_snapshot(head, transaction.commit, attempt, new, change.role, base)
+            datasets[change.uuid] = _named(stored, change)
+    return _entry(head, transaction, datasets, records), changed
+
+
+def _rebased(
+    head: State, transaction: Transaction, attempt: int, given_up: set[str]
+) -> tuple[dict[str, Snapshot], dict[str, Snapshot]]:
+    """The snapshots of a head, and what the changes make of them; checked."""
     removed = {change.uuid for change in transaction.changes if change.rebase is None}
     # A removal needs no other dataset, and must work where those cannot be read.
     before = {} if _only_removes(transaction) else head.snapshots_except(removed)
@@ -252,19 +291,10 @@ def _prepare(
         else:
             after[change.uuid] = change.rebase(before.get(change.uuid), attempt)
     transaction.check(after)
-    changed = {change.uuid: after[change.uuid] for change in transaction.changes if change.rebase}
-    check_given_up(changed.values(), given_up)
-    _forget_earlier_lives(head, transaction)
-    datasets, records = _adopt(head, transaction, after, attempt)
-    for change in transaction.changes:
-        records[change.uuid] = _record(change, before.get(change.uuid), after.get(change.uuid))
-        if change.rebase:
-            base = _base(head, change.uuid, before.get(change.uuid))
-            stored = _store_snapshot(
-                head, transaction.commit, attempt, after[change.uuid], change.role, base
-            )
-            datasets[change.uuid] = _named(stored, change)
-    return _entry(head, transaction, datasets, records), changed
+    check_given_up(
+        [after[change.uuid] for change in transaction.changes if change.rebase], given_up
+    )
+    return before, after
 
 
 def _forget_earlier_lives(head: State, transaction: Transaction) -> None:
@@ -380,29 +410,6 @@ def _specified(head: State, snapshot: Snapshot) -> int:
     old = head.snapshot(snapshot.uuid).metadata
     unchanged = all(old.get(key) == snapshot.metadata.get(key) for key in CUBE_KEYS)
     return state.entry.specified if unchanged else head.version + 1
-
-
-def _record(change: DatasetChange, before: Snapshot | None, after: Snapshot | None) -> ChangeRecord:
-    if change.operation in ("rebuild", "remove", "cleanup", "undrop", "restore") or after is None:
-        return ChangeRecord(change.operation, schema_changed=True)
-    old = before.file_column("label") if before else _NO_LABELS
-    new = after.file_column("label")
-    return ChangeRecord(
-        change.operation,
-        added=tuple(_without(new, old)),
-        removed=tuple(sorted(_without(old, new))),
-        schema_changed=before is None or before.schema != after.schema,
-    )
-
-
-def _without(labels: pa.ChunkedArray, others: pa.ChunkedArray) -> list[str]:
-    """The labels that are not among others."""
-    if labels.slice(0, len(others)).equals(others):  # others, and then new ones
-        labels, others = labels.slice(len(others)), _NO_LABELS
-    if others.slice(0, len(labels)).equals(labels):
-        return []
-    found: list[str] = labels.filter(pc.invert(pc.is_in(labels, value_set=others))).to_pylist()
-    return found
 
 
 def _entry(

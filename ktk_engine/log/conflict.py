@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Set
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from ktk_engine.errors import CommitConflictError
 from ktk_engine.formatting import counted
 from ktk_engine.log.entry import ChangeRecord, LogEntry, Operation
@@ -25,7 +28,8 @@ _WORDS = {
     "restore": "was set back to an earlier version",
     "index": "got other indices",
 }
-_BESIDE_FILES = frozenset({"comment", "index"})
+_NO_LABELS = pa.chunked_array([], pa.string())
+BESIDE_FILES = frozenset({"comment", "index"})
 
 
 def check_conflicts(
@@ -57,6 +61,38 @@ def check_conflicts(
             f"Dataset {uuid} {_WORDS[change.operation]} by version {winner.version} of its log "
             f"while this run wrote to it: {reason} Nothing was committed. Run it again."
         )
+
+
+def change_record(
+    operation: Operation, before: Snapshot | None, after: Snapshot | None
+) -> ChangeRecord:
+    """What an entry says of a change, by which later ones are judged.
+
+    Args:
+        operation: the verb.
+        before: the dataset as it was; None if it is new.
+        after: the dataset as it will be; None if it goes.
+    """
+    if operation in ("rebuild", "remove", "cleanup", "undrop", "restore") or after is None:
+        return ChangeRecord(operation, schema_changed=True)
+    old = before.file_column("label") if before else _NO_LABELS
+    new = after.file_column("label")
+    return ChangeRecord(
+        operation,
+        added=tuple(_without(new, old)),
+        removed=tuple(sorted(_without(old, new))),
+        schema_changed=before is None or before.schema != after.schema,
+    )
+
+
+def _without(labels: pa.ChunkedArray, others: pa.ChunkedArray) -> list[str]:
+    """The labels that are not among others."""
+    if labels.slice(0, len(others)).equals(others):  # others, and then new ones
+        labels, others = labels.slice(len(others)), _NO_LABELS
+    if others.slice(0, len(labels)).equals(labels):
+        return []
+    found: list[str] = labels.filter(pc.invert(pc.is_in(labels, value_set=others))).to_pylist()
+    return found
 
 
 def check_given_up(snapshots: Iterable[Snapshot], given_up: Set[str]) -> None:
@@ -134,7 +170,7 @@ def check_tags(winner: LogEntry, tags: Mapping[str, int | None]) -> None:
 def _reason(operation: Operation, partitions: frozenset[str] | None, change: ChangeRecord) -> str:
     if change.operation == "cleanup":
         return ""
-    if {operation, change.operation} & _BESIDE_FILES and change.operation != "remove":
+    if {operation, change.operation} & BESIDE_FILES and change.operation != "remove":
         return ""  # it changes no files, and goes on top of whatever is there
     if change.operation in ("rebuild", "remove", "adopt", "undrop", "restore"):
         return "what it started from is gone."

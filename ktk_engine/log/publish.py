@@ -36,6 +36,7 @@ from ktk_engine.format.stamp import read_stamp, stamp_is_valid
 from ktk_engine.log.entry import DatasetEntry, digest
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.log.stage.staged_store import StagedStore
 from ktk_engine.log.state import State, resolve
 from ktk_engine.store.interface import ObjectStore
 
@@ -62,6 +63,8 @@ def publish(
         A warning, empty if all is published. A failure here is never an error, not even a bug:
         it stays committed, and the next writer publishes it.
     """
+    if isinstance(store, StagedStore) and store.is_open:
+        return ""  # nobody is to see it yet
     try:
         state = _publish_removals(resolve(store, scope))
         state.known.update(known or {})

@@ -29,6 +29,7 @@ from ktk_engine.log.entry import DatasetEntry, LogEntry, digest
 from ktk_engine.log.foreign import has_files_of, snapshot_of_document, with_document
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.snapshot import Snapshot, read_snapshot
+from ktk_engine.log.stage.staged_store import StagedStore
 from ktk_engine.store.ask_all import ask_all
 from ktk_engine.store.interface import ObjectStore
 
@@ -234,6 +235,8 @@ def resolve(store: ObjectStore, scope: LogScope) -> State:
         StoreError: the store could not tell.
         FormatError: the newest log entry is damaged, or missing although a document names it.
     """
+    if isinstance(store, StagedStore) and (since := store.staged_since(scope)):
+        return _staged_head(store, scope, since)
     uuids = _document_uuids(store, scope)
     stamps = ask_all(store, lambda uuid: _stamp(store, uuid), uuids)
     documents = dict(zip(uuids, stamps, strict=True))
@@ -260,6 +263,13 @@ def resolve(store: ObjectStore, scope: LogScope) -> State:
     order = list(head.removed) if head else []
     removals.sort(key=lambda uuid: order.index(uuid) if uuid in order else len(order))
     return State(store, scope, version, head, sha256, datasets, tuple(removals))
+
+
+def _staged_head(store: StagedStore, scope: LogScope, since: int) -> State:
+    """What the commits of a staged run have made of a scope; they publish no documents."""
+    head, sha256 = read_entry(store, scope, logged_versions(store, scope, since)[-1])
+    datasets = {uuid: DatasetState(uuid, entry, None) for uuid, entry in head.datasets.items()}
+    return State(store, scope, head.version, head, sha256, datasets, known=store.known)
 
 
 def _document_uuids(store: ObjectStore, scope: LogScope) -> list[str]:

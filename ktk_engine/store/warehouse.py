@@ -53,6 +53,11 @@ class Warehouse:
         """The root's address; never holds secrets."""
         return self._root.url
 
+    @property
+    def published(self) -> Warehouse:
+        """The warehouse as everybody sees it; a staged run sees another one."""
+        return self
+
     def probe(self) -> None:
         """Try what commits rely on at the root; see `store.probe`."""
         self._hide_from_git()

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from ktk_engine.gate.gate import CubeCheck
 from ktk_engine.log.commit import Committed, DatasetChange, Transaction, commit
 from ktk_engine.log.intent import announced
 from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.log.stage.joined_changes import computed_once, joined
 from ktk_engine.log.state import State
 from ktk_engine.log.write import Write
 from ktk_engine.write.checked_write import CheckedWrite
 from ktk_engine.write.rows import Rows
 from ktk_engine.write.stage_rows import StagedRows, stage_rows
 from ktk_engine.write.write_result import WriteResult
-
-Rebase = Callable[[Snapshot | None, int], Snapshot]
 
 
 @dataclass
@@ -70,10 +69,9 @@ class Staging:
     def change(self, change: DatasetChange) -> None:
         """Take in what the commit does to a dataset, on top of what it does already."""
         self._announce(change.uuid)
-        if change.rebase is not None:
-            change = replace(change, rebase=_computed_once(change.rebase))
+        change = computed_once(change)
         known = self._changes.get(change.uuid)
-        self._changes[change.uuid] = _joined(known, change) if known else change
+        self._changes[change.uuid] = joined(known, change) if known else change
 
     def _announce(self, folder: str) -> None:
         """Let clean-ups know of the write, once it has something to lose."""
@@ -135,38 +133,3 @@ def staged(
     with state.reading(), staging._announced:
         yield staging
         staging._commit()
-
-
-def _joined(first: DatasetChange, second: DatasetChange) -> DatasetChange:
-    """Two changes of a dataset as one."""
-    before, after = first.rebase, second.rebase
-    if before is None or after is None or second.operation == "rebuild":
-        return second
-    same = first.operation in (second.operation, "rebuild")
-    partitions = None
-    if first.partitions is not None and second.partitions is not None:
-        partitions = first.partitions | second.partitions
-
-    def rebase(base: Snapshot | None, attempt: int) -> Snapshot:
-        return after(before(base, attempt), attempt)
-
-    return replace(
-        second,
-        operation=first.operation if same else "replace",
-        rebase=rebase,
-        partitions=partitions,
-        relation=first.relation if second.relation is None else second.relation,
-        builder=first.builder if second.builder is None else second.builder,
-    )
-
-
-def _computed_once(rebase: Rebase) -> Rebase:
-    """What it gives is kept until it is asked about another base: it may write index files."""
-    known: list[tuple[Snapshot | None, Snapshot]] = []
-
-    def once(base: Snapshot | None, attempt: int) -> Snapshot:
-        if not known or known[0][0] is not base:
-            known[:] = [(base, rebase(base, attempt))]
-        return known[0][1]
-
-    return once

@@ -1,0 +1,56 @@
+"""Several changes of one dataset as one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ktk_engine.log.conflict import BESIDE_FILES
+
+if TYPE_CHECKING:
+    from ktk_engine.log.commit import DatasetChange
+    from ktk_engine.log.snapshot import Snapshot
+
+    Rebase = Callable[[Snapshot | None, int], Snapshot]
+
+
+def joined(first: DatasetChange, second: DatasetChange) -> DatasetChange:
+    """Two changes of a dataset as one: the second on top of the first."""
+    before, after = first.rebase, second.rebase
+    if before is None or after is None or second.operation == "rebuild":
+        return second
+
+    def rebase(base: Snapshot | None, attempt: int) -> Snapshot:
+        return after(before(base, attempt), attempt)
+
+    both = replace(
+        second,
+        rebase=rebase,
+        relation=first.relation if second.relation is None else second.relation,
+        builder=first.builder if second.builder is None else second.builder,
+    )
+    if second.operation in BESIDE_FILES:
+        return replace(both, operation=first.operation, partitions=first.partitions)
+    if first.operation in BESIDE_FILES:
+        return both
+    same = first.operation in (second.operation, "rebuild")
+    partitions = None
+    if first.partitions is not None and second.partitions is not None:
+        partitions = first.partitions | second.partitions
+    return replace(both, operation=first.operation if same else "replace", partitions=partitions)
+
+
+def computed_once(change: DatasetChange) -> DatasetChange:
+    """A change that is computed again only on another base: it may write index files."""
+    rebase = change.rebase
+    if rebase is None:
+        return change
+    known: list[tuple[Snapshot | None, Snapshot]] = []
+
+    def once(base: Snapshot | None, attempt: int) -> Snapshot:
+        if not known or known[0][0] is not base:
+            known[:] = [(base, rebase(base, attempt))]
+        return known[0][1]
+
+    return replace(change, rebase=once)

@@ -1,0 +1,159 @@
+"""Publishes what a staged run did: one commit a scope, after all of them were checked.
+
+See docs/design/files-and-commits.md, Staged runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ktk_engine.errors import KtkError
+from ktk_engine.log.commit import (
+    Check,
+    Committed,
+    DatasetChange,
+    Transaction,
+    check_commit,
+    commit,
+)
+from ktk_engine.log.intent import announced
+from ktk_engine.log.scope import FOLDER, LogScope
+from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.log.stage.joined_changes import joined
+from ktk_engine.log.stage.staged_store import StagedCommit, StagedStore
+from ktk_engine.log.state import State
+from ktk_engine.log.write import Fate, Write
+
+_VIEWS = f"{FOLDER}/view/"
+
+
+@dataclass(frozen=True)
+class _Publication:
+    """What one scope's staged commits become.
+
+    Attributes:
+        store: which has staged them.
+        base: the scope as they found it, in the store that everybody sees.
+        transaction: all of them.
+    """
+
+    store: StagedStore
+    base: State
+    transaction: Transaction
+
+    @property
+    def scope(self) -> LogScope:
+        return self.base.scope
+
+    def checked(self) -> _Publication:
+        return replace(self, base=check_commit(self.base, self.transaction))
+
+    def commit(self) -> Committed:
+        store, write = self.base.store, self.transaction.write
+        with announced(store, self.scope, write, f"publish a staged run: {self.scope.name}"):
+            return commit(self.base, self.transaction)
+
+
+def publish_stages(stores: Sequence[StagedStore]) -> list[Committed]:
+    """Commit what was staged, so that everybody sees it, and close the stages.
+
+    Each cube and each table is one commit. All are checked before the first one; views follow when
+    all are committed.
+
+    Args:
+        stores: the stages of a run.
+
+    Returns:
+        The commits, none for what a run left as it was.
+
+    Raises:
+        CommitConflictError: another commit came in between that contradicts. Nothing was
+            published, unless the message says so: it came after the check.
+        KtkError: see `commit`; likewise.
+    """
+    publications = [found for store in stores for found in _publications(store)]
+    done: list[Committed] = []
+    try:
+        checked = [publication.checked() for publication in publications]
+        for publication in checked:
+            done.append(publication.commit())
+        for store in stores:
+            _publish_views(store)
+    except KtkError as error:
+        if not done:
+            raise
+        published = ", ".join(item.entry.scope for item in done)
+        said = f"{error} Of the staged run, only this was published before: {published}."
+        raise type(error)(said) from error
+    finally:
+        for store in stores:
+            store.close(_fates(store, publications))
+    return done
+
+
+def discard_stages(stores: Sequence[StagedStore]) -> None:
+    """Close stages without publishing anything; the files that were written are deleted."""
+    for store in stores:
+        store.close({})
+
+
+def _fates(store: StagedStore, publications: Sequence[_Publication]) -> dict[LogScope, Fate]:
+    return {item.scope: item.transaction.write.fate for item in publications if item.store is store}
+
+
+def _publications(store: StagedStore) -> list[_Publication]:
+    found = []
+    for commits in store.commits.values():
+        base = replace(commits[0].head, store=store.beneath)
+        transaction = _one_transaction(commits, base)
+        if transaction.changes:
+            found.append(_Publication(store, base, transaction))
+    return found
+
+
+def _one_transaction(commits: Sequence[StagedCommit], base: State) -> Transaction:
+    """All that was committed to a scope, as one transaction."""
+    changes: dict[str, DatasetChange] = {}
+    for change in (change for item in commits for change in item.transaction.changes):
+        known = changes.get(change.uuid)
+        changes[change.uuid] = joined(known, change) if known else change
+    seen = (item for item in changes.values() if item.rebase or item.uuid in base.datasets)
+    transactions = [item.transaction for item in commits]
+    return Transaction(
+        Write(),
+        tuple(seen),
+        _all_checks([item.check for item in transactions]),
+        _one_history([item.history for item in transactions]),
+        exact=any(item.exact for item in transactions),
+    )
+
+
+def _all_checks(checks: Sequence[Check]) -> Check:
+    different = [check for number, check in enumerate(checks) if check not in checks[:number]]
+
+    def check_all(snapshots: Mapping[str, Snapshot]) -> None:
+        for check in different:
+            check(snapshots)
+
+    return check_all
+
+
+def _one_history(histories: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """What the log says of all: the last one's words, and the nodes and reasons of each."""
+
+    def of_each(key: str) -> list[str]:
+        return list(dict.fromkeys(item[key] for item in histories if item.get(key)))
+
+    reasons = "; ".join(["staged run", *of_each("reason")])
+    nodes = of_each("node")
+    return {**histories[-1], **({"node": ", ".join(nodes)} if nodes else {}), "reason": reasons}
+
+
+def _publish_views(store: StagedStore) -> None:
+    """Views are documents of their own: the last one to write wins, as ever."""
+    views = store.held_back(_VIEWS)
+    for key, data in views.items():
+        if data is not None:
+            store.beneath.put(key, data)
+    store.beneath.delete([key for key, data in views.items() if data is None])

@@ -1,0 +1,46 @@
+"""Whether a transaction can be staged, and the form in which it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ktk_engine.errors import ConfigurationError
+from ktk_engine.log.stage.joined_changes import computed_once
+
+if TYPE_CHECKING:
+    from ktk_engine.log.commit import Transaction
+    from ktk_engine.log.stage.staged_store import StagedStore
+    from ktk_engine.log.state import State
+
+
+def stageable(store: StagedStore, base: State, transaction: Transaction) -> Transaction:
+    """Let a transaction be staged, and its files be spared by clean-ups.
+
+    Args:
+        store: what stages it.
+        base: what it was computed from.
+        transaction: the changes.
+
+    Returns:
+        The transaction, whose changes can be made again without computing them twice.
+
+    Raises:
+        ConfigurationError: what it does cannot be taken back, so that it cannot be staged.
+    """
+    scope = base.scope
+    for what, found in (("clean-up", transaction.deleted), ("tag", transaction.tags)):
+        if found:
+            raise ConfigurationError(
+                f"{scope}: a {what} cannot be part of a staged run, which may be discarded. "
+                "Nothing was committed. Run it on its own, without `ktk_stage`."
+            )
+    removes = any(change.rebase is None for change in transaction.changes)
+    if removes and any(item.foreign or item.problem for item in base.datasets.values()):
+        raise ConfigurationError(
+            f"{scope}: another program changed it, and a staged run cannot remove anything from "
+            f"such a scope. Nothing was committed. Take over first what was changed: ktk adopt "
+            f"{scope.name}"
+        )
+    store.announce(scope, transaction.write, {change.uuid for change in transaction.changes})
+    return replace(transaction, changes=tuple(map(computed_once, transaction.changes)))

@@ -1,0 +1,240 @@
+"""A store some of whose objects are kept in memory: only who holds it sees what was changed."""
+
+from __future__ import annotations
+
+import builtins
+import hashlib
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+
+from ktk_engine.errors import ObjectExistsError, ObjectNotFoundError, TokenMismatchError
+from ktk_engine.store.backoff import Backoff
+from ktk_engine.store.interface import ObjectInfo, ObjectStore
+from ktk_engine.store.key import validate_key
+
+
+class OverlayStore(ObjectStore):
+    """Lies over another store: what is changed here, nobody sees there.
+
+    Documents are held back in memory; all other objects, such as data files with names of their
+    own, are written to the store beneath at once. What is not held back is read from there.
+
+    Threads may share it. A pickled one is the store beneath: tasks read and write data files.
+    """
+
+    def __init__(self, beneath: ObjectStore, holds_back: Callable[[str], bool]) -> None:
+        """Lie over a store; nothing is read.
+
+        Args:
+            beneath: the store.
+            holds_back: whether the object of a key is kept in memory when it is changed.
+        """
+        self.beneath = beneath
+        self._holds_back = holds_back
+        self._lock = threading.RLock()
+        # None for what was deleted, with the time.
+        self._changed: dict[str, tuple[bytes | None, datetime]] = {}
+        # Folder -> the first name in it from which on only what is held back is seen.
+        self._cut: dict[str, str] = {}
+
+    def __repr__(self) -> str:
+        """Show what lies beneath."""
+        return f"{type(self).__name__}({self.beneath!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the store beneath."""
+        return _itself, (self.beneath,)
+
+    def cut(self, key: str) -> None:
+        """See no object of the store beneath any more that stands at a key or behind it.
+
+        Args:
+            key: names of its folder are cut from its own on, in code-point order.
+        """
+        folder, _, name = key.rpartition("/")
+        with self._lock:
+            self._cut[folder] = min(name, self._cut.get(folder, name))
+
+    def held_back(self, prefix: str) -> dict[str, bytes | None]:
+        """What was changed here, by key; None for what was deleted.
+
+        Args:
+            prefix: the start of the wanted keys.
+        """
+        with self._lock:
+            changed = sorted(self._changed.items())
+        return {key: data for key, (data, _) in changed if key.startswith(prefix)}
+
+    def forget(self) -> None:
+        """Drop all that is held back, and see what lies beneath again."""
+        with self._lock:
+            self._changed.clear()
+            self._cut.clear()
+
+    @property
+    def url(self) -> str:
+        """See `ObjectStore.url`."""
+        return self.beneath.url
+
+    @property
+    def is_remote(self) -> bool:
+        """See `ObjectStore.is_remote`."""
+        return self.beneath.is_remote
+
+    @property
+    def backoff(self) -> Backoff:
+        """See `ObjectStore.backoff`."""
+        return self.beneath.backoff
+
+    def get(self, key: str) -> bytes:
+        """See `ObjectStore.get`."""
+        data = self._known(key)
+        return self.beneath.get(key) if data is None else data
+
+    def get_range(self, key: str, start: int, length: int) -> bytes:
+        """See `ObjectStore.get_range`."""
+        data = self._known(key)
+        if data is None:
+            return self.beneath.get_range(key, start, length)
+        return data[start : start + length]
+
+    def get_with_token(self, key: str) -> tuple[bytes, str]:
+        """See `ObjectStore.get_with_token`."""
+        if not self._holds_back(validate_key(key)):
+            return self.beneath.get_with_token(key)
+        data = self.get(key)
+        return data, _token(data)
+
+    def put(self, key: str, data: bytes) -> None:
+        """See `ObjectStore.put`."""
+        if self._holds_back(validate_key(key)):
+            self._change(key, data)
+        else:
+            self.beneath.put(key, data)
+
+    def put_if_absent(self, key: str, data: bytes) -> None:
+        """See `ObjectStore.put_if_absent`."""
+        if not self._holds_back(validate_key(key)):
+            self.beneath.put_if_absent(key, data)
+            return
+        with self._lock:
+            if self.exists(key):
+                raise ObjectExistsError(f"{key!r} exists already in {self.url}")
+            self._change(key, data)
+
+    def replace(self, key: str, data: bytes, token: str) -> None:
+        """See `ObjectStore.replace`."""
+        if not self._holds_back(validate_key(key)):
+            self.beneath.replace(key, data, token)
+            return
+        with self._lock:
+            if not self.exists(key) or _token(self.get(key)) != token:
+                raise TokenMismatchError(f"{key!r} in {self.url} has changed since it was read")
+            self._change(key, data)
+
+    def exists(self, key: str) -> bool:
+        """See `ObjectStore.exists`."""
+        try:
+            return self._known(key) is not None or self.beneath.exists(key)
+        except ObjectNotFoundError:
+            return False
+
+    def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
+        """See `ObjectStore.list`."""
+        with self._lock:
+            changed, cut = dict(self._changed), dict(self._cut)
+        found = {
+            info.key: info
+            for info in self.beneath.list(prefix)
+            if info.key not in changed and not _is_cut(info.key, cut)
+        }
+        for key, (data, time) in changed.items():
+            if data is not None and key.startswith(prefix):
+                found[key] = ObjectInfo(key, len(data), time)
+        return iter(sorted(found.values(), key=lambda info: info.key))
+
+    def list_names(self, folder: str = "", prefix: str = "", since: str = "") -> builtins.list[str]:
+        """See `ObjectStore.list_names`.
+
+        A folder whose objects were all deleted here is listed still.
+        """
+        below = f"{folder}/" if folder else ""
+        listed = self.beneath.list_names(folder, prefix, since)
+        with self._lock:
+            changed, cut = dict(self._changed), dict(self._cut)
+        names = {
+            name
+            for name in listed
+            if below + name not in changed and not _is_cut(below + name, cut)
+        }
+        for key, (data, _) in changed.items():
+            if data is not None and key.startswith(below):
+                name, slash, _ = key[len(below) :].partition("/")
+                if name.startswith(prefix) and name + slash >= since:
+                    names.add(name + slash)
+        return sorted(names)
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """See `ObjectStore.delete`."""
+        wanted = [validate_key(key) for key in keys]
+        self.beneath.delete([key for key in wanted if not self._holds_back(key)])
+        for key in filter(self._holds_back, wanted):
+            self._change(key, None)
+
+    def open_read(
+        self, key: str, size: int | None = None, ranges: Sequence[tuple[int, int]] = ()
+    ) -> pa.NativeFile:
+        """See `ObjectStore.open_read`."""
+        data = self._known(key)
+        return self.beneath.open_read(key, size, ranges) if data is None else pa.BufferReader(data)
+
+    def open_write(self, key: str) -> AbstractContextManager[pa.NativeFile]:
+        """See `ObjectStore.open_write`; what is written piece by piece is never held back."""
+        return self.beneath.open_write(key)
+
+    def now(self) -> datetime:
+        """See `ObjectStore.now`."""
+        return self.beneath.now()
+
+    def uri(self, key: str) -> str:
+        """See `ObjectStore.uri`."""
+        return self.beneath.uri(key)
+
+    def list_unfinished(self, prefix: str = "") -> Iterator[ObjectInfo]:
+        """See `ObjectStore.list_unfinished`."""
+        return self.beneath.list_unfinished(prefix)
+
+    def _known(self, key: str) -> bytes | None:
+        """What is held back of an object; None if the store beneath has it, or nobody.
+
+        Raises:
+            ObjectNotFoundError: it was deleted here, or is cut off.
+        """
+        with self._lock:
+            data, _ = self._changed.get(validate_key(key), (None, None))
+            if data is None and (key in self._changed or _is_cut(key, self._cut)):
+                raise ObjectNotFoundError(f"there is no {key!r} in {self.url}")
+            return data
+
+    def _change(self, key: str, data: bytes | None) -> None:
+        now = self.now()
+        with self._lock:
+            self._changed[key] = (data, now)
+
+
+def _is_cut(key: str, cut: dict[str, str]) -> bool:
+    folder, _, name = key.rpartition("/")
+    return folder in cut and name >= cut[folder]
+
+
+def _token(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _itself(store: ObjectStore) -> ObjectStore:
+    return store

@@ -1,0 +1,67 @@
+"""A warehouse as a staged run sees it: what the run writes, nobody else sees before its end."""
+
+from __future__ import annotations
+
+from ktk_engine.errors import ConfigurationError
+from ktk_engine.log.commit import Committed
+from ktk_engine.log.stage.publish_stages import discard_stages, publish_stages
+from ktk_engine.log.stage.staged_store import StagedStore
+from ktk_engine.store.interface import ObjectStore
+from ktk_engine.store.warehouse import Warehouse
+
+
+class StagedWarehouse(Warehouse):
+    """The schemas under one root, each with a stage over it, until they are published or discarded.
+
+    Readers and writers that get their stores here see what was staged. Threads may share it; one
+    of them ends it when the others have ended.
+    """
+
+    _is_open = True
+
+    @property
+    def published(self) -> Warehouse:
+        """See `Warehouse.published`."""
+        return Warehouse(self._url, self.options)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether what is written is staged; after the end everybody sees it."""
+        return self._is_open
+
+    @property
+    def has_commits(self) -> bool:
+        """Whether there is anything to publish, or to lose."""
+        return any(stage.has_changes for stage in self._stages)
+
+    def publish(self) -> list[Committed]:
+        """Let everybody see what was staged; see `publish_stages`."""
+        self._is_open = False
+        return publish_stages(self._stages)
+
+    def discard(self) -> None:
+        """Drop what was staged, and delete its files."""
+        self._is_open = False
+        discard_stages(self._stages)
+
+    def drop_schema(self, name: str) -> None:
+        """See `Warehouse.drop_schema`.
+
+        Raises:
+            ConfigurationError: the run is staged; what this deletes could not be brought back.
+        """
+        if self._is_open:
+            raise ConfigurationError(
+                f"Schema {name} cannot be dropped in a staged run: its files would be gone even if "
+                "the run is discarded. Nothing was deleted. Drop it in a run without `ktk_stage`."
+            )
+        super().drop_schema(name)
+
+    @property
+    def _stages(self) -> list[StagedStore]:
+        return [store for store in self._stores.values() if isinstance(store, StagedStore)]
+
+    def _open(self, name: str) -> ObjectStore:
+        if name in self._stores or not self._is_open:
+            return super()._open(name)
+        return self._stores.setdefault(name, StagedStore(self._opened(f"{self._url}/{name}")))
