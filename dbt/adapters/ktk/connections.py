@@ -19,6 +19,7 @@ from dbt.adapters.contracts.connection import (
 from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.spark import SparkConnectionManager
 
+from dbt.adapters.ktk.config.stage import is_staged
 from dbt.adapters.ktk.config.time_limit import time_limit
 from dbt.adapters.ktk.errors import translated
 from dbt.adapters.ktk.materialize.response import response_of_statement
@@ -28,6 +29,7 @@ from dbt.adapters.ktk.session.sessions import Sessions
 from ktk_engine.plan.explain import explain
 from ktk_engine.store.warehouse import Warehouse
 from ktk_engine.warehouse.relations import Relations
+from ktk_engine.warehouse.staged_warehouse import StagedWarehouse
 from ktk_engine.warehouse.statements import Done, run_statement
 
 if TYPE_CHECKING:
@@ -159,7 +161,8 @@ class KtkConnectionManager(SparkConnectionManager):
         root = Path(getattr(config, "project_root", "") or Path.cwd())
         url = str(config.credentials.store)  # type: ignore[attr-defined]
         with translated():
-            self.warehouse = Warehouse(
+            kind = StagedWarehouse if is_staged(config) else Warehouse
+            self.warehouse = kind(
                 url if "://" in url else (root / url).resolve(),
                 config.credentials.storage_options,  # type: ignore[attr-defined]
             )

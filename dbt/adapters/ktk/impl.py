@@ -22,6 +22,7 @@ from dbt.adapters.ktk.documentation.documentation import Documentation
 from dbt.adapters.ktk.errors import translated
 from dbt.adapters.ktk.materialize.python_models import PythonModels, language_problem
 from dbt.adapters.ktk.materialize.snapshots import Snapshots
+from dbt.adapters.ktk.materialize.staged_run import StagedRuns
 from dbt.adapters.ktk.metastore import python_problem
 from dbt.adapters.ktk.operations.cli_bridge import CliBridge
 from dbt.adapters.ktk.operations.cube_methods import CubeMethods
@@ -47,7 +48,9 @@ class KtkConfig(SparkConfig):
     query_timeout: float | None = None
 
 
-class KtkAdapter(PythonModels, Snapshots, CubeMethods, Documentation, CliBridge, Leftovers):
+class KtkAdapter(
+    PythonModels, Snapshots, StagedRuns, CubeMethods, Documentation, CliBridge, Leftovers
+):
     """dbt on cubes. Relations are the store's; SQL is Spark's."""
 
     AdapterSpecificConfigs = KtkConfig
@@ -78,6 +81,7 @@ class KtkAdapter(PythonModels, Snapshots, CubeMethods, Documentation, CliBridge,
         required_schemas: set[BaseRelation] | None = None,
     ) -> None:
         """Check every model's configuration, then list the store: before the first model runs."""
+        self.check_stage()
         configs = list(relation_configs)
         problems = [problem for item in configs for problem in self._problems(item) if problem]
         found = builders(configs)

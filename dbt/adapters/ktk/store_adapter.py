@@ -144,12 +144,14 @@ class StoreAdapter(MetastoreAdapter):
 
     def _drop(self, schema: str, name: str) -> None:
         """Drop a relation; a test, which drops its own old failures, drops nothing else's."""
-        author = self._running_author()
-        store = self.connections.warehouse.find_schema(schema)
-        if store is not None and author.claimant and author.claimant.builder.is_test:
-            displaced_by(store, author.view(name))
+        author, relations = self._running_author(), self.relations
+        if author.claimant and author.claimant.builder.is_test:
+            relations = Relations(self.connections.warehouse.published)
+            store = relations.warehouse.find_schema(schema)
+            if store is not None:
+                displaced_by(store, author.view(name))
         history = {**author.history, "reason": "adapter.drop_relation"}
-        self.relations.drop(schema, name, history)
+        relations.drop(schema, name, history)
 
     def rename_relation(self, from_relation: BaseRelation, to_relation: BaseRelation) -> None:
         """Give a view another name."""

@@ -33,6 +33,8 @@ from ktk_engine.gate.claim import check_builder
 from ktk_engine.log.state import resolve
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.warehouse.name_claim import NameClaim, displace, displaced_by
+from ktk_engine.warehouse.relations import Relations
+from ktk_engine.warehouse.staged_warehouse import StagedWarehouse
 from ktk_engine.write.write_context import WriteContext
 
 if TYPE_CHECKING:
@@ -90,6 +92,11 @@ class Materializations(StoreAdapter):
                 f"{model['name']} makes in the metastore. Nothing was written. Remove "
                 "`file_format`, give the model another alias, or drop the relation: drop table "
                 f"{relation}."
+            )
+        if isinstance(self.connections.warehouse, StagedWarehouse):
+            _LOGGER.warning(
+                f"{model['name']} is a table of the metastore, which cannot be staged: its rows "
+                "are for all to see at once, also if the run is discarded."
             )
         return True
 
@@ -328,6 +335,8 @@ class Materializations(StoreAdapter):
     def store_query(self, relation: BaseRelation, sql: str) -> None:
         """Keep the rows of a query, such as a test's failures, as a table or view.
 
+        They are not staged: what made a run fail is to be seen after it.
+
         Args:
             relation: under which name, and as what.
             sql: the query.
@@ -337,14 +346,15 @@ class Materializations(StoreAdapter):
         from ktk_engine.write.build import build
 
         schema, name = str(relation.schema), str(relation.identifier)
+        warehouse = self.connections.warehouse.published
         with self.connections.running():
             author = self._running_author()
             if relation.is_view:
                 frame = self.connections.sessions.current().sql(sql)
                 columns = type_names(frame.schema)
-                self.relations.create_view(schema, name, sql, columns, author)
+                Relations(warehouse).create_view(schema, name, sql, columns, author)
                 return
-            store, target = self.connections.warehouse.create_schema(schema), Target(name)
+            store, target = warehouse.create_schema(schema), Target(name)
             claim = author.dataset(target)
             displaced = displaced_by(store, claim)
             frame = self.connections.sessions.current().sql(sql)

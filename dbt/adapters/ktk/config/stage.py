@@ -1,0 +1,44 @@
+"""Whether a run is staged: the variable `ktk_stage`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dbt_common.exceptions import DbtConfigError
+
+STAGE = "ktk_stage"
+# What writes, and runs the project's `on-run-end` afterwards.
+_COMMANDS = frozenset({"build", "run", "seed", "snapshot", "test", "retry"})
+
+
+def is_staged(config: Any) -> bool:
+    """Tell whether a run is to publish all that it writes at its end, or nothing.
+
+    Args:
+        config: dbt's configuration of the run; that of a profile alone stages nothing.
+
+    Raises:
+        DbtConfigError: the variable is neither true nor false.
+    """
+    if getattr(getattr(config, "args", None), "which", "") not in _COMMANDS:
+        return False
+    value = _variable(config)
+    if isinstance(value, str) and value.casefold() in ("true", "false"):
+        value = value.casefold() == "true"
+    if not isinstance(value, bool):
+        raise DbtConfigError(f"The variable `{STAGE}` must be true or false, but is {value!r}.")
+    return value
+
+
+def _variable(config: Any) -> Any:
+    """Its value: on the command line, else of the project, else of all packages."""
+    given = getattr(config, "cli_vars", None) or {}
+    if STAGE in given:
+        return given[STAGE]
+    known = getattr(config, "vars", None)
+    variables: Mapping[str, Any] = known.to_dict() if known is not None else {}
+    own = variables.get(str(config.project_name))
+    if isinstance(own, Mapping) and STAGE in own:
+        return own[STAGE]
+    return variables.get(STAGE, False)
