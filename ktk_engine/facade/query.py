@@ -13,6 +13,7 @@ from ktk_engine.conditions.condition import conjunction
 from ktk_engine.errors import LocalEngineError, QueryError, SessionError
 from ktk_engine.plan.cube_query import CubeQuery
 from ktk_engine.plan.explain import explain
+from ktk_engine.plan.group_condition import group_condition
 from ktk_engine.plan.plan_cube import LoadedCube
 from ktk_engine.plan.plan_table import LoadedTable
 
@@ -93,7 +94,8 @@ class Query:
         Raises:
             QueryError: the query has no `partition_by`.
         """
-        from ktk_engine.spark.read.collect import find_groups, group_condition
+        from ktk_engine.merge.answer import plan_schema
+        from ktk_engine.spark.read.collect import find_groups
         from ktk_engine.spark.read.plan_frame import plan_frame
 
         self._check_groups()
@@ -103,8 +105,9 @@ class Query:
         whole = self._loaded.resolved(self._question)
         with self._loaded.state.reading():
             groups = find_groups(frame, self.plan)
+        schema = plan_schema(self.plan, self.plan.partition_by)
         for values in groups.to_pylist():
-            condition = conjunction([whole.condition, *group_condition(self.plan, values)])
+            condition = conjunction([whole.condition, *group_condition(schema, values)])
             plan = self._loaded.plan_resolved(replace(whole, condition=condition))
             yield values, plan_frame(scanner, plan)
 

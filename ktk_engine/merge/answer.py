@@ -92,6 +92,25 @@ class LocalEngine:
         for batches in self._portions(self._tasks(plan, names)):
             yield from batches
 
+    def small_table(self, plan: Plan, names: Sequence[str], most: int) -> pa.Table | None:
+        """Give the rows of a plan, in no certain order, unless they turn out to be many.
+
+        Args:
+            plan: any plan.
+            names: the columns to give.
+            most: how many bytes they may have.
+
+        Raises:
+            LocalEngineError: as for `batches`.
+        """
+        found, size = [], 0
+        for batch in self.batches(plan, names):
+            found.append(batch)
+            size += batch.nbytes
+            if size > most:
+                return None
+        return pa.Table.from_batches(found, plan_schema(plan, names))
+
     def count(self, plan: Plan) -> int:
         """Count the rows of a plan.
 

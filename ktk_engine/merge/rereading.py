@@ -3,8 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from ktk_engine.files.footers import FooterCache
 from ktk_engine.merge.task import Task
+from ktk_engine.merge.tasks import decoded_bytes
+from ktk_engine.plan.plan import Plan
+from ktk_engine.store.interface import ObjectStore
+
+
+def bytes_read(
+    store: ObjectStore, footers: FooterCache, plan: Plan, tasks: Sequence[Task]
+) -> tuple[float, float]:
+    """About how many bytes a plan's columns take in memory, and all that its tasks read of them.
+
+    Args:
+        store: where footers of files of other writers lie.
+        footers: what is known of them.
+        plan: any plan.
+        tasks: all tasks of it, at least one.
+    """
+    sizes = [decoded_bytes(store, footers, replace(plan, datasets=(d,))) for d in plan.datasets]
+    again = [size * times for size, times in zip(sizes, readings(tasks), strict=True)]
+    return sum(sizes), sum(again)
 
 
 def readings(tasks: Sequence[Task]) -> list[float]:

@@ -110,6 +110,18 @@ def _arrow_type(field: st.StructField) -> pa.DataType:
         ) from error
 
 
+def seen_by_spark(table: pa.Table) -> pa.Table:
+    """Give rows the types that they have once Spark has read them and hands them to Python.
+
+    Args:
+        table: rows in the containers of their classes.
+
+    Raises:
+        TypeClassError: Spark has no type for a column.
+    """
+    return table.cast(arrow_schema(spark_schema(table.schema)))
+
+
 def type_names(schema: st.StructType) -> dict[str, str]:
     """Name the types of Spark's columns, in their order.
 

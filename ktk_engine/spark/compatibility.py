@@ -155,11 +155,6 @@ def message_of(error: PySparkException) -> str:
     return message or str(error)
 
 
-def cancel_arguments(group: str, reason: str) -> tuple[str, ...]:
-    """Give what Spark's `cancelJobGroup` takes; before 4.0 it asks for no reason."""
-    return (group, reason) if spark_version() >= (4, 0) else (group,)
-
-
 def unread_file(text: str) -> tuple[str, bool] | None:
     """Find the file that Spark could not read.
 

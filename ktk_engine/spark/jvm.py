@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from ktk_engine.spark.compatibility import cancel_arguments, classic_classes
+from ktk_engine.spark.compatibility import classic_classes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 def is_classic(session: SparkSession) -> bool:
     """Whether a session has a JVM to talk to; one of Spark Connect has none."""
-    return getattr(session, "_jvm", None) is not None
+    from pyspark.sql import SparkSession
+
+    return isinstance(session, SparkSession)
 
 
 def java_session(session: SparkSession) -> Any:
@@ -55,12 +57,6 @@ def is_explicit(session: SparkSession, key: str) -> bool:
     """Whether a setting was chosen at Spark's start; `getConf` would ask for each of them all."""
     context: Any = session.sparkContext._jsc
     return bool(context.sc().conf().contains(key))
-
-
-def cancel_job_group(session: SparkSession, group: str, reason: str) -> None:
-    """Cancel the jobs of a group in the session's context; any thread may call this."""
-    context: Any = session.sparkContext._jsc
-    context.sc().cancelJobGroup(*cancel_arguments(group, reason))
 
 
 def parse_plan(session: SparkSession, sql: str) -> Any:

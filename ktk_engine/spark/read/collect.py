@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.types as pat
 
-from ktk_engine.conditions.condition import Comparison, Condition, IsNull
-from ktk_engine.conditions.literal import literal_for
+from ktk_engine.merge.answer import plan_schema
 from ktk_engine.merge.sorted_rows import sorted_indices, sorted_rows
 from ktk_engine.plan.plan import Plan
 from ktk_engine.spark.compatibility import collect_table
@@ -58,36 +55,6 @@ def find_groups(frame: DataFrame, plan: Plan) -> pa.Table:
     return table.take(sorted_indices(table, plan.partition_by))
 
 
-def group_condition(plan: Plan, values: Mapping[str, Any]) -> list[Condition]:
-    """Say which rows belong to a group.
-
-    Args:
-        plan: a plan with groups.
-        values: the group's values by column, as Arrow gives them in Python.
-    """
-    types = plan_types(plan)
-    conditions: list[Condition] = []
-    for name, value in values.items():
-        if value is None:
-            conditions.append(IsNull(name))
-        elif isinstance(value, float) and math.isnan(value):
-            # No literal is NaN; nothing else is larger than infinity.
-            infinity = pa.scalar(math.inf, pa.float64())
-            conditions.append(Comparison(name, ">", infinity))
-        else:
-            conditions.append(Comparison(name, "=", literal_for(name, types[name], value)))
-    return conditions
-
-
-def plan_types(plan: Plan) -> dict[str, pa.DataType]:
-    """Types of the columns that a plan reads, normalised."""
-    types: dict[str, pa.DataType] = {}
-    for item in plan.datasets:
-        for name in item.columns:
-            types.setdefault(name, item.snapshot.schema.field(name).type)
-    return types
-
-
 def in_containers(table: pa.Table, plan: Plan) -> pa.Table:
     """Bring rows as Spark gives them to the container types: unsigned columns are decimals there.
 
@@ -95,9 +62,8 @@ def in_containers(table: pa.Table, plan: Plan) -> pa.Table:
         table: rows with some of the plan's columns.
         plan: the plan.
     """
-    types = plan_types(plan)
     columns = []
-    for name in table.column_names:
-        target = normalize(types[name])
-        columns.append(table[name] if pat.is_null(target) else table[name].cast(target))
+    for field in plan_schema(plan, table.column_names):
+        target, values = normalize(field.type), table[field.name]
+        columns.append(values if pat.is_null(target) else values.cast(target))
     return pa.table(columns, names=table.column_names)

@@ -6,23 +6,20 @@ See docs/design/reading.md, Which way is taken.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
-
-import pyarrow as pa
 
 from ktk_engine.conditions.condition import TrueCondition
 from ktk_engine.errors import LocalEngineError
 from ktk_engine.merge.answer import LocalEngine, plan_schema
-from ktk_engine.merge.rereading import readings
+from ktk_engine.merge.rereading import bytes_read
 from ktk_engine.merge.task import Task, row_width
-from ktk_engine.merge.tasks import decoded_bytes, tasks
+from ktk_engine.merge.tasks import tasks
 from ktk_engine.plan.plan import Plan
-from ktk_engine.spark.arrow_types import arrow_schema, spark_schema
+from ktk_engine.spark.arrow_types import seen_by_spark, spark_schema
 from ktk_engine.spark.frames import empty_frame, frame_of_table
 from ktk_engine.spark.read.join import run_plan
 from ktk_engine.spark.read.scan import Scanner
-from ktk_engine.spark.read.task_frame import for_spark, task_frame
+from ktk_engine.spark.read.task_frame import task_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -64,23 +61,14 @@ def plan_frame(
         return run_plan(scanner, plan, with_address)
     if not found:
         return task_frame(scanner.session, store, found, plan_schema(plan, names))
-    sizes = _sizes(scanner, plan)
-    if compute_small and sum(sizes) <= _SMALL_READ and _may_be_small(plan, found, names):
+    once, with_rereading = bytes_read(store, footers, plan, found)
+    if compute_small and once <= _SMALL_READ and _may_be_small(plan, found, names):
         answer = _small_answer(scanner, plan, names)
         if answer is not None:
             return answer
-    read = sum(size * times for size, times in zip(sizes, readings(found), strict=True))
-    if read > _MOST_REREAD * sum(sizes):
+    if with_rereading > _MOST_REREAD * once:
         return run_plan(scanner, plan, with_address)
     return task_frame(scanner.session, store, found, plan_schema(plan, names))
-
-
-def _sizes(scanner: Scanner, plan: Plan) -> list[int]:
-    """About how many bytes each dataset's columns take in memory."""
-    return [
-        decoded_bytes(scanner.store, scanner.footers, replace(plan, datasets=(item,)))
-        for item in plan.datasets
-    ]
 
 
 def _may_be_small(plan: Plan, found: Sequence[Task], names: Sequence[str]) -> bool:
@@ -94,17 +82,13 @@ def _may_be_small(plan: Plan, found: Sequence[Task], names: Sequence[str]) -> bo
 def _small_answer(scanner: Scanner, plan: Plan, names: Sequence[str]) -> DataFrame | None:
     """The rows, computed in this process; None if they turn out to be many."""
     engine = LocalEngine(scanner.store, scanner.footers)
-    schema = plan_schema(plan, names)
-    result = spark_schema(schema)
-    target, batches, size = arrow_schema(result), [], 0
-    for batch in engine.batches(plan, names):
-        batches.append(for_spark(batch, target))
-        size += batch.nbytes
-        if size > _SMALL_ANSWER:
-            return None
-    if not batches:
+    found = engine.small_table(plan, names, _SMALL_ANSWER)
+    if found is None:
+        return None
+    result = spark_schema(found.schema)
+    if not found.num_rows:
         return empty_frame(scanner.session, result)
-    return frame_of_table(scanner.session, pa.Table.from_batches(batches, target), result)
+    return frame_of_table(scanner.session, seen_by_spark(found), result)
 
 
 def _is_one_scan(plan: Plan) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import overload
-
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
@@ -26,19 +24,9 @@ _ZONE = r"[+-][0-9]{2}:[0-9]{2}"
 _ESCAPES = (("%20", " "), ("%3A", ":"), ("%3a", ":"), ("%2B", "+"), ("%2b", "+"))
 
 
-@overload
-def restored_by_spark(texts: str, t: pa.DataType) -> bool: ...
-
-
-@overload
 def restored_by_spark(
     texts: pa.Array | pa.ChunkedArray, t: pa.DataType
-) -> pa.BooleanArray | pa.ChunkedArray: ...
-
-
-def restored_by_spark(
-    texts: str | pa.Array | pa.ChunkedArray, t: pa.DataType
-) -> bool | pa.BooleanArray | pa.ChunkedArray:
+) -> pa.BooleanArray | pa.ChunkedArray:
     """Tell whether Spark restores partition values exactly, given the column's type.
 
     Spark decodes `%XX` to the character of that number, which is wrong for UTF-8; it reads an
@@ -47,17 +35,15 @@ def restored_by_spark(
     values get them as literals instead.
 
     Args:
-        texts: one path text (as it is in the key, percent-encoded), or an array of them.
+        texts: path texts, as they are in the keys: percent-encoded.
         t: the column's Arrow type.
 
     Returns:
-        True or False, or an array of them.
+        True or False for each.
 
     Source: trials with Spark 4.3 and its partition reader: the digits of
     a decimal must be those of the scale, since its unscaled number is taken over.
     """
-    if isinstance(texts, str):
-        return bool(restored_by_spark(pa.array([texts]), t)[0].as_py())
     if pat.is_string(normalize(t)):
         return pc.and_(
             pc.match_substring_regex(texts, r"(?s)" + _STRING), pc.not_equal(texts, _HIVE_NULL)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ktk_engine.spark.compatibility import interrupt_all
-from ktk_engine.spark.jvm import cancel_job_group, pins_threads
+from ktk_engine.spark.jvm import pins_threads
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -35,15 +35,12 @@ class JobGroup:
         if session not in self._sessions:
             self._sessions.append(session)
 
-    def cancel(self, reason: str) -> None:
+    def cancel(self) -> None:
         """Cancel the jobs that run.
 
         Any thread may call this. Other jobs of the context, such as a host program's, go on.
-
-        Args:
-            reason: why, for Spark's own messages.
         """
-        cancel_job_group(self._sessions[0], self.name, reason)
+        self._sessions[0].sparkContext.cancelJobGroup(self.name)
         for session in self._sessions:  # jobs of threads that a user's code started
             interrupt_all(session)
 

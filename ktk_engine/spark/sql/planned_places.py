@@ -5,7 +5,7 @@ See docs/design/statements.md, Plan relations for the statement.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from ktk_engine.conditions.condition import Condition, TrueCondition
+from ktk_engine.conditions.condition import TrueCondition
+from ktk_engine.plan.named_relations import Plannable
 from ktk_engine.plan.plan import Plan
 from ktk_engine.spark.arrow_types import spark_schema, spark_type
 from ktk_engine.spark.frames import empty_frame
@@ -21,6 +22,7 @@ from ktk_engine.spark.read.plan_frame import plan_frame
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.sql.marked_frame import marked_frame
 from ktk_engine.spark.sql.usage import Usage, read_usage
+from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.quote import quote_identifier
 
 if TYPE_CHECKING:
@@ -32,23 +34,6 @@ _MARKER = "__ktk_planned"
 Place: TypeAlias = tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Plannable:
-    """A relation that is planned for what a statement reads of it.
-
-    Attributes:
-        schema: its columns.
-        least: the column to read where the statement needs none, as `count(*)` does.
-        plan: plans the reading of some columns of the rows that fulfil a condition.
-        scanner: the session and the store that the plan is read with.
-    """
-
-    schema: pa.Schema
-    least: str
-    plan: Callable[[Sequence[str], Condition], Plan]
-    scanner: Scanner
-
-
 @dataclass
 class PlannedPlaces:
     """What one statement reads at each of its places.
@@ -56,11 +41,13 @@ class PlannedPlaces:
     Attributes:
         session: where it runs.
         scratch: folder of this process.
+        scanner: gives what reads a store's files in the session.
         plans: gets the plans of the places.
     """
 
     session: SparkSession
     scratch: Path
+    scanner: Callable[[ObjectStore], Scanner]
     plans: list[Plan]
     _usages: dict[Place, Usage | None] = field(default_factory=dict)
     _marked: dict[Place, tuple[str, pa.Schema]] | None = None
@@ -114,7 +101,7 @@ class PlannedPlaces:
         plan = relation.plan(needed or [relation.least], usage.condition)
         plan = replace(plan, ignored=usage.ignored)
         self.plans.append(plan)
-        frame = plan_frame(relation.scanner, plan, compute_small=compute_small)
+        frame = plan_frame(self.scanner(relation.store), plan, compute_small=compute_small)
         columns = [
             quote_identifier(f.name)
             if f.name in needed

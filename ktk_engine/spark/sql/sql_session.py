@@ -5,42 +5,34 @@ See docs/design/statements.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ktk_engine.catalog.catalog import Relation, by_name, find_relation, list_relations, read_view
-from ktk_engine.catalog.source_address import FileAddress, StoreAddress, parse_address
+from ktk_engine.catalog.catalog import Relation
+from ktk_engine.catalog.moment import Moment, moment_of
+from ktk_engine.catalog.source_address import FileAddress, parse_address
 from ktk_engine.catalog.view import ViewDocument
-from ktk_engine.conditions.condition import Condition, conjuncts
-from ktk_engine.errors import DatasetNotFoundError, QueryError
-from ktk_engine.files.metadata_cache import MetadataCache
-from ktk_engine.log.scope import LogScope, cube_scope, scope_of
-from ktk_engine.log.snapshot import Snapshot
-from ktk_engine.log.state import State, resolve
+from ktk_engine.errors import QueryError
+from ktk_engine.log.scope import scope_of
+from ktk_engine.plan.named_relations import KnownStores, NamedRelations, OpenSchema
 from ktk_engine.plan.plan import Plan
-from ktk_engine.plan.plan_cube import LoadedCube, load_cube
-from ktk_engine.plan.plan_dataset import plan_dataset, plan_rows
+from ktk_engine.plan.plan_dataset import plan_dataset
 from ktk_engine.spark.jvm import optimized_plan_json, time_zone_of_thread
 from ktk_engine.spark.read.join import run_plan
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.sql.bind import Reference, Statement, parse_statement, rename
 from ktk_engine.spark.sql.command import query_frame
-from ktk_engine.spark.sql.moment import Moment, moment_of
-from ktk_engine.spark.sql.planned_places import Place, Plannable, PlannedPlaces
+from ktk_engine.spark.sql.planned_places import Place, PlannedPlaces
 from ktk_engine.spark.sql.read_files import read_files
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.store.warehouse import is_store_address
-from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.quote import quote_identifier
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _DEEPEST_VIEW = 50
-
-OpenSchema = Callable[[str], ObjectStore | None]
 
 
 @dataclass
@@ -49,8 +41,7 @@ class SqlSession:
 
     Attributes:
         session: a classic Spark session of one thread.
-        open_schema: gives the store of a schema, None if there is no such schema; also the store
-            at an address.
+        open_schema: see `KnownStores`.
         scratch: folder of this process for manifests.
         plans: the plans of the cubes that the last statement read.
     """
@@ -60,10 +51,11 @@ class SqlSession:
     scratch: Path
     plans: list[Plan] = field(default_factory=list)
     _registered: dict[str, str] = field(default_factory=dict)
-    _known: dict[str, MetadataCache] = field(default_factory=dict)
-    _snapshots: dict[tuple[str, LogScope], dict[str, Snapshot]] = field(default_factory=dict)
     # Spark keeps the text of these, and reads it again wherever they are named.
     _temporary: dict[tuple[str, ...], Statement] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._known = KnownStores(self.open_schema)
 
     def parse(self, text: str) -> Statement:
         """Parse a statement; see `parse_statement`."""
@@ -115,24 +107,12 @@ class SqlSession:
 
     def _binding(self) -> _Binding:
         self.plans = []
-        return _Binding(self, PlannedPlaces(self.session, self.scratch, self.plans))
+        places = PlannedPlaces(self.session, self.scratch, self.scanner, self.plans)
+        return _Binding(self, places, NamedRelations(self._known))
 
     def scanner(self, store: ObjectStore) -> Scanner:
         """Give what makes relations over a store's files in this session."""
-        footers = self.metadata_cache(store).footers
-        return Scanner(self.session, store, self.scratch, footers)
-
-    def metadata_cache(self, store: ObjectStore) -> MetadataCache:
-        """Give what is known of a store's files from other statements."""
-        return self._known.setdefault(store.url, MetadataCache())
-
-    def snapshots_of(self, state: State) -> dict[str, Snapshot]:
-        """Give the snapshots that are known from other statements and still are the newest."""
-        current = {item.entry.snapshot for item in state.datasets.values() if item.entry}
-        before = self._snapshots.get((state.store.url, state.scope), {})
-        kept = {key: snapshot for key, snapshot in before.items() if key in current}
-        self._snapshots[state.store.url, state.scope] = kept
-        return kept
+        return Scanner(self.session, store, self.scratch, self._known.metadata(store).footers)
 
     def register(self, name: str, version: str, frame: Callable[[], DataFrame]) -> str:
         """Make a temporary view, unless the session has this version of it already.
@@ -151,9 +131,10 @@ class SqlSession:
         return name
 
 
-def _address(reference: Reference) -> FileAddress | StoreAddress | None:
-    """Where a relation outside the warehouse lies."""
-    return parse_address(reference.parts[0]) if len(reference.parts) == 3 else None
+def _files(reference: Reference) -> FileAddress | None:
+    """The plain files that a relation is."""
+    address = parse_address(reference.parts[0]) if len(reference.parts) == 3 else None
+    return address if isinstance(address, FileAddress) else None
 
 
 def _check_depth(path: Place) -> None:
@@ -163,16 +144,12 @@ def _check_depth(path: Place) -> None:
 
 @dataclass
 class _Binding:
-    """The relations of one statement, all read at one version of each scope."""
+    """The relations of one statement, as temporary views of the session."""
 
     owner: SqlSession
     places: PlannedPlaces
-    _catalogs: dict[str, dict[str, list[Relation]] | None] = field(default_factory=dict)
-    _states: dict[tuple[str, LogScope, Moment | None], State] = field(default_factory=dict)
-    _views: dict[tuple[str, str], tuple[ViewDocument, Statement | None]] = field(
-        default_factory=dict
-    )
-    _cubes: dict[tuple[str, str, Moment | None], LoadedCube] = field(default_factory=dict)
+    relations: NamedRelations
+    _parsed: dict[str, Statement] = field(default_factory=dict)
     _named: dict[str, Place] = field(default_factory=dict)
     _files: set[str] = field(default_factory=set)
     _renewed: set[tuple[str, ...]] = field(default_factory=set)
@@ -220,18 +197,23 @@ class _Binding:
         names: dict[Reference, str] = {}
         reader = statement.creates or reader
         for number, reference in enumerate(statement.references):
-            address = _address(reference)
-            if isinstance(address, FileAddress):
+            address = _files(reference)
+            if address is not None:
                 names[reference] = self._register_files(reference, address)
                 continue
-            found = self._find(reference, within)
+            found = self.relations.find(reference.parts, within)
             if found is not None:
-                moment = moment_of(reference, time_zone_of_thread(self.owner.session))
+                moment = self._moment(reference)
                 schema, relation = found
                 names[reference] = self._register(schema, relation, moment, (*path, number), reader)
             else:
                 self._renew(reference)
         return names
+
+    def _moment(self, reference: Reference) -> Moment | None:
+        """The version that the statement asks for."""
+        zone = time_zone_of_thread(self.owner.session) if reference.timestamp else ""
+        return moment_of(reference.parts, reference.version, reference.timestamp, zone)
 
     def _renew(self, reference: Reference) -> None:
         """Let a temporary view that a statement created see the newest version of what it reads.
@@ -257,18 +239,16 @@ class _Binding:
         """
         _check_depth(path)
         for number, reference in enumerate(statement.references):
-            found = self._find(reference, within)
+            found = self.relations.find(reference.parts, within)
             if found is None:
                 continue
             schema, relation = found
             if relation.kind != "view":
-                if self._store(schema).is_remote:
+                if self.relations.store(schema).is_remote:
                     return True
                 continue
-            view, inner = self._view(schema, relation.name)
-            if view.kind == "cube":
-                return True
-            if inner is not None and self.is_planned(inner, schema, (*path, number)):
+            view = self.relations.view(schema, relation.name)
+            if view.kind == "cube" or self.is_planned(self._query(view), schema, (*path, number)):
                 return True
         return False
 
@@ -283,75 +263,11 @@ class _Binding:
         frame = session.sql(text, args) if statement.is_query else query_frame(session, text)
         self.places.learn(marking, optimized_plan_json(frame), time_zone_of_thread(session))
 
-    def _find(self, reference: Reference, within: str) -> tuple[str, Relation] | None:
-        """The relation that a name means, with its schema or the address of its store."""
-        address = _address(reference)
-        if isinstance(address, StoreAddress):
-            return address.store, self._outside(reference, address)
-        if len(reference.parts) != 2:
-            return None
-        schema, name = reference.parts
-        if is_store_address(within):  # a view there means the schemas beside its own
-            schema = f"{within.rstrip('/').rpartition('/')[0]}/{schema}"
-        catalog = self._catalog(schema)
-        relation = find_relation(catalog, name) if catalog is not None else None
-        return None if relation is None else (schema, relation)
-
-    def _outside(self, reference: Reference, address: StoreAddress) -> Relation:
-        catalog = self._catalog(address.store) or {}
-        relation = find_relation(catalog, address.relation)
-        if relation is None:
-            hint = did_you_mean(address.relation, catalog, "{}")
-            known = ", ".join(item.uuid or item.name for r in catalog.values() for item in r)
-            raise DatasetNotFoundError(
-                f"{'.'.join(reference.parts[1:])}: the store {address.store} has no "
-                f"{address.relation.replace(':', ' ')}.{hint} It has: {known or 'nothing'}."
-            )
-        return relation
-
-    def _catalog(self, schema: str) -> dict[str, list[Relation]] | None:
-        if schema not in self._catalogs:
-            store = self.owner.open_schema(schema)
-            self._catalogs[schema] = None if store is None else by_name(list_relations(store))
-        return self._catalogs[schema]
-
-    def _store(self, schema: str) -> ObjectStore:
-        store = self.owner.open_schema(schema)
-        assert store is not None
-        return store
-
-    def _state(self, schema: str, scope: LogScope, moment: Moment | None) -> State:
-        key = (schema, scope, moment)
-        if key not in self._states:
-            if moment is not None:
-                self._states[key] = moment.of(self._state(schema, scope, None))
-            else:
-                state = resolve(self._store(schema), scope)
-                self._states[key] = replace(state, known=self.owner.snapshots_of(state))
-        return self._states[key]
-
-    def _view(self, schema: str, name: str) -> tuple[ViewDocument, Statement | None]:
-        key = (schema, name)
-        if key not in self._views:
-            view = read_view(self._store(schema), name)
-            if view is None:
-                raise QueryError(f"View {schema}.{name} was dropped while the statement started.")
-            inner = parse_statement(self.owner.session, view.sql) if view.kind == "view" else None
-            self._views[key] = (view, inner)
-        return self._views[key]
-
-    def _cube(self, schema: str, name: str, moment: Moment | None) -> LoadedCube:
-        key = (schema, name, moment)
-        if key not in self._cubes:
-            view, _ = self._view(schema, name)
-            scope = cube_scope(view.cube)
-            state = self._state(schema, scope, moment)
-            datasets = view.datasets
-            if moment is not None:  # some may be younger
-                datasets = tuple(d for d in datasets if scope.uuid_of(d) in state.datasets)
-            known = self.owner.metadata_cache(state.store)
-            self._cubes[key] = load_cube(state, datasets, None, known)
-        return self._cubes[key]
+    def _query(self, view: ViewDocument) -> Statement:
+        """What a view stores."""
+        if view.sql not in self._parsed:
+            self._parsed[view.sql] = parse_statement(self.owner.session, view.sql)
+        return self._parsed[view.sql]
 
     def _register(
         self,
@@ -373,17 +289,16 @@ class _Binding:
         if relation.kind == "dataset":
             return self._register_dataset(schema, relation, moment, path, name)
         name = self._name_at(path, name)
-        view, inner = self._view(schema, relation.name)
+        view = self.relations.view(schema, relation.name)
         if view.kind == "cube":
-            cube = self._plannable_cube(self._cube(schema, relation.name, moment))
+            cube = self.relations.cube(schema, relation.name, moment)
             return self.owner.register(name, "", lambda: self.places.frame(path, cube))
-        assert inner is not None
         if moment is not None:
             raise QueryError(
                 f"{schema}.{relation.name} is a view, which has no versions. Write `{moment}` "
                 "after the tables and cubes that it reads."
             )
-        bound = self.bind(inner, schema, path, reader)
+        bound = self.bind(self._query(view), schema, path, reader)
         return self.owner.register(name, "", lambda: self.owner.session.sql(bound))
 
     def _name_at(self, path: Place, name: str) -> str:
@@ -395,16 +310,15 @@ class _Binding:
     def _register_dataset(
         self, schema: str, relation: Relation, moment: Moment | None, path: Place, name: str
     ) -> str:
-        state = self._state(schema, scope_of(relation.uuid), moment)
-        snapshot = state.snapshot(relation.uuid)
+        state = self.relations.state(schema, scope_of(relation.uuid), moment)
         if state.store.is_remote and self.places.knows(path):
-            dataset = self._plannable_dataset(state, snapshot)
+            dataset = self.relations.dataset(schema, relation.uuid, moment)
             name = self._name_at(path, name)
             return self.owner.register(name, "", lambda: self.places.frame(path, dataset))
         entry = state.datasets[relation.uuid].entry
         foreign = state.datasets[relation.uuid].foreign
         version = f"{state.store.url}:{foreign or (entry and entry.snapshot)}"
-        plan = plan_dataset(snapshot, state.version)
+        plan = plan_dataset(state.snapshot(relation.uuid), state.version)
         return self.owner.register(
             name, version, lambda: run_plan(self.owner.scanner(state.store), plan)
         )
@@ -418,18 +332,3 @@ class _Binding:
             self.owner.register(name, "", lambda: read_files(session, address, people_say))
             self._files.add(name)
         return name
-
-    def _plannable_cube(self, loaded: LoadedCube) -> Plannable:
-        least = loaded.specification.dimension_columns[0]
-        scanner = self.owner.scanner(loaded.state.store)
-        return Plannable(loaded.schema, least, loaded.plan, scanner)
-
-    def _plannable_dataset(self, state: State, snapshot: Snapshot) -> Plannable:
-        known = self.owner.metadata_cache(state.store)
-
-        def plan(names: Sequence[str], condition: Condition) -> Plan:
-            parts = conjuncts(condition)
-            return plan_rows(state.store, snapshot, state.version, names, parts, known)
-
-        least = [*snapshot.partition_keys, *snapshot.dimension_columns, *snapshot.schema.names][0]
-        return Plannable(snapshot.schema, least, plan, self.owner.scanner(state.store))

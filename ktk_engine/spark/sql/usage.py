@@ -27,7 +27,7 @@ from ktk_engine.conditions.condition import (
 from ktk_engine.conditions.literal import comparison, is_in
 from ktk_engine.errors import ConditionError
 from ktk_engine.plan.plan import Ignored
-from ktk_engine.spark.sql.time_zone import time_zone
+from ktk_engine.types.time_zone import time_zone
 
 _OPERATORS = {
     "EqualTo": "=",

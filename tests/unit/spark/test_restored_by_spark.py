@@ -35,10 +35,8 @@ WRONG = {
 @pytest.mark.parametrize("t", RIGHT, ids=str)
 def test_right(t):
     assert restored_by_spark(pa.array(RIGHT[t]), t).to_pylist() == [True] * len(RIGHT[t])
-    assert all(restored_by_spark(text, t) is True for text in RIGHT[t])
 
 
 @pytest.mark.parametrize("t", WRONG, ids=str)
 def test_wrong(t):
     assert restored_by_spark(pa.array(WRONG[t]), t).to_pylist() == [False] * len(WRONG[t])
-    assert all(restored_by_spark(text, t) is False for text in WRONG[t])

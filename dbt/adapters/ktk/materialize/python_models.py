@@ -107,7 +107,7 @@ class PythonModels(Materializations):
     ) -> DataFrame | pa.Table:
         """Call the user's function; what it raises is shown with its own lines."""
         from ktk_engine.spark.sql.model_session import ModelSession
-        from ktk_engine.spark.write.returned_rows import returned_rows
+        from ktk_engine.warehouse.returned_rows import returned_rows
 
         session = ModelSession(
             self.connections.sessions.current(),

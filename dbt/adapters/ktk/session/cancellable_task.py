@@ -39,10 +39,21 @@ class CancellableTask:
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._group: JobGroup | None = None
+        self._clock: threading.Timer | None = None
         self.stopped = ""
 
+    def begin(self) -> None:
+        """Start the clock, for work that needs no session.
+
+        Raises:
+            DbtRuntimeError: the work was stopped before.
+        """
+        with self._lock:
+            self._start_clock()
+        self.check()
+
     def use(self, session: SparkSession) -> None:
-        """Count a session's jobs to this work; the clock starts with the first session.
+        """Count a session's jobs to this work; the clock starts with the first session at last.
 
         Raises:
             DbtRuntimeError: the work was stopped before.
@@ -84,7 +95,7 @@ class CancellableTask:
         """Cancel the jobs that run; gives whether the work goes on."""
         with self._lock:
             if self._group is not None and not self._ended.is_set():
-                self._group.cancel(self.stopped)
+                self._group.cancel()
             return not self._ended.is_set()
 
     def _keep_cancelling(self) -> None:
@@ -95,12 +106,16 @@ class CancellableTask:
     def _start(self, session: SparkSession) -> JobGroup:
         from ktk_engine.spark.session.job_group import job_group
 
-        if self._limit is not None:
-            timer = threading.Timer(self._limit.seconds, self.stop, [_too_long(self._limit)])
-            timer.daemon = True
-            timer.start()
-            self._stack.callback(timer.cancel)
+        self._start_clock()
         return self._stack.enter_context(job_group(session, self._description))
+
+    def _start_clock(self) -> None:
+        if self._limit is None or self._clock is not None:
+            return
+        self._clock = threading.Timer(self._limit.seconds, self.stop, [_too_long(self._limit)])
+        self._clock.daemon = True
+        self._clock.start()
+        self._stack.callback(self._clock.cancel)
 
 
 def _too_long(limit: TimeLimit) -> str:

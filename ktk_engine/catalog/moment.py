@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -10,9 +11,8 @@ from ktk_engine.catalog.source_address import StoreAddress, parse_address
 from ktk_engine.errors import QueryError
 from ktk_engine.log.state import State
 from ktk_engine.log.version import state_at
-from ktk_engine.spark.sql.bind import Reference
-from ktk_engine.spark.sql.time_zone import time_zone
 from ktk_engine.types.quote import quote_text
+from ktk_engine.types.time_zone import time_zone
 
 _LITERAL = re.compile(r"(?:TIMESTAMP(?:_LTZ|_NTZ)? |DATE )?'(?P<text>[^']*)'")
 
@@ -41,44 +41,47 @@ class Moment:
         return state_at(state, self.version, self.timestamp)
 
 
-def moment_of(reference: Reference, zone: str) -> Moment | None:
+def moment_of(
+    parts: Sequence[str], version: str | None, timestamp: str, zone: str
+) -> Moment | None:
     """Give the version that a statement asks for; None for the newest.
 
     Args:
-        reference: where it names a relation.
+        parts: the relation's name; an address before it may say the version as well.
+        version: what `version as of` says; None if the statement has none there.
+        timestamp: the expression of `timestamp as of`, as Spark writes it; empty if there is none.
         zone: the session's time zone, for texts that have none; empty if it cannot be told.
 
     Raises:
         QueryError: the clause is no literal of a date or time.
     """
-    name = ".".join(reference.parts[-2:])
-    if reference.version is not None:
+    if version is not None:
         # Spark's clause takes a number or a text; a tag never looks like a number.
-        number = reference.version.isascii() and reference.version.isdecimal()
-        return Moment(version=int(reference.version) if number else reference.version)
-    if not reference.timestamp:
-        return _pinned(reference)
-    literal = _LITERAL.fullmatch(reference.timestamp)
+        number = version.isascii() and version.isdecimal()
+        return Moment(version=int(version) if number else version)
+    if not timestamp:
+        return _pinned(parts)
+    name, literal = ".".join(parts[-2:]), _LITERAL.fullmatch(timestamp)
     try:
         if literal is None:
             raise ValueError("no literal")
         found = datetime.fromisoformat(literal["text"])
     except ValueError as error:
         raise QueryError(
-            f"{name} timestamp as of {reference.timestamp}: give a date or time as text, for "
+            f"{name} timestamp as of {timestamp}: give a date or time as text, for "
             "instance '2026-11-01' or '2026-11-01 09:30:00+01:00'."
         ) from error
     if found.tzinfo is None and time_zone(zone) is None:
         raise QueryError(
-            f"{name} timestamp as of {reference.timestamp}: add a time zone, for instance +01:00. "
+            f"{name} timestamp as of {timestamp}: add a time zone, for instance +01:00. "
             f"That of the session, {zone or 'which cannot be told here'}, is known to Spark alone."
         )
     return Moment(timestamp=found if found.tzinfo else found.replace(tzinfo=time_zone(zone)))
 
 
-def _pinned(reference: Reference) -> Moment | None:
+def _pinned(parts: Sequence[str]) -> Moment | None:
     """The version that the relation's address names; a clause of the statement comes first."""
-    address = parse_address(reference.parts[0]) if len(reference.parts) == 3 else None
+    address = parse_address(parts[0]) if len(parts) == 3 else None
     if isinstance(address, StoreAddress) and address.version is not None:
         return Moment(version=address.version)
     return None

@@ -1,0 +1,199 @@
+"""The relations that a statement names, found in stores and ready to be planned.
+
+See docs/design/statements.md, Bind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from ktk_engine.catalog.catalog import Relation, by_name, find_relation, list_relations, read_view
+from ktk_engine.catalog.moment import Moment
+from ktk_engine.catalog.source_address import StoreAddress, parse_address
+from ktk_engine.catalog.view import ViewDocument
+from ktk_engine.conditions.condition import Condition, conjuncts
+from ktk_engine.errors import DatasetNotFoundError, QueryError
+from ktk_engine.files.metadata_cache import MetadataCache
+from ktk_engine.log.scope import LogScope, cube_scope, scope_of
+from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.log.state import State, resolve
+from ktk_engine.plan.plan import Plan
+from ktk_engine.plan.plan_cube import LoadedCube, load_cube
+from ktk_engine.plan.plan_dataset import plan_rows
+from ktk_engine.store.interface import ObjectStore
+from ktk_engine.store.warehouse import is_store_address
+from ktk_engine.types.did_you_mean import did_you_mean
+
+OpenSchema = Callable[[str], ObjectStore | None]
+
+
+@dataclass(frozen=True)
+class Plannable:
+    """A relation that is planned for what a statement reads of it.
+
+    Attributes:
+        store: where its files lie.
+        schema: its columns.
+        least: the column to read where the statement needs none, as `count(*)` does.
+        plan: plans the reading of some columns of the rows that fulfil a condition.
+    """
+
+    store: ObjectStore
+    schema: pa.Schema
+    least: str
+    plan: Callable[[Sequence[str], Condition], Plan]
+
+
+@dataclass(frozen=True)
+class KnownStores:
+    """The stores that statements name, and what is known of them from other statements.
+
+    Attributes:
+        open_schema: gives the store of a schema, None if there is no such schema; also the store
+            at an address.
+    """
+
+    open_schema: OpenSchema
+    _metadata: dict[str, MetadataCache] = field(default_factory=dict)
+    _snapshots: dict[tuple[str, LogScope], dict[str, Snapshot]] = field(default_factory=dict)
+
+    def metadata(self, store: ObjectStore) -> MetadataCache:
+        """Give what is known of a store's files."""
+        return self._metadata.setdefault(store.url, MetadataCache())
+
+    def snapshots(self, state: State) -> dict[str, Snapshot]:
+        """Give the snapshots that are known and still are the newest."""
+        current = {item.entry.snapshot for item in state.datasets.values() if item.entry}
+        before = self._snapshots.get((state.store.url, state.scope), {})
+        kept = {key: snapshot for key, snapshot in before.items() if key in current}
+        self._snapshots[state.store.url, state.scope] = kept
+        return kept
+
+
+@dataclass(frozen=True)
+class NamedRelations:
+    """The relations of one statement, all read at one version of each scope.
+
+    Attributes:
+        known: the stores.
+    """
+
+    known: KnownStores
+    _catalogs: dict[str, dict[str, list[Relation]] | None] = field(default_factory=dict)
+    _states: dict[tuple[str, LogScope, Moment | None], State] = field(default_factory=dict)
+    _views: dict[tuple[str, str], ViewDocument] = field(default_factory=dict)
+    _cubes: dict[tuple[str, str, Moment | None], LoadedCube] = field(default_factory=dict)
+
+    def find(self, parts: Sequence[str], within: str = "") -> tuple[str, Relation] | None:
+        """Find the relation that a name means.
+
+        Args:
+            parts: the name, unquoted: schema and name, perhaps an address before them.
+            within: whose view names it: a schema, or the address of a store; empty for none.
+
+        Returns:
+            The relation with its schema or the address of its store; None if no store knows it.
+
+        Raises:
+            DatasetNotFoundError: the store at the address has no such relation.
+        """
+        address = parse_address(parts[0]) if len(parts) == 3 else None
+        if isinstance(address, StoreAddress):
+            return address.store, self._outside(parts, address)
+        if len(parts) != 2:
+            return None
+        schema, name = parts
+        if is_store_address(within):  # a view there means the schemas beside its own
+            schema = f"{within.rstrip('/').rpartition('/')[0]}/{schema}"
+        catalog = self._catalog(schema)
+        relation = find_relation(catalog, name) if catalog is not None else None
+        return None if relation is None else (schema, relation)
+
+    def _outside(self, parts: Sequence[str], address: StoreAddress) -> Relation:
+        catalog = self._catalog(address.store) or {}
+        relation = find_relation(catalog, address.relation)
+        if relation is None:
+            hint = did_you_mean(address.relation, catalog, "{}")
+            known = ", ".join(item.uuid or item.name for r in catalog.values() for item in r)
+            raise DatasetNotFoundError(
+                f"{'.'.join(parts[1:])}: the store {address.store} has no "
+                f"{address.relation.replace(':', ' ')}.{hint} It has: {known or 'nothing'}."
+            )
+        return relation
+
+    def _catalog(self, schema: str) -> dict[str, list[Relation]] | None:
+        if schema not in self._catalogs:
+            store = self.known.open_schema(schema)
+            self._catalogs[schema] = None if store is None else by_name(list_relations(store))
+        return self._catalogs[schema]
+
+    def store(self, schema: str) -> ObjectStore:
+        """Open the store of a relation that was found."""
+        store = self.known.open_schema(schema)
+        assert store is not None
+        return store
+
+    def state(self, schema: str, scope: LogScope, moment: Moment | None = None) -> State:
+        """Give a scope at a version, None for the newest; resolved once."""
+        key = (schema, scope, moment)
+        if key not in self._states:
+            if moment is not None:
+                self._states[key] = moment.of(self.state(schema, scope))
+            else:
+                state = resolve(self.store(schema), scope)
+                self._states[key] = replace(state, known=self.known.snapshots(state))
+        return self._states[key]
+
+    def view(self, schema: str, name: str) -> ViewDocument:
+        """Give a view's document.
+
+        Raises:
+            QueryError: it is gone.
+        """
+        key = (schema, name)
+        if key not in self._views:
+            view = read_view(self.store(schema), name)
+            if view is None:
+                raise QueryError(f"View {schema}.{name} was dropped while the statement started.")
+            self._views[key] = view
+        return self._views[key]
+
+    def cube(self, schema: str, name: str, moment: Moment | None = None) -> Plannable:
+        """Give a cube at a version.
+
+        Args:
+            schema: where it lies.
+            name: that of its view.
+            moment: the version; None for the newest.
+        """
+        loaded = self._cube(schema, name, moment)
+        least = loaded.specification.dimension_columns[0]
+        return Plannable(loaded.state.store, loaded.schema, least, loaded.plan)
+
+    def dataset(self, schema: str, uuid: str, moment: Moment | None = None) -> Plannable:
+        """Give a dataset at a version; see `cube`."""
+        state = self.state(schema, scope_of(uuid), moment)
+        snapshot, known = state.snapshot(uuid), self.known.metadata(state.store)
+
+        def plan(names: Sequence[str], condition: Condition) -> Plan:
+            parts = conjuncts(condition)
+            return plan_rows(state.store, snapshot, state.version, names, parts, known)
+
+        least = [*snapshot.partition_keys, *snapshot.dimension_columns, *snapshot.schema.names][0]
+        return Plannable(state.store, snapshot.schema, least, plan)
+
+    def _cube(self, schema: str, name: str, moment: Moment | None) -> LoadedCube:
+        key = (schema, name, moment)
+        if key not in self._cubes:
+            view = self.view(schema, name)
+            scope = cube_scope(view.cube)
+            state = self.state(schema, scope, moment)
+            datasets = view.datasets
+            if moment is not None:  # some may be younger
+                datasets = tuple(d for d in datasets if scope.uuid_of(d) in state.datasets)
+            known = self.known.metadata(state.store)
+            self._cubes[key] = load_cube(state, datasets, None, known)
+        return self._cubes[key]
