@@ -69,6 +69,19 @@ def find_store(store_url: str | None, *, quiet: bool = False) -> ObjectStore:
     return store
 
 
+def open_other_store(url: str) -> ObjectStore:
+    """Open a store beside that of this command.
+
+    Args:
+        url: its address; for one of the same cloud, what a dbt project sets holds as well.
+    """
+    from ktk_engine.store.open_store import cloud_of
+
+    root = click.get_current_context().find_root().obj or {}
+    same_cloud = cloud_of(url) == cloud_of(root.get("store_url") or "")
+    return _open(url, root.get("storage_options") if same_cloud else None)
+
+
 def _open(url: str, options: Mapping[str, Any] | None = None) -> ObjectStore:
     # It brings Arrow, which --help does not need.
     from ktk_engine.store.open_store import cloud_of, open_store

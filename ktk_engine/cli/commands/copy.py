@@ -6,7 +6,7 @@ import click
 
 from ktk_engine.cli.console import warn
 from ktk_engine.cli.dataset_patterns import chosen_datasets, dataset_options
-from ktk_engine.cli.find_store import find_store, store_option
+from ktk_engine.cli.find_store import find_store, open_other_store, store_option
 from ktk_engine.cli.version_options import version_options
 from ktk_engine.formatting import counted, size
 
@@ -42,14 +42,13 @@ def copy(
     from ktk_engine.catalog.find_scope import find_scope
     from ktk_engine.log.version import parse_moment, state_at
     from ktk_engine.maintain.copy import plan_copy, run_copy
-    from ktk_engine.store.open_store import open_store
 
     moment = parse_moment(version, timestamp)
     past = version is not None or moment is not None
     state = state_at(find_scope(find_store(store_url), cube, removed=past), version, moment)
     names = chosen_datasets(cube, map(state.scope.dataset_id, state.datasets), include, exclude)
     renamed = dict(_pair(text) for text in rename)
-    plan = plan_copy(state, open_store(target), name, names, renamed, overwrite)
+    plan = plan_copy(state, open_other_store(target), name, names, renamed, overwrite)
     copied = ", ".join(plan.datasets.values())
     what = f"{copied}: {counted(plan.files, 'file')}, {size(plan.bytes)}"
     if dry_run:

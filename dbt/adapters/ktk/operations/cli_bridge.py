@@ -31,7 +31,8 @@ class CliBridge(StoreAdapter):
             command: its name.
             schema: of the project's store.
             arguments: its arguments; those at the end that are None are not given.
-            options: its options by name; None and False are not given.
+            options: its options by name; None and False are not given, and a mapping gives the
+                option `name=value` for each of its items.
 
         Returns:
             What it says, for the log.
@@ -70,5 +71,8 @@ def _options(options: Mapping[str, Any]) -> list[str]:
     for name, value in options.items():
         if value is None or value is False:
             continue
-        words.append(f"--{name}" if value is True else f"--{name}={value}")
+        if isinstance(value, Mapping):
+            words += [f"--{name}={key}={item}" for key, item in value.items()]
+        else:
+            words.append(f"--{name}" if value is True else f"--{name}={value}")
     return words

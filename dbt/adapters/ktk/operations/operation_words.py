@@ -11,6 +11,8 @@ _ARGUMENTS = {
     "compact": ("cube",),
     "explain": ("cube", "where"),
     "tag": ("cube", "name"),
+    "copy": ("cube", "into"),
+    "rename": ("cube", "new"),
 }
 _COMMAND = re.compile(r"\bktk (\w+)((?: [\w+][\w+-]*(?:\.[\w+-]+)*)*)((?: --[a-z][\w-]*)+)")
 _FLAG = re.compile(r"(?<!\S)--([a-z][a-z-]*)(?=[\s.,;:]|$)")
