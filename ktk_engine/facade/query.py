@@ -50,6 +50,12 @@ class Query:
         """Show what is read."""
         return self.explain()
 
+    def _repr_html_(self) -> str:
+        """Show how many files each step of planning leaves, in a notebook."""
+        from ktk_engine.describe.as_html import plan_html
+
+        return plan_html(self.plan)
+
     def explain(self) -> str:
         """Say for each dataset what every tier of pruning left over.
 

@@ -38,6 +38,12 @@ class Relation(ABC):
         """Show name and version."""
         return f"{type(self).__name__}({self.name!r}, version={self.version})"
 
+    def _repr_html_(self) -> str:
+        """Show datasets, layout and columns, in a notebook."""
+        from ktk_engine.describe.as_html import cube_html
+
+        return cube_html(describe_state(self._state))
+
     @property
     @abstractmethod
     def name(self) -> str:

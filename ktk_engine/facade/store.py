@@ -74,6 +74,13 @@ class Store:
         """Show the address."""
         return f"Store({self.url!r})"
 
+    def _repr_html_(self) -> str:
+        """Show cubes and tables with their sizes, in a notebook."""
+        from ktk_engine.describe.as_html import store_html
+        from ktk_engine.describe.info import list_contents
+
+        return store_html(self.url, list_contents(self._store))
+
     @property
     def url(self) -> str:
         """The store's address."""
