@@ -99,7 +99,8 @@ def parse_condition(
         sql: the text of a WHERE clause, without the word.
         schema: the columns that exist.
         qualifier: a table or alias that may be before a column.
-        session_zone: the zone of timestamp literals without one, on columns with a zone.
+        session_zone: the zone of timestamp literals without one, on columns with a zone;
+            `UNKNOWN_ZONE` refuses them.
 
     Returns:
         The condition.
@@ -117,6 +118,24 @@ def parse_condition(
     return _condition(_parse(sql), scope)
 
 
+def read_condition(
+    node: exp.Expression, schema: pa.Schema, *, qualifier: str | None, session_zone: str
+) -> Condition:
+    """Read a condition from a part of a statement that sqlglot has parsed.
+
+    Args:
+        node: an expression in Spark's dialect.
+        schema: as for `parse_condition`.
+        qualifier: as for `parse_condition`.
+        session_zone: as for `parse_condition`.
+
+    Raises:
+        ConditionError: as for `parse_condition`.
+    """
+    scope = _Scope({field.name: field.type for field in schema}, qualifier, session_zone)
+    return _condition(_checked(node), scope)
+
+
 def _parse(sql: str) -> exp.Expression:
     """Parse the text into one expression."""
     try:
@@ -127,10 +146,13 @@ def _parse(sql: str) -> exp.Expression:
         raise ConditionError(f"`{sql}` is not a condition: {reason}") from error
     if len(found) != 1:
         raise ConditionError(f"`{sql}` is not a condition: expected one, found {len(found)}")
-    root: exp.Expression = found[0]
+    return _checked(found[0])
+
+
+def _checked(root: exp.Expression) -> exp.Expression:
+    """Refuse an expression with parts that nobody reads: they would change the meaning."""
     nodes: Iterator[Any] = root.walk()
     for node in nodes:
-        # A part that nobody reads would change the meaning in silence, so it is refused.
         unread = {part for part, value in node.args.items() if value} - _PARTS
         if unread or (node.args.get("negate") and not isinstance(node, (exp.Like, exp.Is))):
             _refuse(node)

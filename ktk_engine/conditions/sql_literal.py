@@ -17,6 +17,7 @@ from sqlglot import exp
 from ktk_engine.conditions.literal import refusal
 from ktk_engine.errors import ConditionError, TypeClassError
 from ktk_engine.types.arrow_name import parse_type
+from ktk_engine.types.time_zone import UNKNOWN_ZONE
 from ktk_engine.types.type_class import normalize
 
 # Beyond this no class holds the number, and writing out its digits would take for ever.
@@ -212,6 +213,8 @@ def _instant(container: pa.DataType, text: str, session_zone: str) -> object:
             f"'{text}' is not a timestamp: write 'YYYY-MM-DD HH:MM:SS.ffffff'"
         ) from error
     if zone is None and pat.is_timestamp(container) and container.tz is not None:
+        if session_zone == UNKNOWN_ZONE:
+            raise ConditionError(f"'{text}' needs a time zone: add one, for instance +01:00")
         zone = zoneinfo.ZoneInfo(session_zone)
     if zone is not None:
         moment = moment.replace(tzinfo=zone)

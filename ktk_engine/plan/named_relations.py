@@ -67,7 +67,8 @@ class KnownStores:
     def snapshots(self, state: State) -> dict[str, Snapshot]:
         """Give the snapshots that are known and still are the newest."""
         current = {item.entry.snapshot for item in state.datasets.values() if item.entry}
-        before = self._snapshots.get((state.store.url, state.scope), {})
+        # Other threads may note what they load meanwhile.
+        before = dict(self._snapshots.get((state.store.url, state.scope), {}))
         kept = {key: snapshot for key, snapshot in before.items() if key in current}
         self._snapshots[state.store.url, state.scope] = kept
         return kept

@@ -23,6 +23,7 @@ from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.mismatch import mismatch
 from ktk_engine.types.quote import quote_identifier, quote_text
 from ktk_engine.types.type_class import class_name
+from ktk_engine.warehouse.cell_queries import coverage_query, orphans_query
 from ktk_engine.warehouse.relations import Relations
 
 _CLASSES = (
@@ -140,24 +141,12 @@ class CubeTest:
     def _orphans(self) -> tuple[str, str]:
         at_most = self._share("at_most")
         keys, seed = self._join_keys()
-        listed = ", ".join(f"e.{quote_identifier(key)}" for key in keys)
-        return (
-            f"select * from (select orphan.*, count(*) over () / greatest((select count(*) from "
-            f"{self.rows}), 1) as share_of_orphans from (select {listed} from {self._aliased('e')} "
-            f"left anti join {seed} s on {_equal(keys, 'e')}) orphan) "
-            f"where share_of_orphans > {at_most}D"
-        ), ""
+        return orphans_query(self.rows, seed, keys, at_most), ""
 
     def _coverage(self) -> tuple[str, str]:
         at_least = self._share("at_least")
         keys, seed = self._join_keys()
-        filled = f"select 1 from {self._aliased('e')} where {_equal(keys, 'e')}"
-        return (
-            "select * from (select count(*) as cells, "
-            f"count_if(filled) as filled_cells, coalesce(count_if(filled) / nullif(count(*), 0), 1)"
-            f" as coverage, {at_least}D as at_least from (select exists ({filled}) as filled "
-            f"from {seed} s)) where coverage < at_least"
-        ), ""
+        return coverage_query(self.rows, seed, keys, at_least), ""
 
     def _no_null_partitions(self) -> tuple[str, str]:
         given = self.arguments.get("columns")
@@ -178,9 +167,6 @@ class CubeTest:
                 f"{self._where}: {key} must be a share from 0 to 1, but is {value!r}."
             )
         return float(value)
-
-    def _aliased(self, alias: str) -> str:
-        return f"(select * from {self.rows}) {alias}"
 
     def _relation(self) -> tuple[ObjectStore, Relation]:
         """What is tested."""
@@ -295,8 +281,3 @@ def _rows(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def _listed(names: Sequence[str]) -> str:
     return ", ".join(quote_identifier(name) for name in names)
-
-
-def _equal(keys: Sequence[str], alias: str) -> str:
-    quoted = [quote_identifier(key) for key in keys]
-    return " and ".join(f"{alias}.{key} <=> s.{key}" for key in quoted)

@@ -26,6 +26,7 @@ from dbt.adapters.ktk.materialize.response import response_of_statement
 from dbt.adapters.ktk.session.cancellable_task import CancellableTask
 from dbt.adapters.ktk.session.log_warnings import log_warnings
 from dbt.adapters.ktk.session.sessions import Sessions
+from ktk_engine.errors import LocalEngineError
 from ktk_engine.plan.explain import explain
 from ktk_engine.store.warehouse import Warehouse
 from ktk_engine.warehouse.relations import Relations
@@ -35,6 +36,8 @@ from ktk_engine.warehouse.statements import Done, run_statement
 if TYPE_CHECKING:
     import agate
     from pyspark.sql import DataFrame
+
+    from ktk_engine.warehouse.in_process.local_sql import Answer
 
 _LOGGER = AdapterLogger("Ktk")
 
@@ -49,11 +52,16 @@ class KtkCursor:
         sessions: of the process.
         wanted: the rows of a query to be computed when it is run: so many, all, or none, but with
             all errors; `later` leaves it to the caller that fetches them.
+        try_local: whether queries that this process can answer need no session.
     """
 
-    def __init__(self, sessions: Sessions, wanted: Wanted = "later") -> None:
+    def __init__(
+        self, sessions: Sessions, wanted: Wanted = "later", try_local: bool = False
+    ) -> None:
         self._sessions = sessions
         self._wanted = wanted
+        self._try_local = try_local
+        self._answer: Answer | None = None
         self._frame: DataFrame | None = None
         self._rows: Iterator[tuple[Any, ...]] | None = None
         self.done: Done | None = None
@@ -64,9 +72,12 @@ class KtkCursor:
             raise NotImplementedError(
                 "The adapter ktk does not bind values: write them as literals."
             )
-        session = self._sessions.current()
-        statement = session.parse(sql.strip().rstrip(";"))
         self.close()
+        sql = sql.strip().rstrip(";")
+        if self._try_local and self._answered(sql):
+            return
+        session = self._sessions.current()
+        statement = session.parse(sql)
         relations = Relations(self._sessions.warehouse)
         self.done = run_statement(session, relations, statement, self._sessions.has_metastore)
         if self.done is None:
@@ -92,15 +103,31 @@ class KtkCursor:
     @property
     def description(self) -> list[tuple[Any, ...]]:
         """Names and types of the result's columns."""
-        if self._frame is None:
-            return []
-        fields = self._frame.schema.fields
-        return [(f.name, f.dataType.simpleString(), None, None, None, None, True) for f in fields]
+        columns: Sequence[tuple[str, str]] = ()
+        if self._answer is not None:
+            columns = self._answer.columns
+        elif self._frame is not None:
+            columns = [(f.name, f.dataType.simpleString()) for f in self._frame.schema.fields]
+        return [(name, kind, None, None, None, None, True) for name, kind in columns]
 
     def close(self) -> None:
         """Forget the result."""
+        self._answer = None
         self._frame = None
         self._rows = None
+
+    def _answered(self, sql: str) -> bool:
+        """Answer a query in this process; gives whether that was possible."""
+        local = self._sessions.local()
+        try:
+            self._answer = local.totals(sql)
+        except LocalEngineError as reason:
+            _LOGGER.debug(f"Spark is asked: {reason}")
+            return False
+        self._rows = iter(self._answer.rows)
+        for plan in local.plans:
+            _LOGGER.debug(explain(plan))
+        return True
 
     def _compute(self, frame: DataFrame) -> None:
         if self._wanted == "all":
@@ -130,19 +157,25 @@ class KtkHandle:
     def __init__(self, sessions: Sessions) -> None:
         self.sessions = sessions
         self._wanted: Wanted = "later"
+        self._try_local = False
 
     @contextmanager
-    def computing(self, wanted: Wanted) -> Iterator[None]:
-        """Let cursors that are made within a block compute these rows when they run a query."""
-        self._wanted = wanted
+    def computing(self, wanted: Wanted, try_local: bool) -> Iterator[None]:
+        """Let cursors that are made within a block compute these rows when they run a query.
+
+        Args:
+            wanted: see `KtkCursor`.
+            try_local: see `KtkCursor`.
+        """
+        self._wanted, self._try_local = wanted, try_local
         try:
             yield
         finally:
-            self._wanted = "later"
+            self._wanted, self._try_local = "later", False
 
     def cursor(self) -> KtkCursor:
         """Give a new cursor."""
-        return KtkCursor(self.sessions, self._wanted)
+        return KtkCursor(self.sessions, self._wanted, self._try_local)
 
     def close(self) -> None:
         """Keep the session: the next node of this thread uses it again."""
@@ -245,8 +278,10 @@ class KtkConnectionManager(SparkConnectionManager):
         from dbt_common.clients.agate_helper import empty_table
 
         handle = self.get_thread_connection().handle
+        wanted: Wanted = "none" if not fetch else "all" if limit is None else limit
+        is_test = self.working_on().startswith("test.")
         with self.exception_handler(sql):
-            with handle.computing("none" if not fetch else "all" if limit is None else limit):
+            with handle.computing(wanted, try_local=is_test):
                 _, cursor = self.add_query(self._add_query_comment(sql), auto_begin)
             rows = self.get_result_from_cursor(cursor, limit) if fetch else empty_table()
             return self.get_response(cursor), rows

@@ -28,6 +28,7 @@ from dbt.adapters.ktk.materialize.write_dataset import write_dataset
 from dbt.adapters.ktk.operations.cube_query import plan_line
 from dbt.adapters.ktk.relation import KtkRelation
 from dbt.adapters.ktk.store_adapter import StoreAdapter
+from ktk_engine.errors import LocalEngineError
 from ktk_engine.formatting import counted
 from ktk_engine.gate.claim import check_builder
 from ktk_engine.log.state import resolve
@@ -357,9 +358,19 @@ class Materializations(StoreAdapter):
             store, target = warehouse.create_schema(schema), Target(name)
             claim = author.dataset(target)
             displaced = displaced_by(store, claim)
-            frame = self.connections.sessions.current().sql(sql)
-            build(store, frame, target, WriteContext(author.history))
+            build(store, self._rows_to_store(sql), target, WriteContext(author.history))
             displace(store, claim, displaced, author.history)
+
+    def _rows_to_store(self, sql: str) -> DataFrame | pa.Table:
+        """The rows of a query, computed in this process where that is possible."""
+        from ktk_engine.spark.arrow_types import seen_by_spark
+
+        sessions = self.connections.sessions
+        try:
+            return seen_by_spark(sessions.local().rows(sql))
+        except LocalEngineError as reason:
+            _LOGGER.debug(f"Spark is asked: {reason}")
+            return sessions.current().sql(sql)
 
     def _config_of(self, model: Mapping[str, Any]) -> ModelConfig:
         found = config_of_node(model)

@@ -15,6 +15,7 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.ktk.session.cancellable_task import INTERRUPTED, CancellableTask
+from ktk_engine.plan.named_relations import KnownStores
 from ktk_engine.spark.session.metastore import has_metastore
 from ktk_engine.store.warehouse import Warehouse
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from ktk_engine.spark.sql.sql_session import SqlSession
+    from ktk_engine.warehouse.in_process.local_sql import LocalSql
 
 _LOGGER = AdapterLogger("ktk")
 
@@ -29,13 +31,14 @@ _LOGGER = AdapterLogger("ktk")
 class Sessions:
     """Gives each dbt thread a Spark session of its own over one context.
 
-    Listing relations, checking configurations and reading columns need no Spark; the JVM starts
-    with the first statement.
+    Listing relations, checking configurations, reading columns and most tests need no Spark; the
+    JVM starts with the first statement that does.
     """
 
     def __init__(self, warehouse: Warehouse, settings: dict[str, str]) -> None:
         self.warehouse = warehouse
         self._settings = settings
+        self._known = KnownStores(warehouse.find_schema)
         self._lock = threading.Lock()
         self._spark: SparkSession | None = None
         self._scratch: Path | None = None
@@ -71,6 +74,19 @@ class Sessions:
         if thread in self._work:
             self._work[thread].use(session.session)
         return session
+
+    def local(self) -> LocalSql:
+        """What answers simple queries without a session, as a part of the thread's work.
+
+        Raises:
+            DbtRuntimeError: the work was cancelled.
+        """
+        from ktk_engine.warehouse.in_process.local_sql import LocalSql
+
+        work = self._work.get(threading.current_thread())
+        if work is not None:
+            work.begin()
+        return LocalSql(self._known, self.check)
 
     @contextmanager
     def working(self, work: CancellableTask) -> Iterator[None]:

@@ -1,0 +1,51 @@
+"""The queries of tests that compare the cells of an enrichment with those of the seed dataset.
+
+`warehouse.in_process.cell_tests` knows them by their text, and gives the same rows without Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ktk_engine.types.quote import quote_identifier
+
+
+def orphans_query(rows: str, seed: str, keys: Sequence[str], at_most: float) -> str:
+    """Ask for rows outside the seed dataset, if they are more than a share.
+
+    Args:
+        rows: the enrichment, as it stands behind FROM.
+        seed: the seed dataset, likewise.
+        keys: the columns that both have of a cell.
+        at_most: the share of all rows that is allowed.
+    """
+    listed = ", ".join(f"e.{quote_identifier(key)}" for key in keys)
+    return (
+        f"select * from (select orphan.*, count(*) over () / greatest((select count(*) from "
+        f"{rows}), 1) as share_of_orphans from (select {listed} from (select * from {rows}) e "
+        f"left anti join {seed} s on {_equal(keys)}) orphan) "
+        f"where share_of_orphans > {at_most}D"
+    )
+
+
+def coverage_query(rows: str, seed: str, keys: Sequence[str], at_least: float) -> str:
+    """Ask how many of the seed dataset's cells are filled, if they are less than a share.
+
+    Args:
+        rows: see `orphans_query`.
+        seed: see `orphans_query`.
+        keys: see `orphans_query`.
+        at_least: the share of all cells that has to be filled.
+    """
+    filled = f"select 1 from (select * from {rows}) e where {_equal(keys)}"
+    return (
+        "select * from (select count(*) as cells, "
+        f"count_if(filled) as filled_cells, coalesce(count_if(filled) / nullif(count(*), 0), 1)"
+        f" as coverage, {at_least}D as at_least from (select exists ({filled}) as filled "
+        f"from {seed} s)) where coverage < at_least"
+    )
+
+
+def _equal(keys: Sequence[str]) -> str:
+    quoted = [quote_identifier(key) for key in keys]
+    return " and ".join(f"e.{key} <=> s.{key}" for key in quoted)

@@ -1,0 +1,119 @@
+"""The rows of tests that compare the cells of an enrichment with those of the seed dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+
+from ktk_engine.warehouse.cell_queries import coverage_query, orphans_query
+from ktk_engine.warehouse.in_process.compare_rows import Unmatched, check_keys, has_match
+from ktk_engine.warehouse.in_process.rows import Computed, Rows
+
+_Failures = Callable[[Rows, Rows, Sequence[str], float], Rows]
+
+
+@dataclass(frozen=True)
+class CellTest:
+    """A test that was recognised.
+
+    Attributes:
+        rows: the tested rows as they stand behind FROM.
+        seed: the seed dataset, likewise.
+        keys: the columns that are compared.
+        share: what is allowed, or wanted.
+        compute: gives the failures.
+    """
+
+    rows: exp.Expression
+    seed: exp.Expression
+    keys: tuple[str, ...]
+    share: float
+    compute: _Failures
+
+    def failures(self, tested: Rows, seed: Rows) -> Rows:
+        """Give the failures.
+
+        Args:
+            tested: what `rows` is.
+            seed: what `seed` is.
+
+        Raises:
+            LocalEngineError: only Spark can compare the keys.
+        """
+        check_keys(tested, seed, [(key, key) for key in self.keys])
+        return self.compute(tested, seed, self.keys, self.share)
+
+
+def cell_test(select: exp.Select) -> CellTest | None:
+    """Recognise a test: its query is written once more, and has to be the same.
+
+    Args:
+        select: any query.
+    """
+    for write, compute, name in (
+        (orphans_query, _orphans, "share_of_orphans"),
+        (coverage_query, _coverage, "coverage"),
+    ):
+        if name not in str(select.args.get("where")):
+            continue
+        seeds = [node for node in select.find_all(exp.Subquery, exp.Table) if _alias(node) == "s"]
+        tested = [node for node in select.find_all(exp.Subquery) if _alias(node) == "e"]
+        rows = tested[0].this.find(exp.From) if tested else None
+        share = next(select.find_all(exp.Cast), None)
+        if rows is None or len(seeds) != 1 or share is None or not share.this.is_number:
+            continue
+        seed = seeds[0].copy()
+        seed.set("alias", None)
+        equal = tuple(node.this.name for node in select.find_all(exp.NullSafeEQ, bfs=False))
+        found = CellTest(rows.this, seed, equal, float(share.name), compute)
+        said = write(_sql(found.rows), _sql(found.seed), found.keys, found.share)
+        if sqlglot.parse_one(said, dialect="spark") == select:
+            return found
+    return None
+
+
+def _alias(node: Any) -> str:
+    return str(node.alias)
+
+
+def _sql(node: Any) -> str:
+    return str(node.sql(dialect="spark"))
+
+
+def _orphans(tested: Rows, seed: Rows, keys: Sequence[str], at_most: float) -> Rows:
+    fields = [tested.schema.field(key) for key in keys]
+    schema = pa.schema([*fields, pa.field("share_of_orphans", pa.float64())])
+
+    def compute() -> pa.Table:
+        found = Unmatched(tested, seed, [(key, key) for key in keys], True).read(keys)
+        share = found.num_rows / max(tested.count(), 1)
+        if share <= at_most:
+            return schema.empty_table()
+        shares = pa.repeat(pa.scalar(share, pa.float64()), found.num_rows)
+        return found.append_column("share_of_orphans", shares)
+
+    return Computed(schema, compute)
+
+
+def _coverage(tested: Rows, seed: Rows, keys: Sequence[str], at_least: float) -> Rows:
+    names = {"cells": pa.int64(), "filled_cells": pa.int64()}
+    schema = pa.schema({**names, "coverage": pa.float64(), "at_least": pa.float64()})
+
+    def compute() -> pa.Table:
+        filled = has_match(seed.read(keys), tested, [(key, key) for key in keys], True)
+        cells, count = len(filled), int(filled.sum())
+        coverage = count / cells if cells else 1.0
+        row = {
+            "cells": cells,
+            "filled_cells": count,
+            "coverage": coverage,
+            "at_least": at_least,
+        }
+        return pa.Table.from_pylist([row] if coverage < at_least else [], schema=schema)
+
+    return Computed(schema, compute)

@@ -1,0 +1,166 @@
+"""Answers simple queries in this process, without Spark and Java."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from ktk_engine.errors import LocalEngineError
+from ktk_engine.merge.merge_run import arrow_limits
+from ktk_engine.plan.named_relations import KnownStores, NamedRelations
+from ktk_engine.plan.plan import Plan
+from ktk_engine.warehouse.in_process.read_query import (
+    COMPARISONS,
+    Names,
+    from_of,
+    integer,
+    is_count,
+    only,
+    parse_query,
+    read_query,
+    refuse,
+)
+from ktk_engine.warehouse.in_process.rows import Reader, Rows
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a query gave.
+
+    Attributes:
+        columns: (name, Spark's name of the type) of each.
+        rows: their values.
+    """
+
+    columns: tuple[tuple[str, str], ...]
+    rows: tuple[tuple[Any, ...], ...]
+
+
+@dataclass(frozen=True)
+class LocalSql:
+    """Answers what it understands exactly, as Spark would.
+
+    Attributes:
+        known: the stores.
+        check: called again and again while rows are read; raises what shall end it.
+        plans: gets the plans of the relations that queries read.
+    """
+
+    known: KnownStores
+    check: Callable[[], None] = lambda: None
+    plans: list[Plan] = field(default_factory=list)
+
+    def totals(self, sql: str) -> Answer:
+        """Answer a query of one row: numbers, or what the rows of a query come to.
+
+        That are `count(*)` and `sum(...)` of whole numbers, and comparisons of them with numbers.
+
+        Args:
+            sql: the query.
+
+        Raises:
+            LocalEngineError: only Spark can answer it.
+        """
+        with self._reading():
+            select = parse_query(sql)
+            for item in select.expressions:
+                if not isinstance(item, exp.Alias):
+                    refuse(item)
+                only(item, "this", "alias")
+            if from_of(select) is None:
+                only(select, "expressions")
+                found: list[tuple[Any, str]] = [
+                    (integer(i.this), "int") for i in select.expressions
+                ]
+            else:
+                found = self._totals(select)
+            columns = zip(select.expressions, found, strict=True)
+            return Answer(
+                tuple((str(item.alias), kind) for item, (_, kind) in columns),
+                (tuple(value for value, _ in found),),
+            )
+
+    def rows(self, sql: str) -> pa.Table:
+        """Give the rows of a query, in the containers of their classes.
+
+        Args:
+            sql: the query.
+
+        Raises:
+            LocalEngineError: only Spark can answer it.
+        """
+        with self._reading():
+            found = read_query(parse_query(sql), self._names())
+            return found.read(found.schema.names)
+
+    def _totals(self, select: exp.Select) -> list[tuple[Any, str]]:
+        """Values and types of the columns of a query over all rows of another."""
+        if any(select.args.get(name) for name in ("group", "having", "limit")):
+            refuse(select)
+        inner = select.copy()
+        inner.set("expressions", [exp.Star()])
+        totals = _Totals(read_query(inner, self._names()))
+        for item in select.expressions:
+            totals.check(item.this)
+        return [totals.value(item.this) for item in select.expressions]
+
+    def _names(self) -> Names:
+        return Names(NamedRelations(self.known), Reader(self.known, self.check, self.plans))
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        self.plans.clear()
+        with arrow_limits():
+            yield
+
+
+@dataclass
+class _Totals:
+    """What rows come to; each number is found out once."""
+
+    rows: Rows
+    known: dict[str, int | None] = field(default_factory=dict)
+
+    def check(self, node: Any) -> None:
+        """Refuse what is not understood, before anything is read."""
+        if type(node) in COMPARISONS:
+            only(node, "this", "expression")
+            integer(node.expression)
+            node = node.this
+        if is_count(node):
+            return
+        only(node, "this")
+        if not isinstance(node, exp.Sum) or not isinstance(node.this, exp.Column):
+            refuse(node)
+        only(node.this, "this")
+        schema = self.rows.schema
+        if node.this.name not in schema.names or schema.field(node.this.name).type != pa.int64():
+            refuse(node)
+
+    def value(self, node: Any) -> tuple[Any, str]:
+        """Give the value of a checked expression, and its type."""
+        compare = COMPARISONS.get(type(node))
+        if compare is None:
+            return self._number(node), "bigint"
+        number = self._number(node.this)
+        return None if number is None else compare(number, integer(node.expression)), "boolean"
+
+    def _number(self, node: Any) -> int | None:
+        key = node.sql()
+        if key not in self.known:
+            self.known[key] = self.rows.count() if is_count(node) else self._sum(node.this.name)
+        return self.known[key]
+
+    def _sum(self, name: str) -> int | None:
+        # Of numbers below 2^53 and in rows that fit into memory, no sum overflows.
+        values = self.rows.read([name])[name]
+        if len(values) and (pc.max(pc.abs_checked(values)).as_py() or 0) >= 2**31:
+            raise LocalEngineError(f"The sum of {name} may be too large.")
+        found: int | None = pc.sum(values).as_py()
+        return found

@@ -1,0 +1,436 @@
+"""Reads a query whose rows this process can give without Spark; every other one is left to Spark.
+
+Understood are the simple queries that tests are made of: columns of cubes, tables and views with a
+condition, groups with their number of rows, rows that another relation lacks, and queries of these.
+What is not known to mean the same here as in Spark is refused.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NoReturn
+
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+
+from ktk_engine.conditions.condition import Condition
+from ktk_engine.conditions.parse import read_condition
+from ktk_engine.errors import ConditionError, LocalEngineError
+from ktk_engine.plan.named_relations import NamedRelations
+from ktk_engine.types.time_zone import UNKNOWN_ZONE
+from ktk_engine.warehouse.in_process.cell_tests import cell_test
+from ktk_engine.warehouse.in_process.compare_rows import Unmatched, check_keys, groups
+from ktk_engine.warehouse.in_process.rows import (
+    Computed,
+    Filtered,
+    Limited,
+    Reader,
+    Renamed,
+    Rows,
+    Stored,
+)
+
+COMPARISONS: Mapping[type[exp.Expression], Callable[[Any, Any], Any]] = {
+    exp.EQ: operator.eq,
+    exp.NEQ: operator.ne,
+    exp.LT: operator.lt,
+    exp.LTE: operator.le,
+    exp.GT: operator.gt,
+    exp.GTE: operator.ge,
+}
+# Newer versions of sqlglot have an underscore behind words of Python.
+_FROM, _WITH = ("from", "from_"), ("with", "with_")
+_HAS_ZONE = re.compile(r"\d(?: ?Z|[+-]\d\d:\d\d)$")
+_TEXTS = frozenset({"STRING", "RAW_STRING", "NATIONAL_STRING", "UNICODE_STRING"})
+_DEEPEST = 20
+_COUNT = "__ktk_rows"
+
+
+@dataclass(frozen=True)
+class Names:
+    """What names of relations mean.
+
+    Attributes:
+        relations: those of the stores.
+        reader: reads them.
+        within: whose view the query is; see `NamedRelations.find`.
+        parts: queries that have a name (`with`).
+        depth: how many queries this one is in.
+    """
+
+    relations: NamedRelations
+    reader: Reader
+    within: str = ""
+    parts: Mapping[str, Rows] = field(default_factory=dict)
+    depth: int = 0
+
+
+@dataclass(frozen=True)
+class _From:
+    """What a query reads: rows, and what may be before their columns' names."""
+
+    rows: Rows
+    qualifier: str
+
+    def column(self, node: Any) -> str:
+        """Resolve the name of a column, which has to be exact."""
+        only(node, "this", "table")
+        if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
+            refuse(node)
+        if node.table and node.table != self.qualifier:
+            refuse(node)
+        if node.name not in self.rows.schema.names:
+            refuse(node)
+        return str(node.name)
+
+
+def parse_query(sql: str) -> exp.Select:
+    """Parse a query.
+
+    Raises:
+        LocalEngineError: it is something else, or holds texts that may mean different things.
+    """
+    try:
+        for token in sqlglot.tokenize(sql, read="spark"):
+            if token.token_type.name not in _TEXTS:
+                continue
+            written = sql[token.start : token.end + 1]
+            if not written.startswith("'") or "\\" in written:
+                raise LocalEngineError(f"{written} is a text that depends on settings of Spark.")
+        found = [node for node in sqlglot.parse(sql, dialect="spark") if node is not None]
+    except (sqlglot.errors.SqlglotError, RecursionError) as error:
+        raise LocalEngineError("The statement is not understood.") from error
+    if len(found) != 1 or not isinstance(found[0], exp.Select):
+        raise LocalEngineError("The statement is no query.")
+    return found[0]
+
+
+def read_query(select: Any, names: Names) -> Rows:
+    """Say which rows a query gives.
+
+    Args:
+        select: the query.
+        names: what its relations are.
+
+    Raises:
+        LocalEngineError: only Spark knows.
+    """
+    if names.depth > _DEEPEST or not isinstance(select, exp.Select):
+        refuse(select)
+    only(select, "expressions", "where", "group", "having", "limit", "joins", *_FROM, *_WITH)
+    names = replace(names, depth=names.depth + 1)
+    names = replace(names, parts=_with(select, names))
+    limit = select.args.get("limit")
+    if limit is not None:
+        select = select.copy()
+        select.set("limit", None)
+    rows = _cell_test(select, names) or _rows(select, names)
+    return rows if limit is None else _limited(rows, limit)
+
+
+def only(node: Any, *parts: str) -> None:
+    """Refuse an expression with parts that nobody reads: they would change the meaning."""
+    if not isinstance(node, exp.Expression) or (
+        {name for name, value in node.args.items() if value} - set(parts)
+    ):
+        refuse(node)
+
+
+def refuse(node: Any) -> NoReturn:
+    """Leave a statement to Spark."""
+    text = node.sql(dialect="spark") if isinstance(node, exp.Expression) else str(node)
+    raise LocalEngineError(f"Only Spark knows what this means: {text}")
+
+
+def part(node: exp.Expression, spellings: tuple[str, str]) -> Any:
+    """Give a part of an expression, however this version of sqlglot spells it."""
+    return node.args.get(spellings[0]) or node.args.get(spellings[1])
+
+
+def from_of(select: exp.Expression) -> Any:
+    """What is behind FROM; None if there is none."""
+    found = part(select, _FROM)
+    return None if found is None else found.this
+
+
+def integer(node: Any) -> int:
+    """Read a whole number."""
+    if not isinstance(node, exp.Literal) or node.is_string or not str(node.this).isdecimal():
+        refuse(node)
+    return int(node.this)
+
+
+def is_count(node: Any) -> bool:
+    """Whether an expression is `count(*)`."""
+    found = isinstance(node, exp.Count) and isinstance(node.this, exp.Star)
+    if found:
+        only(node, "this", "big_int")
+        only(node.this)
+    return found
+
+
+def read_from(node: Any, names: Names) -> _From:
+    """Say what rows a table, a query or a list of values in FROM is."""
+    found = _source(node, names)
+    columns = found.rows.schema.names
+    if len({name.casefold() for name in columns}) < len(columns):
+        refuse(node)  # Spark cannot tell them apart
+    return found
+
+
+def _source(node: Any, names: Names) -> _From:
+    if node is None:
+        refuse("no FROM")
+    alias = node.args.get("alias")
+    if isinstance(node, exp.Values):
+        return _From(_values(node), str(alias.this.name) if alias else "")
+    if alias is not None:
+        only(alias, "this")
+    if isinstance(node, exp.Subquery):
+        only(node, "this", "alias")
+        return _From(read_query(node.this, names), str(node.alias))
+    only(node, "this", "db", "catalog", "alias")
+    if not isinstance(node, exp.Table):
+        refuse(node)
+    if not all(isinstance(item, exp.Identifier) for item in node.parts):
+        refuse(node)
+    parts = tuple(item.name for item in node.parts)
+    return _From(_relation(parts, names), str(node.alias) or parts[-1])
+
+
+def _relation(parts: tuple[str, ...], names: Names) -> Rows:
+    if len(parts) == 1:
+        if parts[0] not in names.parts:
+            refuse(parts[0])
+        return names.parts[parts[0]]
+    if len(parts) > 2:
+        refuse(".".join(parts))  # an address may name a version
+    relations = names.relations
+    found = relations.find(parts, names.within)
+    if found is None:
+        refuse(".".join(parts))
+    schema, relation = found
+    if relation.kind == "dataset":
+        return Stored(relations.dataset(schema, relation.uuid), names.reader)
+    view = relations.view(schema, relation.name)
+    if view.kind == "cube":
+        return Stored(relations.cube(schema, relation.name), names.reader)
+    own = replace(names, within=schema, parts={})
+    return read_query(parse_query(view.sql), own)
+
+
+def _with(select: exp.Select, names: Names) -> Mapping[str, Rows]:
+    found = part(select, _WITH)
+    if found is None:
+        return names.parts
+    only(found, "expressions")
+    for item in found.expressions:
+        only(item, "this", "alias")
+        only(item.args["alias"], "this")
+        rows = read_query(item.this, names)
+        names = replace(names, parts={**names.parts, str(item.alias): rows})
+    return names.parts
+
+
+def _rows(select: exp.Select, names: Names) -> Rows:
+    """The rows of a query before its limit."""
+    node, where = from_of(select), select.args.get("where")
+    if node is None:
+        return _without_from(select, where)
+    source, joins = read_from(node, names), select.args.get("joins")
+    if joins:
+        source = _joined(select, source, names)
+    elif where is not None:
+        condition = _condition(where.this, source)
+        source = replace(source, rows=Filtered(source.rows, condition))
+    if select.args.get("group") is not None:
+        return _grouped(select, source)
+    if select.args.get("having") is not None:
+        refuse(select)
+    return _selected(select, source)
+
+
+def _condition(node: exp.Expression, source: _From) -> Condition:
+    """Read a condition as Spark reads it, whatever the session's time zone is."""
+    _check_numbers(node, source.rows.schema)
+    for cast in node.find_all(exp.Cast):
+        if cast.to.is_type("timestamptz", "timestampltz") and not _HAS_ZONE.search(cast.name):
+            refuse(cast)
+    try:
+        return read_condition(
+            node,
+            source.rows.schema,
+            qualifier=source.qualifier or None,
+            session_zone=UNKNOWN_ZONE,
+        )
+    except ConditionError as error:
+        raise LocalEngineError(str(error)) from error
+
+
+def _check_numbers(node: exp.Expression, schema: pa.Schema) -> None:
+    """Refuse numbers that Spark rounds before it compares them: doubles, or finer decimals."""
+    scales = [t.scale for t in schema.types if pa.types.is_decimal(t)]
+    for number in node.find_all(exp.Literal):
+        fraction = str(number.this).lower().partition(".")[2]
+        if number.is_number and (
+            "e" in str(number.this).lower() or len(fraction) > min(scales, default=len(fraction))
+        ):
+            refuse(number)
+
+
+def _selected(select: exp.Select, source: _From) -> Rows:
+    """The columns that a query names."""
+    if len(select.expressions) == 1 and isinstance(select.expressions[0], exp.Star):
+        only(select.expressions[0])
+        return source.rows
+    chosen = [_named(item, source) for item in select.expressions]
+    if len(dict(chosen)) < len(chosen):
+        refuse(select)
+    return Renamed(source.rows, dict(chosen))
+
+
+def _named(item: Any, source: _From) -> tuple[str, str]:
+    """A column under its own name or another."""
+    if isinstance(item, exp.Alias):
+        only(item, "this", "alias")
+        return str(item.alias), source.column(item.this)
+    name = source.column(item)
+    return name, name
+
+
+def _grouped(select: exp.Select, source: _From) -> Rows:
+    group, having = select.args["group"], select.args.get("having")
+    only(group, "expressions")
+    keys = [source.column(item) for item in group.expressions]
+    if not keys or len(set(keys)) < len(keys):
+        refuse(group)
+    chosen = {}
+    for item in select.expressions:
+        counted = isinstance(item, exp.Alias) and is_count(item.this)
+        name, column = (str(item.alias), _COUNT) if counted else _named(item, source)
+        if name in chosen or (not counted and column not in keys):
+            refuse(select)
+        chosen[name] = column
+    return Renamed(groups(source.rows, keys, _COUNT, _having(having)), chosen)
+
+
+def _having(having: Any) -> Callable[[Any], Any]:
+    if having is None:
+        return lambda counts: slice(None)
+    node = having.this
+    compare = COMPARISONS.get(type(node))
+    if compare is None or not is_count(node.this):
+        refuse(having)
+    number = integer(node.expression)
+    return lambda counts: compare(counts, number)
+
+
+def _joined(select: exp.Select, source: _From, names: Names) -> _From:
+    """The rows that another relation lacks: an anti join, or a left join that finds nothing."""
+    (join, *more), where = select.args["joins"], select.args.get("where")
+    only(join, "this", "side", "kind", "on")
+    other = read_from(join.this, names)
+    pairs, nulls_match = _pairs(join.args.get("on"), source, other)
+    check_keys(source.rows, other.rows, pairs)
+    found: Rows = Unmatched(source.rows, other.rows, pairs, nulls_match)
+    kind = f"{join.side} {join.kind}".strip()
+    if kind == "LEFT" and where is not None and not nulls_match:
+        # A row that was found has its own key, which is not null.
+        keys = {(other.qualifier, right) for _, right in pairs}
+        stars = [item for item in select.expressions if isinstance(item, exp.Star)]
+        if stars or _null_column(where.this) not in keys:
+            refuse(join)
+        # A name that both have means neither.
+        own = [n for n in source.rows.schema.names if n not in other.rows.schema.names]
+        found = Renamed(found, {name: name for name in own})
+    elif kind != "LEFT ANTI" or where is not None:
+        refuse(join)
+    if more:
+        refuse(select)
+    return _From(found, source.qualifier)
+
+
+def _pairs(node: Any, left: _From, right: _From) -> tuple[list[tuple[str, str]], bool]:
+    """The columns that a join compares, and whether null equals null there."""
+    items = list(node.flatten()) if isinstance(node, exp.And) else [node]
+    kinds = {type(item) for item in items}
+    if kinds not in ({exp.EQ}, {exp.NullSafeEQ}) or left.qualifier == right.qualifier:
+        refuse(node)
+    pairs = []
+    for item in items:
+        sides = (item.this, item.expression)
+        if not all(isinstance(side, exp.Column) and side.table for side in sides):
+            refuse(item)
+        one, two = sides if sides[0].table == left.qualifier else sides[::-1]
+        pairs.append((left.column(one), right.column(two)))
+    return pairs, kinds == {exp.NullSafeEQ}
+
+
+def _null_column(node: Any) -> tuple[str, str]:
+    """The column that a condition asks to be null, with what is before its name."""
+    if not isinstance(node, exp.Is) or not isinstance(node.expression, exp.Null):
+        refuse(node)
+    only(node, "this", "expression")
+    only(node.this, "this", "table")
+    return str(node.this.table), str(node.this.name)
+
+
+def _without_from(select: exp.Select, where: Any) -> Rows:
+    """Columns of texts without any row, as tests have it that found nothing."""
+    only(select, "expressions", "where")
+    if where is None or not isinstance(where.this, exp.Boolean) or where.this.this:
+        refuse(select)
+    fields = []
+    for item in select.expressions:
+        only(item, "this", "alias")
+        cast = item.this
+        if not isinstance(cast, exp.Cast) or not isinstance(cast.this, exp.Null):
+            refuse(item)
+        only(cast, "this", "to")
+        if not cast.to.is_type("text"):
+            refuse(item)
+        fields.append(pa.field(str(item.alias), pa.string()))
+    schema = pa.schema(fields)
+    return Computed(schema, schema.empty_table)
+
+
+def _values(node: exp.Values) -> Rows:
+    """A list of rows of texts."""
+    only(node, "expressions", "alias")
+    alias = node.args.get("alias")
+    names = []
+    if alias is not None:
+        only(alias, "this", "columns")
+        names = [item.name for item in alias.columns]
+    rows = [list(_texts(item)) for item in node.expressions]
+    if not names or any(len(row) != len(names) for row in rows) or len(set(names)) < len(names):
+        refuse(node)
+    schema = pa.schema([pa.field(name, pa.string()) for name in names])
+    columns = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
+    return Computed(schema, lambda: pa.Table.from_arrays(columns, schema=schema))
+
+
+def _texts(row: Any) -> Iterator[str]:
+    only(row, "expressions")
+    for item in row.expressions:
+        if not isinstance(item, exp.Literal) or not item.is_string:
+            refuse(item)
+        yield str(item.this)
+
+
+def _limited(rows: Rows, limit: Any) -> Rows:
+    only(limit, "expression")
+    return Limited(rows, integer(limit.expression))
+
+
+def _cell_test(select: exp.Select, names: Names) -> Rows | None:
+    """The rows of a test of cells, which is known by its whole text."""
+    found = cell_test(select)
+    if found is None:
+        return None
+    tested, seed = read_from(found.rows, names), read_from(found.seed, names)
+    return found.failures(tested.rows, seed.rows)

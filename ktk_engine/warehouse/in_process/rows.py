@@ -1,0 +1,233 @@
+"""Rows that a query names or makes, read in this process when somebody needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import pyarrow as pa
+
+from ktk_engine.conditions.condition import Condition, TrueCondition, columns, conjunction
+from ktk_engine.conditions.evaluate import evaluate
+from ktk_engine.merge.answer import LocalEngine, plan_schema
+from ktk_engine.merge.memory_limit import default_memory_limit
+from ktk_engine.merge.merge_run import MemoryBudget
+from ktk_engine.plan.named_relations import KnownStores, Plannable
+from ktk_engine.plan.plan import Plan
+
+EVERY = TrueCondition()
+# Rows are compared beside what is read, and several threads may do so.
+_SHARE = 4
+_LARGEST = 1024**3  # arrays of texts end at 2 GB
+
+
+def _limit() -> int:
+    return min(default_memory_limit() // _SHARE, _LARGEST)
+
+
+class Rows(Protocol):
+    """Rows of some columns; nothing is read before it is asked for."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns, in the containers of their classes."""
+
+    def read(self, names: Sequence[str], condition: Condition = EVERY) -> pa.Table:
+        """Give columns of the rows for which a condition is true, in no certain order.
+
+        Args:
+            names: of the columns; at least one.
+            condition: on any of the columns.
+
+        Raises:
+            LocalEngineError: they do not fit into memory, or only Spark can give them.
+        """
+
+    def count(self, condition: Condition = EVERY) -> int:
+        """Count the rows for which a condition is true; as `read`."""
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Reads what is planned, in threads of this process.
+
+    Attributes:
+        known: the stores.
+        check: called again and again; raises what shall end the reading.
+        plans: gets the plans of all that is read.
+        limit: bytes that the rows of one relation may take.
+    """
+
+    known: KnownStores
+    check: Callable[[], None]
+    plans: list[Plan] = field(default_factory=list)
+    limit: int = field(default_factory=_limit)
+
+    def read(self, relation: Plannable, names: Sequence[str], condition: Condition) -> pa.Table:
+        """Give columns of a relation's rows."""
+        engine, plan = self._planned(relation, names, condition)
+        budget, batches = MemoryBudget(self.limit), []
+        for batch in engine.batches(plan, names):
+            budget.take(batch.nbytes)
+            batches.append(batch)
+            self.check()
+        return pa.Table.from_batches(batches, plan_schema(plan, names))
+
+    def count(self, relation: Plannable, condition: Condition) -> int:
+        """Count a relation's rows."""
+        engine, plan = self._planned(relation, [relation.least], condition)
+        return engine.count(plan)
+
+    def _planned(
+        self, relation: Plannable, names: Sequence[str], condition: Condition
+    ) -> tuple[LocalEngine, Plan]:
+        self.check()
+        plan = relation.plan(list(names), condition)
+        self.plans.append(plan)
+        footers = self.known.metadata(relation.store).footers
+        return LocalEngine(relation.store, footers, self.limit, progress=self._go_on), plan
+
+    def _go_on(self, done: int, total: int) -> None:
+        self.check()
+
+
+@dataclass(frozen=True)
+class Stored:
+    """The rows of a cube, dataset or table.
+
+    Attributes:
+        relation: what is read.
+        reader: who reads it.
+    """
+
+    relation: Plannable
+    reader: Reader
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The relation's columns."""
+        return self.relation.schema
+
+    def read(self, names: Sequence[str], condition: Condition = EVERY) -> pa.Table:
+        """See `Rows`."""
+        return self.reader.read(self.relation, names, condition)
+
+    def count(self, condition: Condition = EVERY) -> int:
+        """See `Rows`."""
+        return self.reader.count(self.relation, condition)
+
+
+@dataclass(frozen=True)
+class Filtered:
+    """The rows for which a condition is true.
+
+    Attributes:
+        rows: all rows.
+        condition: which of them.
+    """
+
+    rows: Rows
+    condition: Condition
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The same columns."""
+        return self.rows.schema
+
+    def read(self, names: Sequence[str], condition: Condition = EVERY) -> pa.Table:
+        """See `Rows`."""
+        return self.rows.read(names, conjunction([self.condition, condition]))
+
+    def count(self, condition: Condition = EVERY) -> int:
+        """See `Rows`."""
+        return self.rows.count(conjunction([self.condition, condition]))
+
+
+@dataclass(frozen=True)
+class Renamed:
+    """Some columns of rows, under other names.
+
+    Attributes:
+        rows: the rows.
+        names: name -> the column there.
+    """
+
+    rows: Rows
+    names: Mapping[str, str]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns under their new names."""
+        found = self.rows.schema
+        return pa.schema([found.field(old).with_name(new) for new, old in self.names.items()])
+
+    def read(self, names: Sequence[str], condition: Condition = EVERY) -> pa.Table:
+        """See `Rows`."""
+        needed = list(dict.fromkeys([*names, *sorted(columns(condition))]))
+        stored = self.rows.read(list(dict.fromkeys(self.names[name] for name in needed)))
+        table = pa.table([stored[self.names[name]] for name in needed], needed)
+        return _kept(table, condition).select(list(names))
+
+    def count(self, condition: Condition = EVERY) -> int:
+        """See `Rows`."""
+        if isinstance(condition, TrueCondition):
+            return self.rows.count()
+        return int(self.read([next(iter(self.names))], condition).num_rows)
+
+
+@dataclass(frozen=True)
+class Limited:
+    """The first rows, of no certain order.
+
+    Attributes:
+        rows: all rows.
+        most: how many of them.
+    """
+
+    rows: Rows
+    most: int
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The same columns."""
+        return self.rows.schema
+
+    def read(self, names: Sequence[str], condition: Condition = EVERY) -> pa.Table:
+        """See `Rows`."""
+        needed = list(dict.fromkeys([*names, *sorted(columns(condition))]))
+        first = self.rows.read(needed).slice(0, self.most)
+        return _kept(first, condition).select(list(names))
+
+    def count(self, condition: Condition = EVERY) -> int:
+        """See `Rows`."""
+        if isinstance(condition, TrueCondition):
+            return min(self.rows.count(), self.most)
+        return int(self.read(self.schema.names[:1], condition).num_rows)
+
+
+@dataclass(frozen=True)
+class Computed:
+    """Rows that a computation gives.
+
+    Attributes:
+        schema: its columns.
+        compute: gives all of the rows.
+    """
+
+    schema: pa.Schema
+    compute: Callable[[], pa.Table]
+
+    def read(self, names: Sequence[str], condition: Condition = EVERY) -> pa.Table:
+        """See `Rows`."""
+        return _kept(self.compute(), condition).select(list(names))
+
+    def count(self, condition: Condition = EVERY) -> int:
+        """See `Rows`."""
+        return int(_kept(self.compute(), condition).num_rows)
+
+
+def _kept(table: pa.Table, condition: Condition) -> pa.Table:
+    if isinstance(condition, TrueCondition):
+        return table
+    return table.filter(evaluate(condition, table))

@@ -1,0 +1,242 @@
+"""Simple queries are answered in this process; whatever may mean something else is refused."""
+
+from __future__ import annotations
+
+import math
+import threading
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from ktk_engine.catalog.view import ViewDocument, render_view, view_key
+from ktk_engine.errors import LocalEngineError
+from ktk_engine.gate.target import Target
+from ktk_engine.plan.named_relations import KnownStores
+from ktk_engine.store.local.local_store import LocalStore
+from ktk_engine.warehouse.cell_queries import coverage_query, orphans_query
+from ktk_engine.warehouse.in_process.local_sql import LocalSql
+from ktk_engine.write.build import build
+
+NAN = math.nan
+SEED = pa.table(
+    {
+        "P": ["a", "a", "b/%", "b/%"],
+        "L": pa.array([1, 2, 1, 2], pa.int64()),
+        "f": [NAN, NAN, 0.0, -0.0],
+        "odd name": ["x", None, "x", "ü"],
+        "u": pa.array([1, 2, 3, None], pa.uint64()),
+        "t": pa.array([0, 1, 2, None], pa.timestamp("us", "Europe/Berlin")),
+        "list": [[1], None, [], [2]],
+    }
+)
+EXTRA = pa.table({"P": ["a", "a", "c"], "L": [1, 2, 7], "w": [1.5, None, NAN]})
+PLAIN = pa.table(
+    {
+        "id": pa.array([1, 1, None, 3], pa.int64()),
+        "f": [0.0, NAN, 2.0, None],
+        "name": ["x", "y", "x", None],
+        "d": pa.array([Decimal("1.50")] * 4, pa.decimal128(10, 2)),
+        "none": pa.nulls(4),
+    }
+)
+VIEWS = [
+    ViewDocument("c", "cube", cube="c", datasets=("cells", "extra")),
+    ViewDocument("staged", "view", "select id as key, name from an.plain where id is not null"),
+    ViewDocument("circle", "view", "select * from an.circle"),
+    ViewDocument("upper", "view", "select upper(name) as name from an.plain"),
+]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory) -> LocalStore:
+    store = LocalStore(tmp_path_factory.mktemp("local") / "an")
+    build(store, SEED, Target("cells", "seed", "c", ("L",), ("P",)))
+    build(store, EXTRA, Target("extra", "enrichment", "c", ("L",), ("P",)))
+    build(store, PLAIN, Target("plain"))
+    for view in VIEWS:
+        store.put(view_key(view.name), render_view(view))
+    return store
+
+
+@pytest.fixture
+def sql(store) -> LocalSql:
+    return LocalSql(KnownStores(lambda name: store if name == "an" else None))
+
+
+def failures(sql: LocalSql, query: str) -> object:
+    """What dbt asks of a test."""
+    text = f"select count(*) as failures, count(*) != 0 as should_warn from ({query}) dbt_internal"
+    ((found, warns),) = sql.totals(text).rows
+    assert warns is (found != 0)
+    return found
+
+
+COUNTED = {
+    "select * from an.plain": 4,
+    "select id from an.plain where id is null": 1,
+    "select * from (select * from an.plain where name = 'x') dbt_subquery where id is null": 1,
+    "select * from an.plain p where p.id > 0.5 and p.NAME in ('x', 'y')": 2,
+    "select id as k, count(*) as n from an.plain where id is not null group by id "
+    "having count(*) > 1": 1,
+    "select f as k, count(*) as n from an.cells where f is not null group by f "
+    "having count(*) > 1": 2,  # NaN and zero
+    "select L, P from an.cells group by L, P having count(*) > 1": 0,
+    "select `odd name` from an.cells group by `odd name`": 3,
+    "select t, count(*) as n from an.c group by t having count(*) = 1": 4,
+    "select * from an.c where w is null": 3,
+    "select * from an.c where f > 1.5": 2,
+    "select * from an.staged where key = 1": 2,
+    "select * from an.plain limit 3": 3,
+    "select * from an.plain where none is null": 4,
+    "select u from an.cells where u > 1": 2,
+    "select t from an.cells where t >= timestamp '1970-01-01 01:00:00.000001+01:00'": 2,
+    "with v as (select name as value_field, count(*) as n from an.plain group by name) "
+    "select * from v where value_field not in ('x', 'z')": 1,
+    "with child as (select L as from_field from an.extra where L is not null), "
+    "parent as (select id as to_field from an.plain) select from_field from child left join parent "
+    "on child.from_field = parent.to_field where parent.to_field is null": 2,
+    "select e.L from an.extra e left anti join an.cells s on e.L <=> s.L and e.P <=> s.P": 1,
+    "select e.f from an.plain e left anti join an.cells s on e.f = s.f": 2,
+    "select e.f from an.plain e left anti join an.plain s on e.f <=> s.f": 0,
+    "select cast(null as string) as a, cast(null as string) as b where false": 0,
+    "select * from values ('a', 'b'), ('c', 'd') as found(x, y)": 2,
+    orphans_query("an.extra", "an.cells", ["P", "L"], 0.3): 1,
+    orphans_query("an.extra", "an.cells", ["P", "L"], 0.4): 0,
+    orphans_query("(select * from an.extra where L < 5) w", "`an`.`cells`", ["P", "L"], 0.0): 0,
+    orphans_query("an.extra", "an.cells", ["P", "L"], 0.3) + " limit 3": 1,
+    coverage_query("an.extra", "an.cells", ["P", "L"], 0.5): 0,
+    coverage_query("an.extra", "an.cells", ["P", "L"], 0.51): 1,
+    coverage_query("an.extra", "(select * from an.cells where L > 9)", ["P", "L"], 1.0): 0,
+}
+
+
+@pytest.mark.parametrize("query", COUNTED)
+def test_rows_are_counted(sql, query):
+    assert failures(sql, query) == COUNTED[query]
+
+
+def test_the_rows_themselves(sql):
+    found = sql.rows("select `odd name` as `x y`, count(*) as n from an.cells group by `odd name`")
+    assert sorted(found.to_pylist(), key=str) == [
+        {"x y": "x", "n": 2},
+        {"x y": "ü", "n": 1},
+        {"x y": None, "n": 1},
+    ]
+    found = sql.rows(coverage_query("an.extra", "an.cells", ["P", "L"], 0.75)).to_pylist()
+    assert found == [{"cells": 4, "filled_cells": 2, "coverage": 0.5, "at_least": 0.75}]
+    found = sql.rows(orphans_query("an.extra", "an.cells", ["P", "L"], 0.0)).to_pylist()
+    assert found == [{"P": "c", "L": 7, "share_of_orphans": 1 / 3}]
+
+
+def test_sums_and_numbers(sql):
+    grouped = "select id, count(*) as n from an.plain group by id having count(*) > 1"
+    found = sql.totals(
+        f"select sum(n) as failures, sum(n) > 1 as w, sum(n) > 2 as e from ({grouped}) x"
+    )
+    assert found.rows == ((2, True, False),)
+    assert found.columns == (("failures", "bigint"), ("w", "boolean"), ("e", "boolean"))
+    nothing = f"select sum(n) as failures, sum(n) != 0 as w from ({grouped} limit 0) x"
+    assert sql.totals(nothing).rows == ((None, None),)
+    assert sql.totals("select 1 as stored").rows == ((1,),)
+
+
+REFUSED = [
+    "select * from an.missing",
+    "select * from other.plain",
+    "select * from plain",
+    "select * from `x`.an.plain",
+    "select * from an.plain version as of 1",
+    "select * from an.plain tablesample (10 percent)",
+    "select * from an.upper",
+    "select * from an.circle",
+    "select distinct id from an.plain",
+    "select ID from an.plain",
+    "select id, id from an.plain",
+    "select * except (id) from an.plain",
+    "select upper(name) as name from an.plain",
+    "select id + 1 as id from an.plain",
+    "select * from an.plain order by id",
+    "select * from an.plain, an.cells",
+    "select * from an.plain union all select * from an.plain",
+    "select * from an.plain where name = 1",
+    "select * from an.plain where upper(name) = 'X'",
+    "select * from an.plain where id = (select max(id) from an.plain)",
+    "select * from an.plain where name = 'a\\'b'",
+    'select * from an.plain where name = "x"',
+    "select * from an.plain where id in (1, null)",
+    "select * from an.plain where id = 1e2",
+    "select * from an.plain where d > 1.505",
+    "select a from (select id as a, name as A from an.plain) x",
+    "select cast(null as string) as a where false group by a",
+    "select * from an.cells where t > '2025-01-01'",
+    "select * from an.cells where t > timestamp '2025-01-01 00:00:00'",
+    "select id, count(*) as n from an.plain group by 1",
+    "select id, name from an.plain group by id",
+    "select count(*) as n from an.plain group by id having max(name) > 'x'",
+    "select `list` from an.cells group by `list`",
+    "select none from an.plain group by none",
+    "select e.u from an.cells e left anti join an.plain s on e.u = s.id",
+    "select e.L from an.cells e left semi join an.plain s on e.L = s.id",
+    "select e.L from an.cells e left join an.plain s on e.L = s.id",
+    "select * from an.cells e left join an.plain s on e.L = s.id where s.id is null",
+    "select e.L from an.cells e left join an.plain s on e.L = s.id where s.name is null",
+    "select e.f from an.cells e left join an.plain s on e.L = s.id where s.id is null",
+    "select e.L from an.cells e left join an.plain s on e.L <=> s.id where s.id is null",
+    "select e.L from an.cells e left anti join an.plain s on e.L = s.id or e.L = 1",
+    orphans_query("an.extra", "an.cells", ["P", "L"], 0.3).replace("<=> s.`L`", "<=> s.`P`"),
+    orphans_query("an.extra", "an.cells", ["L"], 0.3).replace("greatest", "least"),
+    coverage_query("an.extra", "an.cells", ["L"], 0.3).replace("coalesce", "nullif"),
+]
+
+
+@pytest.mark.parametrize("query", REFUSED)
+def test_the_rest_is_left_to_spark(sql, query):
+    with pytest.raises(LocalEngineError):
+        failures(sql, query)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select count(*) from an.plain",
+        "select max(id) as failures from an.plain",
+        "select sum(f) as failures from an.plain",
+        "select sum(distinct id) as failures from an.plain",
+        "select count(id) as failures from an.plain",
+        "select count(*) as a, count(*) > '1' as b from an.plain",
+        "select count(*) as a from an.plain; select 1 as b",
+        "drop table an.plain",
+        "select 1.5 as stored",
+        "select count(*) as n from an.plain limit 1",
+        "select count(*) as n from an.plain group by id",
+        "select count(*) as n from an.plain having count(*) > 9",
+        "not sql at all (",
+    ],
+)
+def test_totals_that_only_spark_knows(sql, text):
+    with pytest.raises(LocalEngineError):
+        sql.totals(text)
+
+
+def test_reading_can_be_stopped(store):
+    class StoppedError(Exception):
+        pass
+
+    stopped = threading.Event()
+
+    def check() -> None:
+        if stopped.is_set():
+            raise StoppedError
+
+    sql = LocalSql(KnownStores(lambda name: store), check)
+    assert failures(sql, "select * from an.plain") == 4
+    stopped.set()
+    with pytest.raises(StoppedError):
+        failures(sql, "select * from an.plain")
+
+
+def test_only_the_files_are_opened_that_matter(sql):
+    failures(sql, "select L from an.cells where L is null")
+    (plan,) = sql.plans
+    assert plan.datasets[0].files.num_rows == 0
