@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, get_args
 import pyarrow as pa
 
 from ktk_engine.conditions.condition import conjunction
+from ktk_engine.conditions.group_condition import group_condition
 from ktk_engine.errors import LocalEngineError, QueryError, SessionError
 from ktk_engine.plan.cube_query import CubeQuery
 from ktk_engine.plan.explain import explain
-from ktk_engine.plan.group_condition import group_condition
 from ktk_engine.plan.plan_cube import LoadedCube
 from ktk_engine.plan.plan_table import LoadedTable
 

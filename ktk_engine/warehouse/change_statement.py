@@ -9,7 +9,7 @@ from ktk_engine.errors import ConfigurationError
 from ktk_engine.gate.target import Target
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import resolve
-from ktk_engine.spark.write.row_change import RowChange
+from ktk_engine.plan.statement.row_change import RowChange
 from ktk_engine.warehouse.author import statement_history
 from ktk_engine.write.change.parse_row_change import parse_row_change
 from ktk_engine.write.write_context import WriteContext

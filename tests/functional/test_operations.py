@@ -40,8 +40,11 @@ class TestVerbs:
             ("ktk_cleanup", "{name: c}", "Nothing was deleted. To delete, add delete: true."),
             ("ktk_compact", "{cube: c, dry_run: true}", "Nothing was written."),
             ("ktk_compact", "{cube: c}", "c++cells: nothing to do"),
-            ("ktk_copy", "{cube: c, into: ./other, dry_run: true}", "Would copy cells, extra: "),
-            ("ktk_rename", "{cube: c, new: d, dry_run: true}", "Would rename c to d ("),
+            (
+                "ktk_copy",
+                "{cube: c, into: ./other, dry_run: true}",
+                "Would copy c++cells, c++extra: ",
+            ),
         ],
     )
     def test_what_they_say(self, built, verb, arguments, said):
@@ -75,14 +78,16 @@ class TestVerbs:
         into = "into: ./warehouse/copied"
         arguments = f"{into}, name: d, rename: {{extra: more}}, version: 2"
         said = self.say("ktk_copy", f"{{cube: c, {arguments}}}")
-        assert "Copied cells, more: 2 files" in said
+        assert "Copied d++cells, d++more: " in said
         said = self.say("ktk_copy", f"{{cube: c, {arguments}, exclude: extra}}", succeeds=False)
         assert "overwrite: true" in said
         assert "--overwrite" not in said
         self.say("ktk_copy", f"{{cube: c, {arguments}, exclude: extra, overwrite: true}}")
-        assert "Renamed d to e (" in self.say("ktk_rename", "{cube: d, new: e, schema: copied}")
+        renaming = "cube: d, new: e, schema: copied"
+        assert "Would rename d to e (" in self.say("ktk_rename", f"{{{renaming}, dry_run: true}}")
+        assert "Renamed d to e (" in self.say("ktk_rename", f"{{{renaming}}}")
         assert "cube e, version" in self.say("ktk_info", "{name: e, schema: copied}")
-        said = self.say("ktk_rename", "{cube: d, new: e, schema: copied}", succeeds=False)
+        said = self.say("ktk_rename", f"{{{renaming}}}", succeeds=False)
         assert "has no cube or table d" in said
 
     def test_git_ignores_the_warehouse(self, built):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktk_engine.catalog.view import ViewDocument, render_view, view_key
-from ktk_engine.plan.named_relations import KnownStores
+from ktk_engine.plan.statement.named_relations import KnownStores
 from ktk_engine.spark.arrow_types import seen_by_spark
 from ktk_engine.spark.compatibility import collect_table
 from ktk_engine.spark.sql.sql_session import SqlSession

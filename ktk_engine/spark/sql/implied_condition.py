@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ktk_engine.conditions.condition import Condition, FalseCondition
+from ktk_engine.plan.statement.usage import read_usage
 from ktk_engine.spark.jvm import optimized_plan_json, time_zone_of_thread
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.sql.marked_frame import marked_frame
-from ktk_engine.spark.sql.usage import read_usage
 
 if TYPE_CHECKING:
     import pyarrow as pa

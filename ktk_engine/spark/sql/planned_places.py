@@ -14,14 +14,14 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from ktk_engine.conditions.condition import TrueCondition
-from ktk_engine.plan.named_relations import Plannable
 from ktk_engine.plan.plan import Plan
+from ktk_engine.plan.statement.named_relations import Plannable
+from ktk_engine.plan.statement.usage import Usage, read_usage
 from ktk_engine.spark.arrow_types import spark_schema, spark_type
 from ktk_engine.spark.frames import empty_frame
 from ktk_engine.spark.read.plan_frame import plan_frame
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.sql.marked_frame import marked_frame
-from ktk_engine.spark.sql.usage import Usage, read_usage
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.quote import quote_identifier
 

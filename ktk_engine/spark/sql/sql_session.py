@@ -16,9 +16,9 @@ from ktk_engine.catalog.source_address import FileAddress, parse_address
 from ktk_engine.catalog.view import ViewDocument
 from ktk_engine.errors import QueryError
 from ktk_engine.log.scope import scope_of
-from ktk_engine.plan.named_relations import KnownStores, NamedRelations, OpenSchema
 from ktk_engine.plan.plan import Plan
 from ktk_engine.plan.plan_dataset import plan_dataset
+from ktk_engine.plan.statement.named_relations import KnownStores, NamedRelations, OpenSchema
 from ktk_engine.spark.jvm import optimized_plan_json, time_zone_of_thread
 from ktk_engine.spark.read.join import run_plan
 from ktk_engine.spark.read.scan import Scanner

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
+from ktk_engine.plan.statement.row_change import Clause
 from ktk_engine.spark.arrow_types import spark_type
 from ktk_engine.spark.read.scan import column
 from ktk_engine.spark.session.spark_job import spark_job
-from ktk_engine.spark.write.row_change import Clause
 from ktk_engine.types.quote import quote_identifier
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from sqlglot import exp
 
 from ktk_engine.errors import LocalEngineError
 from ktk_engine.merge.merge_run import arrow_limits
-from ktk_engine.plan.named_relations import KnownStores, NamedRelations
 from ktk_engine.plan.plan import Plan
+from ktk_engine.plan.statement.named_relations import KnownStores, NamedRelations
 from ktk_engine.warehouse.in_process.read_query import (
     COMPARISONS,
     Names,

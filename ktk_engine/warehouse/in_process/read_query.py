@@ -20,7 +20,7 @@ from sqlglot import exp
 from ktk_engine.conditions.condition import Condition
 from ktk_engine.conditions.parse import read_condition
 from ktk_engine.errors import ConditionError, LocalEngineError
-from ktk_engine.plan.named_relations import NamedRelations
+from ktk_engine.plan.statement.named_relations import NamedRelations
 from ktk_engine.types.time_zone import UNKNOWN_ZONE
 from ktk_engine.warehouse.in_process.cell_tests import cell_test
 from ktk_engine.warehouse.in_process.compare_rows import Unmatched, check_keys, groups
@@ -142,7 +142,10 @@ def only(node: Any, *parts: str) -> None:
 
 def refuse(node: Any) -> NoReturn:
     """Leave a statement to Spark."""
-    text = node.sql(dialect="spark") if isinstance(node, exp.Expression) else str(node)
+    try:
+        text = node.sql(dialect="spark") if isinstance(node, exp.Expression) else str(node)
+    except ValueError:  # sqlglot cannot write X'' in Spark's dialect
+        text = type(node).__name__
     raise LocalEngineError(f"Only Spark knows what this means: {text}")
 
 

@@ -13,8 +13,8 @@ from ktk_engine.conditions.evaluate import evaluate
 from ktk_engine.merge.answer import LocalEngine, plan_schema
 from ktk_engine.merge.memory_limit import default_memory_limit
 from ktk_engine.merge.merge_run import MemoryBudget
-from ktk_engine.plan.named_relations import KnownStores, Plannable
 from ktk_engine.plan.plan import Plan
+from ktk_engine.plan.statement.named_relations import KnownStores, Plannable
 
 EVERY = TrueCondition()
 # Rows are compared beside what is read, and several threads may do so.

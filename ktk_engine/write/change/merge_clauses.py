@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ktk_engine.spark.write.row_change import Clause, RowChange
+from ktk_engine.plan.statement.row_change import Clause, RowChange
 from ktk_engine.types.quote import quote_identifier
 from ktk_engine.write.change.parse_row_change import parse_action
 

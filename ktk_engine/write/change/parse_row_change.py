@@ -15,7 +15,7 @@ from sqlglot import Token, TokenType
 from sqlglot.errors import SqlglotError
 
 from ktk_engine.errors import ConfigurationError
-from ktk_engine.spark.write.row_change import Clause, Kind, RowChange
+from ktk_engine.plan.statement.row_change import Clause, Kind, RowChange
 
 _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
 _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}

@@ -12,7 +12,7 @@ import pytest
 from ktk_engine.catalog.view import ViewDocument, render_view, view_key
 from ktk_engine.errors import LocalEngineError
 from ktk_engine.gate.target import Target
-from ktk_engine.plan.named_relations import KnownStores
+from ktk_engine.plan.statement.named_relations import KnownStores
 from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.warehouse.cell_queries import coverage_query, orphans_query
 from ktk_engine.warehouse.in_process.local_sql import LocalSql
@@ -165,6 +165,8 @@ REFUSED = [
     "select * from an.plain where name = 'a\\'b'",
     'select * from an.plain where name = "x"',
     "select * from an.plain where id in (1, null)",
+    "select * from an.plain where name > X''",
+    orphans_query("(select * from an.extra where w > X'')", "an.cells", ["L"], 0.3),
     "select * from an.plain where id = 1e2",
     "select * from an.plain where d > 1.505",
     "select a from (select id as a, name as A from an.plain) x",

@@ -15,7 +15,7 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.ktk.session.cancellable_task import INTERRUPTED, CancellableTask
-from ktk_engine.plan.named_relations import KnownStores
+from ktk_engine.plan.statement.named_relations import KnownStores
 from ktk_engine.spark.session.metastore import has_metastore
 from ktk_engine.store.warehouse import Warehouse
 
