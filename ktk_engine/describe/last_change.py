@@ -11,7 +11,7 @@ from ktk_engine.log.entry import LogEntry
 from ktk_engine.log.state import State
 from ktk_engine.store.interface import ObjectStore
 
-_SAME_ROWS = frozenset({"compact", "comment", "index"})
+_SAME_ROWS = frozenset({"compact", "comment", "index", "properties"})
 
 
 def changed_at(state: State, uuid: str) -> datetime:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow as pa
 
 from ktk_engine.conditions.condition import Condition
+from ktk_engine.cube.dataset_uuid import dataset_uuid
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.describe.stats import DatasetStats, collect_stats
 from ktk_engine.facade.frames import Frame, Metadata
@@ -296,6 +299,45 @@ class Cube(Relation):
         """
         with self.transaction() as changes:
             changes.drop(*datasets)
+        return self.at()
+
+    def alter(
+        self,
+        dataset: str,
+        *,
+        add: Mapping[str, pa.DataType | str] | None = None,
+        drop: Collection[str] = (),
+        rename: Mapping[str, str] | None = None,
+        properties: Mapping[str, Any] | None = None,
+    ) -> Cube:
+        """Add, drop and rename payload columns of a dataset, in one commit.
+
+        Args:
+            dataset: its id.
+            add: new column -> its type, by name or Arrow's; null in all rows that there are.
+            drop: columns that go.
+            rename: column -> its new name.
+            properties: what to note in the user metadata, as a commit of its own; a value of None
+                takes an entry away.
+
+        Returns:
+            The cube at its new version.
+
+        Raises:
+            DatasetNotFoundError: there is no such dataset.
+            ConfigurationError: a column does not exist, is a dimension or partition column, or its
+                new name is taken; nothing was changed.
+            TypeClassError: no column may be called so, or be of this type.
+            CommitConflictError: other commits came first each time.
+
+        Examples:
+            >>> cube.alter("weather", rename={"gust": "wind"}).query(["wind"], "wind > 20").count()
+            1
+        """
+        from ktk_engine.facade.alter import alter
+
+        uuid = dataset_uuid(self.name, listed_datasets(self._loaded, (dataset,))[0])
+        alter(self._store, uuid, add or {}, drop, rename or {}, properties or {})
         return self.at()
 
     def _change_again(self, change: Callable[[Transaction], None]) -> Cube:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from ktk_engine.conditions.condition import Condition
 from ktk_engine.describe.stats import DatasetStats, collect_stats
@@ -83,6 +85,48 @@ class Table(Relation):
         from ktk_engine.facade.write_table import delete_from
 
         delete_from(self._store, self.name, where)
+        return self.at()
+
+    def alter(
+        self,
+        *,
+        add: Mapping[str, pa.DataType | str] | None = None,
+        drop: Collection[str] = (),
+        rename: Mapping[str, str] | None = None,
+        properties: Mapping[str, Any] | None = None,
+    ) -> Table:
+        """Add, drop and rename columns, and note properties; see `Cube.alter`.
+
+        Examples:
+            >>> store.table("fares").alter(rename={"fare": "price"}, drop=["flight"]).schema.names
+            ['price']
+        """
+        from ktk_engine.facade.alter import alter
+
+        alter(self._store, self.name, add or {}, drop, rename or {}, properties or {})
+        return self.at()
+
+    def repartition(self, *columns: str) -> Table:
+        """Lay the table out by other partition columns: all rows are written again, in one commit.
+
+        Args:
+            *columns: names; none at all puts all rows together.
+
+        Returns:
+            The table at its new version.
+
+        Raises:
+            ConfigurationError: there is no such column; nothing was changed.
+            DataError: a row has no value in one of them; nothing was committed.
+            CommitConflictError: other commits came first each time.
+
+        Examples:
+            >>> store.table("fares").repartition("flight").info()["datasets"][0]["partition_keys"]
+            ('flight',)
+        """
+        from ktk_engine.facade.alter import repartition
+
+        repartition(self._store, self.name, columns)
         return self.at()
 
     def query(

@@ -27,9 +27,11 @@ _WORDS = {
     "undrop": "was brought back",
     "restore": "was set back to an earlier version",
     "index": "got other indices",
+    "alter": "had its columns changed",
+    "properties": "got other properties",
 }
 _NO_LABELS = pa.chunked_array([], pa.string())
-BESIDE_FILES = frozenset({"comment", "index"})
+BESIDE_FILES = frozenset({"comment", "index", "properties"})
 
 
 def check_conflicts(

@@ -26,6 +26,8 @@ Operation = Literal[
     "undrop",
     "restore",
     "index",
+    "alter",
+    "properties",
 ]
 DatasetRole = Literal["seed", "enrichment", "table"]
 

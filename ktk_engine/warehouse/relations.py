@@ -50,6 +50,14 @@ class Relations:
         """Look a relation up, None if the store says that there is none."""
         return find_relation(by_name(self.list(schema)), name)
 
+    def existing(self, schema: str, name: str) -> Relation:
+        """Look a relation up.
+
+        Raises:
+            DatasetNotFoundError: there is none; the message says what exists.
+        """
+        return self._existing(schema, name)[1]
+
     def schema_of(self, schema: str, name: str, known: Relation | None = None) -> pa.Schema | None:
         """Columns of a dataset or cube; None for a view, whose query only Spark understands.
 
@@ -227,6 +235,35 @@ class Relations:
         view = read_view(store, name)
         if view is not None and view.comments != comments:
             store.put(view_key(name), render_view(replace(view, comments=comments)))
+
+    def add_comments(
+        self, schema: str, name: str, relation: str | None, columns: Mapping[str, str]
+    ) -> None:
+        """Change some comments of a view or a cube's virtual table.
+
+        Args:
+            schema: its schema.
+            name: its name.
+            relation: what is said of it; None leaves that as it is.
+            columns: column -> what is said of it; empty for nothing.
+
+        Raises:
+            DatasetNotFoundError: there is no such view.
+            ConfigurationError: it has no such column.
+        """
+        view = read_view(self.store_of(schema), name)
+        if view is None:
+            raise DatasetNotFoundError(f"There is no view {schema}.{name}.")
+        known = self.column_names(schema, name)
+        for column in columns:
+            if column not in known:
+                raise ConfigurationError(
+                    f"{schema}.{name} has no column `{column}`.{did_you_mean(column, known)} "
+                    "Nothing was changed."
+                )
+        texts = {n: text for n, text in {**view.comments.columns, **columns}.items() if text}
+        said = Comments(view.comments.relation if relation is None else relation, texts)
+        self.comment_on(schema, name, said, {})
 
     def changed_at(self, schema: str, name: str) -> datetime:
         """When the rows of a table or cube last changed; of a cube, the newest of its datasets.

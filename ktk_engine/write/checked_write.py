@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.gate.claim import check_claim
@@ -13,6 +14,8 @@ from ktk_engine.gate.gate import GateResult, check_configured, pass_gate
 from ktk_engine.gate.target import Target
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
+from ktk_engine.types.arrow_name import sql_name
+from ktk_engine.types.quote import readable_identifier
 from ktk_engine.write.retained import Retained
 from ktk_engine.write.write_context import WriteContext
 
@@ -71,6 +74,8 @@ def check_write(
     claimed = check_claim(target, state, keeps_rows, full_refresh)
     datasets = state.snapshots_by_id()
     gate = pass_gate(target, schema, datasets, full_refresh, context.built_by, keeps_rows)
+    if retained is not None:
+        _check_old_values(state.snapshot(target.uuid), retained, gate)
     for key, names in (("clustered_by", target.clustered_by), ("bucket_by", target.bucket_by)):
         _check_known(target, key, names, gate.committed.names)
     return CheckedWrite(target, state, retained, gate, context.history, claimed)
@@ -114,6 +119,30 @@ def check_writes(
         checked.append(found)
         state = state.with_staged({write.target.uuid: found.gate.candidate})
     return checked
+
+
+def _check_old_values(base: Snapshot, retained: Retained, gate: GateResult) -> None:
+    """Refuse a new column if files that stay have one of its name, which was dropped earlier.
+
+    Raises:
+        ConfigurationError: the old values would come back.
+    """
+    new = set(gate.committed.names) - set(base.schema.names)
+    if not new:
+        return
+    replaced = pa.array(sorted(retained.replaced), pa.string())
+    kept = pc.invert(pc.is_in(base.file_column("label"), value_set=replaced))
+    used = pc.unique(base.file_column("physical").filter(kept).drop_null()).to_pylist()
+    stored = {name for place in used for name in base.physical_schemas[place].names}
+    if found := sorted(new & stored):
+        name = readable_identifier(found[0])
+        raise ConfigurationError(
+            f"Dataset {base.uuid}: files that stay hold values of an earlier column {name}, which "
+            "would come back. Nothing was written. Add it by hand first, which writes these rows "
+            f"again (alter table {base.uuid} add column {name} "
+            f"{sql_name(gate.committed.field(found[0]).type)}), or replace all rows: in dbt with "
+            "--full-refresh."
+        )
 
 
 def _check_known(target: Target, key: str, names: Sequence[str], columns: Sequence[str]) -> None:

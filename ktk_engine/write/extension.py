@@ -20,7 +20,13 @@ from ktk_engine.format.index_file import (
     restrict_index,
 )
 from ktk_engine.gate.constraint import CONSTRAINTS
-from ktk_engine.log.snapshot import Snapshot, concat_files
+from ktk_engine.log.snapshot import (
+    MAXIMUM_PREFIX,
+    MINIMUM_PREFIX,
+    NULLS_PREFIX,
+    Snapshot,
+    concat_files,
+)
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.write.retained import Retained
 
@@ -120,10 +126,21 @@ def extended(base: Snapshot, kept: pa.Table, addition: Snapshot) -> Snapshot:
     physical, places = _joined(base.physical_schemas, addition.physical_schemas)
     added = _renumbered(addition.files, places)
     return replace(
-        base.with_files(concat_files([kept, added])),
+        base.with_files(concat_files([_of_columns(kept, addition.schema), added])),
         schema=addition.schema,
         physical_schemas=physical,
     )
+
+
+def _of_columns(files: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Forget the bounds of columns that have left: one of their name may come in another class."""
+    bounds = (MINIMUM_PREFIX, MAXIMUM_PREFIX, NULLS_PREFIX)
+    left = [
+        name
+        for name in files.column_names
+        if name.startswith(bounds) and name.partition(".")[2] not in schema.names
+    ]
+    return files.drop_columns(left)
 
 
 def _joined(

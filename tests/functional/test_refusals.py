@@ -120,6 +120,7 @@ class TestConfiguration:
             ("cube='c', ", "", "needs `cube` in its config"),
             ("cube='c', ", "cube='c', file_format='delta', ", "`file_format` is 'delta', but"),
             ("cube='c', ", "cube='c', clustered_by='v', ", "clustered_by is for plain tables"),
+            ("cube='c', ", "cube='c', zorder='v', ", "`zorder` cannot be carried out: the files"),
             ("dimension_columns=['L'], ", "", "needs `dimension_columns` in its config"),
             ("['P']", "{'field': 'P'}", "must be a list of column names, but is a mapping"),
             ("['P']", "['P', 'P']", "names P twice"),
@@ -142,7 +143,7 @@ class TestConfiguration:
         assert set(tree(project_root(project))) <= {".ktk/store.json"}
 
     def test_keys_of_others_are_left_alone(self, project):
-        text = SEED.replace("cube='c'", "cube='c', cluster_by=['x'], my_team='data', sort='x'")
+        text = SEED.replace("cube='c'", "cube='c', my_team='data', owner='x'")
         write_file(text, f"{project.project_root}/models/cells.sql")
         run_dbt(["run"])
 

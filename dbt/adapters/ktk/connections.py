@@ -29,6 +29,7 @@ from dbt.adapters.ktk.session.sessions import Sessions
 from ktk_engine.errors import LocalEngineError
 from ktk_engine.plan.explain import explain
 from ktk_engine.store.warehouse import Warehouse
+from ktk_engine.warehouse.alter import run_alteration
 from ktk_engine.warehouse.relations import Relations
 from ktk_engine.warehouse.staged_warehouse import StagedWarehouse
 from ktk_engine.warehouse.statements import Done, run_statement
@@ -73,12 +74,14 @@ class KtkCursor:
                 "The adapter ktk does not bind values: write them as literals."
             )
         self.close()
-        sql = sql.strip().rstrip(";")
+        sql, relations = sql.strip().rstrip(";"), Relations(self._sessions.warehouse)
+        if run_alteration(relations, sql):
+            self.done = Done()
+            return
         if self._try_local and self._answered(sql):
             return
         session = self._sessions.current()
         statement = session.parse(sql)
-        relations = Relations(self._sessions.warehouse)
         self.done = run_statement(session, relations, statement, self._sessions.has_metastore)
         if self.done is None:
             self._frame = session.sql(statement)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from multiprocessing.context import SpawnContext
 from typing import TYPE_CHECKING, Any
@@ -23,10 +23,15 @@ from dbt.adapters.ktk.metastore import MetastoreAdapter
 from dbt.adapters.ktk.relation import KtkRelation, as_ktk
 from ktk_engine.gate.claimant import Claimant
 from ktk_engine.log.builder import Builder
+from ktk_engine.maintain.properties import Notes
+from ktk_engine.types.arrow_name import parse_type
+from ktk_engine.warehouse.alter import alter_relation
+from ktk_engine.warehouse.alter_statement import Alteration
 from ktk_engine.warehouse.author import Author
 from ktk_engine.warehouse.name_claim import displaced_by
 from ktk_engine.warehouse.relations import Relations
 from ktk_engine.warehouse.statements import truncate
+from ktk_engine.write.alter.column_changes import ColumnChanges
 
 if TYPE_CHECKING:
     from ktk_engine.catalog import catalog
@@ -174,6 +179,40 @@ class StoreAdapter(MetastoreAdapter):
             return
         with translated():
             truncate(self.relations, str(relation.schema), str(relation.identifier))
+
+    @available.parse_none
+    def alter_columns(
+        self,
+        relation: BaseRelation,
+        add_columns: Iterable[SparkColumn] | None,
+        remove_columns: Iterable[SparkColumn] | None,
+    ) -> None:
+        """Add and drop columns of a table, in one commit; see `alter_columns` of the engine."""
+        with translated():
+            types = {item.name: parse_type(item.data_type) for item in add_columns or ()}
+            dropped = tuple(item.name for item in remove_columns or ())
+            self._alter(relation, columns=ColumnChanges(add=types, drop=dropped))
+
+    @available.parse_none
+    def alter_column_type(self, relation: BaseRelation, column_name: str, type_name: str) -> None:
+        """Let a column hold the values of a type; one of another class is refused."""
+        with translated():
+            types = {column_name: parse_type(type_name)}
+            self._alter(relation, columns=ColumnChanges(types=types))
+
+    @available.parse_none
+    def alter_column_comments(
+        self, relation: BaseRelation, columns: Mapping[str, Mapping[str, Any]]
+    ) -> None:
+        """Let the comments of some columns be their descriptions."""
+        texts = {name: str(item.get("description") or "") for name, item in columns.items()}
+        with translated():
+            self._alter(relation, notes=Notes(columns=texts))
+
+    def _alter(self, relation: BaseRelation, **changes: Any) -> None:
+        place = (str(relation.schema), str(relation.identifier))
+        history = self._running_author().history
+        alter_relation(self.relations, Alteration(place, **changes), history)
 
     @available.parse(lambda *_, **__: False)
     def is_of_metastore(self, relation: BaseRelation) -> bool:

@@ -1,9 +1,9 @@
-{#- Files never change: columns come, go and change with the model that builds them. -#}
+{#- What dbt's own macros change of a relation, carried out by the engine. -#}
 {% macro ktk__alter_relation_add_remove_columns(relation, add_columns, remove_columns) %}
   {%- if adapter.is_of_metastore(relation) -%}
     {{ return(spark__alter_relation_add_remove_columns(relation, add_columns, remove_columns)) }}
   {%- endif -%}
-  {%- if execute -%}{{ ktk_refuse_alter(relation) }}{%- endif -%}
+  {%- do adapter.alter_columns(relation, add_columns, remove_columns) -%}
 {% endmacro %}
 
 
@@ -11,12 +11,13 @@
   {%- if adapter.is_of_metastore(relation) -%}
     {{ return(spark__alter_column_type(relation, column_name, new_column_type)) }}
   {%- endif -%}
-  {%- if execute -%}{{ ktk_refuse_alter(relation) }}{%- endif -%}
+  {%- do adapter.alter_column_type(relation, column_name, new_column_type) -%}
 {% endmacro %}
 
 
-{% macro ktk_refuse_alter(relation) %}
-  {{ exceptions.raise_compiler_error(
-      'The columns of ' ~ relation ~ ' cannot be altered in place: its files never change. Use '
-      'on_schema_change in an incremental model, or build it with --full-refresh.') }}
+{% macro ktk__alter_column_comment(relation, column_dict) %}
+  {%- if adapter.is_of_metastore(relation) -%}
+    {{ return(spark__alter_column_comment(relation, column_dict)) }}
+  {%- endif -%}
+  {%- do adapter.alter_column_comments(relation, column_dict) -%}
 {% endmacro %}

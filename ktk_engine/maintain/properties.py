@@ -1,0 +1,106 @@
+"""Sets and removes what users note of a dataset, in one commit that touches no data file."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ktk_engine.cube.user_metadata import check_user_metadata, user_metadata
+from ktk_engine.errors import CommitConflictError, ConfigurationError
+from ktk_engine.format.comments import Comments, with_comments
+from ktk_engine.log.commit import DatasetChange, Transaction, commit, role_of
+from ktk_engine.log.entry import Operation
+from ktk_engine.log.intent import announced
+from ktk_engine.log.scope import scope_of
+from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.log.state import resolve
+from ktk_engine.log.write import Write
+from ktk_engine.store.interface import ObjectStore
+from ktk_engine.types.did_you_mean import did_you_mean
+
+
+@dataclass(frozen=True)
+class Notes:
+    """What is to be noted of a dataset; what is not named stays as it is.
+
+    Attributes:
+        set: entries of its user metadata; values as JSON has them.
+        unset: keys of entries that go.
+        lenient: whether a key that there is not is fine.
+        comment: what is said of it; None leaves that as it is, an empty text takes it away.
+        columns: column -> what is said of it; empty for nothing.
+    """
+
+    set: Mapping[str, Any] = field(default_factory=dict)
+    unset: Collection[str] = ()
+    lenient: bool = False
+    comment: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+    def on(self, metadata: Mapping[str, Any], comments: Comments) -> dict[str, Any]:
+        """Give metadata with these notes."""
+        kept = {key: value for key, value in metadata.items() if key not in self.unset}
+        texts = {**comments.columns, **self.columns}
+        relation = comments.relation if self.comment is None else self.comment
+        said = Comments(relation, {name: text for name, text in texts.items() if text})
+        return with_comments({**kept, **self.set}, said)
+
+    @property
+    def operation(self) -> Operation:
+        """The verb in the log."""
+        return "properties" if self.set or self.unset else "comment"
+
+
+def note(
+    store: ObjectStore, uuid: str, notes: Notes, history: Mapping[str, str] | None = None
+) -> bool:
+    """Note something of a dataset; later builds keep it.
+
+    Args:
+        store: where it lives.
+        uuid: the dataset.
+        notes: what to note; columns by their exact names.
+        history: what the log says of this commit, for people.
+
+    Returns:
+        Whether there was anything to commit.
+
+    Raises:
+        DatasetNotFoundError: there is no such dataset.
+        ConfigurationError: a key is kept for something else, a value is not JSON's, or a key that
+            is to go is not there.
+        ForeignWriterError: nobody can tell what the dataset holds.
+        CommitConflictError: it was removed meanwhile.
+    """
+    check_user_metadata(uuid, notes.set)
+    state = resolve(store, scope_of(uuid))
+    present = state.snapshot(uuid)
+    _check_unset(present, notes)
+
+    def rebase(base: Snapshot | None, attempt: int) -> Snapshot:
+        if base is None:
+            raise CommitConflictError(f"Dataset {uuid} was removed. Nothing was committed.")
+        return replace(base, metadata=notes.on(base.metadata, base.comments))
+
+    if rebase(present, 0).metadata == present.metadata:
+        return False
+    write, role = Write(), role_of(state.scope, present)
+    change = DatasetChange(uuid, notes.operation, rebase, frozenset(), role)
+    with announced(store, state.scope, write, f"{notes.operation} of {uuid}"):
+        commit(state, Transaction(write, (change,), history=history or {}))
+    return True
+
+
+def _check_unset(present: Snapshot, notes: Notes) -> None:
+    """Refuse to take away what is not there, or what a build has noted."""
+    known = user_metadata(present.metadata)
+    missing = [key for key in notes.unset if key not in known]
+    if not missing:
+        return
+    if any(key in present.metadata for key in missing) or not notes.lenient:
+        hint = did_you_mean(missing[0], known)
+        raise ConfigurationError(
+            f"Dataset {present.uuid} has no property `{missing[0]}`.{hint} It has: "
+            f"{', '.join(known) or 'none'}. Nothing was written."
+        )

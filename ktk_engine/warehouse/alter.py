@@ -1,0 +1,116 @@
+"""Changes columns, comments and properties of relations, without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ktk_engine.errors import ConfigurationError
+from ktk_engine.files.metadata_cache import MetadataCache
+from ktk_engine.log.scope import scope_of
+from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.log.state import State, resolve
+from ktk_engine.maintain.properties import Notes, note
+from ktk_engine.store.interface import ObjectStore
+from ktk_engine.warehouse.alter_statement import Alteration, altered_relation, parse_alteration
+from ktk_engine.warehouse.author import statement_history
+from ktk_engine.warehouse.relations import Relations
+from ktk_engine.write.alter.alter_columns import alter_columns
+from ktk_engine.write.alter.column_changes import ColumnChanges, column_of
+from ktk_engine.write.rewrite.recompute import compute_again
+from ktk_engine.write.staging import staged
+
+
+def run_alteration(relations: Relations, sql: str) -> bool:
+    """Carry out a statement if it alters, or comments on, a relation of the store.
+
+    Args:
+        relations: the relations of the warehouse.
+        sql: any statement.
+
+    Returns:
+        Whether it was carried out; everything else is for others.
+
+    Raises:
+        KtkError: it was refused; nothing was changed.
+    """
+    name = altered_relation(sql)
+    if name is None or len(name) != 2 or relations.warehouse.find_schema(name[0]) is None:
+        return False
+    if relations.find(*name) is None:
+        return False
+    alter_relation(relations, parse_alteration(sql), statement_history())
+    return True
+
+
+def alter_relation(relations: Relations, wanted: Alteration, history: Mapping[str, str]) -> None:
+    """Change columns of a relation, and what is noted of it.
+
+    Args:
+        relations: the relations of the warehouse.
+        wanted: the changes, with the relation's schema and name.
+        history: what the log says of the commits, for people.
+
+    Raises:
+        DatasetNotFoundError: there is no such relation.
+        KtkError: see `alter_columns` and `note`.
+    """
+    schema, name = wanted.relation
+    found = relations.existing(schema, name)
+    if found.kind == "view":
+        _comment_on_view(relations, wanted)
+    else:
+        alter(relations.store_of(schema), found.uuid, wanted, history)
+
+
+def alter(store: ObjectStore, uuid: str, wanted: Alteration, history: Mapping[str, str]) -> None:
+    """Change columns of a dataset, and what is noted of it; each kind is a commit of its own.
+
+    Args:
+        store: where it lives.
+        uuid: the dataset.
+        wanted: the changes.
+        history: what the log says of the commits, for people.
+
+    Raises:
+        KtkError: see `alter_columns` and `note`.
+    """
+    if wanted.columns != ColumnChanges():
+        _alter_columns(store, uuid, wanted, history)
+    if wanted.notes != Notes():
+        snapshot = resolve(store, scope_of(uuid)).snapshot(uuid)
+        columns = {column_of(snapshot, n): text for n, text in wanted.notes.columns.items()}
+        note(store, uuid, replace(wanted.notes, columns=columns), history)
+
+
+def _alter_columns(
+    store: ObjectStore, uuid: str, wanted: Alteration, history: Mapping[str, str]
+) -> None:
+    known = MetadataCache()
+
+    def run(state: State) -> None:
+        changes = wanted.columns
+        if wanted.lenient:
+            changes = _of_existing(state.snapshot(uuid), changes)
+        said = {"reason": str(changes), **history}
+        with staged(state, f"alter {uuid}", said) as staging:
+            alter_columns(staging, uuid, changes, known)
+
+    compute_again(store, scope_of(uuid), run)
+
+
+def _of_existing(base: Snapshot, changes: ColumnChanges) -> ColumnChanges:
+    """Leave out columns to drop that there are not."""
+    names = {name.casefold() for name in base.schema.names}
+    return replace(changes, drop=tuple(n for n in changes.drop if n.casefold() in names))
+
+
+def _comment_on_view(relations: Relations, wanted: Alteration) -> None:
+    """A view has comments, and nothing else that could change without its query."""
+    schema, name = wanted.relation
+    if wanted.columns != ColumnChanges() or wanted.notes.set or wanted.notes.unset:
+        raise ConfigurationError(
+            f"{schema}.{name} is a view: its columns are those of its query, and it has no "
+            "properties. Nothing was changed. Replace the view."
+        )
+    relations.add_comments(schema, name, wanted.notes.comment, wanted.notes.columns)

@@ -1,0 +1,170 @@
+"""Adds, drops and renames columns of a dataset, in this process.
+
+A data file is read by the names of its columns, by Kartothek too. So files are written again where
+a name changes or goes: then no reader sees the old one, and a column that is added later under that
+name does not bring the old values back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ktk_engine.errors import CommitConflictError
+from ktk_engine.files.metadata_cache import MetadataCache
+from ktk_engine.files.physical_schemas import physical_schemas
+from ktk_engine.format.comments import Comments, comments_of, with_comments
+from ktk_engine.gate.target import Target
+from ktk_engine.log.commit import DatasetChange, role_of
+from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.log.state import State
+from ktk_engine.write.alter.column_changes import ColumnChanges, widened
+from ktk_engine.write.alter.present_rows import present_rows
+from ktk_engine.write.checked_write import check_write
+from ktk_engine.write.retained import Retained
+from ktk_engine.write.staging import Staging
+from ktk_engine.write.write_context import WriteContext
+
+
+def alter_columns(
+    staging: Staging, uuid: str, changes: ColumnChanges, known: MetadataCache
+) -> bool:
+    """Change the columns of a dataset.
+
+    Args:
+        staging: the commit that it is part of.
+        uuid: the dataset.
+        changes: what becomes of its columns.
+        known: what is known of the store's files.
+
+    Returns:
+        Whether there was anything to change: a column already holds every value of its class.
+
+    Raises:
+        ConfigurationError: a column does not exist, cannot change like this, or its new name is
+            taken.
+        TypeClassError: no column may be called so, or be of this type.
+        LocalEngineError: the rows do not fit into memory piece by piece.
+    """
+    state = staging.state
+    base = state.snapshot(uuid)
+    changes = changes.of(base)
+    changes = replace(changes, types=widened(base, changes.types))
+    schema = changes.schema(base.schema)
+    if schema.equals(base.schema):
+        return False
+    if _is_read_as_it_is(state, base, changes, known):
+        _check(state, base, changes, schema, staging)
+        change = _Altered(base, changes, schema)
+        role = role_of(state.scope, base)
+        staging.change(DatasetChange(uuid, "alter", change, frozenset(), role))
+        return True
+    _rewrite(staging, base, changes, known)
+    return True
+
+
+def _is_read_as_it_is(
+    state: State, base: Snapshot, changes: ColumnChanges, known: MetadataCache
+) -> bool:
+    """Whether the present files give the rows after the changes, to each reader.
+
+    Ours read null where a file lacks a column. Kartothek's do so for a table, but ask the files of
+    a cube for each column by name, and fail.
+    """
+    if changes.drop or changes.rename or (changes.add and state.scope.cube):
+        return False
+    schemas, at = physical_schemas(state.store, known.footers, base, base.files)
+    used = [schemas[place] for place in pc.unique(at).to_pylist()]
+    stored = {name.casefold() for schema in used for name in schema.names}
+    return not any(name.casefold() in stored for name in changes.add)
+
+
+def _check(
+    state: State, base: Snapshot, changes: ColumnChanges, schema: pa.Schema, staging: Staging
+) -> None:
+    """Let the gate look at the columns as they would be."""
+    target = _target(base, changes)
+    check_write(schema, target, state, Retained("append"), WriteContext(staging.history))
+
+
+def _target(base: Snapshot, changes: ColumnChanges) -> Target:
+    known = Target.of(base)
+    return replace(
+        known,
+        indexes=changes.renamed(known.indexes),
+        clustered_by=changes.renamed(known.clustered_by),
+        on_schema_change="sync_all_columns",
+    )
+
+
+def _rewrite(
+    staging: Staging, base: Snapshot, changes: ColumnChanges, known: MetadataCache
+) -> None:
+    """Write all rows again, each as it is but for the changes."""
+    state = staging.state
+    present = present_rows(state, base, known)
+    schema = changes.schema(present.schema)
+    rows = pa.RecordBatchReader.from_batches(schema, _changed(present, changes, schema))
+    # Whatever row is added meanwhile has the old columns.
+    retained = Retained("files", frozenset(base.labels), reads=((),), verb="alter")
+    context = WriteContext(staging.history)
+    write = check_write(schema, _target(base, changes), state, retained, context)
+    staging.write(write, rows)
+    change = _Altered(base, changes, write.gate.committed, written=True)
+    role = role_of(state.scope, base)
+    staging.change(DatasetChange(base.uuid, "alter", change, frozenset(), role))
+
+
+def _changed(
+    rows: pa.RecordBatchReader, changes: ColumnChanges, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """Rows with the columns that they are to have; those that are new are null."""
+    kept = [name for name in rows.schema.names if name not in changes.drop]
+    for batch in rows:
+        columns = [batch[name] for name in kept]
+        columns += [pa.nulls(len(batch), field.type) for field in schema][len(kept) :]
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+@dataclass(frozen=True)
+class _Altered:
+    """What is known of a dataset's columns, after changes.
+
+    Attributes:
+        started: the dataset as the changes found it.
+        changes: the changes.
+        schema: its columns after them.
+        written: whether rows were written again, which has its own eye on other commits.
+    """
+
+    started: Snapshot
+    changes: ColumnChanges
+    schema: pa.Schema
+    written: bool = False
+
+    def __call__(self, base: Snapshot | None, attempt: int) -> Snapshot:
+        """Give the dataset's new snapshot.
+
+        Raises:
+            CommitConflictError: another commit removed it, or changed its columns.
+        """
+        if base is None or not (self.written or base.schema == self.started.schema):
+            raise CommitConflictError(
+                f"Dataset {self.started.uuid} was removed, or had its columns changed, meanwhile. "
+                "Nothing was committed. Run it again."
+            )
+        changes, comments = self.changes, comments_of(base.metadata)
+        texts = {
+            changes.rename.get(name, name): text
+            for name, text in comments.only(self.started.schema.names).columns.items()
+            if name not in changes.drop
+        }
+        said = Comments(comments.relation, {**texts, **changes.comments})
+        properties = dict(base.properties)
+        if "clustered_by" in properties:
+            properties["clustered_by"] = list(changes.renamed(properties["clustered_by"]))
+        metadata = with_comments(base.metadata, said)
+        return replace(base, schema=self.schema, metadata=metadata, properties=properties)

@@ -1,0 +1,163 @@
+"""Changes of a dataset's columns, and which of them are possible."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from ktk_engine.errors import ConfigurationError
+from ktk_engine.gate.constraint import CONSTRAINTS, Constraint
+from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.types.arrow_name import sql_name
+from ktk_engine.types.did_you_mean import did_you_mean
+from ktk_engine.types.mismatch import mismatch
+from ktk_engine.types.type_class import class_name, normalize, unwrap
+
+
+@dataclass(frozen=True)
+class ColumnChanges:
+    """What becomes of the columns of a dataset; all names but the new ones are those it has.
+
+    Attributes:
+        add: new column -> its type; null in all rows that there are.
+        drop: columns that go, with their values.
+        rename: column -> its new name.
+        types: column -> the type whose values it is to hold.
+        comments: column, by the name that it is to have -> what is said of it.
+    """
+
+    add: Mapping[str, pa.DataType] = field(default_factory=dict)
+    drop: tuple[str, ...] = ()
+    rename: Mapping[str, str] = field(default_factory=dict)
+    types: Mapping[str, pa.DataType] = field(default_factory=dict)
+    comments: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        said = [
+            *(f"add column {name}" for name in self.add),
+            *(f"drop column {name}" for name in self.drop),
+            *(f"rename column {old} to {new}" for old, new in self.rename.items()),
+            *(f"alter column {name} type {sql_name(t)}" for name, t in self.types.items()),
+        ]
+        return ", ".join(said)
+
+    def of(self, base: Snapshot) -> ColumnChanges:
+        """The same changes with names as a dataset has them, as SQL ignores letter case.
+
+        Raises:
+            ConfigurationError: it has no such column, or the column cannot change like this.
+        """
+        found = replace(
+            self,
+            drop=tuple(column_of(base, name) for name in dict.fromkeys(self.drop)),
+            rename={column_of(base, old): new for old, new in self.rename.items()},
+            types={column_of(base, name): t for name, t in self.types.items()},
+        )
+        _check_free(base, {*found.drop, *found.rename})
+        _check_new_names(base, found)
+        _check_types(base, found.types)
+        return found
+
+    def schema(self, columns: pa.Schema) -> pa.Schema:
+        """Give the columns of a schema after the changes, in its order; the new ones come last.
+
+        Args:
+            columns: all columns, in the types of their classes or of files.
+        """
+        fields = [
+            pa.field(self.rename.get(item.name, item.name), self._type(item))
+            for item in columns
+            if item.name not in self.drop
+        ]
+        return pa.schema([*fields, *(pa.field(name, t) for name, t in self.add.items())])
+
+    def _type(self, item: pa.Field) -> pa.DataType:
+        """Only a column without any value takes another type; others hold every one of it."""
+        wanted = self.types.get(item.name)
+        return item.type if wanted is None or not pat.is_null(unwrap(item.type)) else wanted
+
+    def renamed(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Give names of columns after the changes, without those that go."""
+        return tuple(self.rename.get(name, name) for name in names if name not in self.drop)
+
+
+def column_of(base: Snapshot, name: str) -> str:
+    """Find a column by its name, or by its name in other letter case.
+
+    Raises:
+        ConfigurationError: there is none; the message has the nearest.
+    """
+    names = base.schema.names
+    if name in names:
+        return name
+    alike = [other for other in names if other.casefold() == name.casefold()]
+    if len(alike) == 1:
+        return str(alike[0])
+    raise ConfigurationError(
+        f"Dataset {base.uuid} has no column `{name}`.{did_you_mean(name, names)} It has: "
+        f"{', '.join(names)}. Nothing was written."
+    )
+
+
+def _check_free(base: Snapshot, names: Iterable[str]) -> None:
+    """Refuse to drop or rename what paths, addresses or constraints are made of."""
+    constraints = [Constraint.of(item) for item in base.properties.get(CONSTRAINTS, ())]
+    for name in sorted(names):
+        reason = ""
+        if name in base.partition_keys:
+            reason = "is a partition column: the path of each file holds its value"
+        elif name in base.dimension_columns:
+            reason = "is a dimension column: it addresses the cells of the cube in every dataset"
+        if reason:
+            raise ConfigurationError(
+                f"Dataset {base.uuid}: `{name}` {reason}, so it can neither be dropped nor "
+                "renamed. Nothing was written. Rebuild the dataset with another layout: "
+                "--full-refresh in dbt."
+            )
+        for constraint in constraints:
+            # What a check names, Spark alone can tell.
+            if name in constraint.columns or constraint.kind == "check":
+                raise ConfigurationError(
+                    f"Dataset {base.uuid}: `{name}` can neither be dropped nor renamed while there "
+                    f"is the {constraint}. Nothing was written. Change the model's contract, and "
+                    "run it with --full-refresh."
+                )
+
+
+def _check_new_names(base: Snapshot, changes: ColumnChanges) -> None:
+    """Refuse names that are taken, in whatever letter case."""
+    kept = [n for n in base.schema.names if n not in changes.drop and n not in changes.rename]
+    taken = {name.casefold(): name for name in kept}
+    for name in (*changes.rename.values(), *changes.add):
+        if name.casefold() in taken:
+            raise ConfigurationError(
+                f"Dataset {base.uuid} has a column `{taken[name.casefold()]}` already. Nothing was "
+                "written."
+            )
+        taken[name.casefold()] = name
+
+
+def _check_types(base: Snapshot, types: Mapping[str, pa.DataType]) -> None:
+    """Refuse types of another class; one of the same class holds nothing that is not held."""
+    for name, wanted in types.items():
+        present = base.schema.field(name).type
+        found = mismatch(present, wanted, name)
+        if found is not None:
+            raise ConfigurationError(
+                f"Dataset {base.uuid}: `{name}` is of class {class_name(present)} and cannot "
+                f"become {class_name(wanted)}: {found.reason}. Nothing was written. Add a column "
+                f"of that type and fill it, or cast {name} in the model and run it with "
+                "--full-refresh."
+            )
+
+
+def widened(base: Snapshot, types: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
+    """The columns to which another type makes a difference: those without any value so far."""
+    return {
+        name: normalize(t)
+        for name, t in types.items()
+        if pat.is_null(unwrap(base.schema.field(name).type)) and not pat.is_null(unwrap(t))
+    }
