@@ -116,5 +116,9 @@ class ForeignWriterWarning(UserWarning):
     """Another program changed a dataset behind the log; what is read is what the log has."""
 
 
+class PublishError(KtkError):
+    """What is committed cannot be published in another format as it is; the commit stands."""
+
+
 class SessionError(KtkError):
     """Spark or Java is missing, too old, or could not be started."""

@@ -16,6 +16,7 @@ from ktk_engine.cli.commands.explain import explain
 from ktk_engine.cli.commands.index import index
 from ktk_engine.cli.commands.info import info
 from ktk_engine.cli.commands.prepare import prepare
+from ktk_engine.cli.commands.publish import publish
 from ktk_engine.cli.commands.query import query
 from ktk_engine.cli.commands.remove import remove
 from ktk_engine.cli.commands.rename import rename
@@ -62,7 +63,7 @@ def main(ctx: click.Context, store_url: str | None) -> None:
 
 _COMMANDS = (
     *(info, stats, history, versions, tag, explain, query, check),
-    *(compact, index, copy, rename, adopt, remove, undrop, restore, cleanup, prepare),
+    *(compact, index, publish, copy, rename, adopt, remove, undrop, restore, cleanup, prepare),
 )
 for _command in _COMMANDS:
     main.add_command(_command)

@@ -16,6 +16,7 @@ INDEX_SUFFIX = ".by-dataset-index.parquet"
 COMMON_METADATA = "_common_metadata"
 DATA_SUFFIX = ".parquet"
 TABLE = "table"
+DELTA_LOG = "_delta_log"
 
 
 def document_key(uuid: str) -> str:

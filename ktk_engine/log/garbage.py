@@ -11,7 +11,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from ktk_engine.errors import ForeignWriterError, FormatError
-from ktk_engine.format.dataset_key import COMMON_METADATA, DATA_SUFFIX, common_metadata_key
+from ktk_engine.format.dataset_key import (
+    COMMON_METADATA,
+    DATA_SUFFIX,
+    DELTA_LOG,
+    common_metadata_key,
+)
 from ktk_engine.log.chain import Link, read_chain
 from ktk_engine.log.entry import LogEntry
 from ktk_engine.log.intent import read_intents
@@ -92,7 +97,7 @@ def find_garbage(store: ObjectStore, scope: LogScope, retention: Retention) -> G
     if started.head is None:
         return Garbage(started, (), (), (), 0, 0)
     before = _entries(_links(started))
-    listed = list(_objects(store, scope, _uuids(before, started)))
+    listed = list(_objects(store, scope, _uuids(before, started), frozenset(started.datasets)))
     now = store.now()
     unfinished = _unfinished(store, scope, _uuids(before), now)
     intents = read_intents(store, scope)
@@ -154,13 +159,21 @@ def _may_go(info: ObjectInfo, now: datetime, living: set[str], ended: set[str]) 
     return bool(commits & ended) or now - info.modified > FOREIGN_LIFETIME
 
 
-def _objects(store: ObjectStore, scope: LogScope, uuids: Sequence[str]) -> Iterator[ObjectInfo]:
-    """Data, index and snapshot files; anything else in a dataset's folder is not ours to judge."""
+def _objects(
+    store: ObjectStore, scope: LogScope, uuids: Sequence[str], alive: frozenset[str]
+) -> Iterator[ObjectInfo]:
+    """Data, index and snapshot files; anything else in a dataset's folder is not ours to judge.
+
+    A Delta log goes with its dataset, and no file of it before.
+    """
     yield from store.list(join_key(scope.folder, "snapshots") + "/")
     for uuid in uuids:
         for info in store.list(uuid + "/"):
             folder, _, name = info.key.rpartition("/")
-            if folder != uuid and (name.endswith(DATA_SUFFIX) or name == COMMON_METADATA):
+            if info.key.startswith(f"{uuid}/{DELTA_LOG}/"):
+                if uuid not in alive:
+                    yield info
+            elif folder != uuid and (name.endswith(DATA_SUFFIX) or name == COMMON_METADATA):
                 yield info
 
 

@@ -1,4 +1,4 @@
-"""Publishes the head as plain Kartothek files, which any old reader understands.
+"""Publishes the head as plain Kartothek files, which any old reader understands, and as Delta.
 
 See docs/design/files-and-commits.md, Publishing.
 """
@@ -33,6 +33,7 @@ from ktk_engine.format.dataset_key import (
 from ktk_engine.format.document import DatasetDocument, render_stamped
 from ktk_engine.format.render_partitions import render_partitions
 from ktk_engine.format.stamp import read_stamp, stamp_is_valid
+from ktk_engine.log.delta.publish_delta import drop_delta_logs, publish_delta_logs
 from ktk_engine.log.entry import DatasetEntry, digest
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.snapshot import Snapshot
@@ -59,29 +60,43 @@ def publish(
         scope: what was committed to.
         known: snapshots by key, which need not be read again.
 
+    Datasets that are published in another format are brought up to the head as well.
+
     Returns:
         A warning, empty if all is published. A failure here is never an error, not even a bug:
         it stays committed, and the next writer publishes it.
     """
     if isinstance(store, StagedStore) and store.is_open:
         return ""  # nobody is to see it yet
+    documents, state = _publish_documents(store, scope, known or {})
+    if state is None:
+        return documents
+    return "; ".join(filter(None, (documents, publish_delta_logs(state))))
+
+
+def _publish_documents(
+    store: ObjectStore, scope: LogScope, known: Mapping[str, Snapshot]
+) -> tuple[str, State | None]:
+    """Bring Kartothek's documents up to the head; gives a warning, and the state if it is known."""
+    state = None
     try:
-        state = _publish_removals(resolve(store, scope))
-        state.known.update(known or {})
+        state = resolve(store, scope)
+        state.known.update(known)
+        state = _publish_removals(drop_delta_logs(state))
+        state.known.update(known)
         for uuid in _order(state):
             _publish_dataset(state, uuid)
         troubled = [uuid for uuid, item in state.datasets.items() if item.problem]
         if troubled:
-            return (
-                f"committed; another program changed {', '.join(troubled)}, which stay as they are"
-            )
+            names = ", ".join(troubled)
+            return f"committed; another program changed {names}, which stay as they are", state
     except KtkError as error:
         _LOGGER.warning("%s is committed, but not published yet: %s", scope, error)
-        return f"committed, but not published for Kartothek readers yet: {error}"
+        return f"committed, but not published for Kartothek readers yet: {error}", state
     except Exception as error:
         _LOGGER.exception("%s is committed, but could not be published", scope)
-        return f"committed, but not published for Kartothek readers yet: {error!r}"
-    return ""
+        return f"committed, but not published for Kartothek readers yet: {error!r}", state
+    return "", state
 
 
 def verify_document(store: ObjectStore, uuid: str) -> None:

@@ -27,6 +27,7 @@ from ktk_engine.format.stamp import BASE_KEY
 from ktk_engine.gate.gate import CubeCheck
 from ktk_engine.log.builder import Builder, builder_of
 from ktk_engine.log.commit import DatasetChange, Transaction, commit, role_of
+from ktk_engine.log.delta.publish_delta import with_publishing
 from ktk_engine.log.intent import announced
 from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.log.snapshot import Snapshot, digests_of
@@ -179,7 +180,7 @@ def _change(plan: CopyPlan, uuid: str, new: str, commit_id: str) -> DatasetChang
                 f"Dataset {new} was {'removed' if existed else 'built'} meanwhile. Nothing was "
                 "committed. Run it again."
             )
-        return copied
+        return copied if base is None else with_publishing(copied, base)
 
     role, entry = role_of(plan.target.scope, copied), plan.source.datasets[uuid].entry
     relation, builder = "", None

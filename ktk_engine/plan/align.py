@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ktk_engine.cube.partition_numbers import partition_numbers
 from ktk_engine.log.snapshot import PARTITION_PREFIX
-from ktk_engine.plan.partition_numbers import partition_numbers
 
 
 def semi_join(files: pa.Table, other: pa.Table, columns: Sequence[str]) -> pa.Table:

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ktk_engine.cube.partition_numbers import partition_numbers
 from ktk_engine.log.snapshot import PARTITION_PREFIX, Snapshot
-from ktk_engine.plan.partition_numbers import partition_numbers
 
 
 def overlaid_files(snapshot: Snapshot, columns: Sequence[str]) -> pa.BooleanArray:

@@ -21,6 +21,7 @@ from ktk_engine.gate.constraint import CONSTRAINTS
 from ktk_engine.gate.gate import GateResult
 from ktk_engine.gate.target import Target
 from ktk_engine.log.commit import Committed, DatasetChange
+from ktk_engine.log.delta.publish_delta import PUBLISH
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.types.refusal import Problem, refusal
 from ktk_engine.write.checked_write import CheckedWrite
@@ -222,7 +223,7 @@ def _change(
         noted = {key: value for key, value in base.metadata.items() if not is_of_a_build(key)}
         comments = base.comments.only(built.schema.names)
         metadata = with_comments({**noted, **built.metadata}, comments)
-        kept = {key: base.properties[key] for key in ("table",) if key in base.properties}
+        kept = {key: base.properties[key] for key in ("table", PUBLISH) if key in base.properties}
         return replace(built, metadata=metadata, properties={**built.properties, **kept})
 
     return _claimed(DatasetChange(target.uuid, "rebuild", rebuilt, None, target.role), target)

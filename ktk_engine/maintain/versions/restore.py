@@ -11,6 +11,7 @@ from ktk_engine.errors import CommitConflictError, ConsistencyError
 from ktk_engine.log.builder import builder_at
 from ktk_engine.log.chain import read_entries
 from ktk_engine.log.commit import DatasetChange
+from ktk_engine.log.delta.publish_delta import with_publishing
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
 from ktk_engine.log.version import state_at
@@ -120,7 +121,7 @@ def _change(plan: Restoration, uuid: str, snapshot: Snapshot) -> DatasetChange:
                 f"Dataset {uuid} was {'removed' if existed else 'built'} meanwhile. Nothing was "
                 "committed. Run it again."
             )
-        return snapshot
+        return snapshot if base is None else with_publishing(snapshot, base)
 
     builder = None if existed else builder_at(plan.state.store, plan.state.scope, uuid, entry)
     return DatasetChange(uuid, "restore", rebase, None, entry.role, entry.relation, builder)

@@ -1,0 +1,95 @@
+"""Checkpoints of a Delta log: its whole state at one version, as a parquet file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+_TEXTS = pa.map_(pa.string(), pa.string())
+_SCHEMA = pa.schema(
+    {
+        "txn": pa.struct(
+            {"appId": pa.string(), "version": pa.int64(), "lastUpdated": pa.int64()},
+        ),
+        "add": pa.struct(
+            {
+                "path": pa.string(),
+                "partitionValues": _TEXTS,
+                "size": pa.int64(),
+                "modificationTime": pa.int64(),
+                "dataChange": pa.bool_(),
+                "stats": pa.string(),
+            }
+        ),
+        "metaData": pa.struct(
+            {
+                "id": pa.string(),
+                "name": pa.string(),
+                "description": pa.string(),
+                "format": pa.struct({"provider": pa.string(), "options": _TEXTS}),
+                "schemaString": pa.string(),
+                "partitionColumns": pa.list_(pa.field("element", pa.string())),
+                "configuration": _TEXTS,
+                "createdTime": pa.int64(),
+            }
+        ),
+        "protocol": pa.struct(
+            {
+                "minReaderVersion": pa.int32(),
+                "minWriterVersion": pa.int32(),
+                "readerFeatures": pa.list_(pa.field("element", pa.string())),
+                "writerFeatures": pa.list_(pa.field("element", pa.string())),
+            }
+        ),
+    }
+)
+_MAPS = {"metaData": ("configuration",), "add": ("partitionValues",)}
+
+
+def render_checkpoint(actions: Sequence[Mapping[str, Any]]) -> bytes:
+    """Write actions as a checkpoint.
+
+    Args:
+        actions: txn, add, metaData and protocol actions, as entries of the log have them; no
+            file twice.
+
+    Returns:
+        A parquet file with one row an action.
+    """
+    rows = [{kind: _with_pairs(kind, item) for kind, item in row.items()} for row in actions]
+    table = pa.Table.from_pylist(rows, schema=_SCHEMA)
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="snappy")
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def parse_checkpoint(data: bytes) -> Iterator[dict[str, Any]]:
+    """Read the actions of a checkpoint, of files only what tells them apart.
+
+    Raises:
+        ValueError: it is damaged, or other errors of Arrow's.
+    """
+    with pq.ParquetFile(pa.BufferReader(data)) as file:
+        adds = ("add.path", "add.deletionVector.")
+        wanted = [
+            path
+            for number in range(len(file.schema))
+            if (path := file.schema.column(number).path).startswith(adds)
+            or path.split(".")[0] in ("txn", "metaData", "protocol")
+        ]
+        table = file.read(wanted)
+    for row in table.to_pylist(maps_as_pydicts="strict"):
+        yield {kind: item for kind, item in row.items() if item is not None}
+
+
+def _with_pairs(kind: str, action: Mapping[str, Any]) -> dict[str, Any]:
+    """Mappings as Arrow takes them."""
+    pairs = {name: list(action[name].items()) for name in _MAPS.get(kind, ()) if action.get(name)}
+    found = {**action, **pairs}
+    if kind == "metaData":
+        found["format"] = {**action["format"], "options": []}
+    return found

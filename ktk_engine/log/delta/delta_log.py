@@ -1,0 +1,194 @@
+"""The log of a Delta table: what it says now, and its next version.
+
+The protocol is that of https://github.com/delta-io/delta/blob/master/PROTOCOL.md, as far as tables
+without column mapping and deletion vectors need it. See docs/design/files-and-commits.md, Delta.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ktk_engine.errors import KtkError, ObjectNotFoundError
+from ktk_engine.format.dataset_key import DELTA_LOG
+from ktk_engine.format.file_digest import DAMAGE
+from ktk_engine.log.delta.checkpoint import parse_checkpoint, render_checkpoint
+from ktk_engine.store.interface import ObjectStore
+from ktk_engine.store.key import join_key
+
+APP_ID = "dbt-ktk"
+_ENTRY = re.compile(r"(\d{20})\.json")
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
+_MARK = "ktk"
+_MARK_BYTES = 4096
+
+FileKey = tuple[str, str]  # a path, and what says which of its rows are deleted
+
+
+@dataclass
+class DeltaState:
+    """What a Delta log says.
+
+    Attributes:
+        version: its newest version, -1 if there is none.
+        published: the version of ours that it has, 0 if none.
+        commit: id of that commit.
+        files: the active files, each with its deletion vector (other writers').
+        metadata: the newest metaData action.
+        protocol: the newest protocol action.
+        broken: why the log cannot be read; empty if it can.
+    """
+
+    version: int = -1
+    published: int = 0
+    commit: str = ""
+    files: dict[FileKey, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    protocol: Mapping[str, Any] = field(default_factory=dict)
+    broken: str = ""
+
+    def apply(self, action: Mapping[str, Any]) -> None:
+        """Take one action into account."""
+        for kind in ("add", "remove"):
+            found = action.get(kind)
+            if found is not None:
+                vector = found.get("deletionVector")
+                key = (found["path"], json.dumps(vector, sort_keys=True) if vector else "")
+                self.files.pop(key, None)
+                if kind == "add":
+                    self.files[key] = vector
+        self.metadata = action.get("metaData") or self.metadata
+        self.protocol = action.get("protocol") or self.protocol
+        transaction = action.get("txn")
+        if transaction and transaction["appId"] == APP_ID:
+            self.published = int(transaction["version"])
+
+
+def log_folder(uuid: str) -> str:
+    """Key of the folder with a dataset's Delta log."""
+    return join_key(uuid, DELTA_LOG)
+
+
+def entry_key(uuid: str, version: int) -> str:
+    """Key of one version of a dataset's Delta log."""
+    return join_key(log_folder(uuid), f"{version:020d}.json")
+
+
+def newest_mark(store: ObjectStore, uuid: str) -> tuple[int, str]:
+    """Which version and commit of ours the newest entry is of, without reading all of it.
+
+    Returns:
+        Zero and nothing if there is no entry, or another program wrote it.
+    """
+    versions = _versions(store.list_names(log_folder(uuid)), _ENTRY)
+    if not versions:
+        return 0, ""
+    head = store.get_range(entry_key(uuid, versions[-1]), 0, _MARK_BYTES)
+    return _mark(head.partition(b"\n")[0])
+
+
+def read_log(store: ObjectStore, uuid: str) -> DeltaState:
+    """Read a Delta log, whoever wrote it.
+
+    Raises:
+        StoreError: the store could not be read.
+    """
+    names = store.list_names(log_folder(uuid))
+    entries, checkpoints = _versions(names, _ENTRY), _versions(names, _CHECKPOINT)
+    state = DeltaState()
+    try:
+        start = 0
+        if checkpoints:
+            start = checkpoints[-1] + 1
+            data = store.get(_checkpoint_key(uuid, checkpoints[-1]))
+            for action in parse_checkpoint(data):
+                state.apply(action)
+        newest = [version for version in entries if version >= start]
+        if newest != list(range(start, start + len(newest))) or not (entries or checkpoints):
+            state.broken = "entries are missing" if names else ""
+        for version in newest:
+            for line in store.get(entry_key(uuid, version)).splitlines():
+                if line.strip():
+                    state.apply(json.loads(line))
+        if entries and not state.broken:
+            head = store.get_range(entry_key(uuid, entries[-1]), 0, _MARK_BYTES)
+            _, state.commit = _mark(head.partition(b"\n")[0])
+    except ObjectNotFoundError as error:
+        state.broken = str(error)
+    except (*DAMAGE, KeyError, TypeError, AttributeError) as error:
+        if isinstance(error, KtkError):
+            raise
+        state.broken = f"an entry or checkpoint is damaged: {error}"
+    if (entries or checkpoints) and not (state.metadata and state.protocol) and not state.broken:
+        state.broken = "it does not say what table it is of"
+    version = max([-1, *entries, *checkpoints])
+    if state.broken:
+        return DeltaState(version, broken=state.broken)
+    state.version = version
+    return state
+
+
+def put_entry(
+    store: ObjectStore, uuid: str, version: int, mark: tuple[int, str], actions: Iterable[Any]
+) -> None:
+    """Write one version of a Delta log, if nobody else has.
+
+    Args:
+        store: where.
+        uuid: the dataset.
+        version: which version.
+        mark: our version, and the id of its commit.
+        actions: what changes; the first says who writes.
+
+    Raises:
+        ObjectExistsError: the version exists.
+    """
+    first, *others = actions
+    first["commitInfo"] |= {_MARK: {"version": mark[0], "commit": mark[1]}}
+    lines = [json.dumps(item, ensure_ascii=False) for item in (first, *others)]
+    store.put_if_absent(entry_key(uuid, version), "\n".join(lines).encode() + b"\n")
+
+
+def put_checkpoint(
+    store: ObjectStore, uuid: str, version: int, actions: list[Mapping[str, Any]]
+) -> None:
+    """Write the whole state of one version, so that readers need no earlier entry."""
+    store.put(_checkpoint_key(uuid, version), render_checkpoint(actions))
+    last = json.dumps({"version": version, "size": len(actions)}).encode()
+    store.put(join_key(log_folder(uuid), "_last_checkpoint"), last)
+
+
+def delete_log(store: ObjectStore, uuid: str) -> bool:
+    """Delete a Delta log. What it begins with goes first, so that no reader sees an old state.
+
+    Returns:
+        Whether there was one.
+    """
+    folder = log_folder(uuid)
+    names = store.list_names(folder)
+    if not names:
+        return False
+    whole = [n for n in names if not _ENTRY.fullmatch(n) and not n.endswith("/")]
+    first = [name for name in names if _ENTRY.fullmatch(name)][:1]
+    store.delete([join_key(folder, name) for name in (*whole, *first)])
+    store.delete([info.key for info in store.list(f"{folder}/")])
+    return True
+
+
+def _checkpoint_key(uuid: str, version: int) -> str:
+    return join_key(log_folder(uuid), f"{version:020d}.checkpoint.parquet")
+
+
+def _versions(names: Iterable[str], pattern: re.Pattern[str]) -> list[int]:
+    return sorted(int(found[1]) for name in names if (found := pattern.fullmatch(name)))
+
+
+def _mark(line: bytes) -> tuple[int, str]:
+    try:
+        mark = json.loads(line)["commitInfo"][_MARK]
+        return int(mark["version"]), str(mark["commit"])
+    except (ValueError, KeyError, TypeError):
+        return 0, ""  # another program's

@@ -1,0 +1,253 @@
+"""The Delta types of a dataset's columns: those that every reader gets right, or a refusal.
+
+Files are published as they are, so that a column has the type that its files have, not the
+container of its class. See docs/design/files-and-commits.md, Delta.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from ktk_engine.errors import PublishError
+from ktk_engine.formatting import counted
+from ktk_engine.log.snapshot import MAXIMUM_PREFIX, Snapshot
+from ktk_engine.types.type_class import class_name, is_list, unwrap
+
+DeltaType: TypeAlias = str | dict[str, Any]
+
+NTZ = "timestamp_ntz"
+_INTEGERS = {8: "byte", 16: "short", 32: "integer", 64: "long"}
+_OF_32_BITS: list[DeltaType] = ["byte", "short", "integer"]
+_FORBIDDEN = frozenset(" ,;{}()\n\t=")
+
+
+def delta_schema(snapshot: Snapshot) -> list[dict[str, Any]]:
+    """Give a dataset's columns as fields of a Delta schema.
+
+    Args:
+        snapshot: the dataset.
+
+    Raises:
+        PublishError: a column or its name cannot be said in Delta, or some readers would take its
+            values for others; all such columns are named.
+    """
+    fields, problems = [], _name_problems(snapshot.schema.names)
+    schemas = _schemas_in_use(snapshot)
+    for field in snapshot.schema:
+        try:
+            found = _column_type(snapshot, schemas, field)
+        except _Refused as reason:
+            problems.append(f"column {field.name}: {reason}")
+            continue
+        comment = snapshot.comments.columns.get(field.name)
+        fields.append(
+            {
+                "name": field.name,
+                "type": found,
+                "nullable": True,
+                "metadata": {"comment": comment} if comment else {},
+            }
+        )
+    if problems:
+        raise PublishError("; ".join(problems))
+    return fields
+
+
+def has_ntz(kind: DeltaType) -> bool:
+    """Tell whether a type is or holds a timestamp without a zone."""
+    if isinstance(kind, str):
+        return kind == NTZ
+    return any(has_ntz(part) for part in _parts(kind))
+
+
+class _Refused(Exception):
+    """Why a column cannot be published."""
+
+
+def _parts(kind: dict[str, Any]) -> list[DeltaType]:
+    if kind["type"] == "struct":
+        return [field["type"] for field in kind["fields"]]
+    return [kind[key] for key in ("elementType", "keyType", "valueType") if key in kind]
+
+
+def _name_problems(names: Iterable[str]) -> list[str]:
+    problems = []
+    seen: dict[str, str] = {}
+    for name in names:
+        if not _FORBIDDEN.isdisjoint(name):
+            problems.append(
+                f"column {name}: names with blanks or any of ,;{{}}()= are not allowed in Delta. "
+                "Rename it"
+            )
+        if (other := seen.setdefault(name.lower(), name)) != name:
+            problems.append(f"columns {other} and {name}: Delta ignores letter case. Rename one")
+    return problems
+
+
+def _schemas_in_use(snapshot: Snapshot) -> list[pa.Schema]:
+    """The physical schemas that some file has.
+
+    Raises:
+        PublishError: files of another program, of which nothing is recorded.
+    """
+    numbers = snapshot.file_column("physical")
+    if numbers.null_count:
+        raise PublishError(
+            f"of {counted(numbers.null_count, 'file')} of another program nobody has looked at the "
+            f"types yet: run ktk publish {snapshot.uuid}"
+        )
+    return [snapshot.physical_schemas[number] for number in pc.unique(numbers).to_pylist()]
+
+
+def _column_type(snapshot: Snapshot, schemas: list[pa.Schema], field: pa.Field) -> DeltaType:
+    name = field.name
+    if name in snapshot.partition_keys:
+        return _partition_type(field.type)
+    stored = {s.field(name).type for s in schemas if name in s.names}
+    if pat.is_null(field.type) or any(pat.is_null(unwrap(t)) for t in stored):
+        raise _Refused(
+            "files have no type for it, as it had no value when they were written. Cast it to a "
+            "type, and rebuild the dataset"
+        )
+    if not stored:
+        return _of(field.type, top=True)
+    kinds = [_of(t, top=True) for t in stored]
+    if all(kind in _OF_32_BITS for kind in kinds):
+        return max(kinds, key=lambda kind: _OF_32_BITS.index(kind))  # all the same in files
+    if any(kind != kinds[0] for kind in kinds):
+        types = ", ".join(sorted(str(t) for t in stored))
+        raise _Refused(
+            f"files hold different types, {types}. Rewrite them with one: give the column a "
+            "data_type, and rebuild the dataset"
+        )
+    _refuse_large(snapshot, name, stored)
+    return kinds[0]
+
+
+def _is_flat_unsigned(t: pa.DataType) -> bool:
+    return bool(pat.is_unsigned_integer(unwrap(t)))
+
+
+def _partition_type(t: pa.DataType) -> DeltaType:
+    """Values of partition columns are in the log, so that any type will do that holds them."""
+    t = unwrap(t)
+    if pat.is_uint64(t):
+        return "decimal(20,0)"
+    if pat.is_binary(t):
+        raise _Refused("Delta has no safe text for binary partition values")
+    return _of(t, top=True)
+
+
+def _refuse_large(snapshot: Snapshot, name: str, stored: set[pa.DataType]) -> None:
+    """Refuse unsigned numbers that some readers would take for negative ones.
+
+    Parquet stores them in the signed type of their width, with a note that not all readers heed.
+    """
+    widths = [unwrap(t).bit_width for t in stored if _is_flat_unsigned(t)]
+    if not widths or min(widths) < 32:
+        return
+    limit = 2 ** (min(widths) - 1)
+    column = MAXIMUM_PREFIX + name
+    if column not in snapshot.file_table.column_names:
+        largest: list[Any] = [None] * snapshot.file_table.num_rows
+    else:
+        largest = snapshot.file_column(column).to_pylist()
+    rows = snapshot.file_column("rows").to_pylist()
+    nulls = _nulls(snapshot, name)
+    for top, count, empty in zip(largest, rows, nulls, strict=True):
+        if top is None and (empty is None or empty != count):
+            raise _Refused(
+                "the largest of its unsigned numbers is unknown. Rebuild the dataset, or store "
+                "the column as bigint or decimal(20,0)"
+            )
+        if top is not None and top >= limit:
+            raise _Refused(
+                f"it holds {top}, and some readers take unsigned numbers from {limit} on for "
+                "negative ones. Store the column as bigint or decimal(20,0)"
+            )
+
+
+def _nulls(snapshot: Snapshot, name: str) -> list[int | None]:
+    column = f"nulls.{name}"
+    if column not in snapshot.file_table.column_names:
+        return [None] * snapshot.file_table.num_rows
+    found: list[int | None] = snapshot.file_column(column).to_pylist()
+    return found
+
+
+def _of(t: pa.DataType, top: bool = False) -> DeltaType:
+    """The Delta type of values that files hold as an Arrow type."""
+    t = unwrap(t)
+    if is_list(t):
+        return {"type": "array", "elementType": _of(t.value_type), "containsNull": True}
+    if pat.is_map(t):
+        key, value = _of(t.key_type), _of(t.item_type)
+        return {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": True}
+    if pat.is_struct(t):
+        return {"type": "struct", "fields": [_struct_field(f) for f in _by_name(t)]}
+    if pat.is_unsigned_integer(t):
+        return _unsigned(t, top)
+    if pat.is_signed_integer(t):
+        return _INTEGERS[t.bit_width]
+    if pat.is_decimal(t):
+        return f"decimal({t.precision},{t.scale})"
+    if pat.is_timestamp(t):
+        return _timestamp(t)
+    for test, name in _PLAIN:
+        if test(t):
+            return name
+    raise _Refused(f"Delta has no type for the class {class_name(t)}{_fix(t)}")
+
+
+def _fix(t: pa.DataType) -> str:
+    if pat.is_float16(t):
+        return " in 16 bits, which Spark cannot read. Store it as float32"
+    return ". Store it as text or as a number" if pat.is_time(t) else ""
+
+
+def _by_name(t: pa.StructType) -> list[pa.Field]:
+    """Fields of a struct in one order, whatever the files have: readers go by names."""
+    return sorted(t, key=lambda field: field.name)
+
+
+def _struct_field(field: pa.Field) -> dict[str, Any]:
+    if not _FORBIDDEN.isdisjoint(field.name):
+        raise _Refused(f"the name {field.name} of its field is not allowed in Delta. Rename it")
+    return {"name": field.name, "type": _of(field.type), "nullable": True, "metadata": {}}
+
+
+def _unsigned(t: pa.DataType, top: bool) -> DeltaType:
+    """The next wider signed type; of 64 bits the same, which `_refuse_large` looks after."""
+    if t.bit_width >= 32 and not top:
+        raise _Refused(
+            f"whether the {t} in it fits a signed type of Delta is not known. Store it as bigint"
+        )
+    return _INTEGERS[min(2 * t.bit_width, 64)]
+
+
+def _timestamp(t: pa.TimestampType) -> str:
+    if t.unit != "us":
+        raise _Refused(
+            f"files hold {t}, and Delta has microseconds. Rewrite them: rebuild the dataset"
+        )
+    return NTZ if t.tz is None else "timestamp"
+
+
+_PLAIN = (
+    (pat.is_boolean, "boolean"),
+    (pat.is_float32, "float"),
+    (pat.is_float64, "double"),
+    (pat.is_string, "string"),
+    (pat.is_large_string, "string"),
+    (pat.is_string_view, "string"),
+    (pat.is_binary, "binary"),
+    (pat.is_large_binary, "binary"),
+    (pat.is_binary_view, "binary"),
+    (pat.is_fixed_size_binary, "binary"),
+    (pat.is_date32, "date"),
+)

@@ -1,0 +1,236 @@
+"""Lets every commit of a dataset be published in another format, and compares what was."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ktk_engine.catalog.find_dataset import find_dataset
+from ktk_engine.catalog.find_scope import find_scope
+from ktk_engine.errors import (
+    CommitConflictError,
+    ConfigurationError,
+    ForeignWriterError,
+    PublishError,
+)
+from ktk_engine.files.footers import FooterCache
+from ktk_engine.log.commit import DatasetChange, Transaction, commit, role_of
+from ktk_engine.log.delta.delta_log import delete_log, read_log
+from ktk_engine.log.delta.publish_delta import (
+    DELTA,
+    PUBLISH,
+    check_delta,
+    check_expressible,
+    publish_delta,
+    publishes_delta,
+)
+from ktk_engine.log.intent import announced
+from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.log.state import State, resolve
+from ktk_engine.log.write import Write
+from ktk_engine.store.interface import ObjectStore
+
+FORMATS = (DELTA,)
+
+
+@dataclass(frozen=True)
+class Published:
+    """How a dataset is published.
+
+    Attributes:
+        dataset: its id within the cube, or the table's name.
+        uuid: the dataset, which is also the folder of the Delta table.
+        version: version of ours that is committed.
+        delta_version: version of the Delta log; -1 if it has none.
+        problem: how the two differ; empty if they do not.
+    """
+
+    dataset: str
+    uuid: str
+    version: int
+    delta_version: int
+    problem: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Give it as data for JSON."""
+        return asdict(self)
+
+
+def publish_datasets(
+    store: ObjectStore,
+    name: str,
+    dataset: str | None = None,
+    history: Mapping[str, str] | None = None,
+) -> list[Published]:
+    """Publish a table, a cube's datasets or one of them as Delta, now and with every commit.
+
+    What is published already is brought up to date. No data file is written.
+
+    Args:
+        store: where it lives.
+        name: the cube or the table.
+        dataset: id of a dataset of the cube; None for all of them.
+        history: what the log says of this commit, for people.
+
+    Raises:
+        DatasetNotFoundError: there is no such cube, table or dataset.
+        PublishError: Delta cannot say what a dataset holds; nothing was changed.
+        ForeignWriterError: nobody can tell what a dataset holds.
+    """
+    state = find_scope(store, name)
+    uuids = _chosen(state, dataset)
+    changed = [uuid for uuid in uuids if _is_new(state, uuid)]
+    for uuid in uuids:
+        _check(state, uuid)
+    if changed:
+        _commit(state, changed, (DELTA,), {"reason": "publish as Delta", **(history or {})})
+        state = resolve(store, state.scope)
+    return [_published(state, uuid, publish_delta(state, uuid)) for uuid in uuids]
+
+
+def stop_publishing(
+    store: ObjectStore,
+    name: str,
+    dataset: str | None = None,
+    history: Mapping[str, str] | None = None,
+) -> list[str]:
+    """Publish datasets as Delta no more, and delete their Delta logs; see `publish_datasets`.
+
+    Returns:
+        The uuids of those that were published.
+    """
+    state = find_scope(store, name)
+    uuids = _chosen(state, dataset)
+    changed = [uuid for uuid in uuids if publishes_delta(state.snapshot(uuid))]
+    if changed:
+        _commit(state, changed, (), {"reason": "publish as Delta no more", **(history or {})})
+    deleted = [uuid for uuid in uuids if delete_log(store, uuid)]
+    return [uuid for uuid in uuids if uuid in {*changed, *deleted}]
+
+
+def check_publishing(store: ObjectStore, name: str, dataset: str | None = None) -> list[Published]:
+    """Compare the Delta logs of published datasets with what is committed; changes nothing.
+
+    Raises:
+        PublishError: no such dataset is published.
+    """
+    state = find_scope(store, name)
+    uuids = [u for u in _chosen(state, dataset) if publishes_delta(state.snapshot(u))]
+    if not uuids:
+        raise PublishError(
+            f"{name} is not published as Delta. To publish it, and every commit from now on, run: "
+            f"ktk publish {name}"
+        )
+    found = []
+    for uuid in uuids:
+        try:
+            problem = state.datasets[uuid].problem or check_delta(state, uuid)
+        except PublishError as error:
+            problem = str(error)
+        found.append(_published(state, uuid, read_log(store, uuid).version, problem))
+    return found
+
+
+def check_formats(formats: str | Sequence[str]) -> tuple[str, ...]:
+    """Read the formats that somebody wants a dataset to be published in.
+
+    Raises:
+        ConfigurationError: one that does not exist.
+    """
+    names = (formats,) if isinstance(formats, str) else tuple(formats)
+    for name in names:
+        if name not in FORMATS:
+            raise ConfigurationError(f"{name!r} is no format to publish in. Known: {DELTA}.")
+    return names
+
+
+def _chosen(state: State, dataset: str | None) -> list[str]:
+    if dataset is None:
+        return list(state.datasets)
+    if state.scope.kind != "cube":
+        name = state.scope.name
+        raise ConfigurationError(f"{name} is a table, not a cube: it has no dataset {dataset}.")
+    return [find_dataset(state, dataset)]
+
+
+def _published(state: State, uuid: str, delta_version: int, problem: str = "") -> Published:
+    entry = state.datasets[uuid].entry
+    version = entry.version if entry else 0
+    return Published(state.scope.dataset_id(uuid), uuid, version, delta_version, problem)
+
+
+def _is_new(state: State, uuid: str) -> bool:
+    """Whether a commit has to say that a dataset is published, or what its files hold."""
+    snapshot, item = state.snapshot(uuid), state.datasets[uuid]
+    return (
+        not publishes_delta(snapshot)
+        or item.entry is None
+        or bool(item.foreign)
+        or (snapshot.file_column("physical").null_count > 0)
+    )
+
+
+def _check(state: State, uuid: str) -> None:
+    """Refuse what Delta cannot say, before anything is written."""
+    if problem := state.datasets[uuid].problem:
+        raise ForeignWriterError(f"{problem}. Nothing was written.")
+    entry = state.datasets[uuid].entry
+    snapshot = _measured(state.store, state.snapshot(uuid))
+    try:
+        check_expressible(snapshot)
+    except PublishError as error:
+        said = str(error).rstrip(".")
+        raise PublishError(
+            f"{uuid} cannot be published as Delta{' as it is' if entry else ''}: {said}. Nothing "
+            "was written."
+        ) from error
+
+
+def _commit(
+    state: State, uuids: Sequence[str], formats: tuple[str, ...], history: Mapping[str, str]
+) -> None:
+    """Let datasets remember in which formats they are published."""
+    store, scope, write = state.store, state.scope, Write()
+
+    def rebase(base: Snapshot | None, attempt: int) -> Snapshot:
+        if base is None:
+            raise CommitConflictError("A dataset was removed meanwhile. Nothing was committed.")
+        known = _measured(store, base) if formats else base
+        return replace(known, properties={**known.properties, PUBLISH: list(formats)})
+
+    changes = tuple(
+        DatasetChange(u, "comment", rebase, frozenset(), role_of(scope, state.snapshot(u)))
+        for u in uuids
+    )
+    with announced(store, scope, write, f"publish {', '.join(uuids)}"):
+        commit(state, Transaction(write, changes, history=history))
+
+
+def _measured(store: ObjectStore, snapshot: Snapshot) -> Snapshot:
+    """The snapshot with rows, sizes and types of all files; other programs' footers are asked."""
+    files = snapshot.files
+    unknown = pc.is_null(files["physical"]).combine_chunks()
+    if not unknown.true_count:
+        return snapshot
+    footers = FooterCache().read(store, files["key"].filter(unknown).to_pylist())
+    schemas = list(snapshot.physical_schemas)
+    numbers = []
+    for footer in footers:
+        if footer.schema not in schemas:
+            schemas.append(footer.schema)
+        numbers.append(schemas.index(footer.schema))
+    found = {
+        "rows": [footer.rows for footer in footers],
+        "bytes": [footer.bytes for footer in footers],
+        "physical": numbers,
+    }
+    for name, values in found.items():
+        field = files.schema.field(name)
+        column = files[name].combine_chunks()
+        filled = pc.replace_with_mask(column, unknown, pa.array(values, field.type))
+        files = files.set_column(files.schema.get_field_index(name), field, filled)
+    return replace(snapshot, files=files, physical_schemas=tuple(schemas))

@@ -1,0 +1,194 @@
+"""Every class of type, published as Delta: read the same by every reader, or refused."""
+
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+
+import deltalake
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from ktk_engine import Store
+from ktk_engine.errors import PublishError
+from ktk_engine.maintain.publish import publish_datasets
+from tests.unit.delta.readers import READERS, filtered, in_order
+
+MOMENT = datetime(2020, 2, 3, 4, 5, 6, 789012)
+STRUCT = pa.struct([("b", pa.string()), ("a", pa.int16())])
+COLUMNS = {
+    "bool": (pa.bool_(), [True, False], "boolean"),
+    "int8": (pa.int8(), [-128, 127], "byte"),
+    "int16": (pa.int16(), [-(2**15), 7], "short"),
+    "int32": (pa.int32(), [-(2**31), 7], "integer"),
+    "int64": (pa.int64(), [-(2**63), 2**53 + 1], "long"),
+    "uint8": (pa.uint8(), [0, 255], "short"),
+    "uint16": (pa.uint16(), [0, 2**16 - 1], "integer"),
+    "uint32": (pa.uint32(), [0, 2**31 - 1], "long"),
+    "float32": (pa.float32(), [0.1, float("nan")], "float"),
+    "float64": (pa.float64(), [float("-inf"), 0.1], "double"),
+    "decimal": (pa.decimal128(7, 2), [Decimal("-1.10"), Decimal("99999.99")], "decimal(7,2)"),
+    "string": (pa.string(), ["", "a/b %ü=\n'"], "string"),
+    "large": (pa.large_string(), ["x" * 100, "z"], "string"),
+    "coded": (pa.dictionary(pa.int8(), pa.string()), ["a", "a"], "string"),
+    "binary": (pa.binary(), [b"\xff", b""], "binary"),
+    "date": (pa.date32(), [date(1, 1, 1), date(9999, 12, 31)], "date"),
+    "local": (pa.timestamp("us"), [MOMENT, datetime(1969, 1, 1)], "timestamp_ntz"),
+    "utc": (pa.timestamp("us", "UTC"), [MOMENT.replace(tzinfo=UTC)] * 2, "timestamp"),
+    "berlin": (pa.timestamp("us", "Europe/Berlin"), [MOMENT.replace(tzinfo=UTC)] * 2, "timestamp"),
+    "list": (pa.list_(pa.int8()), [[1, None], []], None),
+    "struct": (STRUCT, [{"a": 1, "b": "x"}, {"a": None, "b": None}], None),
+    "map": (pa.map_(pa.string(), pa.int64()), [[("a", 1)], []], None),
+}
+
+
+def published(tmp_path, table, **layout):
+    store = Store(tmp_path / "s")
+    store.write_table("t", table, **layout)
+    publish_datasets(store._store, "t")
+    return store, str(tmp_path / "s" / "t")
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_every_class_reads_the_same(tmp_path, reader):
+    columns = {name: pa.array([*values, None], kind) for name, (kind, values, _) in COLUMNS.items()}
+    store, url = published(tmp_path, pa.table(columns))
+    ours = store.table("t").query().to_arrow(engine="local")
+    theirs = READERS[reader](url)
+    assert theirs.num_rows == 3
+    for name in columns:
+        assert in_order(theirs, [name]) == in_order(ours, [name]), name
+
+
+def test_every_class_has_the_type_that_files_have(tmp_path):
+    columns = {name: pa.array(values, kind) for name, (kind, values, _) in COLUMNS.items()}
+    _, url = published(tmp_path, pa.table(columns))
+    fields = {field.name: field.type for field in deltalake.DeltaTable(url).schema().fields}
+    found = {name: getattr(fields[name], "type", None) for name in COLUMNS}
+    expected = {name: kind for name, (_, _, kind) in COLUMNS.items() if kind}
+    assert {name: str(found[name]) for name in expected} == expected
+
+
+def test_a_table_without_local_timestamps_needs_no_table_feature(tmp_path):
+    store, url = published(tmp_path, pa.table({"a": [1]}))
+    protocol = deltalake.DeltaTable(url).protocol()
+    assert (protocol.min_reader_version, protocol.min_writer_version) == (1, 2)
+    store.write_table("t", pa.table({"a": [MOMENT]}), "overwrite")
+    protocol = deltalake.DeltaTable(url).protocol()
+    assert (protocol.min_reader_version, protocol.reader_features) == (3, ["timestampNtz"])
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        (pa.array([time(1)], pa.time64("us")), "no type for the class time"),
+        (pa.array([2**31], pa.uint32()), "2147483648, and some readers"),
+        (pa.array([2**63], pa.uint64()), "9223372036854775808, and some readers"),
+        (pa.array(np.array([1.5], np.float16())), "16 bits, which Spark cannot read"),
+        (pa.array([[1]], pa.list_(pa.uint32())), "whether the uint32 in it fits"),
+        (pa.array([{"a b": 1}]), "the name a b of its field"),
+        (pa.nulls(1), "files have no type for it"),
+    ],
+)
+def test_what_delta_cannot_say_is_refused_before_anything_is_written(tmp_path, values, reason):
+    store = Store(tmp_path / "s")
+    store.write_table("t", pa.table({"k": [1], "x": values}))
+    with pytest.raises(PublishError, match=f"column x: .*{reason}.*Nothing was written"):
+        publish_datasets(store._store, "t")
+    assert store.table("t").version == 1
+    assert not (tmp_path / "s" / "t" / "_delta_log").exists()
+
+
+def test_uint64_is_read_as_a_signed_number_that_holds_all_values(tmp_path):
+    store, url = published(tmp_path, pa.table({"x": pa.array([0, 2**63 - 1], pa.uint64())}))
+    for name, read in READERS.items():
+        if name != "polars":  # says that it cannot
+            assert read(url)["x"].to_pylist() == [0, 2**63 - 1], name
+    store.write_table("t", pa.table({"x": pa.array([2**63], pa.uint64())}))
+    assert store.table("t").rows == 3
+    assert deltalake.DeltaTable(url).to_pyarrow_dataset().count_rows() == 2  # the version before
+
+
+@pytest.mark.parametrize("name", ["a b", "a,b", "x=y", "(x)", "a;b"])
+def test_names_that_delta_forbids_are_refused(tmp_path, name):
+    store = Store(tmp_path / "s")
+    store.write_table("t", pa.table({name: [1]}))
+    with pytest.raises(PublishError, match="not allowed in Delta"):
+        publish_datasets(store._store, "t")
+
+
+def test_odd_names_read_the_same(tmp_path):
+    table = pa.table({"ä%": ["x"], "a.b": [1], "a": [{"b": 2}], "p.ü": ["é"], "`": ["t"]})
+    _, url = published(tmp_path, table, partition_by=["p.ü"])
+    for name, read in READERS.items():
+        if name != "polars":  # says that it does not decode names of partition columns
+            assert in_order(read(url)) == in_order(table), name
+
+
+PARTITIONS = {
+    "string": (pa.string(), ["a/b", "ü=%41+ ", "null"]),
+    "bool": (pa.bool_(), [True, False]),
+    "int": (pa.int8(), [-1, 0]),
+    "uint": (pa.uint64(), [0, 2**64 - 1]),
+    "float": (pa.float64(), [float("-inf"), 1e20, -0.5]),
+    "date": (pa.date32(), [date(1, 1, 1), date(2020, 2, 29)]),
+    "local": (pa.timestamp("us"), [MOMENT, datetime(1969, 1, 1)]),
+    "berlin": (
+        pa.timestamp("us", "Europe/Berlin"),
+        [MOMENT.replace(tzinfo=UTC), datetime(1969, 7, 1, tzinfo=UTC)],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", PARTITIONS)
+def test_partition_values_read_the_same(tmp_path, kind):
+    t, values = PARTITIONS[kind]
+    table = pa.table({"p": pa.array(values, t), "v": range(len(values))})
+    _, url = published(tmp_path, table, partition_by=["p"])
+    for name, read in READERS.items():
+        assert in_order(read(url)) == in_order(table.cast(_decimal(table.schema))), name
+    if kind != "uint":
+        for value, number in zip(values, range(len(values)), strict=True):
+            for name, found in filtered(url, "p", value).items():
+                assert found["v"].to_pylist() == [number], (name, value)
+
+
+def _decimal(schema):
+    """An unsigned partition column is a decimal in Delta."""
+    if schema.field("p").type != pa.uint64():
+        return schema
+    return pa.schema([("p", pa.decimal128(20, 0)), schema.field("v")])
+
+
+@pytest.mark.parametrize("value", ["", "__HIVE_DEFAULT_PARTITION__"])
+def test_partition_values_that_readers_take_for_null_are_refused(tmp_path, value):
+    store = Store(tmp_path / "s")
+    store.write_table("t", pa.table({"p": [value], "v": [1]}), partition_by=["p"])
+    with pytest.raises(PublishError, match="readers take for null"):
+        publish_datasets(store._store, "t")
+
+
+def test_files_of_two_widths_are_refused_and_narrow_ones_are_not(tmp_path):
+    store, url = published(tmp_path, pa.table({"x": pa.array([1], pa.int8())}))
+    store.write_table("t", pa.table({"x": pa.array([-2], pa.int32())}))
+    for read in READERS.values():
+        assert in_order(read(url)) == ["[-2]", "[1]"]
+    store.write_table("t", pa.table({"x": pa.array([3], pa.int64())}))
+    assert store.table("t").rows == 3
+    for read in READERS.values():
+        assert in_order(read(url)) == ["[-2]", "[1]"]
+    store.write_table("t", pa.table({"x": pa.array([4], pa.int64())}), "overwrite")
+    for read in READERS.values():
+        assert in_order(read(url)) == ["[4]"]
+
+
+def test_statistics_prune_and_are_never_too_narrow(tmp_path):
+    store, url = published(tmp_path, pa.table({"x": [1, 2], "s": ["a", "b" * 100]}))
+    store.write_table("t", pa.table({"x": [8, None], "s": ["c", None]}))
+    moments = pa.table({"x": [9], "s": ["d"], "m": [MOMENT], "f": [float("nan")]})
+    store.write_table("t", moments, "overwrite")
+    found = pa.table(deltalake.DeltaTable(url).get_add_actions(flatten=True)).to_pylist()
+    assert [(row["num_records"], row["min.x"], row["max.x"]) for row in found] == [(1, 9, 9)]
+    assert found[0]["min.m"] < MOMENT < found[0]["max.m"]  # rounded to milliseconds
+    assert not found[0].get("max.f")
+    for name, rows in filtered(url, "m", MOMENT).items():
+        assert rows.num_rows == 1, name

@@ -1,0 +1,314 @@
+"""A Delta log follows every commit: kills, other writers, removals, clean-ups."""
+
+import json
+import threading
+from datetime import timedelta
+
+import deltalake
+import pyarrow as pa
+import pytest
+
+from ktk_engine import Store
+from ktk_engine.errors import ConfigurationError, KtkError, PublishError, StoreError
+from ktk_engine.format.comments import Comments
+from ktk_engine.log.delta.delta_log import entry_key, read_log
+from ktk_engine.log.garbage import Retention
+from ktk_engine.log.scope import scope_of
+from ktk_engine.maintain.check import check
+from ktk_engine.maintain.cleanup import run_cleanup
+from ktk_engine.maintain.comment import comment_on
+from ktk_engine.maintain.publish import (
+    check_formats,
+    check_publishing,
+    publish_datasets,
+    stop_publishing,
+)
+from ktk_engine.maintain.remove import remove
+from ktk_engine.maintain.versions.undrop import undrop
+from tests.unit.delta.readers import READERS
+from tests.unit.faulty_store import fail
+from tests.unit.interrupting_store import InterruptingStore
+
+ROWS = pa.table({"x": [1, 2], "s": ["a", "é"]})
+NOW = Retention(timedelta(0), 1)
+
+
+def published(store):
+    """A published table in a store object, and the library's face of it."""
+    face = Store(str(store.root) if hasattr(store, "root") else "memory")
+    face._store = store
+    face.write_table("t", ROWS)
+    publish_datasets(store, "t")
+    return face
+
+
+def url_of(store):
+    return str(store.root / "t")
+
+
+def numbers(store):
+    return sorted(READERS["arrow"](url_of(store))["x"].to_pylist())
+
+
+def append(face, value):
+    face.write_table("t", pa.table({"x": [value], "s": ["z"]}))
+
+
+def problem(store):
+    [found] = check_publishing(store, "t")
+    return found.problem
+
+
+def test_one_entry_for_each_commit_and_none_twice(store):
+    face = published(store)
+    append(face, 3)
+    publish_datasets(store, "t")
+    table = deltalake.DeltaTable(url_of(store))
+    assert (table.version(), numbers(store), problem(store)) == (1, [1, 2, 3], "")
+    assert [item["ktk"]["version"] for item in table.history()] == [3, 2]
+
+
+def test_data_is_not_copied_and_files_that_stay_are_not_named_again(store):
+    face = published(store)
+    files = {key for key in store.root.rglob("*.parquet") if "_delta_log" not in str(key)}
+    append(face, 3)
+    lines = (store.root / entry_key("t", 1)).read_text().splitlines()
+    assert [next(iter(json.loads(line))) for line in lines] == ["commitInfo", "txn", "add"]
+    now = {key for key in store.root.rglob("*.parquet") if "_delta_log" not in str(key)}
+    assert len(now - files) == 2  # a data file of ours and a snapshot
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_what_was_not_published_is_a_warning_that_the_next_commit_mends(store, when, caplog):
+    face = published(store)
+    store.faults.append(fail(when, "put_if_absent", "_delta_log"))
+    append(face, 3)
+    assert "not published as Delta" in caplog.text
+    assert numbers(store) == ([1, 2] if when == "before" else [1, 2, 3])
+    said = problem(store)
+    assert ("version 2, and version 3 is committed" in said) == (when == "before")
+    append(face, 4)
+    assert (numbers(store), problem(store)) == ([1, 2, 3, 4], "")
+
+
+def test_ktk_publish_mends_it_too(store):
+    face = published(store)
+    store.faults.append(fail("before", "put_if_absent", "_delta_log"))
+    append(face, 3)
+    [found] = publish_datasets(store, "t")
+    assert (found.version, found.delta_version, numbers(store)) == (3, 1, [1, 2, 3])
+
+
+def test_a_kill_at_any_call_leaves_a_whole_version(tmp_path):
+    """Delta is never ahead of us, and the next commit brings it up to date."""
+    started = InterruptingStore()
+    published(started)
+    count = _calls(started)
+    for when in ("before", "after"):
+        for at in range(count):
+            store = InterruptingStore(started.objects, at, when, again=True)
+            face = Store("memory")
+            face._store = store
+            with pytest.raises(KeyboardInterrupt):
+                append(face, 3)
+            store.at = -1
+            ours = face.table("t").version
+            delta = read_log(store, "t")
+            assert not delta.broken
+            assert delta.published in (2, 3)
+            assert delta.published <= ours
+            append(face, 4)
+            assert problem(store) == ""
+
+
+def _calls(started):
+    store = InterruptingStore(started.objects)
+    face = Store("memory")
+    face._store = store
+    append(face, 3)
+    return len(store.calls)
+
+
+def test_concurrent_writers_publish_in_order(store):
+    face = published(store)
+    failures = []
+
+    def work(number):
+        try:
+            for step in range(5):
+                append(face, 10 * number + step)
+        except KtkError as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in (1, 2, 3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    publish_datasets(store, "t")
+    assert not failures
+    assert (len(numbers(store)), problem(store)) == (17, "")
+    versions = [item["ktk"]["version"] for item in deltalake.DeltaTable(url_of(store)).history()]
+    assert versions == sorted(versions, reverse=True)
+
+
+def test_a_checkpoint_says_the_same_as_all_entries(store):
+    face = published(store)
+    for number in range(3, 25):
+        append(face, number)
+    log = store.root / "t" / "_delta_log"
+    assert (log / f"{19:020d}.checkpoint.parquet").exists()
+    for number in range(19):
+        (log / f"{number:020d}.json").unlink()
+    for read in READERS.values():
+        assert sorted(read(url_of(store))["x"].to_pylist()) == [1, 2, *range(3, 25)]
+    assert problem(store) == ""
+    append(face, 25)
+    assert (len(numbers(store)), problem(store)) == (25, "")
+
+
+@pytest.mark.parametrize("damage", ["gone", "torn", "first"])
+def test_a_damaged_log_is_written_anew(store, damage):
+    face = published(store)
+    append(face, 3)
+    log = store.root / "t" / "_delta_log"
+    if damage == "gone":
+        for file in log.iterdir():
+            file.unlink()
+    elif damage == "torn":
+        (log / f"{1:020d}.json").write_text('{"add": {"pa')
+    else:
+        (log / f"{0:020d}.json").unlink()
+    assert problem(store) != ""
+    publish_datasets(store, "t")
+    assert problem(store) == ""
+    for read in READERS.values():
+        assert sorted(read(url_of(store))["x"].to_pylist()) == [1, 2, 3]
+
+
+def test_what_another_engine_wrote_to_the_log_is_taken_back(store):
+    face = published(store)
+    append(face, 3)
+    table = deltalake.DeltaTable(url_of(store))
+    table.delete("x = 1")
+    assert numbers(store) == [2, 3]
+    assert "another program changed its Delta log" in problem(store)
+    publish_datasets(store, "t")
+    assert (numbers(store), problem(store)) == ([1, 2, 3], "")
+    deltalake.DeltaTable(url_of(store)).optimize.compact()
+    deltalake.DeltaTable(url_of(store)).create_checkpoint()
+    assert numbers(store) == [1, 2, 3]
+    append(face, 4)
+    assert (numbers(store), problem(store)) == ([1, 2, 3, 4], "")
+    assert check(store, "t", deep=True).problems == ()
+
+
+def test_vacuum_deletes_nothing_of_ours(store):
+    face = published(store)
+    face.write_table("t", ROWS.slice(1), "overwrite", indexes=["s"])
+    table = deltalake.DeltaTable(url_of(store))
+    assert table.vacuum(dry_run=False) == []
+    with pytest.raises(Exception, match=r"(?i)retention"):
+        table.vacuum(retention_hours=0, dry_run=False)
+    assert face.table("t", version=1).query().to_arrow(engine="local").num_rows == 2
+
+
+def test_comments_and_columns_follow(store):
+    face = published(store)
+    comment_on(store, "t", Comments("what é is", {"x": "a number"}))
+    table = deltalake.DeltaTable(url_of(store))
+    assert table.metadata().description == "what é is"
+    assert table.schema().fields[0].metadata == {"comment": "a number"}
+    face.write_table("t", pa.table({"y": [0.5], "x": ["text"]}), "overwrite")
+    found = deltalake.DeltaTable(url_of(store)).schema().fields
+    assert [(field.name, field.type.type) for field in found] == [("y", "double"), ("x", "string")]
+    face.table("t").restore(version=1)
+    assert numbers(store) == [1, 2]
+
+
+def test_a_removed_table_has_no_delta_log_and_a_revived_one_has(store):
+    published(store)
+    remove(store, "t")
+    assert not deltalake.DeltaTable.is_deltatable(url_of(store))
+    assert store.list_names("t/_delta_log") == []
+    undrop(store, "t")
+    assert (numbers(store), problem(store)) == ([1, 2], "")
+
+
+def test_a_log_that_a_removal_left_goes_with_the_next_commit_or_clean_up(store):
+    face = published(store)
+    store.faults.append(fail("before", "delete", "_delta_log"))
+    remove(store, "t")
+    assert deltalake.DeltaTable.is_deltatable(url_of(store))
+    run_cleanup(store, scope_of("t"), Retention(timedelta(0), 0))
+    assert not deltalake.DeltaTable.is_deltatable(url_of(store))
+    face.write_table("t", ROWS)
+    with pytest.raises(PublishError, match="is not published as Delta"):
+        check_publishing(store, "t")
+
+
+def test_a_clean_up_keeps_the_log_and_what_it_names(store):
+    face = published(store)
+    for number in range(3, 25):
+        face.write_table("t", pa.table({"x": [number], "s": ["z"]}), "overwrite")
+    done = run_cleanup(store, scope_of("t"), NOW)
+    assert done.garbage.objects
+    assert not any("_delta_log" in info.key for info in done.garbage.objects)
+    assert (numbers(store), problem(store)) == ([24], "")
+
+
+def test_a_clean_up_deletes_nothing_while_the_log_names_an_older_version(store):
+    face = published(store)
+    face.write_table("t", pa.table({"x": pa.array([2**63], pa.uint64())}), "overwrite")
+    assert numbers(store) == [1, 2]
+    done = run_cleanup(store, scope_of("t"), NOW)
+    assert "its Delta log still has an older version" in done.warning
+    assert numbers(store) == [1, 2]
+    face.write_table("t", ROWS.slice(1), "overwrite")
+    assert run_cleanup(store, scope_of("t"), NOW).warning == ""
+    assert numbers(store) == [2]
+
+
+def test_a_stop_deletes_the_log_and_is_remembered(store):
+    face = published(store)
+    assert stop_publishing(store, "t") == ["t"]
+    append(face, 3)
+    assert not (store.root / "t" / "_delta_log").exists()
+    assert stop_publishing(store, "t") == []
+
+
+def test_a_dataset_that_is_not_published_costs_no_request(store):
+    face = Store(str(store.root))
+    face._store = store
+    face.write_table("t", ROWS)
+    append(face, 3)
+    assert not any("_delta_log" in key for _, key in store.calls)
+
+
+def test_files_that_may_share_cells_wait_for_a_compaction(tmp_path):
+    store = Store(tmp_path / "s")
+    rows = pa.table({"p": ["a", "b"], "d": [1, 1], "v": [1.0, 2.0]})
+    store.build("c", rows, dimension_columns=["d"], partition_by=["p"])
+    publish_datasets(store._store, "c")
+    url = str(tmp_path / "s" / "c++seed")
+    store.cube("c").append({"seed": pa.table({"p": ["a"], "d": [2], "v": [3.0]})})
+    assert READERS["arrow"](url).num_rows == 3  # the dimension's values lie apart
+    store.cube("c").append({"seed": pa.table({"p": ["a"], "d": [1], "v": [4.0]})})
+    [found] = check_publishing(store._store, "c")
+    assert "ktk compact c --dataset seed" in found.problem
+    assert sorted(READERS["arrow"](url)["v"].to_pylist()) == [1.0, 2.0, 3.0]
+    store.cube("c").delete("p = 'a'")
+    assert READERS["arrow"](url)["v"].to_pylist() == [2.0]
+
+
+def test_formats_that_nobody_knows_are_refused():
+    assert check_formats("delta") == ("delta",)
+    with pytest.raises(ConfigurationError, match="'iceberg' is no format"):
+        check_formats(["iceberg"])
+
+
+def test_a_store_that_cannot_be_read_is_an_error_of_the_command(store):
+    published(store)
+    store.get = lambda key: (_ for _ in ()).throw(StoreError("down"))
+    with pytest.raises(StoreError, match="down"):
+        publish_datasets(store, "t")
