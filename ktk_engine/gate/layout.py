@@ -27,14 +27,21 @@ def check_layout(target: Target, base: Snapshot) -> None:
             differences.append(f"{what} is {now_}, the dataset has {then_}")
     if not differences:
         return
-    fix = (
+    raise ConfigurationError(
+        f"Dataset {target.uuid}: {'; '.join(differences)}. Nothing was written. {_fix(target)}"
+    )
+
+
+def _fix(target: Target) -> str:
+    """How the layout changes: by whoever can write all rows again."""
+    by_hand = "" if target.cube else ", or lay the table out anew in Python: Table.repartition"
+    if target.keeps_versions:
+        return f"A snapshot is never rebuilt: change it back, give it another name{by_hand}."
+    if target.claimant is None:
+        return f"Change it back, run it with --full-refresh to change its layout{by_hand}."
+    return (
         "Change it back, or run it with --full-refresh to change its layout: dbt build "
         f"--full-refresh -s {target.select}"
-    )
-    if target.keeps_versions:
-        fix = "A snapshot is never rebuilt: change it back, or give it another name."
-    raise ConfigurationError(
-        f"Dataset {target.uuid}: {'; '.join(differences)}. Nothing was written. {fix}"
     )
 
 

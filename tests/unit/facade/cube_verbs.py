@@ -228,6 +228,18 @@ class CubeVerbs(RuleBasedStateMachine):
                 assert (column in snapshot.indices) != drop
         self.committed(self.model)
 
+    @rule(data=st.data())
+    def rename_there_and_back(self, data):
+        payload = {"cells": ["k", "v"], "more": ["a"], "flat": ["b"]}
+        name = data.draw(st.sampled_from(sorted(self.model)))
+        column = data.draw(st.sampled_from(payload[name]))
+        renamed = self.cube.alter(name, rename={column: "größer %"}, add={"new": "string"})
+        rows = renamed.query().to_arrow().to_pylist()
+        assert all(row["new"] is None for row in rows)
+        assert same([{**row, column: row["größer %"]} for row in rows], joined(self.model))
+        renamed.alter(name, rename={"größer %": column}, drop=["new"])
+        self.committed(self.model)
+
     @rule()
     def copy(self):
         copied = self.cube.copy_to(self.store, "copy-of-c")

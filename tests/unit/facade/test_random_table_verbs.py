@@ -118,6 +118,25 @@ class TableVerbs(RuleBasedStateMachine):
         assert (column in changed._loaded.snapshot.indices) != drop
         self.committed(self.rows)
 
+    @rule(column=st.sampled_from(["k", "t", "v"]))
+    def rename_there_and_back(self, column):
+        table = self.store.table("t").alter(rename={column: "größer %"})
+        found = [{**row, column: row["größer %"]} for row in table.query().to_arrow().to_pylist()]
+        assert in_order(found) == in_order(self.rows)
+        table.alter(rename={"größer %": column})
+        self.committed(self.rows)
+
+    @rule(width=WIDTHS)
+    def empty_a_column(self, width):
+        self.store.table("t").alter(drop=["v"])
+        self.store.table("t").alter(add={"v": width})
+        self.committed([{**row, "v": None} for row in self.rows])
+
+    @rule(columns=st.sampled_from([(), ("p",)]))
+    def repartition(self, columns):
+        self.store.table("t").repartition(*columns)
+        self.committed(self.rows)
+
     @rule()
     def copy(self):
         copied = self.store.table("t").copy_to(self.store, "copy")

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ktk_engine.errors import StoreError
+from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.format.comments import Comments
 from ktk_engine.format.load_document import load_document
 from ktk_engine.gate.target import Target
@@ -23,10 +24,14 @@ from ktk_engine.log.state import resolve
 from ktk_engine.maintain.cleanup import plan_cleanup, run_cleanup
 from ktk_engine.maintain.comment import comment_on
 from ktk_engine.maintain.index import change_indexes
+from ktk_engine.maintain.properties import Notes, note
 from ktk_engine.maintain.remove import remove
 from ktk_engine.maintain.versions.tag import tag_version
+from ktk_engine.write.alter.alter_columns import alter_columns
+from ktk_engine.write.alter.column_changes import ColumnChanges
 from ktk_engine.write.build import build
 from ktk_engine.write.retained import Retained
+from ktk_engine.write.staging import staged
 from tests.unit.interrupting_store import InterruptingStore
 
 CUBE, PLAIN = LogScope("cube", "c"), LogScope("dataset", "t")
@@ -55,6 +60,14 @@ def rewritten(verb):
     return run
 
 
+def altered(changes):
+    def run(store):
+        with staged(resolve(store, PLAIN), "alter t") as staging:
+            alter_columns(staging, "t", changes, MetadataCache())
+
+    return run
+
+
 VERBS = {
     "build": (CUBE, lambda store: build(store, cells(1, 2, value="w"), ENRICHMENT)),
     "rebuild": (CUBE, lambda store: build(store, cells(5, 6), SEED)),
@@ -69,6 +82,9 @@ VERBS = {
     "compact": (PLAIN, rewritten("compact")),
     "comment": (PLAIN, lambda store: comment_on(store, "t", Comments("what it is"))),
     "index": (PLAIN, lambda store: change_indexes(store, "t", ["a"])),
+    "add a column": (PLAIN, altered(ColumnChanges(add={"b": pa.string()}))),
+    "rename a column": (PLAIN, altered(ColumnChanges(rename={"a": "b"}))),
+    "properties": (PLAIN, lambda store: note(store, "t", Notes(set={"owner": "ops"}))),
     "tag": (PLAIN, lambda store: tag_version(store, "t", "q1", 2)),
     "remove a table": (PLAIN, lambda store: remove(store, "t")),
     "remove a dataset": (CUBE, lambda store: remove(store, "c", "e")),
