@@ -129,12 +129,13 @@ def role_of(scope: LogScope, snapshot: Snapshot) -> DatasetRole:
     return "seed" if snapshot.is_seed else "enrichment"
 
 
-def commit(base: State, transaction: Transaction) -> Committed:
+def commit(base: State, transaction: Transaction, publishes: bool = True) -> Committed:
     """Commit changes to the datasets of a scope, all or none.
 
     Args:
         base: what the changes were computed from.
         transaction: the changes.
+        publishes: whether it is published as well; else that is left to the caller.
 
     Returns:
         The entry that was put, and whether publishing worked.
@@ -167,9 +168,9 @@ def commit(base: State, transaction: Transaction) -> Committed:
         if _put_entry(head, entry, transaction.write):
             if staged is not None:
                 staged.add(base.scope, StagedCommit(entry.version, head, transaction))
-            return Committed(
-                entry, snapshots, publish(store, base.scope, {**head.known, **written})
-            )
+            known = {**head.known, **written}
+            warning = publish(store, base.scope, known) if publishes else ""
+            return Committed(entry, snapshots, warning)
         _drop_snapshots(head, entry)
         store.backoff.pause(attempt + 1)
         head = _advance(head, transaction, given_up)

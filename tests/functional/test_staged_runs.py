@@ -132,6 +132,8 @@ class TestStagedRuns:
     def test_a_failing_test_discards_all(self, project):
         warehouse = Path(project.project_root) / "warehouse"
         before = tree(warehouse)
+        _, log = build("--fail-fast", round=7, passes=False)
+        assert "The staged run was discarded" in log
         results, log = build(round=7, passes=False)
         assert tree(warehouse) == before
         assert answers(project) == expected(2)
@@ -223,7 +225,8 @@ class TestAnotherProcessCommits:
 class TestWithoutTheHook:
     @pytest.fixture(scope="class")
     def models(self):
-        return {"t.sql": "{{ config(materialized='table') }} select 1 as a"}
+        config = "{{ config(materialized='table', **var('of_model', {})) }}"
+        return {"t.sql": f"{config} select 1 as a"}
 
     def test_nothing_is_run(self, project):
         line = re.escape('on-run-end: "{{ ktk_publish(results) }}"')
@@ -231,24 +234,30 @@ class TestWithoutTheHook:
             build()
         _, log = build("--no-populate-cache", passes=False)
         assert re.search(line, log)
+        with pytest.raises(DbtConfigError, match="is a variable, not a config"):
+            run_dbt(["build", "--vars", '{"of_model": {"ktk_stage": true}}'])
         with pytest.raises(DbtConfigError, match="must be true or false, but is 'perhaps'"):
             run_dbt(["build", "--vars", "ktk_stage: perhaps"])
         assert resolve(store_of(project), scope_of("t")).version == 0
 
 
-# Runs `dbt seed`, and does something to this process before the n-th commit of the publication.
+# Runs `dbt seed`, which signals this process when it has staged two datasets, or before it commits.
 DIES = """
-import os, signal, sys
+import os, signal, sys, time
 from dbt.cli.main import dbtRunner
+from ktk_engine.log import commit
 from ktk_engine.log.stage import publish_stages
-number, name, calls = int(sys.argv[1]), sys.argv[2], []
-commit = publish_stages.commit
-def dies(*arguments):
+moment, name, calls = *sys.argv[1:], []
+number, module = (3, commit) if moment == "stages" else (1, publish_stages)
+function = "stageable" if moment == "stages" else "commit"
+original = getattr(module, function)
+def dies(*arguments, **named):
     calls.append(1)
     if len(calls) == number:
         os.kill(os.getpid(), getattr(signal, name))
-    return commit(*arguments)
-publish_stages.commit = dies
+        time.sleep(1)
+    return original(*arguments, **named)
+setattr(module, function, dies)
 dbtRunner().invoke(["seed", "--vars", '{"ktk_stage": true}', "--log-path", "other"])
 """
 
@@ -270,8 +279,9 @@ class TestEnds:
             text = f"{header}\n{number}\n" if name == "plain" else f"{header}\n0,{number}\n"
             Path(project.project_root, "seeds", f"{name}.csv").write_text(text)
 
+    @pytest.mark.parametrize("moment", ["stages", "publishes"])
     @pytest.mark.parametrize("how", ["SIGKILL", "SIGINT"])
-    def test_leave_the_old_version_and_a_clean_up_removes_the_rest(self, project, how):
+    def test_leave_the_old_version_and_a_clean_up_removes_the_rest(self, project, how, moment):
         self.change(project, 1)
         build(command="seed")
         store, scopes = store_of(project), (cube_scope("c"), scope_of("plain"))
@@ -279,7 +289,7 @@ class TestEnds:
         files = tree(store.root)
         self.change(project, 2)
         subprocess.run(
-            [sys.executable, "-c", DIES, "1", how],
+            [sys.executable, "-c", DIES, moment, how],
             cwd=project.project_root,
             env={**os.environ, "DBT_PROFILES_DIR": str(project.profiles_dir)},
             check=False,

@@ -18,6 +18,7 @@ from ktk_engine.log.commit import (
     commit,
 )
 from ktk_engine.log.intent import announced
+from ktk_engine.log.publish import publish
 from ktk_engine.log.scope import FOLDER, LogScope
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.stage.joined_changes import joined
@@ -52,14 +53,19 @@ class _Publication:
     def commit(self) -> Committed:
         store, write = self.base.store, self.transaction.write
         with announced(store, self.scope, write, f"publish a staged run: {self.scope.name}"):
-            return commit(self.base, self.transaction)
+            return commit(self.base, self.transaction, publishes=False)
+
+    def publish(self, done: Committed) -> Committed:
+        """Publish the commit for Kartothek."""
+        known = {done.entry.datasets[uuid].snapshot: item for uuid, item in done.snapshots.items()}
+        return replace(done, warning=publish(self.base.store, self.scope, known))
 
 
 def publish_stages(stores: Sequence[StagedStore]) -> list[Committed]:
     """Commit what was staged, so that everybody sees it, and close the stages.
 
     Each cube and each table is one commit. All are checked before the first one; views follow when
-    all are committed.
+    all are committed, and Kartothek's documents at last.
 
     Args:
         stores: the stages of a run.
@@ -80,6 +86,8 @@ def publish_stages(stores: Sequence[StagedStore]) -> list[Committed]:
             done.append(publication.commit())
         for store in stores:
             _publish_views(store)
+        # For Kartothek only, and not before all is committed: a large document takes its time.
+        done = [item.publish(found) for item, found in zip(checked, done, strict=True)]
     except KtkError as error:
         if not done:
             raise

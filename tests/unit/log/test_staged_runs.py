@@ -200,14 +200,18 @@ def test_a_run_that_ends_anywhere_leaves_each_scope_old_or_new(prepared, kind, w
         error = StoreError if kind == "store fails" else KeyboardInterrupt
         store = InterruptingStore(prepared, at, when, error, again=kind == "killed")
         stage = StagedStore(store)
+        said = ""
         try:
             run(stage)
             publish_stages([stage])
-        except (KeyboardInterrupt, StoreError):
+        except (KeyboardInterrupt, StoreError) as error:
+            said = str(error)
             if kind != "killed":
                 discard_stages([stage])
         store.at, store.again = -1, False
         outcomes.append(published_or_old(store, prepared, staged))
+        if kind == "store fails" and outcomes[-1] in (1, 2):
+            assert "Of the staged run, only this was published before: cube/c" in said
         heals(store)
     assert {0, 3} <= set(outcomes)
 

@@ -18,6 +18,7 @@ from dbt.adapters.ktk.config.incremental import Incremental, parse_incremental
 from dbt.adapters.ktk.config.merge_clauses import KEYS as MERGE_KEYS
 from dbt.adapters.ktk.config.persist_docs import check_persist_docs
 from dbt.adapters.ktk.config.snapshot_config import check_versions, parse_versions
+from dbt.adapters.ktk.config.stage import NOT_OF_A_MODEL, STAGE
 from dbt.adapters.ktk.config.time_limit import seconds_problem
 from ktk_engine.errors import KtkError
 from ktk_engine.gate.target import Target
@@ -156,6 +157,8 @@ def parse_model_config(
     _refuse_near_misses(model, config if own_keys is None else own_keys)
     check_persist_docs(model, config.get("persist_docs"))
     reader = ConfigReader(model, config, columns or {})
+    if STAGE in config:
+        raise reader.refuse(STAGE, NOT_OF_A_MODEL)
     if problem := seconds_problem(config.get("query_timeout")):
         raise reader.refuse("query_timeout", problem)
     role = ROLES.get(materialized) or reader.cube_role(materialized)

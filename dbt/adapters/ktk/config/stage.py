@@ -8,6 +8,10 @@ from typing import Any
 from dbt_common.exceptions import DbtConfigError
 
 STAGE = "ktk_stage"
+NOT_OF_A_MODEL = (
+    f"is a variable, not a config: a run is staged as a whole. Use dbt build --vars '{{{STAGE}: "
+    "true}', or `vars` in dbt_project.yml."
+)
 # What writes, and runs the project's `on-run-end` afterwards.
 _COMMANDS = frozenset({"build", "run", "seed", "snapshot", "test", "retry"})
 
