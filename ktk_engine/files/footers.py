@@ -7,7 +7,7 @@ since a data file never changes under its key.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -60,12 +60,18 @@ class FooterCache:
     verified: VerifiedTails = field(default_factory=VerifiedTails)
     _known: ReadCache[str, Footer] = field(default_factory=_footers)
 
-    def read(self, store: ObjectStore, keys: Sequence[str]) -> list[Footer]:
+    def read(
+        self,
+        store: ObjectStore,
+        keys: Sequence[str],
+        progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> list[Footer]:
         """Give the footers of data files; those not known yet are read in parallel.
 
         Args:
             store: where the files lie.
             keys: their keys.
+            progress: is told how many footers were read, and of how many.
 
         Raises:
             FormatError: a file is damaged.
@@ -78,7 +84,9 @@ class FooterCache:
                 read = pool.map(
                     lambda key: self._known.get(key, lambda: _read_footer(store, key)), missing
                 )
-                found.update(zip(missing, read, strict=True))
+                for done, (key, one) in enumerate(zip(missing, read, strict=True), 1):
+                    found[key] = one
+                    progress(done, len(missing))
         return [footer for key in keys if (footer := found[key]) is not None]
 
 

@@ -6,6 +6,7 @@ See docs/design/kartothek-format.md, Schema file.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,6 +22,12 @@ from ktk_engine.types.type_class import normalize
 _PANDAS_KEY = b"pandas"
 # Kartothek compares schemas under its own pandas version and never uses this one.
 _PANDAS_VERSION = "1.3.5"
+_PANDAS_INDEX = re.compile(r"__index_level_\d+__")
+
+
+def is_pandas_index(column: str) -> bool:
+    """Whether a column of a file is the index of a pandas frame, which no schema file names."""
+    return _PANDAS_INDEX.fullmatch(column) is not None
 
 
 def read_common_metadata(data: bytes) -> pa.Schema:

@@ -46,6 +46,7 @@ class DatasetDocument:
             into the document.
         table: name of the table; only old datasets have another one.
         stamp: which of our commits published it, or None.
+        lists_files: whether it names its files; of others a listing has found them.
     """
 
     uuid: str
@@ -56,6 +57,7 @@ class DatasetDocument:
     embedded_indices: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
     table: str = TABLE
     stamp: Stamp | None = None
+    lists_files: bool = field(default=True, compare=False)
 
 
 def parse_document(
@@ -190,6 +192,7 @@ def _document(
         },
         table=table,
         stamp=None if stamp is None else stamp_of(stamp),
+        lists_files=top.get("partitions") is not None,
     )
 
 

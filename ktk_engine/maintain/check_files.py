@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -18,6 +18,7 @@ from ktk_engine.errors import KtkError, ObjectNotFoundError
 from ktk_engine.files.build_index import distinct_values
 from ktk_engine.files.data_file import read_footer
 from ktk_engine.files.stored_index import get_index
+from ktk_engine.format.common_metadata import is_pandas_index
 from ktk_engine.format.file_digest import DAMAGE, FileDigest, shorten
 from ktk_engine.format.index_file import VALUE, build_index, flatten_index
 from ktk_engine.formatting import counted
@@ -32,7 +33,11 @@ _PIECE = 1024 * 1024
 
 
 def check_files(
-    store: ObjectStore, dataset: str, snapshot: Snapshot, deep: bool = False
+    store: ObjectStore,
+    dataset: str,
+    snapshot: Snapshot,
+    deep: bool = False,
+    known: Collection[str] = (),
 ) -> list[Problem]:
     """Check every data file and index file of a dataset.
 
@@ -42,6 +47,7 @@ def check_files(
         snapshot: what was committed.
         deep: read all that data files hold, not their footers alone. A thread holds at most one
             column of a row group in memory, or a megabyte of a file whose digest is known.
+        known: keys of files that need not be looked at again.
     """
     check = _FileCheck(store, dataset, snapshot, deep)
     names = ("key", "bytes", "rows")
@@ -49,8 +55,11 @@ def check_files(
     data = [
         check.data_file(*values)
         for values in zip(*columns, digests_of(snapshot.files), strict=True)
+        if values[0] not in known
     ]
-    indices = [check.index(column, key) for column, key in snapshot.indices.items()]
+    indices = [
+        check.index(column, key) for column, key in snapshot.indices.items() if key not in known
+    ]
     threads = (os.cpu_count() or 1) if deep else _THREADS
     return _all(data, threads) + _all(indices, 2)
 
@@ -197,6 +206,8 @@ def _column_problems(
     empty = _columns_without_values(metadata)
     for field in schema:
         if field.name not in snapshot.schema.names:
+            if is_pandas_index(field.name):
+                continue
             found = f"{class_name(field.type)} ({field.type})"
             yield field.name, "no such column", found, "the committed schema lacks the column"
             continue

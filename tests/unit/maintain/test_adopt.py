@@ -16,7 +16,7 @@ from ktk_engine.format.document import render_document
 from ktk_engine.format.load_document import load_document
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import resolve
-from ktk_engine.maintain.adopt import plan_adoption, run_adoption
+from ktk_engine.maintain.adoption.adopt import plan_adoption, run_adoption
 from ktk_engine.maintain.check import check
 from tests.unit.dataset_builder import (
     build_nyc,
@@ -109,7 +109,7 @@ def test_a_dataset_that_only_a_document_knows_is_read_and_adopted(store):
     with pytest.raises(ForeignWriterError, match="ktk adopt plain"):
         append_ours(store)
     adoption = plan_adoption(store, "plain")
-    assert not adoption.loses and "2 are new" in str(adoption.datasets[0])
+    assert not adoption.loses and "plain: 2 files, 4 rows, " in str(adoption.datasets[0])
     run_adoption(adoption)
     assert append_ours(store).warning == ""
 

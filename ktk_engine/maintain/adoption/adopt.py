@@ -1,0 +1,294 @@
+"""Takes over what other programs made of datasets: a whole store of theirs, or a change of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ktk_engine.catalog.find_scope import find_scope
+from ktk_engine.cube.discovery import discover_cube, find_seed
+from ktk_engine.cube.specification import CubeSpecification
+from ktk_engine.errors import (
+    DatasetNotFoundError,
+    ForeignWriterError,
+    FormatError,
+    ObjectNotFoundError,
+)
+from ktk_engine.format.document import DatasetDocument
+from ktk_engine.format.load_document import document_bytes, load_document
+from ktk_engine.formatting import counted, number, size
+from ktk_engine.gate.gate import CubeCheck
+from ktk_engine.log.commit import DatasetChange, role_of
+from ktk_engine.log.entry import DatasetEntry
+from ktk_engine.log.foreign import kept_metadata, snapshot_of_document, with_document
+from ktk_engine.log.scope import LogScope
+from ktk_engine.log.snapshot import Snapshot, read_snapshot
+from ktk_engine.log.state import DatasetState, State, removal
+from ktk_engine.maintain.adoption.describe_files import Progress, describe_files
+from ktk_engine.maintain.adoption.kartothek_readers import reader_notes
+from ktk_engine.maintain.adoption.recover_cube import CubeWords, recover_cube
+from ktk_engine.maintain.change_datasets import ChangeResult, change_datasets
+from ktk_engine.store.interface import ObjectStore
+
+_NO_WORDS = CubeWords()
+
+
+@dataclass(frozen=True)
+class AdoptedDataset:
+    """A dataset that another program made or changed.
+
+    Attributes:
+        name: its id within the cube, or the table's name.
+        snapshot: what it will be.
+        kept: number of files that both the log's newest version and the document have.
+        gained: number of files that only the document has.
+        lost: keys of files that only the log's newest version has; their rows would be gone.
+        lost_rows: rows of those, None if unknown.
+        notes: what Kartothek's readers see that may surprise, a sentence each.
+        is_new: whether the log did not have the dataset.
+    """
+
+    name: str
+    snapshot: Snapshot
+    kept: int
+    gained: int
+    lost: tuple[str, ...]
+    lost_rows: int | None
+    notes: tuple[str, ...] = ()
+    is_new: bool = False
+
+    def __str__(self) -> str:
+        rows = f"{number(self.snapshot.rows)} rows, {size(self.snapshot.bytes)}"
+        if self.is_new:
+            return f"{self.name}: {counted(self.gained, 'file')}, {rows}"
+        text = f"{self.name}: {counted(self.kept, 'file stays', 'files stay')}, "
+        text += counted(self.gained, "is new", "are new")
+        lost = ", none is lost"
+        if self.lost:
+            many = "an unknown number of" if self.lost_rows is None else f"{self.lost_rows:,}"
+            lost = f", {len(self.lost):,} are lost with {many} rows, such as {self.lost[0]}"
+        return f"{text}{lost}; {rows}"
+
+
+@dataclass(frozen=True)
+class Adoption:
+    """What would be taken over.
+
+    Attributes:
+        state: the scope it was found in.
+        datasets: those that another program made or changed.
+        specification: what the cube is; None for a table, and without a seed dataset.
+    """
+
+    state: State
+    datasets: tuple[AdoptedDataset, ...]
+    specification: CubeSpecification | None = None
+
+    @property
+    def loses(self) -> bool:
+        """Whether rows of the newest version would be gone."""
+        return any(item.lost for item in self.datasets)
+
+    @property
+    def after(self) -> dict[str, Snapshot]:
+        """Every dataset of the scope as it will be, by uuid."""
+        adopted = {item.snapshot.uuid: item.snapshot for item in self.datasets}
+        return {**self.state.snapshots_except(adopted), **adopted}
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What was found of a dataset, before anything is added to it."""
+
+    item: DatasetState
+    snapshot: Snapshot
+    before: Snapshot | None = None
+    document: DatasetDocument | None = None
+    key: str = ""
+    recovered: bool = field(default=False)
+
+
+def plan_adoption(
+    store: ObjectStore,
+    name: str,
+    words: CubeWords = _NO_WORDS,
+    progress: Progress = lambda done, total: None,
+) -> Adoption:
+    """Find what other programs made of a cube or table; nothing is written.
+
+    Reads the footers of files of which the log knows nothing but their names.
+
+    Args:
+        store: where it lives.
+        name: the cube or the table.
+        words: what a person says of a cube whose documents do not say what it is.
+        progress: is told how many footers were read, and of how many.
+
+    Raises:
+        DatasetNotFoundError: there is no such cube or table.
+        ForeignWriterError: a document is damaged or gone, or names files that are gone: there is
+            nothing to take over.
+        FormatError: a file is damaged.
+        ConsistencyError: nobody can tell what the cube is, or its datasets do not fit together.
+        ConfigurationError: the cube itself says something else than the person.
+    """
+    state = find_scope(store, name)
+    found = [_find(state, item) for item in state.datasets.values() if _is_to_adopt(item)]
+    found = _recovered(state, found, words)
+    described = describe_files(store, [item.snapshot for item in found], progress)
+    found = [replace(item, snapshot=new) for item, new in zip(found, described, strict=True)]
+    adoption = Adoption(state, tuple(_compared(state, item) for item in found))
+    if not state.scope.cube or not found:
+        return adoption
+    after = adoption.after
+    CubeCheck(state.scope.cube)(after)
+    return replace(adoption, specification=specification_of(state.scope, after))
+
+
+def specification_of(
+    scope: LogScope, snapshots: Mapping[str, Snapshot]
+) -> CubeSpecification | None:
+    """What a cube is, by its datasets; None for a table, and without a seed dataset.
+
+    Args:
+        scope: the cube or table.
+        snapshots: its datasets by uuid.
+    """
+    datasets = {scope.dataset_id(uuid): item for uuid, item in snapshots.items()}
+    if not scope.cube or find_seed(scope.cube, datasets) is None:
+        return None
+    return discover_cube(scope.cube, datasets)
+
+
+def run_adoption(
+    adoption: Adoption, history: Mapping[str, str] | None = None, *, force: bool = False
+) -> ChangeResult:
+    """Commit a planned adoption: the documents count from now on.
+
+    No data file is touched. Files that are lost stay in the store, and in older versions, until a
+    clean-up.
+
+    Args:
+        adoption: what `plan_adoption` found.
+        history: what the log says of this commit, for people.
+        force: also where rows of the newest version are lost.
+
+    Raises:
+        ForeignWriterError: rows would be lost, and `force` is not given; nothing was written.
+        ConsistencyError: the cube's datasets would not fit together; nothing was written.
+        CommitConflictError: another run changed them meanwhile; nothing was written.
+    """
+    state = adoption.state
+    if not adoption.datasets:
+        return ChangeResult(state.scope.name, (), state.version)
+    if adoption.loses and not force:
+        lines = "\n".join(f"- {item}" for item in adoption.datasets)
+        raise ForeignWriterError(
+            f"{state.scope.name}: rows of version {state.version} are not in what the other "
+            f"program wrote:\n{lines}\nNothing was written. To give them up, run: "
+            f"ktk adopt {state.scope.name} --force"
+        )
+    changes = tuple(_change(state, item) for item in adoption.datasets)
+    return change_datasets(state, f"adopt {state.scope.name}", changes, history)
+
+
+def _is_to_adopt(item: DatasetState) -> bool:
+    """Whether another program changed it, or left files that nobody has described yet."""
+    return bool(item.foreign or item.problem) or (item.entry is not None and _is_vague(item.entry))
+
+
+def _is_vague(entry: DatasetEntry) -> bool:
+    return entry.rows is None or entry.bytes is None
+
+
+def _change(state: State, item: AdoptedDataset) -> DatasetChange:
+    role = role_of(state.scope, item.snapshot)
+    return DatasetChange(
+        item.snapshot.uuid, "adopt", lambda base, attempt: item.snapshot, None, role
+    )
+
+
+def _find(state: State, item: DatasetState) -> _Found:
+    if not (item.foreign or item.problem):
+        snapshot = state.snapshot(item.uuid)
+        return _Found(item, snapshot, snapshot)
+    key, document = _document(state, item)
+    before = _before(state, item.entry) if item.entry else None
+    snapshot = snapshot_of_document(state.store, document)
+    if before is not None and item.same_files:
+        snapshot = with_document(before, document)
+    elif before is not None:
+        metadata = kept_metadata(before.metadata, document)
+        snapshot = replace(snapshot, metadata=metadata, properties=before.properties)
+    return _Found(item, snapshot, before, document, key)
+
+
+def _recovered(state: State, found: Sequence[_Found], words: CubeWords) -> list[_Found]:
+    """The same, where documents of a cube have lost what it is with that."""
+    if not state.scope.cube or not found:
+        return list(found)
+    scope, own = state.scope, {item.item.uuid: item.snapshot for item in found}
+    datasets = {**state.snapshots_except(own), **own}
+    again = recover_cube(
+        scope.cube, {scope.dataset_id(uuid): item for uuid, item in datasets.items()}, words
+    )
+    named = {scope.uuid_of(name): snapshot for name, snapshot in again.items()}
+    return [
+        replace(item, snapshot=named[item.item.uuid], recovered=True)
+        if item.item.uuid in named
+        else item
+        for item in found
+    ]
+
+
+def _compared(state: State, found: _Found) -> AdoptedDataset:
+    snapshot, before = found.snapshot, found.before
+    old = set(before.files["key"].to_pylist()) if before else set()
+    new = set(snapshot.files["key"].to_pylist())
+    gone = sorted(old - new)
+    notes: tuple[str, ...] = ()
+    if found.document is not None:
+        notes = reader_notes(found.document, found.key, snapshot, found.recovered)
+    return AdoptedDataset(
+        state.scope.dataset_id(found.item.uuid),
+        snapshot,
+        kept=len(old & new),
+        gained=len(new - old),
+        lost=tuple(gone),
+        lost_rows=before.with_files(_files(before, gone)).rows if before else None,
+        notes=notes,
+        is_new=before is None,
+    )
+
+
+def _before(state: State, entry: DatasetEntry) -> Snapshot:
+    return read_snapshot(state.store, entry.snapshot, entry.snapshot_sha256)
+
+
+def _files(snapshot: Snapshot, keys: Sequence[str]) -> pa.Table:
+    return snapshot.files.filter(pc.is_in(snapshot.files["key"], pa.array(keys, pa.string())))
+
+
+def _document(state: State, item: DatasetState) -> tuple[str, DatasetDocument]:
+    """What the other program published, if there is something sound, and its key."""
+    try:
+        key, _ = document_bytes(state.store, item.uuid)
+        document = load_document(state.store, item.uuid)
+    except (DatasetNotFoundError, FormatError, ObjectNotFoundError) as error:
+        problem = (
+            item.problem or f"Dataset {item.uuid} of {state.store.url} cannot be read: {error}"
+        )
+        raise ForeignWriterError(f"{problem}. There is nothing to take over.") from error
+    keys = {info.key for info in state.store.list(f"{item.uuid}/")}
+    named = [*document.partitions.values(), *document.indices.values()]
+    missing = [key for key in named if key not in keys and key.startswith(f"{item.uuid}/")]
+    if missing:
+        raise ForeignWriterError(
+            f"The document of dataset {item.uuid} in {state.store.url} names {len(missing):,} "
+            f"files that are gone, such as {missing[0]}. Nothing was written. Restore them, or "
+            f"drop the dataset: {removal(state.scope, item.uuid)}"
+        )
+    return key, document

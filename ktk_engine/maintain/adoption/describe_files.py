@@ -1,0 +1,91 @@
+"""Completes snapshots by the footers of files of which nothing is known but their names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ktk_engine.files.footers import Footer, FooterCache, statistics_of
+from ktk_engine.log.snapshot import FILE_FIELDS, Snapshot, concat_files
+from ktk_engine.store.interface import ObjectStore
+
+Progress = Callable[[int, int], None]
+
+
+def describe_files(
+    store: ObjectStore, snapshots: Sequence[Snapshot], progress: Progress
+) -> list[Snapshot]:
+    """Note rows, bytes, bounds and physical types of the files that nobody has described yet.
+
+    Args:
+        store: where the files lie.
+        snapshots: datasets, with files of other programs among theirs.
+        progress: is told how many footers were read, and of how many.
+
+    Returns:
+        The datasets in the same order; files, their order and all else stay.
+
+    Raises:
+        FormatError: a file is damaged.
+        ObjectNotFoundError: a file is missing.
+    """
+    unknown = [_is_unknown(item) for item in snapshots]
+    keys = [
+        item.file_column("key").filter(mask).to_pylist()
+        for item, mask in zip(snapshots, unknown, strict=True)
+    ]
+    footers = iter(FooterCache().read(store, [key for some in keys for key in some], progress))
+    read = [[next(footers) for _ in some] for some in keys]
+    return [
+        _described(item, mask, found) if found else item
+        for item, mask, found in zip(snapshots, unknown, read, strict=True)
+    ]
+
+
+def _is_unknown(snapshot: Snapshot) -> pa.ChunkedArray:
+    rows, size = snapshot.file_column("rows"), snapshot.file_column("bytes")
+    return pc.or_(pc.is_null(rows), pc.is_null(size))
+
+
+def _described(snapshot: Snapshot, unknown: pa.ChunkedArray, footers: Sequence[Footer]) -> Snapshot:
+    """A dataset with what the footers say of its unknown files."""
+    files = snapshot.files
+    added = files.filter(unknown)
+    schemas, numbers = _numbered(snapshot.physical_schemas, footers)
+    values = {
+        "rows": [footer.rows for footer in footers],
+        "bytes": [footer.bytes for footer in footers],
+        "physical": numbers,
+    }
+    for field in FILE_FIELDS:
+        if field.name in values:
+            place = added.schema.get_field_index(field.name)
+            added = added.set_column(place, field, pa.array(values[field.name], field.type))
+    named = {name for footer in footers for name in footer.bounds}
+    columns = [n for n in snapshot.schema.names if n in named - set(snapshot.partition_keys)]
+    found = statistics_of(footers, columns, snapshot.schema)
+    for name in found.column_names:
+        if name in added.column_names:
+            added = added.drop_columns([name])
+        added = added.append_column(name, found[name])
+    if added.num_rows < files.num_rows:
+        added = concat_files([files.filter(pc.invert(unknown)), added]).sort_by("position")
+    return replace(snapshot, files=added, physical_schemas=schemas)
+
+
+def _numbered(
+    known: tuple[pa.Schema, ...], footers: Sequence[Footer]
+) -> tuple[tuple[pa.Schema, ...], list[int]]:
+    """The distinct physical schemas, and which one each file has."""
+    schemas, numbers = list(known), []
+    places = {str(schema.remove_metadata()): place for place, schema in enumerate(schemas)}
+    for footer in footers:
+        schema = footer.schema.remove_metadata()
+        place = places.setdefault(str(schema), len(schemas))
+        if place == len(schemas):
+            schemas.append(schema)
+        numbers.append(place)
+    return tuple(schemas), numbers

@@ -1,0 +1,57 @@
+"""What Kartothek's readers see of an adopted dataset that its owner may not expect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow.types as pat
+
+from ktk_engine.format.dataset_key import MSGPACK_SUFFIX
+from ktk_engine.format.document import DatasetDocument
+from ktk_engine.formatting import counted
+from ktk_engine.log.snapshot import Snapshot
+
+ABOUT_READERS = (
+    "Kartothek reads what it reads now. What it writes later is noticed, and the next write here "
+    "takes it over."
+)
+
+
+def reader_notes(
+    document: DatasetDocument, key: str, snapshot: Snapshot, recovered: bool
+) -> tuple[str, ...]:
+    """Say what is worth knowing of a dataset that another program wrote.
+
+    Args:
+        document: what it published.
+        key: the key of that.
+        snapshot: what the dataset will be.
+        recovered: whether the document had lost what the cube is.
+
+    Returns:
+        A sentence each; none if Kartothek reads exactly what is read here, and as before.
+    """
+    return tuple(_notes(document, key, snapshot, recovered))
+
+
+def _notes(
+    document: DatasetDocument, key: str, snapshot: Snapshot, recovered: bool
+) -> Iterator[str]:
+    if key.endswith(MSGPACK_SUFFIX):
+        yield "its document is msgpack; a JSON one is written beside it, which Kartothek prefers"
+    if not document.lists_files:
+        yield "its document does not list its files; the new one does"
+    if recovered:
+        yield "its document had lost what the cube is, and says it again"
+    if document.embedded_indices:
+        names = ", ".join(document.embedded_indices)
+        yield f"indices inside its document are left out: {names}; ktk index builds them anew"
+    for name in snapshot.partition_keys:
+        if pat.is_boolean(snapshot.schema.field(name).type):
+            yield f"Kartothek shows every value of the partition column {name} as true"
+    slashed = sum(label.count("/") > len(snapshot.partition_keys) for label in snapshot.labels)
+    if slashed and snapshot.partition_keys:
+        yield (
+            f"{counted(slashed, 'file')} with a slash in a partition value: Kartothek shows only "
+            "what is before it, here it is whole"
+        )
