@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ktk_engine.catalog.catalog import list_scopes
 from ktk_engine.catalog.find_scope import find_scope, present_scopes
 from ktk_engine.cube.specification import CubeSpecification
-from ktk_engine.errors import DatasetNotFoundError, QueryError, VersionGoneError
+from ktk_engine.errors import (
+    ConfigurationError,
+    DatasetNotFoundError,
+    ForeignWriterError,
+    QueryError,
+    VersionGoneError,
+)
 from ktk_engine.facade.cube import Cube
 from ktk_engine.facade.frames import Frame, Metadata
 from ktk_engine.facade.table import Table
 from ktk_engine.files.metadata_cache import MetadataCache
+from ktk_engine.log.garbage import Garbage, Retention
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import State, resolve
 from ktk_engine.log.version import parse_moment, state_at
+from ktk_engine.maintain.cleanup import plan_cleanup, run_cleanup, scope_to_clean
 from ktk_engine.maintain.remove import remove
 from ktk_engine.plan.plan_cube import load_cube
 from ktk_engine.plan.plan_table import LoadedTable
@@ -31,6 +39,7 @@ if TYPE_CHECKING:
     from ktk_engine.spark.read.scan import Scanner
     from ktk_engine.store.interface import ObjectStore
 
+_WEEK = timedelta(days=7)
 _ATTEMPTS = 10  # a clean-up may remove a version between two steps of opening it
 
 
@@ -304,6 +313,42 @@ class Store:
             []
         """
         remove(self._store, name, history=python_history(), cascade=True)
+
+    def cleanup(
+        self,
+        name: str,
+        older_than: timedelta = _WEEK,
+        keep_versions: int = 10,
+        *,
+        delete: bool = False,
+    ) -> Garbage:
+        """List the files of a cube or table that no version to be kept needs, or delete them.
+
+        Args:
+            name: the cube or table; also one that was removed, by whatever program.
+            older_than: versions that were the newest one within this time are kept. Files that
+                another program left have to be older too, and 7 days old at least.
+            keep_versions: at least so many of the newest versions are kept; tagged ones always are.
+            delete: delete them; else nothing is changed.
+
+        Returns:
+            What goes, or would go: `objects`, with key and size each, and `bytes` of all.
+
+        Raises:
+            DatasetNotFoundError: there is no such cube or table.
+            ConfigurationError: `keep_versions` is not above 0.
+            ForeignWriterError: nobody can tell what is needed; nothing was deleted.
+            StoreError: not everything could be deleted; what is left, the next clean-up deletes.
+        """
+        if keep_versions < 1 or older_than < timedelta(0):
+            raise ConfigurationError("A clean-up keeps at least 1 version, and no age below 0.")
+        scope, retention = scope_to_clean(self._store, name), Retention(older_than, keep_versions)
+        if not delete:
+            return plan_cleanup(self._store, scope, retention)
+        done = run_cleanup(self._store, scope, retention, python_history())
+        if done.warning:
+            raise ForeignWriterError(f"Nothing was deleted: {done.warning}.")
+        return done.garbage
 
     def relation(
         self,

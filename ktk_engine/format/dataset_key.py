@@ -16,6 +16,7 @@ INDEX_SUFFIX = ".by-dataset-index.parquet"
 COMMON_METADATA = "_common_metadata"
 DATA_SUFFIX = ".parquet"
 TABLE = "table"
+INDICES = "indices"
 DELTA_LOG = "_delta_log"
 
 
@@ -102,4 +103,4 @@ def index_key(uuid: str, column: str, timestamp: datetime, commit_id: str) -> st
     if timestamp.tzinfo is not None:
         timestamp = timestamp.astimezone(UTC).replace(tzinfo=None)
     name = f"{quote(timestamp.isoformat())}-{commit_id}{INDEX_SUFFIX}"
-    return join_key(validate_uuid(uuid), "indices", quote(column), name)
+    return join_key(validate_uuid(uuid), INDICES, quote(column), name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 
@@ -19,6 +20,7 @@ from ktk_engine.format.document import (
     only_table,
     parse_document,
 )
+from ktk_engine.format.parse_json import parse_json
 from ktk_engine.format.parse_msgpack import parse_msgpack
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.key import is_uuid
@@ -73,6 +75,33 @@ def document_bytes(store: ObjectStore, uuid: str) -> tuple[str, bytes]:
         if f"{key}/" in store.list_names("", key):
             raise FormatError(f"{key} is a folder")
     raise ObjectNotFoundError(f"there is no document of {uuid!r} in {store.url}")
+
+
+def named_keys(key: str, data: bytes) -> frozenset[str]:
+    """Give all files that a document names, wherever they lie; also one that we do not support.
+
+    Args:
+        key: the document's key, which tells its encoding.
+        data: its content.
+
+    Raises:
+        FormatError: it cannot be parsed.
+    """
+    what = f"the document {key}"
+    parsed = parse_msgpack(data, what) if key.endswith(MSGPACK_SUFFIX) else parse_json(data, what)
+    found: set[str] = set()
+    for part in ("partitions", "indices"):
+        found.update(_texts(parsed.get(part) if isinstance(parsed, dict) else None))
+    return frozenset(found)
+
+
+def _texts(content: object) -> Iterator[str]:
+    """All texts in parsed content, but for the keys of maps."""
+    if isinstance(content, str):
+        yield content
+    elif isinstance(content, dict | list):
+        for item in content.values() if isinstance(content, dict) else content:
+            yield from _texts(item)
 
 
 def list_documents(store: ObjectStore, prefix: str = "") -> list[str]:

@@ -20,6 +20,7 @@ STAMP_KEY = "ktk_commit"
 BASE_KEY = "ktk_base"
 
 # The stamp is the document's first key, so that the first kilobyte is enough to read it.
+STAMP_BYTES = 1024
 _START = re.compile(rb'\s*\{\s*"ktk_commit"\s*:\s*')
 _SEPARATOR = b", "
 _DECODER = json.JSONDecoder(object_pairs_hook=unique_keys)

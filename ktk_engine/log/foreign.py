@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ktk_engine.errors import FormatError
+from ktk_engine.errors import FormatError, ObjectNotFoundError
 from ktk_engine.format.common_metadata import read_common_metadata
 from ktk_engine.format.dataset_key import TABLE, common_metadata_key
 from ktk_engine.format.document import DatasetDocument
@@ -51,6 +51,11 @@ def _published_schema(store: ObjectStore, document: DatasetDocument) -> pa.Schem
     key = common_metadata_key(document.uuid, document.table)
     try:
         return read_common_metadata(store.get(key))
+    except ObjectNotFoundError as error:
+        raise ObjectNotFoundError(
+            f"Dataset {document.uuid} in {store.url} has no schema: {key} is missing. Restore the "
+            "file from a backup, or rebuild the dataset."
+        ) from error
     except FormatError as error:
         raise FormatError(
             f"The schema {key} of dataset {document.uuid} in {store.url} cannot be used: {error}. "

@@ -6,25 +6,31 @@ See docs/design/files-and-commits.md, Clean-up.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from ktk_engine.errors import ForeignWriterError, FormatError
+from ktk_engine.errors import ForeignWriterError, FormatError, ObjectNotFoundError
 from ktk_engine.format.dataset_key import (
     COMMON_METADATA,
     DATA_SUFFIX,
     DELTA_LOG,
+    INDICES,
+    TABLE,
     common_metadata_key,
+    document_key,
 )
+from ktk_engine.format.load_document import document_bytes, list_documents, named_keys
+from ktk_engine.format.stamp import STAMP_BYTES, read_stamp
 from ktk_engine.log.chain import Link, read_chain
 from ktk_engine.log.entry import LogEntry
 from ktk_engine.log.intent import read_intents
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.snapshot import Snapshot, read_snapshot
 from ktk_engine.log.state import State, resolve
+from ktk_engine.store.ask_all import ask_all
 from ktk_engine.store.interface import ObjectInfo, ObjectStore
-from ktk_engine.store.key import join_key
+from ktk_engine.store.key import is_uuid, join_key
 
 INTENT_LIFETIME = timedelta(hours=24)
 FOREIGN_LIFETIME = timedelta(days=7)
@@ -85,8 +91,9 @@ def find_garbage(store: ObjectStore, scope: LogScope, retention: Retention) -> G
 
     Args:
         store: where the scope lives.
-        scope: what to clean up. Without a log it is another program's: nothing of it goes.
-        retention: what history keeps.
+        scope: what to clean up; without a log, only what its documents name is needed.
+        retention: what history keeps. Files with names of other programs stay for its age, and
+            for 7 days at least.
 
     Raises:
         ForeignWriterError: another program changed a dataset; nothing can be called garbage.
@@ -94,10 +101,12 @@ def find_garbage(store: ObjectStore, scope: LogScope, retention: Retention) -> G
         FormatError: a log entry or snapshot that history needs is missing or damaged.
     """
     started = resolve(store, scope)
-    if started.head is None:
-        return Garbage(started, (), (), (), 0, 0)
     before = _entries(_links(started))
-    listed = list(_objects(store, scope, _uuids(before, started), frozenset(started.datasets)))
+    uuids = _uuids(before, started)
+    listed = [
+        *_objects(store, scope, uuids, frozenset(started.datasets)),
+        *_leftovers(store, {*dataset_folders(store, scope)}.difference(uuids)),
+    ]
     now = store.now()
     unfinished = _unfinished(store, scope, _uuids(before), now)
     intents = read_intents(store, scope)
@@ -112,9 +121,12 @@ def find_garbage(store: ObjectStore, scope: LogScope, retention: Retention) -> G
     living = {i.commit for i in intents if now - i.heartbeat < INTENT_LIFETIME}
     dead = {i.commit for i in intents} - living
     ended = dead | {entry.commit for entry in entries}
-    objects = (
-        info for info in listed if info.key not in roots and _may_go(info, now, living, ended)
-    )
+    age = max(retention.age, FOREIGN_LIFETIME)
+    unnamed = [info for info in listed if info.key not in roots]
+    objects = [info for info in unnamed if _may_go(info, now, living, ended, age)]
+    strange = [info.key for info in objects if not _commits(info) & ended]
+    spared = _named_elsewhere(store, state) if strange else frozenset()
+    objects = [info for info in objects if info.key not in spared]
     return Garbage(
         state,
         tuple(sorted(objects, key=lambda info: info.key)),
@@ -125,7 +137,26 @@ def find_garbage(store: ObjectStore, scope: LogScope, retention: Retention) -> G
     )
 
 
+def dataset_folders(store: ObjectStore, scope: LogScope) -> list[str]:
+    """Uuids of the datasets of a cube that have a folder, whether or not a document is left.
+
+    Kartothek leaves what it replaced where it was, when it deletes a dataset or cube too. Of a
+    table without a document nobody can tell that a folder was its.
+
+    Args:
+        store: where the scope lives.
+        scope: a cube, or a table, for which there are none.
+    """
+    if not scope.cube:
+        return []
+    names = store.list_names("", scope.uuid_of(""))
+    folders = [name.removesuffix("/") for name in names if name.endswith("/")]
+    return [name for name in folders if is_uuid(name) and scope.owns(name)]
+
+
 def _links(state: State) -> list[Link]:
+    if state.head is None:
+        return []
     return read_chain(state.store, state.scope, 1, state.version, state.head_sha256)
 
 
@@ -147,16 +178,45 @@ def _given_up(entries: Sequence[LogEntry]) -> set[str]:
     return {key for entry in entries for key in entry.deleted}
 
 
-def _may_go(info: ObjectInfo, now: datetime, living: set[str], ended: set[str]) -> bool:
+def _may_go(
+    info: ObjectInfo, now: datetime, living: set[str], ended: set[str], age: timedelta
+) -> bool:
     """Whether an object that nothing refers to is surely nobody's work in progress.
 
     Names of ours carry the id of their commit. One that carries none, or an unknown one, may
     belong to a writer that we do not know, and has to grow old first.
     """
-    commits = set(_COMMIT.findall(info.key))
+    commits = _commits(info)
     if commits & living:
         return False
-    return bool(commits & ended) or now - info.modified > FOREIGN_LIFETIME
+    return bool(commits & ended) or now - info.modified > age
+
+
+def _commits(info: ObjectInfo) -> set[str]:
+    """The ids of commits that a key may carry."""
+    return set(_COMMIT.findall(info.key))
+
+
+def _named_elsewhere(store: ObjectStore, state: State) -> frozenset[str]:
+    """Files that documents of other programs name, of whatever cube or table they are.
+
+    Kartothek's copies under another name may name files of the original.
+    """
+    others = [uuid for uuid in list_documents(store) if not state.scope.owns(uuid)]
+    return frozenset[str]().union(*ask_all(store, lambda uuid: _named_by(store, uuid), others))
+
+
+def _named_by(store: ObjectStore, uuid: str) -> frozenset[str]:
+    """The files that a document of another program names; ours name none but their own."""
+    try:
+        if read_stamp(store.get_range(document_key(uuid), 0, STAMP_BYTES)) is not None:
+            return frozenset()
+    except (FormatError, ObjectNotFoundError):
+        pass  # the whole document tells, or there is none in JSON
+    try:
+        return named_keys(*document_bytes(store, uuid))
+    except (FormatError, ObjectNotFoundError):
+        return frozenset()  # nobody can read by it
 
 
 def _objects(
@@ -170,11 +230,23 @@ def _objects(
     for uuid in uuids:
         for info in store.list(uuid + "/"):
             folder, _, name = info.key.rpartition("/")
+            if "//" in info.key:
+                continue  # documents may name it with one slash
             if info.key.startswith(f"{uuid}/{DELTA_LOG}/"):
                 if uuid not in alive:
                     yield info
             elif folder != uuid and (name.endswith(DATA_SUFFIX) or name == COMMON_METADATA):
                 yield info
+
+
+def _leftovers(store: ObjectStore, uuids: Collection[str]) -> Iterator[ObjectInfo]:
+    """Files of datasets that neither the log nor a document knows, where Kartothek puts them."""
+    for uuid in sorted(uuids):
+        for folder in (TABLE, INDICES):
+            for info in store.list(f"{uuid}/{folder}/"):
+                name = info.key.rpartition("/")[2]
+                if name.endswith(DATA_SUFFIX) or name == COMMON_METADATA:
+                    yield info
 
 
 def _unfinished(
@@ -199,6 +271,8 @@ def _kept(
     Raises:
         FormatError: one of them is missing or damaged, so nobody can tell what it needs.
     """
+    if not links:
+        return []
     head = links[-1].entry
     least = max(retention.versions, 1) if head is not None and head.datasets else 1
     newest, tagged = len(links) - least, frozenset(tags.values())

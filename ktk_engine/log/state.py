@@ -23,7 +23,7 @@ from ktk_engine.errors import (
 from ktk_engine.format.dataset_key import document_key
 from ktk_engine.format.document import DatasetDocument
 from ktk_engine.format.load_document import document_bytes, list_documents, load_document
-from ktk_engine.format.stamp import BASE_KEY, Stamp, read_stamp
+from ktk_engine.format.stamp import BASE_KEY, STAMP_BYTES, Stamp, read_stamp
 from ktk_engine.log.chain import logged_versions, read_entries, read_entry
 from ktk_engine.log.entry import DatasetEntry, LogEntry, digest
 from ktk_engine.log.foreign import has_files_of, snapshot_of_document, with_document
@@ -33,7 +33,6 @@ from ktk_engine.log.stage.staged_store import StagedStore
 from ktk_engine.store.ask_all import ask_all
 from ktk_engine.store.interface import ObjectStore
 
-_STAMP_BYTES = 1024
 _READ_FROM_LOG = "It is read as the log has it. "
 
 
@@ -279,7 +278,7 @@ def _document_uuids(store: ObjectStore, scope: LogScope) -> list[str]:
 
 def _stamp(store: ObjectStore, uuid: str) -> Stamp | None:
     try:
-        return read_stamp(store.get_range(document_key(uuid), 0, _STAMP_BYTES))
+        return read_stamp(store.get_range(document_key(uuid), 0, STAMP_BYTES))
     except ObjectNotFoundError:
         return None  # only the msgpack form exists, which is never ours
     except FormatError:

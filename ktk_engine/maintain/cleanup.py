@@ -8,16 +8,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ktk_engine.errors import CommitConflictError, KtkError, StoreError
+from ktk_engine.catalog.find_scope import find_scope, present_scopes
+from ktk_engine.cube.dataset_uuid import is_in_cube, split_uuid
+from ktk_engine.errors import (
+    CommitConflictError,
+    DatasetNotFoundError,
+    InvalidKeyError,
+    KtkError,
+    StoreError,
+)
 from ktk_engine.log.commit import Transaction, commit
-from ktk_engine.log.garbage import UNFINISHED_LIFETIME, Garbage, Retention, find_garbage
+from ktk_engine.log.garbage import (
+    UNFINISHED_LIFETIME,
+    Garbage,
+    Retention,
+    dataset_folders,
+    find_garbage,
+)
 from ktk_engine.log.intent import announced
 from ktk_engine.log.publish import publish
-from ktk_engine.log.scope import LogScope
+from ktk_engine.log.scope import LogScope, cube_scope, scope_of
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import resolve
 from ktk_engine.log.write import Write
 from ktk_engine.store.interface import ObjectInfo, ObjectStore
+from ktk_engine.store.key import is_uuid
 
 _ATTEMPTS = 10
 
@@ -52,6 +67,33 @@ class _NothingNeeded:
                     f"Another run committed files of {snapshot.uuid} that this clean-up was going "
                     f"to delete, for instance {min(lost)}. Nothing was deleted. Run it again."
                 )
+
+
+def scopes_to_clean(store: ObjectStore) -> list[LogScope]:
+    """Every cube and table of a store, also cubes of which only folders of datasets are left."""
+    folders = [name.removesuffix("/") for name in store.list_names() if name.endswith("/")]
+    left = {scope_of(name) for name in folders if is_uuid(name) and all(split_uuid(name))}
+    scopes = left.union(present_scopes(store))
+    return sorted(scopes, key=lambda scope: (scope.kind, scope.name))
+
+
+def scope_to_clean(store: ObjectStore, name: str) -> LogScope:
+    """Find a cube or table by its name, also if it was removed, by whatever program.
+
+    Raises:
+        DatasetNotFoundError: nothing of it is left.
+        ConsistencyError: a cube and a table share the name.
+    """
+    try:
+        return find_scope(store, name, removed=True).scope
+    except DatasetNotFoundError:
+        try:
+            scope = cube_scope(name)
+        except InvalidKeyError:
+            scope = None
+        if scope is None or is_in_cube(name) or not dataset_folders(store, scope):
+            raise
+        return scope
 
 
 def plan_cleanup(store: ObjectStore, scope: LogScope, retention: Retention) -> Garbage:

@@ -46,13 +46,16 @@ def cleanup(
     as_json: bool,
     store_url: str | None,
 ) -> None:
-    """Delete files that no version younger than --older-than, nor the last ones, needs."""
-    from ktk_engine.catalog.catalog import list_scopes
-    from ktk_engine.catalog.find_scope import find_scope
+    """Delete files that no version younger than --older-than, nor the last ones, needs.
+
+    What other programs left, and no document names, has to be 7 days old at least. Deleting it from
+    a store that has no log yet starts the log.
+    """
     from ktk_engine.log.garbage import Retention
+    from ktk_engine.maintain.cleanup import scope_to_clean, scopes_to_clean
 
     store = find_store(store_url, quiet=as_json)
-    scopes = [find_scope(store, cube, removed=True).scope] if cube else list_scopes(store)
+    scopes = [scope_to_clean(store, cube)] if cube else scopes_to_clean(store)
     retention = Retention(older_than, keep_versions)
     cleaned = [_clean(store, scope, retention, delete) for scope in scopes]
     rest = _clean_rest(store, delete) if cube is None else 0
