@@ -70,16 +70,61 @@ def find_store(store_url: str | None, *, quiet: bool = False) -> ObjectStore:
 
 
 def open_other_store(url: str) -> ObjectStore:
-    """Open a store beside that of this command.
+    """Open another store that a command writes to, as the project in the current folder would.
+
+    An object store is asked with the `storage_options` of that target of the profile whose store
+    it is in, else with those of the present target if they are of its kind, else with what the
+    environment has.
 
     Args:
-        url: its address; for one of the same cloud, what a dbt project sets holds as well.
+        url: its path or address.
+
+    Raises:
+        ConfigurationError: the address is wrong, or the options ask for what is not set.
     """
     from ktk_engine.store.open_store import cloud_of
 
-    root = click.get_current_context().find_root().obj or {}
-    same_cloud = cloud_of(url) == cloud_of(root.get("store_url") or "")
-    return _open(url, root.get("storage_options") if same_cloud else None)
+    kind, root = cloud_of(url), click.get_current_context().find_root().obj or {}
+    if root.get("storage_options") and cloud_of(str(root.get("store_url"))) == kind:
+        return _open(url, root["storage_options"])
+    try:
+        options = _options_for(url, kind) if kind else {}
+    except _NoProfileError:
+        options = {}  # no project of ours: the environment is left
+    return _open(url, options)
+
+
+class _NoProfileError(ConfigurationError):
+    """There is no profile that could say anything of a store."""
+
+
+def _options_for(url: str, kind: str) -> dict[str, Any]:
+    """The options that the profile in the current folder has for an object store."""
+    from ktk_engine.store.open_store import cloud_of
+
+    try:
+        profile, path, _ = _profile_of(Path.cwd())
+        outputs = _section(profile, "outputs", path)
+        present = os.environ.get("DBT_TARGET") or _text(profile, "target", path, "default")
+    except ConfigurationError as error:
+        raise _NoProfileError(str(error)) from error
+    best: tuple[int, Mapping[str, Any]] = (-1, {})
+    for name, output in outputs.items():
+        if not isinstance(output, dict) or output.get("type") != "ktk":
+            continue
+        address = _address(output, path)
+        inside = f"{url}/".startswith(f"{address.rstrip('/')}/")
+        if cloud_of(address) == kind and (inside or name == present):
+            best = max(best, (len(address) if inside else 0, output), key=lambda item: item[0])
+    return _options(best[1], path)
+
+
+def _address(output: Mapping[str, Any], path: Path) -> str:
+    """Where a target's store is; empty if that cannot be told here."""
+    try:
+        return _text(output, "store", path, "./warehouse")
+    except ConfigurationError:
+        return ""
 
 
 def _open(url: str, options: Mapping[str, Any] | None = None) -> ObjectStore:
@@ -109,14 +154,7 @@ def _is_schema(names: list[str]) -> bool:
 
 def _from_profile(project: Path) -> tuple[str, dict[str, Any], str]:
     """The store that a dbt project's profile names, its settings, and where that stands."""
-    project_file = project / "dbt_project.yml"
-    if not project_file.is_file():
-        raise ConfigurationError(
-            "Which store? Give --store, set KTK_STORE, or run this in the folder of a dbt project."
-        )
-    name = os.environ.get("DBT_PROFILE") or _text(_load(project_file), "profile", project_file)
-    profiles_file = _profiles_file(project)
-    profile = _section(_load(profiles_file), name, profiles_file)
+    profile, profiles_file, name = _profile_of(project)
     target = os.environ.get("DBT_TARGET") or _text(profile, "target", profiles_file, "default")
     output = _section(_section(profile, "outputs", profiles_file), target, profiles_file)
     where = f"profile {name}, target {target}, in {profiles_file}"
@@ -129,6 +167,18 @@ def _from_profile(project: Path) -> tuple[str, dict[str, Any], str]:
         root = str(project / Path(root).expanduser())
     url = f"{root.rstrip('/')}/{_text(output, 'schema', profiles_file)}"
     return url, _options(output, profiles_file), where
+
+
+def _profile_of(project: Path) -> tuple[Mapping[str, Any], Path, str]:
+    """A dbt project's profile, the file that it is in, and its name."""
+    project_file = project / "dbt_project.yml"
+    if not project_file.is_file():
+        raise ConfigurationError(
+            "Which store? Give --store, set KTK_STORE, or run this in the folder of a dbt project."
+        )
+    name = os.environ.get("DBT_PROFILE") or _text(_load(project_file), "profile", project_file)
+    profiles_file = _profiles_file(project)
+    return _section(_load(profiles_file), name, profiles_file), profiles_file, name
 
 
 def _options(output: Mapping[str, Any], path: Path) -> dict[str, Any]:

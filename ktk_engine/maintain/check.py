@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ktk_engine.catalog.find_scope import find_scope
@@ -11,6 +11,7 @@ from ktk_engine.errors import ConsistencyError, KtkError
 from ktk_engine.gate.gate import CubeCheck
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
+from ktk_engine.log.version import state_at, tags_of
 from ktk_engine.maintain.check_files import check_files
 from ktk_engine.maintain.check_log import check_log, check_published
 from ktk_engine.maintain.problem import Problem
@@ -29,6 +30,7 @@ class Checked:
         indices: number of index files that were read.
         problems: what was found.
         deep: whether data files were read as a whole, not by their footers alone.
+        tagged: number of earlier versions with a name, whose files were checked too.
     """
 
     name: str
@@ -38,6 +40,7 @@ class Checked:
     indices: int
     problems: tuple[Problem, ...]
     deep: bool = False
+    tagged: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """Give the outcome as data for JSON."""
@@ -52,7 +55,8 @@ def check(
     Args:
         store: where it lives.
         name: the cube or the table.
-        only: ids of the datasets to check; None for all, how they fit together, and the log.
+        only: ids of the datasets to check; None for all, how they fit together, versions with a
+            tag, and the log.
         deep: read every page of every data file, and every snapshot of history.
 
     Returns:
@@ -87,17 +91,49 @@ def check(
         problems += check_published(state, uuid, snapshot)
     if len(snapshots) == len(chosen):
         problems += _cube_problems(state, snapshots)
+    files = {key for item in snapshots.values() for key in item.file_column("key").to_pylist()}
+    indices = {key for item in snapshots.values() for key in item.indices.values()}
+    tagged: set[int] = set()
     if only is None:
         problems += check_log(state, deep)
+        for tag, version in tags_of(state).items():
+            if version not in {state.version, *tagged}:
+                tagged.add(version)
+                problems += _check_tagged(state, tag, version, files, indices, deep)
     return Checked(
         name=state.scope.name,
         version=state.version,
         datasets=len(chosen),
-        files=sum(snapshot.files.num_rows for snapshot in snapshots.values()),
-        indices=sum(len(snapshot.indices) for snapshot in snapshots.values()),
+        files=len(files),
+        indices=len(indices),
         problems=tuple(problems),
         deep=deep,
+        tagged=len(tagged),
     )
+
+
+def _check_tagged(
+    state: State, tag: str, version: int, files: set[str], indices: set[str], deep: bool
+) -> Iterator[Problem]:
+    """Check the files that only a tagged version needs; they are known from then on."""
+    where = f"version {version}, tagged {tag}"
+    try:
+        old = state_at(state, version)
+    except KtkError as error:
+        yield Problem("", "", "", "", "", f"{where}: {error}")
+        return
+    for uuid, item in old.datasets.items():
+        dataset = state.scope.dataset_id(uuid)
+        try:
+            snapshot = old.snapshot(uuid)
+        except KtkError as error:
+            file = item.entry.snapshot if item.entry else ""
+            yield Problem(dataset, file, "", "", "", f"{where}: {error}")
+            continue
+        for problem in check_files(state.store, dataset, snapshot, deep, files | indices):
+            yield replace(problem, reason=f"{where}: {problem.reason}")
+        files.update(snapshot.file_column("key").to_pylist())
+        indices.update(snapshot.indices.values())
 
 
 def _cube_problems(state: State, snapshots: Mapping[str, Snapshot]) -> Iterator[Problem]:

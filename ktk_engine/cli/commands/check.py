@@ -26,7 +26,8 @@ _SHOWN = 50
 def check(cube: str, deep: bool, as_json: bool, store_url: str | None) -> None:
     """Compare every file of CUBE (or of a table) with what was committed, by its footer.
 
-    The log and what is published for Kartothek readers are looked at too. With --deep all data
+    Files of tagged versions, the log and what is published for Kartothek readers are looked at too.
+    With --deep all data
     are read, so that any damage is found.
 
     Ends with 1 if anything was found. Nothing is changed.
@@ -47,7 +48,7 @@ def _show(found: Checked) -> None:
     what = (
         f"{found.name}, version {found.version}: {counted(found.datasets, 'dataset')}, "
         f"{counted(found.files, 'data file')} and "
-        f"{counted(found.indices, 'index file')} checked"
+        f"{counted(found.indices, 'index file')}{_tagged(found)} checked"
         f"{', every page of them' if found.deep else ''}"
     )
     if not found.problems:
@@ -66,6 +67,10 @@ def _show(found: Checked) -> None:
         console.print(f"... {len(found.problems) - len(general) - _SHOWN} more; --json shows all.")
     for item in general:
         console.print(f"\n{item.dataset or found.name}: {item.reason}", soft_wrap=True)
+
+
+def _tagged(found: Checked) -> str:
+    return f", {counted(found.tagged, 'tagged version')} included," if found.tagged else ""
 
 
 def _cells(item: Problem) -> list[str]:

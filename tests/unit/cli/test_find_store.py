@@ -1,7 +1,11 @@
+import click
 import pytest
+import yaml
 from click.testing import CliRunner
 
+from ktk_engine.cli.find_store import open_other_store
 from ktk_engine.cli.main import main
+from ktk_engine.errors import ConfigurationError
 from ktk_engine.store.local.local_store import LocalStore
 from tests.unit.dataset_builder import build_table
 
@@ -107,3 +111,66 @@ def test_nothing_names_a_store(folder):
     assert "no profiles.yml" in info().stderr
     project(folder, name="other")
     assert "no section `other`" in info().stderr
+
+
+KEYS = {"access_key_id": "k", "secret_access_key": "s"}
+
+
+@pytest.fixture
+def opened(folder, monkeypatch):
+    """With which options each store was opened."""
+    found = {}
+    monkeypatch.setattr(
+        "ktk_engine.store.open_store.open_store",
+        lambda url, options=None: found.update({url: options}) or LocalStore(folder / "target"),
+    )
+    return found
+
+
+def targets(folder, **outputs):
+    (folder / "dbt_project.yml").write_text("name: x\nprofile: sample\n")
+    content = {"sample": {"target": "dev", "outputs": outputs}}
+    (folder / "profiles.yml").write_text(yaml.safe_dump(content))
+
+
+def options_of(url, opened, **root):
+    with click.Context(click.Command("copy"), obj=root):
+        open_other_store(url)
+    return opened[url]
+
+
+def target(store, **options):
+    return {"type": "ktk", "schema": "an", "store": store, "storage_options": options}
+
+
+def test_the_store_of_a_copy_is_asked_with_the_options_of_its_own_target(folder, opened):
+    targets(
+        folder,
+        dev=target("s3://dev/wh", access_key_id="dev"),
+        live=target("s3://live/wh", access_key_id="{{ env_var('KEY_OF_LIVE', 'live') }}"),
+        near=target("s3://live/wh/near", access_key_id="near"),
+        broken=target("{{ env_var('NOT_SET') }}", access_key_id="{{ env_var('NOT_SET') }}"),
+        other={"type": "postgres"},
+    )
+    for url, key in (
+        ("s3://live/wh/an", "live"),
+        ("s3://live/wh/near/an", "near"),
+        ("s3://dev/wh", "dev"),
+        ("s3://live/whole", "dev"),  # of the present target's kind, in no target's store
+    ):
+        assert options_of(url, opened) == {"access_key_id": key}
+    assert not options_of("gs://live/wh", opened) and not options_of("elsewhere", opened)
+
+
+def test_without_a_profile_the_environment_is_left(folder, opened):
+    assert not options_of("s3://live/wh", opened)
+    targets(folder, live=target("s3://live/wh", access_key_id="{{ env_var('NOT_SET') }}"))
+    assert not options_of("s3://other/wh", opened)
+    with pytest.raises(ConfigurationError, match="NOT_SET"):
+        options_of("s3://live/wh", opened)
+
+
+def test_a_command_of_dbt_has_the_options_of_its_profile(folder, opened):
+    root = {"store_url": "s3://dev/wh/an", "storage_options": KEYS}
+    assert options_of("s3://live/wh", opened, **root) == KEYS
+    assert not options_of("gs://live/wh", opened, **root)

@@ -12,6 +12,8 @@ from click.testing import CliRunner
 from ktk_engine.cli.main import main
 from ktk_engine.errors import DatasetNotFoundError
 from ktk_engine.maintain.check import check
+from ktk_engine.maintain.remove import remove
+from ktk_engine.maintain.versions.tag import tag_version
 from tests.unit.dataset_builder import build_nyc, build_table, keys, write_plain_nyc
 
 
@@ -122,3 +124,34 @@ def test_the_command(store):
     assert "float and string" in " ".join(broken.stdout.split())
     data = json.loads(run(main, ["--store", str(store.root), "check", "nyc", "--json"]).stdout)
     assert any(item["column"] == "gust" for item in data["problems"])
+
+
+def test_files_of_tagged_versions_are_checked(store):
+    build_table(store, table=pa.table({"a": [1]}))
+    tag_version(store, "plain", "first")
+    (old,) = [key for key in keys(store, "plain/") if "/table/" in key and "_common" not in key]
+    build_table(store, table=pa.table({"a": [2]}))
+    tag_version(store, "plain", "second")
+    tag_version(store, "plain", "again", "first")
+    found = check(store, "plain")
+    assert (found.problems, found.files, found.tagged) == ((), 2, 2)
+    run = CliRunner().invoke(main, ["--store", str(store.root), "check", "plain"])
+    assert "2 data files" in run.stdout and "2 tagged versions included" in run.stdout
+    rewrite(store, old, with_column("a", ["text"]))
+    (problem, *_) = check(store, "plain").problems
+    assert problem.file == old and "version 1, tagged again: " in problem.reason
+    (store.root / old).unlink()
+    (problem,) = check(store, "plain").problems
+    assert "version 1, tagged again: the file is missing" in problem.reason
+    assert check(store, "plain", only=["plain"]).problems == ()
+
+
+def test_what_a_tagged_version_had_of_other_datasets_is_checked(store):
+    build_nyc(store)
+    tag_version(store, "nyc", "all")
+    remove(store, "nyc", "weather")
+    rewrite(store, "nyc++weather", with_column("gust", ["strong"]))
+    problems = check(store, "nyc").problems
+    assert {(item.dataset, item.column) for item in problems if item.column} == {
+        ("weather", "gust")
+    }
