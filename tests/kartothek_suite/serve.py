@@ -15,12 +15,11 @@ import pandas as pd
 import pyarrow as pa
 
 from ktk_engine import Store
-from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import KtkError
 from ktk_engine.facade.cube import Cube
 from ktk_engine.log.garbage import Retention
-from ktk_engine.maintain.cleanup import run_cleanup
+from ktk_engine.maintain.cleanup import run_cleanup, scope_to_clean
 from ktk_engine.maintain.remove import remove
 
 Request = dict[str, Any]
@@ -115,9 +114,19 @@ def delete(store: Store, request: Request) -> None:
 
 
 def cleanup(store: Store, request: Request) -> None:
-    """Clean up with no mercy for what is young: Kartothek's knows no age."""
-    scope = find_scope(store._store, request["cube"]["uuid_prefix"], removed=True).scope
+    """Clean up with no mercy for old versions: Kartothek knows none."""
+    scope = scope_to_clean(store._store, request["cube"]["uuid_prefix"])
     run_cleanup(store._store, scope, Retention(timedelta(0), 1))
+
+
+def copy(store: Store, request: Request) -> None:
+    _cube(store, request).copy_to(
+        Store(request["target"]),
+        request["name"] or "",
+        datasets=request["datasets"],
+        rename=request["rename"],
+        overwrite=request["overwrite"],
+    )
 
 
 VERBS = {
@@ -130,6 +139,7 @@ VERBS = {
     "stats": stats,
     "delete": delete,
     "cleanup": cleanup,
+    "copy": copy,
 }
 
 

@@ -1,7 +1,8 @@
 """Kartothek's own suite for cubes passes against our Python interface, but where we differ.
 
 The cases are those of the installed package (`kartothek/io/testing/*_cube.py`), unchanged. Its
-cases of removed partitions are in no package: `remove_cube.py` has ours in their place.
+cases of removed partitions are in no package: `remove_cube.py` has ours in their place. Those of
+copies compare names of files: `copies_cube.py` has ours about what Kartothek reads of a copy.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ pytestmark = pytest.mark.skipif(
 )
 
 HERE = Path(__file__).parent
-VERBS = ("build", "extend", "append", "update", "query", "stats", "delete", "cleanup")
-OURS = ("remove",)
+VERBS = ("build", "extend", "append", "update", "query", "stats", "delete", "cleanup", "copy")
+OURS = ("remove", "copies")
 
 
 @dataclass(frozen=True)
