@@ -80,8 +80,7 @@ class TestVerbs:
         said = self.say("ktk_copy", f"{{cube: c, {arguments}}}")
         assert "Copied d++cells, d++more: " in said
         said = self.say("ktk_copy", f"{{cube: c, {arguments}, exclude: extra}}", succeeds=False)
-        assert "overwrite: true" in said
-        assert "--overwrite" not in said
+        assert "has d++cells already. Overwrite it" in said
         self.say("ktk_copy", f"{{cube: c, {arguments}, exclude: extra, overwrite: true}}")
         renaming = "cube: d, new: e, schema: copied"
         assert "Would rename d to e (" in self.say("ktk_rename", f"{{{renaming}, dry_run: true}}")

@@ -277,12 +277,15 @@ def _condition(node: exp.Expression, source: _From) -> Condition:
 def _check_numbers(node: exp.Expression, schema: pa.Schema) -> None:
     """Refuse numbers that Spark rounds before it compares them: doubles, or finer decimals."""
     scales = [t.scale for t in schema.types if pa.types.is_decimal(t)]
-    for number in node.find_all(exp.Literal):
-        fraction = str(number.this).lower().partition(".")[2]
-        if number.is_number and (
-            "e" in str(number.this).lower() or len(fraction) > min(scales, default=len(fraction))
-        ):
-            refuse(number)
+    for literal in node.find_all(exp.Literal):
+        text, cast = str(literal.this).lower(), literal.parent
+        if isinstance(cast, exp.Cast) and not cast.to.is_type("decimal"):
+            continue  # what it becomes is compared with columns of that class alone
+        if literal.is_string and not isinstance(cast, exp.Cast):
+            continue
+        fraction = text.partition(".")[2]
+        if "e" in text or len(fraction) > min(scales, default=len(fraction)):
+            refuse(literal)
 
 
 def _selected(select: exp.Select, source: _From) -> Rows:

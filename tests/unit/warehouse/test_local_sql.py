@@ -90,6 +90,8 @@ COUNTED = {
     "select * from an.plain limit 3": 3,
     "select * from an.plain where none is null": 4,
     "select u from an.cells where u > 1": 2,
+    "select f from an.cells where f < 1E300D": 2,
+    "select d from an.plain where d >= cast('1.5' as decimal(38, 2))": 4,
     "select t from an.cells where t >= timestamp '1970-01-01 01:00:00.000001+01:00'": 2,
     "with v as (select name as value_field, count(*) as n from an.plain group by name) "
     "select * from v where value_field not in ('x', 'z')": 1,
@@ -169,6 +171,8 @@ REFUSED = [
     orphans_query("(select * from an.extra where w > X'')", "an.cells", ["L"], 0.3),
     "select * from an.plain where id = 1e2",
     "select * from an.plain where d > 1.505",
+    "select * from an.plain where d > cast('1.505' as decimal(20, 3))",
+    "select * from an.plain where id > 1D",
     "select a from (select id as a, name as A from an.plain) x",
     "select cast(null as string) as a where false group by a",
     "select * from an.cells where t > '2025-01-01'",

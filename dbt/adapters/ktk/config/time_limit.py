@@ -12,7 +12,7 @@ from ktk_engine.formatting import noun
 
 @dataclass(frozen=True)
 class TimeLimit:
-    """The longest time that Spark may work on one statement or write.
+    """The longest time that one statement or write may take.
 
     Attributes:
         seconds: its length.
