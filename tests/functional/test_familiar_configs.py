@@ -63,6 +63,11 @@ class TestFamiliarConfigs:
         run_dbt(["run", "-s", "merged"])
         noted = describe(store_of(project), "merged").datasets[0].metadata
         assert noted == {"project": "test", "run": "second"}
+        empty = MERGED.replace("RUN", "third").replace("range(3)", "range(0)")
+        write_file(empty, project.project_root, "models", "merged.sql")
+        run_dbt(["run", "-s", "merged"])
+        noted = describe(store_of(project), "merged").datasets[0].metadata
+        assert noted == {"project": "test", "run": "third"}
 
     def test_warnings_may_be_errors(self, project):
         results = run_dbt(["--warn-error", "run", "-s", "sorted"], expect_pass=False)

@@ -61,11 +61,13 @@ class Rewrite:
 
     @property
     def changes_layout(self) -> bool:
-        """Whether a commit without any row would still change columns or indices."""
+        """Whether a commit without any row would still change columns, indices or properties."""
         own, new = self.base.schema.names, self.new.columns
         indices = {name for name in self.base.indices if name in new}
         same = set(new) <= set(own) == set(self.kept) and indices == set(self.write.gate.indexes)
-        return not same
+        known = self.base.metadata
+        noted = all(key in known and known[key] == v for key, v in self.target.metadata.items())
+        return not (same and noted)
 
     def files(self, conditions: Conditions) -> pa.Table:
         """The files to rewrite so that rows which fulfil all conditions are replaced."""
