@@ -17,6 +17,7 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
+from ktk_engine.catalog.moment import moment_of
 from ktk_engine.conditions.condition import Condition
 from ktk_engine.conditions.parse import read_condition
 from ktk_engine.errors import ConditionError, LocalEngineError
@@ -210,18 +211,19 @@ def _relation(parts: tuple[str, ...], names: Names) -> Rows:
         if parts[0] not in names.parts:
             refuse(parts[0])
         return names.parts[parts[0]]
-    if len(parts) > 2:
-        refuse(".".join(parts))  # an address may name a version
     relations = names.relations
     found = relations.find(parts, names.within)
     if found is None:
         refuse(".".join(parts))
     schema, relation = found
+    moment = moment_of(parts, None, "", "")  # an address may name a version
     if relation.kind == "dataset":
-        return Stored(relations.dataset(schema, relation.uuid), names.reader)
+        return Stored(relations.dataset(schema, relation.uuid, moment), names.reader)
     view = relations.view(schema, relation.name)
     if view.kind == "cube":
-        return Stored(relations.cube(schema, relation.name), names.reader)
+        return Stored(relations.cube(schema, relation.name, moment), names.reader)
+    if moment is not None:
+        refuse(".".join(parts))
     own = replace(names, within=schema, parts={})
     return read_query(parse_query(view.sql), own)
 

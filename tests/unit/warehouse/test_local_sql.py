@@ -9,11 +9,13 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
+from ktk_engine.catalog.source_address import StoreAddress
 from ktk_engine.catalog.view import ViewDocument, render_view, view_key
 from ktk_engine.errors import LocalEngineError
 from ktk_engine.gate.target import Target
 from ktk_engine.plan.statement.named_relations import KnownStores
 from ktk_engine.store.local.local_store import LocalStore
+from ktk_engine.types.quote import quote_identifier
 from ktk_engine.warehouse.cell_queries import coverage_query, orphans_query
 from ktk_engine.warehouse.in_process.local_sql import LocalSql
 from ktk_engine.write.build import build
@@ -116,6 +118,17 @@ COUNTED = {
 @pytest.mark.parametrize("query", COUNTED)
 def test_rows_are_counted(sql, query):
     assert failures(sql, query) == COUNTED[query]
+
+
+def test_other_stores_and_earlier_versions_are_read(store):
+    build(store, EXTRA.slice(0, 1), Target("grown"))
+    build(store, EXTRA, Target("grown"))
+    sql = LocalSql(KnownStores(lambda name: store if name == store.url else None))
+    for version, count in ((None, 3), (1, 1), (2, 3)):
+        address = quote_identifier(str(StoreAddress(store.url, "dataset:grown", version)))
+        assert failures(sql, f"select * from {address}.far.grown") == count
+    with pytest.raises(LocalEngineError):
+        failures(sql, "select * from an.plain")
 
 
 def test_the_rows_themselves(sql):
