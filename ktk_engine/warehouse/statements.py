@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError
@@ -217,6 +217,7 @@ def _insert(
     statement: Statement,
 ) -> WriteResult:
     """Add the rows of a query to a table; `insert overwrite` replaces all of them."""
+    from ktk_engine.spark.write.table_frame import types_beyond_spark
     from ktk_engine.write.build import build
     from ktk_engine.write.retained import Retained
 
@@ -233,7 +234,8 @@ def _insert(
     rows = _as_table(session.query_of(statement), snapshot, command)
     retained = None if command.replace else Retained("append")
     context = WriteContext(statement_history())
-    return build(store, rows, Target.of(snapshot), context, retained)
+    target = replace(Target.of(snapshot), declared=types_beyond_spark(snapshot.schema))
+    return build(store, rows, target, context, retained)
 
 
 def _as_table(rows: DataFrame, snapshot: Snapshot, command: Command) -> DataFrame:

@@ -47,7 +47,7 @@ def delete_rows(staging: Staging, uuid: str, condition: Condition, known: Metada
         return
     stored = stored_schema(store, known.footers, base, files)
     rows: pa.Table | pa.RecordBatchReader = stored.empty_table()
-    if not _whole(replace(base, files=files), condition):
+    if not goes_whole(replace(base, files=files), condition):
         plan = plan_dataset(replace(base, files=files), state.version)
         batches = LocalEngine(store, known.footers).batches(plan)
         kept = _without(batches, condition, stored)
@@ -58,7 +58,7 @@ def delete_rows(staging: Staging, uuid: str, condition: Condition, known: Metada
     staging.write(check_write(stored, target, state, retained, context), rows)
 
 
-def _whole(part: Snapshot, condition: Condition) -> bool:
+def goes_whole(part: Snapshot, condition: Condition) -> bool:
     """Whether the condition is true for every row of some files, by partition values alone.
 
     Among the affected files may be others: those that overlay cells of rows that go, and those

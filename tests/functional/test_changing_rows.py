@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 from dbt.tests.util import run_dbt, write_file
 
+from ktk_engine.gate.target import Target
+from ktk_engine.log.scope import scope_of
+from ktk_engine.log.state import resolve
+from ktk_engine.write.build import build
 from tests.functional.cube_models import SEED
 from tests.functional.incremental_model import model
-from tests.functional.relations import rows
+from tests.functional.relations import rows, store_of
 
 HOOKED = """
 {{ config(materialized='table', pre_hook='delete from {{ ref("cells") }} where L = 59',
@@ -44,6 +49,16 @@ class TestStatements:
         assert found == {i: 2 * i for i in range(56)} | {1: -2, 58: 0}
         run_dbt(["run-operation", "purge", "--args", "{least: 50}"])
         assert rows(project, "select min(L), min(v) from {s}.cells") == [(50, 0)]
+
+    def test_rows_that_are_inserted_keep_the_zone(self, project):
+        zoned = pa.table({"z": pa.array([0], pa.timestamp("us", "Europe/Berlin"))})
+        build(store_of(project), zoned, Target("zoned"))
+        project.run_sql(f"insert into {project.test_schema}.zoned select timestamp '2020-01-02'")
+        assert (
+            resolve(store_of(project), scope_of("zoned")).snapshot("zoned").schema == zoned.schema
+        )
+        found = rows(project, "select count(*) from {s}.zoned where z = timestamp '2020-01-02'")
+        assert found == [(1,)]
 
     def test_the_view_of_a_cube_is_refused(self, project):
         write_file(

@@ -42,6 +42,42 @@ def test_rows_are_deleted_and_other_files_stay(spark, sql, store, target):
 
 
 @BOTH
+def test_whole_files_go_unread(spark, sql, store, target):
+    build(store, rows(spark, 0, 100), target)
+    for file in store.root.rglob("*.parquet"):
+        if "/table/" in str(file):
+            file.write_bytes(b"damaged")
+    kept = snapshot(store, target).labels
+    done = run(sql, store, "delete from an.t as x where x.P in (1, 2) or p = 4")
+    assert (done.changes, done.rewritten_files) == (RowChanges(deleted=60), 3)
+    assert done.rows == 0 and set(snapshot(store, target).labels) < set(kept)
+    assert run(sql, store, "delete from an.t where P = 1") is None
+    assert run(sql, store, "delete from an.t").changes.deleted == 40
+    assert snapshot(store, target).files.num_rows == 0
+
+
+@BOTH
+def test_another_commit_in_between(spark, sql, store, target, monkeypatch):
+    from ktk_engine.write.change import change_rows as module
+
+    build(store, rows(spark, 0, 50), target)
+    seen = []
+
+    def meanwhile(*arguments):
+        if not seen:  # a row that fulfils the condition too
+            new = rows(spark, 52, 53)
+            build(store, new, target, retained=Retained("append"))
+        seen.append(1)
+        return find(*arguments)
+
+    find = module.find_reach
+    monkeypatch.setattr(module, "find_reach", meanwhile)
+    done = run(sql, store, "update an.t set v = -1 where P = 2 and v > 40")
+    assert (len(seen), done.changes) == (2, RowChanges(0, 3))
+    assert {i for i, v in content(sql).items() if v == -1} == {42, 47, 52}
+
+
+@BOTH
 def test_rows_are_updated(spark, sql, store, target):
     build(store, rows(spark, 0, 100), target)
     text = "update an.t as x set x.V = x.v + l, k = -x.k where L in (3, 57) and P in (2, 3)"
@@ -244,7 +280,14 @@ def test_types_beyond_spark_stay(spark, sql, store):
     schema = resolve(store, Target("t").scope).snapshot("t").schema
     run(sql, store, "update an.t set u = 7, b = not b where u = 18446744073709551615")
     run(sql, store, "delete from an.t where b is null")
+    source = "(select 7 as u, timestamp '2020-01-01' as z, true as b, 'x' as n)"
+    run(
+        sql,
+        store,
+        f"merge into an.t using {source} s on t.u = s.u when matched then update set *",
+    )
     assert resolve(store, Target("t").scope).snapshot("t").schema.equals(schema)
+    assert sql.sql("select z = timestamp '2020-01-01' from an.t where u = 7").collect() == [(True,)]
     assert {(row.u, row.b) for row in sql.sql("select u, b from an.t").collect()} == {
         (1, True),
         (7, True),

@@ -195,7 +195,7 @@ def check(
         assert len(wanted) == len(old) + changes.inserted - changes.deleted
 
 
-@examples(25)
+@examples(12)
 @given(
     st.data(),
     st.booleans(),
@@ -224,7 +224,7 @@ def test_merges(sql, tmp_path_factory, data, cube, old, new, plan) -> None:
     check(sql, store, statement(plan), old, new, plan, cube)
 
 
-@examples(15)
+@examples(8)
 @given(
     st.booleans(),
     some_rows,

@@ -27,6 +27,7 @@ from ktk_engine.spark.write.merge_rows import rows_with_keys, union_by_name
 from ktk_engine.spark.write.table_frame import types_beyond_spark
 from ktk_engine.types.refusal import Problem, refusal
 from ktk_engine.write.affected_files import cell_columns
+from ktk_engine.write.change.delete_files import find_whole_files
 from ktk_engine.write.change.fit_clauses import fit_clauses
 from ktk_engine.write.change.reach import find_reach
 from ktk_engine.write.retained import Conditions
@@ -106,6 +107,9 @@ def change_in(
     base, columns = rewrite.base, rewrite.write.gate.committed.names
     given = source.columns if source is not None else ()
     change = fit_clauses(change, rewrite.target.uuid, columns, given)
+    whole = find_whole_files(rewrite, change)
+    if whole is not None:
+        return whole.delete(rewrite)
     reach = find_reach(rewrite.scanner, base, change, source)
     files = rewrite.files(reach.conditions)
     decided = _decide(change, rewrite.rows(files), source, reach.once)
