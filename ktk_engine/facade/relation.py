@@ -17,6 +17,11 @@ from ktk_engine.log.version import parse_moment, tags_of
 from ktk_engine.maintain.check import check
 from ktk_engine.maintain.compactable import TARGET_BYTES, find_compactions
 from ktk_engine.maintain.index import change_indexes
+from ktk_engine.maintain.publish.publish_datasets import (
+    check_formats,
+    publish_datasets,
+    stop_publishing,
+)
 from ktk_engine.maintain.rename import rename
 from ktk_engine.maintain.versions.restore import restore
 from ktk_engine.maintain.versions.tag import delete_tag, tag_state
@@ -222,6 +227,33 @@ class Relation(ABC):
         for found in find_compactions(self._state.store, self.name, dataset, size):
             if found.files.num_rows:
                 compact(found, python_history())
+        return self.at()
+
+    def publish(self, formats: str | None = "delta", dataset: str | None = None) -> Self:
+        """Let other engines read it: a Delta log beside the files follows every commit.
+
+        Args:
+            formats: `delta`; None to publish it no more.
+            dataset: id of the only dataset of a cube to publish; None for all of them.
+
+        Returns:
+            It at its newest version.
+
+        Raises:
+            ConfigurationError: an unknown format.
+            PublishError: Delta cannot say what it holds, with the columns and what to do; nothing
+                was changed.
+
+        Examples:
+            >>> cube.publish("delta", dataset="weather").name
+            'nyc'
+        """
+        store, said = self._state.store, python_history()
+        if formats is None:
+            stop_publishing(store, self.name, dataset, said)
+        else:
+            check_formats(formats)
+            publish_datasets(store, self.name, dataset, said)
         return self.at()
 
     def rename(self, name: str) -> Self:

@@ -53,14 +53,13 @@ def publish(
 
     Enrichments come first and the seed dataset last, so that an old reader never meets a seed
     whose enrichments it cannot see; removed datasets vanish in the opposite order. A cube without
-    a seed dataset publishes nothing. What another program wrote since is left alone.
+    a seed dataset publishes nothing. What another program wrote since is left alone. Datasets that
+    are published in another format are brought up to the head as well.
 
     Args:
         store: where the scope lives.
         scope: what was committed to.
         known: snapshots by key, which need not be read again.
-
-    Datasets that are published in another format are brought up to the head as well.
 
     Returns:
         A warning, empty if all is published. A failure here is never an error, not even a bug:

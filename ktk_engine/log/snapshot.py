@@ -48,6 +48,8 @@ PARTITION_PREFIX, MINIMUM_PREFIX, MAXIMUM_PREFIX, NULLS_PREFIX = (
     "max.",
     "nulls.",
 )
+# Where the properties keep in which formats every commit is published.
+PUBLISH = "publish"
 MAX_FILES = 20_000_000
 _LARGEST_DERIVED = 256 * 1024 * 1024
 _ROW_GROUP = 32_768  # a plan of few files decodes few groups

@@ -28,7 +28,7 @@ from ktk_engine.log.chain import logged_versions, read_entries, read_entry
 from ktk_engine.log.entry import DatasetEntry, LogEntry, digest
 from ktk_engine.log.foreign import has_files_of, snapshot_of_document, with_document
 from ktk_engine.log.scope import LogScope
-from ktk_engine.log.snapshot import Snapshot, read_snapshot
+from ktk_engine.log.snapshot import PUBLISH, Snapshot, read_snapshot
 from ktk_engine.log.stage.staged_store import StagedStore
 from ktk_engine.store.ask_all import ask_all
 from ktk_engine.store.interface import ObjectStore
@@ -215,13 +215,23 @@ class State:
 
     def _load(self, state: DatasetState) -> Snapshot:
         if state.entry is None or (state.foreign and not state.same_files):
-            return snapshot_of_document(self.store, load_document(self.store, state.uuid))
+            found = snapshot_of_document(self.store, load_document(self.store, state.uuid))
+            return found if state.entry is None else self._with_publishing(found, state.entry)
         key = state.entry.snapshot
         if key not in self.known:
             self.known[key] = read_snapshot(self.store, key, state.entry.snapshot_sha256)
         if state.same_files:
             return with_document(self.known[key], load_document(self.store, state.uuid))
         return self.known[key]
+
+    def _with_publishing(self, found: Snapshot, entry: DatasetEntry) -> Snapshot:
+        """What another program wrote is published as what it wrote on top of was."""
+        try:
+            before = read_snapshot(self.store, entry.snapshot, entry.snapshot_sha256)
+        except (FormatError, ObjectNotFoundError):
+            return found  # anyone who reads that one is told
+        kept = {key: before.properties[key] for key in (PUBLISH,) if key in before.properties}
+        return replace(found, properties={**found.properties, **kept})
 
 
 def resolve(store: ObjectStore, scope: LogScope) -> State:

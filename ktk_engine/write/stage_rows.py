@@ -21,8 +21,7 @@ from ktk_engine.gate.constraint import CONSTRAINTS
 from ktk_engine.gate.gate import GateResult
 from ktk_engine.gate.target import Target
 from ktk_engine.log.commit import Committed, DatasetChange
-from ktk_engine.log.delta.publish_delta import PUBLISH
-from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.log.snapshot import PUBLISH, Snapshot
 from ktk_engine.types.refusal import Problem, refusal
 from ktk_engine.write.checked_write import CheckedWrite
 from ktk_engine.write.extension import Extension

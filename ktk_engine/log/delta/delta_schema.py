@@ -116,6 +116,11 @@ def _column_type(snapshot: Snapshot, schemas: list[pa.Schema], field: pa.Field) 
         )
     if not stored:
         return _of(field.type, top=True)
+    if others := [t for t in stored if class_name(t) != class_name(field.type)]:
+        raise _Refused(
+            f"files of another class hold {others[0]}, and it is {class_name(field.type)}. Rewrite "
+            "them: rebuild the dataset"
+        )
     kinds = [_of(t, top=True) for t in stored]
     if all(kind in _OF_32_BITS for kind in kinds):
         return max(kinds, key=lambda kind: _OF_32_BITS.index(kind))  # all the same in files

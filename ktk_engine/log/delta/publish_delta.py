@@ -31,11 +31,11 @@ from ktk_engine.log.delta.delta_schema import delta_schema, has_ntz
 from ktk_engine.log.delta.file_actions import add_actions, relative_path
 from ktk_engine.log.delta.shared_cells import may_share_cells
 from ktk_engine.log.entry import DatasetEntry
-from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.log.snapshot import PUBLISH, Snapshot
+from ktk_engine.log.stage.staged_store import StagedStore
 from ktk_engine.log.state import State, resolve
 
-# Where a snapshot's properties keep in which formats every commit is published.
-PUBLISH, DELTA = "publish", "delta"
+DELTA = "delta"
 _LOGGER = logging.getLogger(__name__)
 _RETRIES = 20
 _CHECKPOINT_EVERY = 20
@@ -119,12 +119,14 @@ def publish_delta(state: State, uuid: str) -> int:
         uuid: the dataset.
 
     Returns:
-        The version of the Delta log.
+        The version of the Delta log; -1 if nobody is to see the dataset yet, or any more.
 
     Raises:
         PublishError: the dataset cannot be said in Delta as it is; its log stays as it was.
         StoreError: the store failed.
     """
+    if isinstance(state.store, StagedStore) and state.store.is_open:
+        return -1  # nobody is to see it yet
     for attempt in range(_RETRIES):
         if attempt:
             state = replace(resolve(state.store, state.scope), known=state.known)

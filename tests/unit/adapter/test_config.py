@@ -111,3 +111,17 @@ def test_clauses_of_merges():
         ("not matched by source", "delete"),
     ]
     assert change.clauses[0].values == {"v": "`DBT_INTERNAL_SOURCE`.`v`"}
+
+
+def test_publish_names_formats_that_exist():
+    def publish(value):
+        return parse_model_config("m", "m", {**SEED, "publish": value}).publish
+
+    assert publish(None) is None
+    assert publish("none") == publish(False) == publish([]) == ()
+    assert publish("delta") == publish(["delta"]) == ("delta",)
+    assert "'iceberg' is no format to publish in. Known: delta." in refused(publish="iceberg")
+    assert "Did you mean `delta`?" in refused(publish="Delta")
+    assert "must be a list" in refused(publish={"delta": True})
+    view = parse_model_config("m", "m", {"materialized": "view", "publish": "delta"})
+    assert not hasattr(view, "publish")  # of a folder: it stores no rows

@@ -2,22 +2,30 @@
 
 import json
 import threading
+from dataclasses import replace
 from datetime import timedelta
+from uuid import uuid4
 
 import deltalake
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from ktk_engine import Store
 from ktk_engine.errors import ConfigurationError, KtkError, PublishError, StoreError
 from ktk_engine.format.comments import Comments
+from ktk_engine.format.common_metadata import render_common_metadata
+from ktk_engine.format.dataset_key import common_metadata_key, data_key, document_key
+from ktk_engine.format.document import DatasetDocument, render_document
+from ktk_engine.format.load_document import load_document
 from ktk_engine.log.delta.delta_log import entry_key, read_log
 from ktk_engine.log.garbage import Retention
 from ktk_engine.log.scope import scope_of
+from ktk_engine.log.state import resolve
 from ktk_engine.maintain.check import check
 from ktk_engine.maintain.cleanup import run_cleanup
 from ktk_engine.maintain.comment import comment_on
-from ktk_engine.maintain.publish import (
+from ktk_engine.maintain.publish.publish_datasets import (
     check_formats,
     check_publishing,
     publish_datasets,
@@ -25,6 +33,7 @@ from ktk_engine.maintain.publish import (
 )
 from ktk_engine.maintain.remove import remove
 from ktk_engine.maintain.versions.undrop import undrop
+from ktk_engine.types.schema import dataset_schema
 from tests.unit.delta.readers import READERS
 from tests.unit.faulty_store import fail
 from tests.unit.interrupting_store import InterruptingStore
@@ -312,3 +321,48 @@ def test_a_store_that_cannot_be_read_is_an_error_of_the_command(store):
     store.get = lambda key: (_ for _ in ()).throw(StoreError("down"))
     with pytest.raises(StoreError, match="down"):
         publish_datasets(store, "t")
+
+
+def written_by_another(store, table, path="", earlier=None):
+    """A document, schema and file as Kartothek writes them: without a log."""
+    schema = dataset_schema(table.schema, ("p",))
+    label = f"{path or 'p=' + table['p'][0].as_py()}/part-{uuid4().hex[:4]}"
+    with store.open_write(data_key("t", label)) as sink:
+        pq.write_table(table.drop_columns(["p"]), sink)
+    if earlier is None:
+        store.put(common_metadata_key("t"), render_common_metadata(schema, ("p",)))
+        document = DatasetDocument("t", ("p",), {}, {}, {"creation_time": "2020"})
+    else:
+        document = replace(earlier, stamp=None)
+    partitions = {**document.partitions, label: data_key("t", label)}
+    store.put(document_key("t"), render_document(replace(document, partitions=partitions)))
+
+
+def test_files_of_another_program_are_measured_and_read(store):
+    """Kartothek's: rows, sizes and types are not in our log, nor is there a log at first."""
+    table = pa.table({"p": ["x", "x"], "a": [1, 2], "t": pa.array([5, None], pa.int32())})
+    written_by_another(store, table)
+    [found] = publish_datasets(store, "t")
+    assert (found.delta_version, found.problem) == (0, "")
+    expected = sorted(zip(*(table[name].to_pylist() for name in table.column_names), strict=True))
+    for name, read in READERS.items():
+        rows = read(url_of(store)).to_pylist()
+        assert sorted((row["p"], row["a"], row["t"]) for row in rows) == expected, name
+    more = pa.table({"p": ["z"], "a": [3], "t": pa.array([6], pa.int32())})
+    written_by_another(store, more, earlier=load_document(store, "t"))
+    face = Store(str(store.root))
+    face._store = store
+    face.write_table("t", more)
+    assert "nobody has looked at the types yet: run ktk publish t" in problem(store)
+    assert READERS["arrow"](url_of(store)).num_rows == 2
+    publish_datasets(store, "t")
+    assert (READERS["arrow"](url_of(store)).num_rows, problem(store)) == (4, "")
+
+
+def test_folders_that_say_other_values_than_the_log_are_refused(store):
+    """Kartothek leaves `/` in values as it is: some readers would take `a/b` for `a`."""
+    table = pa.table({"p": ["a"], "v": [1]})
+    written_by_another(store, table, "p=a/b")
+    with pytest.raises(PublishError, match="readers would look for other values"):
+        publish_datasets(store, "t")
+    assert resolve(store, scope_of("t")).version == 0

@@ -16,7 +16,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from ktk_engine import Store
 from ktk_engine.errors import ConsistencyError, PublishError
 from ktk_engine.log.delta.delta_log import read_log
-from ktk_engine.maintain.publish import check_publishing, publish_datasets, stop_publishing
+from ktk_engine.maintain.publish.publish_datasets import (
+    check_publishing,
+    publish_datasets,
+    stop_publishing,
+)
 from tests.unit.delta.readers import READERS, in_order
 from tests.unit.facade.cube_verbs import EXAMPLES, CubeVerbs
 from tests.unit.facade.random_rows import SCHEMAS, table_of

@@ -12,6 +12,7 @@ from dbt_common.exceptions import DbtConfigError
 from ktk_engine.errors import KtkError
 from ktk_engine.gate.schema_change import ON_SCHEMA_CHANGE, OnSchemaChange
 from ktk_engine.maintain.compactable import AUTO_COMPACT_FILES
+from ktk_engine.maintain.publish.publish_datasets import check_formats
 from ktk_engine.types.arrow_name import parse_type
 from ktk_engine.types.did_you_mean import did_you_mean
 
@@ -123,6 +124,18 @@ class ConfigReader:
                 f"have to be compacted; but is {value!r}.",
             )
         return value
+
+    def publish(self) -> tuple[str, ...] | None:
+        """Formats that every commit is published in; `none` is none, nothing leaves it as it is."""
+        value = self.config.get("publish")
+        if value is None:
+            return None
+        if value == "none" or value is False:
+            return ()
+        try:
+            return check_formats(self.names("publish"))
+        except KtkError as error:
+            raise self.refuse("publish", f"cannot be: {error}") from error
 
     def contract(self) -> bool:
         """Whether a contract is enforced."""

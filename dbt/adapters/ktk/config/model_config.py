@@ -31,7 +31,7 @@ _CUBE_KEYS = ("cube", "dataset", "dimension_columns", "suppress_index_on")
 _KEYS = (
     *_CUBE_KEYS,
     *("cube_role", "cascade", "partition_by", "indexes", "options", "auto_compact"),
-    *("buckets", "bucket_by", "num_buckets", "query_timeout"),
+    *("buckets", "bucket_by", "num_buckets", "query_timeout", "publish"),
     *MERGE_KEYS,
 )
 # What Kartothek and others call them, in letters that are not near enough.
@@ -88,12 +88,14 @@ class DatasetConfig(ModelConfig):
         auto_compact: how many small or overlaid files a partition has to have for an incremental
             run to compact it; None for never.
         unchecked: warnings of constraints that are accepted and not checked.
+        publish: in which formats every commit is published; None leaves that as it is.
     """
 
     target: Target
     incremental: Incremental | None
     auto_compact: int | None
     unchecked: tuple[str, ...]
+    publish: tuple[str, ...] | None
 
     @property
     def keeps_rows(self) -> bool:
@@ -200,15 +202,15 @@ def parse_model_config(
         raise DbtConfigError(f"Model {model}: {error}") from error
     cells = (*target.partition_by, *target.dimension_columns) if role else ()
     own = (model, materialized, declared, contract, target)
-    compact = reader.auto_compact()
+    compact, publish = reader.auto_compact(), reader.publish()
     if materialized == "snapshot":
         versions = parse_versions(model, config)
         check_versions(model, target, versions)
-        return SnapshotConfig(*own, None, compact, found.unchecked, versions)
+        return SnapshotConfig(*own, None, compact, found.unchecked, publish, versions)
     incremental = None
     if materialized == "incremental" or (role and config.get("incremental_strategy")):
         incremental = parse_incremental(model, reader.config, tuple(dict.fromkeys(cells)))
-    return DatasetConfig(*own, incremental, compact, found.unchecked)
+    return DatasetConfig(*own, incremental, compact, found.unchecked, publish)
 
 
 def _require(reader: ConfigReader, keys: Iterable[str], materialized: str) -> None:

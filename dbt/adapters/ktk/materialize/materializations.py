@@ -22,6 +22,7 @@ from dbt.adapters.ktk.config.incremental import STRATEGIES
 from dbt.adapters.ktk.config.model_config import DatasetConfig, ModelConfig, config_of_node
 from dbt.adapters.ktk.errors import translated
 from dbt.adapters.ktk.materialize.findings_file import findings_file
+from dbt.adapters.ktk.materialize.published import published
 from dbt.adapters.ktk.materialize.response import KtkResponse, response_of
 from dbt.adapters.ktk.materialize.seed_file import preview, read_seed, seed_delimiter, seed_types
 from dbt.adapters.ktk.materialize.write_dataset import write_dataset
@@ -204,6 +205,7 @@ class Materializations(StoreAdapter):
                     WriteContext(history, self._built_by(schema, config), full_refresh),
                     model.get("batch"),
                 )
+                outcome = published(outcome, store, config, history)
             notes = displace(store, claim, displaced, author.history)
         return response_of(outcome.remarked(notes))
 

@@ -16,6 +16,7 @@ from dbt.adapters.ktk.materialize.auto_compact import auto_compacted
 from dbt.adapters.ktk.materialize.findings_file import findings_file
 from dbt.adapters.ktk.materialize.materializations import Materializations
 from dbt.adapters.ktk.materialize.outcome import Outcome
+from dbt.adapters.ktk.materialize.published import published
 from dbt.adapters.ktk.materialize.response import KtkResponse, response_of
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.write.write_context import WriteContext
@@ -65,6 +66,8 @@ class Snapshots(Materializations):
             else:
                 outcome = self._build_versions(model, relation, query, config)
             self._warn_of_times(relation, config)
+            store = self.connections.warehouse.create_schema(str(relation.schema))
+            outcome = published(outcome, store, config, history_of(model))
         return response_of(outcome)
 
     def _snapshot_config_of(self, model: Mapping[str, Any]) -> SnapshotConfig:

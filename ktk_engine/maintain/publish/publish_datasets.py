@@ -22,17 +22,20 @@ from ktk_engine.log.commit import DatasetChange, Transaction, commit, role_of
 from ktk_engine.log.delta.delta_log import delete_log, read_log
 from ktk_engine.log.delta.publish_delta import (
     DELTA,
-    PUBLISH,
     check_delta,
     check_expressible,
     publish_delta,
     publishes_delta,
 )
 from ktk_engine.log.intent import announced
-from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.log.scope import scope_of
+from ktk_engine.log.snapshot import PUBLISH, Snapshot
+from ktk_engine.log.stage.staged_store import StagedStore
 from ktk_engine.log.state import State, resolve
 from ktk_engine.log.write import Write
+from ktk_engine.maintain.publish.second_reader import second_opinion
 from ktk_engine.store.interface import ObjectStore
+from ktk_engine.types.did_you_mean import did_you_mean
 
 FORMATS = (DELTA,)
 
@@ -102,7 +105,15 @@ def stop_publishing(
 
     Returns:
         The uuids of those that were published.
+
+    Raises:
+        PublishError: the run is staged; nothing was changed.
     """
+    if isinstance(store, StagedStore) and store.is_open:
+        raise PublishError(
+            f"A staged run cannot stop publishing {name}: the Delta log could not be brought back. "
+            "Nothing was changed. Run: ktk publish --stop"
+        )
     state = find_scope(store, name)
     uuids = _chosen(state, dataset)
     changed = [uuid for uuid in uuids if publishes_delta(state.snapshot(uuid))]
@@ -129,10 +140,37 @@ def check_publishing(store: ObjectStore, name: str, dataset: str | None = None) 
     for uuid in uuids:
         try:
             problem = state.datasets[uuid].problem or check_delta(state, uuid)
+            problem = problem or second_opinion(store, state.snapshot(uuid))
         except PublishError as error:
             problem = str(error)
         found.append(_published(state, uuid, read_log(store, uuid).version, problem))
     return found
+
+
+def follow_setting(
+    store: ObjectStore,
+    uuid: str,
+    formats: tuple[str, ...],
+    history: Mapping[str, str] | None = None,
+) -> None:
+    """Let a dataset be published as its configuration says; what is so already stays untouched.
+
+    Args:
+        store: where it lives.
+        uuid: the dataset.
+        formats: in which formats; none to publish it no more.
+        history: what the log says of this commit, for people.
+
+    Raises:
+        PublishError: Delta cannot say what it holds; nothing was changed.
+    """
+    scope = scope_of(uuid)
+    state = resolve(store, scope)
+    if uuid not in state.datasets or publishes_delta(state.snapshot(uuid)) == (DELTA in formats):
+        return
+    dataset = scope.dataset_id(uuid) if scope.kind == "cube" else None
+    change = publish_datasets if formats else stop_publishing
+    change(store, scope.name, dataset, history)
 
 
 def check_formats(formats: str | Sequence[str]) -> tuple[str, ...]:
@@ -144,7 +182,8 @@ def check_formats(formats: str | Sequence[str]) -> tuple[str, ...]:
     names = (formats,) if isinstance(formats, str) else tuple(formats)
     for name in names:
         if name not in FORMATS:
-            raise ConfigurationError(f"{name!r} is no format to publish in. Known: {DELTA}.")
+            hint = did_you_mean(str(name), FORMATS)
+            raise ConfigurationError(f"{name!r} is no format to publish in.{hint} Known: {DELTA}.")
     return names
 
 
@@ -203,7 +242,7 @@ def _commit(
         return replace(known, properties={**known.properties, PUBLISH: list(formats)})
 
     changes = tuple(
-        DatasetChange(u, "comment", rebase, frozenset(), role_of(scope, state.snapshot(u)))
+        DatasetChange(u, "properties", rebase, frozenset(), role_of(scope, state.snapshot(u)))
         for u in uuids
     )
     with announced(store, scope, write, f"publish {', '.join(uuids)}"):

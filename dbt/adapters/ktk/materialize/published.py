@@ -1,0 +1,41 @@
+"""Lets a dataset be published as its model's configuration says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dbt.adapters.events.logging import AdapterLogger
+
+from dbt.adapters.ktk.config.model_config import DatasetConfig
+from dbt.adapters.ktk.materialize.outcome import Outcome
+from ktk_engine.errors import KtkError
+from ktk_engine.maintain.publish.publish_datasets import follow_setting
+from ktk_engine.store.interface import ObjectStore
+
+_LOGGER = AdapterLogger("ktk")
+
+
+def published(
+    outcome: Outcome, store: ObjectStore, config: DatasetConfig, history: Mapping[str, str]
+) -> Outcome:
+    """Publish a dataset from now on, or no more; the rows are safe already.
+
+    The dataset remembers it, so that this does something only where the configuration is new.
+
+    Args:
+        outcome: of the write.
+        store: where the dataset lives.
+        config: the model's configuration; without `publish` nothing is done.
+        history: what the log says of the commit.
+
+    Returns:
+        The outcome. A failure is a warning only.
+    """
+    if config.publish is None:
+        return outcome
+    try:
+        follow_setting(store, config.target.uuid, config.publish, history)
+    except KtkError as error:
+        _LOGGER.warning(f"{config.target} was written, but not published: {error}")
+        return outcome.remarked(["not published, see the warning above"])
+    return outcome
