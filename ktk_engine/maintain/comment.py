@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from typing import Any
 
-from ktk_engine.errors import CommitConflictError
 from ktk_engine.format.comments import Comments, with_comments
-from ktk_engine.log.commit import DatasetChange, Transaction, commit, role_of
-from ktk_engine.log.intent import announced
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import resolve
-from ktk_engine.log.write import Write
+from ktk_engine.maintain.change_metadata import change_metadata
 from ktk_engine.store.interface import ObjectStore
 
 
@@ -37,19 +34,11 @@ def comment_on(
         ForeignWriterError: nobody can tell what it holds.
         CommitConflictError: it was removed meanwhile.
     """
-    state = resolve(store, scope_of(uuid))
-    present = state.snapshot(uuid)
-    if present.comments == comments.only(present.schema.names):
-        return False
 
-    def rebase(base: Snapshot | None, attempt: int) -> Snapshot:
-        if base is None:
-            raise CommitConflictError(f"Dataset {uuid} was removed. Nothing was committed.")
+    def changed(base: Snapshot) -> dict[str, Any]:
         wanted = comments.only(base.schema.names)
-        return replace(base, metadata=with_comments(base.metadata, wanted))
+        return (
+            dict(base.metadata) if base.comments == wanted else with_comments(base.metadata, wanted)
+        )
 
-    write = Write()
-    change = DatasetChange(uuid, "comment", rebase, frozenset(), role_of(state.scope, present))
-    with announced(store, state.scope, write, f"comment on {uuid}"):
-        commit(state, Transaction(write, (change,), history=history or {}))
-    return True
+    return change_metadata(resolve(store, scope_of(uuid)), uuid, "comment", changed, history)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from ktk_engine.cube.user_metadata import check_user_metadata, user_metadata
-from ktk_engine.errors import CommitConflictError, ConfigurationError
+from ktk_engine.errors import ConfigurationError
 from ktk_engine.format.comments import Comments, with_comments
-from ktk_engine.log.commit import DatasetChange, Transaction, commit, role_of
 from ktk_engine.log.entry import Operation
-from ktk_engine.log.intent import announced
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import resolve
-from ktk_engine.log.write import Write
+from ktk_engine.maintain.change_metadata import change_metadata
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.did_you_mean import did_you_mean
 
@@ -75,21 +73,12 @@ def note(
     """
     check_user_metadata(uuid, notes.set)
     state = resolve(store, scope_of(uuid))
-    present = state.snapshot(uuid)
-    _check_unset(present, notes)
+    _check_unset(state.snapshot(uuid), notes)
 
-    def rebase(base: Snapshot | None, attempt: int) -> Snapshot:
-        if base is None:
-            raise CommitConflictError(f"Dataset {uuid} was removed. Nothing was committed.")
-        return replace(base, metadata=notes.on(base.metadata, base.comments))
+    def changed(base: Snapshot) -> dict[str, Any]:
+        return notes.on(base.metadata, base.comments)
 
-    if rebase(present, 0).metadata == present.metadata:
-        return False
-    write, role = Write(), role_of(state.scope, present)
-    change = DatasetChange(uuid, notes.operation, rebase, frozenset(), role)
-    with announced(store, state.scope, write, f"{notes.operation} of {uuid}"):
-        commit(state, Transaction(write, (change,), history=history or {}))
-    return True
+    return change_metadata(state, uuid, notes.operation, changed, history)
 
 
 def _check_unset(present: Snapshot, notes: Notes) -> None:

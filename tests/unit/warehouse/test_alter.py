@@ -26,11 +26,15 @@ from ktk_engine.gate.constraint import CONSTRAINTS, Constraint
 from ktk_engine.gate.target import Target
 from ktk_engine.log.commit import DatasetChange, Transaction, commit
 from ktk_engine.log.scope import scope_of
+from ktk_engine.log.stage.publish_stages import publish_stages
+from ktk_engine.log.stage.staged_store import StagedStore
 from ktk_engine.log.state import resolve
 from ktk_engine.log.write import Write
 from ktk_engine.maintain.check import check
+from ktk_engine.maintain.properties import Notes
 from ktk_engine.store.warehouse import Warehouse
-from ktk_engine.warehouse.alter import run_alteration
+from ktk_engine.warehouse.alter import alter, run_alteration
+from ktk_engine.warehouse.alter_statement import Alteration
 from ktk_engine.warehouse.relations import Relations
 from ktk_engine.write.alter.alter_columns import alter_columns
 from ktk_engine.write.alter.column_changes import ColumnChanges
@@ -469,3 +473,31 @@ def test_the_refusal_of_another_layout_says_how_to_change_it(table):
         build(table, ODD, target, retained=Retained("append"))
     with pytest.raises(ConfigurationError, match=r"never rebuilt.*: Table\.repartition"):
         build(table, ODD, replace(target, keeps_versions=True), retained=Retained("append"))
+
+
+@pytest.mark.parametrize("between", [False, True])
+def test_in_a_staged_run(table, between):
+    """It becomes part of the run's one version, or a conflict where rows came in between."""
+    before, stage = rows(table)[0], StagedStore(table)
+    build(stage, ODD, Target.of(snapshot(stage)), retained=Retained("append"))
+    for changes in (
+        ColumnChanges(rename={"n": "m"}),
+        ColumnChanges(add={"x": pa.int64()}, drop=("f",)),
+        ColumnChanges(add={"y": pa.string()}),
+    ):
+        alter(stage, "t", Alteration(("t",), changes), {})
+    alter(stage, "t", Alteration(("t",), notes=Notes(set={"owner": "ops"})), {})
+    assert rows(table)[0] == before
+    if between:
+        build(table, ODD, Target.of(snapshot(table)), retained=Retained("append"))
+        with pytest.raises(CommitConflictError):
+            publish_stages([stage])
+        assert rows(table)[1].num_rows == 10 and "n" in snapshot(table).schema.names
+        return
+    publish_stages([stage])
+    found = rows(table)[1]
+    assert found.num_rows == 10 and {"m", "x", "y"} <= set(found.schema.names)
+    assert "f" not in found.schema.names
+    assert describe(table, "t").datasets[0].metadata == {"owner": "ops"}
+    assert Store(table.root).table("t").query(where="m = 3").count() == 2
+    assert not check(table, "t").problems

@@ -1,0 +1,53 @@
+"""Changes the user metadata of a dataset, in one commit that touches no data file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ktk_engine.errors import CommitConflictError
+from ktk_engine.log.commit import DatasetChange, Transaction, commit, role_of
+from ktk_engine.log.entry import Operation
+from ktk_engine.log.intent import announced
+from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.log.state import State
+from ktk_engine.log.write import Write
+
+
+def change_metadata(
+    state: State,
+    uuid: str,
+    operation: Operation,
+    changed: Callable[[Snapshot], Mapping[str, Any]],
+    history: Mapping[str, str] | None = None,
+) -> bool:
+    """Give a dataset other metadata; commits that come in between stay.
+
+    Args:
+        state: its scope.
+        uuid: the dataset.
+        operation: the verb in the log.
+        changed: gives its metadata after the change.
+        history: what the log says of this commit, for people.
+
+    Returns:
+        Whether there was anything to commit.
+
+    Raises:
+        CommitConflictError: the dataset was removed meanwhile.
+    """
+    present = state.snapshot(uuid)
+    if changed(present) == present.metadata:
+        return False
+
+    def rebase(base: Snapshot | None, attempt: int) -> Snapshot:
+        if base is None:
+            raise CommitConflictError(f"Dataset {uuid} was removed. Nothing was committed.")
+        return replace(base, metadata=changed(base))
+
+    write = Write()
+    change = DatasetChange(uuid, operation, rebase, frozenset(), role_of(state.scope, present))
+    with announced(state.store, state.scope, write, f"{operation} on {uuid}"):
+        commit(state, Transaction(write, (change,), history=history or {}))
+    return True
