@@ -8,6 +8,8 @@ from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 
 from ktk_engine.cli.main import main
 from ktk_engine.facade import Store
+from ktk_engine.log.scope import cube_scope
+from ktk_engine.log.state import resolve
 from ktk_engine.store.open_store import open_store
 from tests.functional.conftest import profile_target
 from tests.functional.incremental_model import model
@@ -71,12 +73,16 @@ class TestProject:
         return {"names.csv": "id,name\n1,one\n2,two\n"}
 
     @pytest.fixture(scope="class")
+    def project_config_update(self):
+        return {"on-run-end": ["{{ ktk_publish(results) }}"]}
+
+    @pytest.fixture(scope="class")
     def schema_store(self, project, s3_server, url):
         return open_store(f"{url}/{project.test_schema}", s3_server.options)
 
     @pytest.fixture(scope="class")
     def built(self, project):
-        assert len(run_dbt(["build"])) == 10
+        assert len(run_dbt(["build"])) == 10 + 1, "nodes and a hook"
         return project
 
     def rows(self, project, sql):
@@ -138,6 +144,19 @@ class TestProject:
         assert "1 of" in gone
         assert "no problems." in ktk("check", "grows", "--deep")
         assert self.rows(built, "select count(*), sum(L) from {s}.grows") == before
+
+    def test_a_staged_run(self, built, schema_store):
+        before = resolve(schema_store, cube_scope("c")).version
+        run_dbt(["run", "--select", "cells", "extra", "--vars", "{ktk_stage: true, rows: 120}"])
+        assert resolve(schema_store, cube_scope("c")).version == before + 1
+        assert self.rows(built, "select count(*), sum(v) from {s}.c") == [(120, 14190)]
+        objects = {info.key for info in schema_store.list()}
+        _, log = run_dbt_and_capture(
+            ["run", "--select", "grows", "cells", "--vars", "{ktk_stage: true, rows: nothing}"],
+            expect_pass=False,
+        )
+        assert "The staged run was discarded" in log
+        assert {info.key for info in schema_store.list()} == objects
 
     def test_commands_of_a_project(self, built):
         _, log = run_dbt_and_capture(["run-operation", "ktk_info", "--args", "{name: c}"])

@@ -25,6 +25,7 @@ from ktk_engine.log.stage.joined_changes import joined
 from ktk_engine.log.stage.staged_store import StagedCommit, StagedStore
 from ktk_engine.log.state import State
 from ktk_engine.log.write import Fate, Write
+from ktk_engine.store.ask_all import ask_all
 
 _VIEWS = f"{FOLDER}/view/"
 
@@ -81,7 +82,7 @@ def publish_stages(stores: Sequence[StagedStore]) -> list[Committed]:
     publications = [found for store in stores for found in _publications(store)]
     done: list[Committed] = []
     try:
-        checked = [publication.checked() for publication in publications]
+        checked = _checked(publications)
         for publication in checked:
             done.append(publication.commit())
         for store in stores:
@@ -104,6 +105,13 @@ def discard_stages(stores: Sequence[StagedStore]) -> None:
     """Close stages without publishing anything; the files that were written are deleted."""
     for store in stores:
         store.close({})
+
+
+def _checked(publications: Sequence[_Publication]) -> list[_Publication]:
+    """Each on the head that it can be committed on; all of them can."""
+    if not publications:
+        return []
+    return ask_all(publications[0].store, _Publication.checked, publications)
 
 
 def _fates(store: StagedStore, publications: Sequence[_Publication]) -> dict[LogScope, Fate]:
