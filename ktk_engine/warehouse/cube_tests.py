@@ -23,7 +23,7 @@ from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.mismatch import mismatch
 from ktk_engine.types.quote import quote_identifier, quote_text
 from ktk_engine.types.type_class import class_name
-from ktk_engine.warehouse.cell_queries import coverage_query, orphans_query
+from ktk_engine.warehouse.known_queries import coverage_query, orphans_query
 from ktk_engine.warehouse.relations import Relations
 
 _CLASSES = (
@@ -240,16 +240,6 @@ class CubeTest:
             )
         shared = [*specification.dimension_columns, *specification.partition_columns]
         return [name for name in shared if name in snapshot.schema.names], given.sql
-
-
-def failing_query(message: str) -> str:
-    """SQL that can be compiled and fails with a message when it runs.
-
-    Args:
-        message: what is wrong.
-    """
-    # In a condition, since a column that nobody reads would not be computed.
-    return f"select 1 as failure where raise_error({quote_text(message)}) is not null"
 
 
 def _is_of_class(found: pa.DataType, wanted: str) -> bool:

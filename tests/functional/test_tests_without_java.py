@@ -26,8 +26,10 @@ MODELS = {
     "extra.sql": DATASET.format(role="enrichment", more="partition_by=['P']") + QUERY,
     "whole.sql": "{{ config(materialized='cube') }} {{ cube_of(ref('cells'), ref('extra')) }}",
     "staged.sql": "{{ config(materialized='view') }} select name as n from {{ ref('cells') }}",
+    "late.sql": "{{ config(materialized='table') }} select 1 as id",
     "schema.yml": """
 models:
+  - {name: late, data_tests: [no_null_partitions: {name: late_error_0}]}
   - name: cells
     columns:
       - name: name
@@ -108,8 +110,9 @@ def test_each_has_the_status_and_the_failures_of_its_name(project, without_java)
     )
     assert not marker.exists(), done.stdout
     results = json.loads((project / "target" / "run_results.json").read_text())["results"]
-    found = {r["unique_id"].split(".")[2]: (r["status"], r["failures"]) for r in results}
-    assert len(found) == 23, done.stdout
+    found = {r["unique_id"].split(".")[2]: (r["status"], r["failures"] or 0) for r in results}
+    assert len(found) == 24, done.stdout
+    assert "There is no relation an.late: build it first." in done.stdout
     for name, (status, failures) in found.items():
         *_, wanted, count = name.split("_")
         assert (status, failures) == (wanted, int(count)), (name, done.stdout)

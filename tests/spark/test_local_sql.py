@@ -14,8 +14,8 @@ from ktk_engine.spark.compatibility import collect_table
 from ktk_engine.spark.sql.sql_session import SqlSession
 from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.types.quote import quote_identifier, quote_literal
-from ktk_engine.warehouse.cell_queries import coverage_query, orphans_query
 from ktk_engine.warehouse.in_process.local_sql import LocalSql
+from ktk_engine.warehouse.known_queries import coverage_query, orphans_query
 from tests.random_cubes import (
     CLASSES,
     COMPARABLE,

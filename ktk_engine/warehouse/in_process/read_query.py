@@ -20,7 +20,7 @@ from sqlglot import exp
 from ktk_engine.catalog.moment import moment_of
 from ktk_engine.conditions.condition import Condition
 from ktk_engine.conditions.parse import read_condition
-from ktk_engine.errors import ConditionError, LocalEngineError
+from ktk_engine.errors import ConditionError, DatasetNotFoundError, LocalEngineError
 from ktk_engine.plan.statement.named_relations import NamedRelations
 from ktk_engine.types.time_zone import UNKNOWN_ZONE
 from ktk_engine.warehouse.in_process.cell_tests import cell_test
@@ -34,6 +34,7 @@ from ktk_engine.warehouse.in_process.rows import (
     Rows,
     Stored,
 )
+from ktk_engine.warehouse.known_queries import failing_query
 
 COMPARISONS: Mapping[type[exp.Expression], Callable[[Any, Any], Any]] = {
     exp.EQ: operator.eq,
@@ -388,8 +389,11 @@ def _null_column(node: Any) -> tuple[str, str]:
 
 
 def _without_from(select: exp.Select, where: Any) -> Rows:
-    """Columns of texts without any row, as tests have it that found nothing."""
+    """Columns of texts without any row, as tests have it that found nothing; or an error."""
     only(select, "expressions", "where")
+    for text in select.find_all(exp.Literal):
+        if sqlglot.parse_one(failing_query(str(text.this)), dialect="spark") == select:
+            return _failing(str(text.this))
     if where is None or not isinstance(where.this, exp.Boolean) or where.this.this:
         refuse(select)
     fields = []
@@ -404,6 +408,15 @@ def _without_from(select: exp.Select, where: Any) -> Rows:
         fields.append(pa.field(str(item.alias), pa.string()))
     schema = pa.schema(fields)
     return Computed(schema, schema.empty_table)
+
+
+def _failing(message: str) -> Rows:
+    """The test of a relation that is not there yet."""
+
+    def compute() -> pa.Table:
+        raise DatasetNotFoundError(message)
+
+    return Computed(pa.schema([pa.field("failure", pa.int32())]), compute)
 
 
 def _values(node: exp.Values) -> Rows:

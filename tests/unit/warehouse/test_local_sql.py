@@ -11,13 +11,13 @@ import pytest
 
 from ktk_engine.catalog.source_address import StoreAddress
 from ktk_engine.catalog.view import ViewDocument, render_view, view_key
-from ktk_engine.errors import LocalEngineError
+from ktk_engine.errors import DatasetNotFoundError, LocalEngineError
 from ktk_engine.gate.target import Target
 from ktk_engine.plan.statement.named_relations import KnownStores
 from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.types.quote import quote_identifier
-from ktk_engine.warehouse.cell_queries import coverage_query, orphans_query
 from ktk_engine.warehouse.in_process.local_sql import LocalSql
+from ktk_engine.warehouse.known_queries import coverage_query, failing_query, orphans_query
 from ktk_engine.write.build import build
 
 NAN = math.nan
@@ -129,6 +129,14 @@ def test_other_stores_and_earlier_versions_are_read(store):
         assert failures(sql, f"select * from {address}.far.grown") == count
     with pytest.raises(LocalEngineError):
         failures(sql, "select * from an.plain")
+
+
+def test_a_relation_that_is_not_there_is_an_error(sql):
+    with pytest.raises(DatasetNotFoundError, match="There is no relation x: build it first"):
+        failures(sql, failing_query("There is no relation x: build it first."))
+    for other in ("select 1 as failure where raise_error('x') is null", failing_query("it's")):
+        with pytest.raises(LocalEngineError):
+            failures(sql, other)
 
 
 def test_the_rows_themselves(sql):

@@ -22,7 +22,8 @@ from ktk_engine.errors import ConsistencyError, DatasetNotFoundError, KtkError
 from ktk_engine.log.version import parse_moment
 from ktk_engine.types.quote import quote_text
 from ktk_engine.warehouse.author import statement_history
-from ktk_engine.warehouse.cube_tests import CubeTest, Seed, failing_query
+from ktk_engine.warehouse.cube_tests import CubeTest, Seed
+from ktk_engine.warehouse.known_queries import failing_query
 from ktk_engine.warehouse.relations import cube_comment
 
 if TYPE_CHECKING:

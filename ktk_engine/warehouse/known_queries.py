@@ -1,13 +1,13 @@
-"""The queries of tests that compare the cells of an enrichment with those of the seed dataset.
+"""Queries of tests that are known by their text, so that this process answers them without Spark.
 
-`warehouse.in_process.cell_tests` knows them by their text, and gives the same rows without Spark.
+`warehouse.in_process` writes them once more, and compares.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ktk_engine.types.quote import quote_identifier
+from ktk_engine.types.quote import quote_identifier, quote_text
 
 
 def orphans_query(rows: str, seed: str, keys: Sequence[str], at_most: float) -> str:
@@ -44,6 +44,16 @@ def coverage_query(rows: str, seed: str, keys: Sequence[str], at_least: float) -
         f" as coverage, {at_least}D as at_least from (select exists ({filled}) as filled "
         f"from {seed} s)) where coverage < at_least"
     )
+
+
+def failing_query(message: str) -> str:
+    """Write a query that can be compiled and fails with a message when it runs.
+
+    Args:
+        message: what is wrong.
+    """
+    # In a condition, since a column that nobody reads would not be computed.
+    return f"select 1 as failure where raise_error({quote_text(message)}) is not null"
 
 
 def _equal(keys: Sequence[str]) -> str:
