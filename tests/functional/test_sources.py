@@ -12,9 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from click.testing import CliRunner
 from dbt.cli.main import dbtRunner
 from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 
+from ktk_engine.cli.main import main as ktk
 from ktk_engine.format.dataset_key import document_key
 from ktk_engine.store.local.local_store import LocalStore
 from tests.functional.relations import rows
@@ -334,3 +336,23 @@ class TestWrong:
         messages = [str(done.exception or "")]
         messages += [str(item.message) for item in getattr(done.result, "results", [])]
         return " ".join(" ".join(messages).split())
+
+
+class TestWrittenSources:
+    """Definitions that `ktk adopt` writes of a store of Kartothek."""
+
+    def test_dbt_reads_them_and_all_their_tests_pass(self, project):
+        store = LocalStore("old store")
+        write_plain_nyc(store)
+        odd = pa.table({"{{ odd }}": [1], "{% a": ["ö"], "a b": [None], "p": ["x"]})
+        write_plain(store, "plain+", odd, ("p",))
+        words = ["--store", "old store", "adopt", "--all", "--write-sources", "models"]
+        said = CliRunner().invoke(ktk, words)
+        assert said.exit_code == 0, said.output
+        results = run_dbt(["test"])
+        assert len(results) == 14 and {result.status for result in results} == {"pass"}
+        manifest = json.loads(Path("target/manifest.json").read_text(encoding="utf-8"))
+        known = {source["name"]: source for source in manifest["sources"].values()}
+        assert known.keys() == {"nyc", "flights", "weather", "plain_"}
+        assert set(known["plain_"]["columns"]) == set(odd.column_names)
+        assert known["nyc"]["columns"]["hour"]["data_type"] == "int64"

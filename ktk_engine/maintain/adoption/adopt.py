@@ -278,10 +278,12 @@ def _document(state: State, item: DatasetState) -> tuple[str, DatasetDocument]:
         key, _ = document_bytes(state.store, item.uuid)
         document = load_document(state.store, item.uuid)
     except (DatasetNotFoundError, FormatError, ObjectNotFoundError) as error:
-        problem = (
-            item.problem or f"Dataset {item.uuid} of {state.store.url} cannot be read: {error}"
-        )
-        raise ForeignWriterError(f"{problem}. There is nothing to take over.") from error
+        if item.entry is not None:
+            raise ForeignWriterError(f"{item.problem}. There is nothing to take over.") from error
+        raise ForeignWriterError(
+            f"Dataset {item.uuid} of {state.store.url} cannot be taken over: {error}. Nothing was "
+            "written."
+        ) from error
     keys = {info.key for info in state.store.list(f"{item.uuid}/")}
     named = [*document.partitions.values(), *document.indices.values()]
     missing = [key for key in named if key not in keys and key.startswith(f"{item.uuid}/")]

@@ -145,8 +145,9 @@ def test_what_changes_for_kartotheks_readers_is_said(old):
 
 
 def test_several_tables_and_missing_files_are_refused(old):
-    with pytest.raises(ForeignWriterError, match=r"several tables \(core, side\)"):
+    with pytest.raises(ForeignWriterError, match=r"several tables \(core, side\)") as refused:
         plan_adoption(old, "several")
+    assert "damaged" not in str(refused.value) and "Nothing was written" in str(refused.value)
     gone = next(old.root.glob("grown/table/p=1/*"))
     gone.unlink()
     with pytest.raises(ForeignWriterError, match="names 1 files that are gone"):
