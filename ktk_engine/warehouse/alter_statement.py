@@ -16,9 +16,10 @@ from ktk_engine.maintain.properties import Notes
 from ktk_engine.types.arrow_name import parse_type
 from ktk_engine.write.alter.column_changes import ColumnChanges
 
-# Whether a text is worth reading: cheap, for every statement of a run is asked.
+# Whether a text is worth reading: cheap, for every statement of a run is asked. What was skipped is
+# never looked at again (`*+`), however many blanks and comments there are.
 _BEGINNING = re.compile(
-    r"(?:\s+|/\*.*?\*/|--[^\n]*\n)*(?:alter\s+table|comment\s+on\s+(?:table|column))\s",
+    r"(?:\s|/\*.*?\*/|--[^\n]*\n)*+(?:alter\s+table|comment\s+on\s+(?:table|column))\s",
     re.IGNORECASE | re.DOTALL,
 )
 _SUPPORTED = (

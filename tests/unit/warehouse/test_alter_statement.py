@@ -107,6 +107,7 @@ def test_what_is_not_understood(sql, reason):
 @pytest.mark.parametrize(
     "sql",
     ["select 1", "", "alter view a.b as select 1", "select 'alter table a.b drop column x'",
+     "/* " * 3000 + "*/" * 3 + " " * 5000 + "-- x\n" * 5000 + "select 1",
      "comment on schema a is 'x'", "alter table", "alter table 'x", "-- alter table a.b\nselect 1"],
 )  # fmt: skip
 def test_what_is_for_others(sql):
