@@ -15,17 +15,16 @@ from ktk_engine.errors import LocalEngineError
 from ktk_engine.merge.merge_run import arrow_limits
 from ktk_engine.plan.plan import Plan
 from ktk_engine.plan.statement.named_relations import KnownStores, NamedRelations
-from ktk_engine.warehouse.in_process.read_query import (
+from ktk_engine.warehouse.in_process.expressions import (
     COMPARISONS,
-    Names,
     from_of,
     integer,
     is_count,
     only,
     parse_query,
-    read_query,
     refuse,
 )
+from ktk_engine.warehouse.in_process.read_query import Names, read_query
 from ktk_engine.warehouse.in_process.rows import Reader, Rows
 
 

@@ -7,26 +7,36 @@ What is not known to mean the same here as in Spark is refused.
 
 from __future__ import annotations
 
-import operator
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NoReturn
+from typing import Any
 
 import pyarrow as pa
-import sqlglot
 from sqlglot import exp
 
 from ktk_engine.catalog.moment import moment_of
 from ktk_engine.conditions.condition import Condition
 from ktk_engine.conditions.parse import read_condition
-from ktk_engine.errors import ConditionError, DatasetNotFoundError, LocalEngineError
+from ktk_engine.errors import ConditionError, LocalEngineError
 from ktk_engine.plan.statement.named_relations import NamedRelations
 from ktk_engine.types.time_zone import UNKNOWN_ZONE
 from ktk_engine.warehouse.in_process.cell_tests import cell_test
 from ktk_engine.warehouse.in_process.compare_rows import Unmatched, check_keys, groups
+from ktk_engine.warehouse.in_process.expressions import (
+    COMPARISONS,
+    FROM,
+    WITH,
+    from_of,
+    integer,
+    is_count,
+    only,
+    parse_query,
+    part,
+    refuse,
+)
+from ktk_engine.warehouse.in_process.listed_rows import values, without_from
 from ktk_engine.warehouse.in_process.rows import (
-    Computed,
     Filtered,
     Limited,
     Reader,
@@ -34,20 +44,8 @@ from ktk_engine.warehouse.in_process.rows import (
     Rows,
     Stored,
 )
-from ktk_engine.warehouse.known_queries import failing_query
 
-COMPARISONS: Mapping[type[exp.Expression], Callable[[Any, Any], Any]] = {
-    exp.EQ: operator.eq,
-    exp.NEQ: operator.ne,
-    exp.LT: operator.lt,
-    exp.LTE: operator.le,
-    exp.GT: operator.gt,
-    exp.GTE: operator.ge,
-}
-# Newer versions of sqlglot have an underscore behind words of Python.
-_FROM, _WITH = ("from", "from_"), ("with", "with_")
 _HAS_ZONE = re.compile(r"\d(?: ?Z|[+-]\d\d:\d\d)$")
-_TEXTS = frozenset({"STRING", "RAW_STRING", "NATIONAL_STRING", "UNICODE_STRING"})
 _DEEPEST = 20
 _COUNT = "__ktk_rows"
 
@@ -90,27 +88,6 @@ class _From:
         return str(node.name)
 
 
-def parse_query(sql: str) -> exp.Select:
-    """Parse a query.
-
-    Raises:
-        LocalEngineError: it is something else, or holds texts that may mean different things.
-    """
-    try:
-        for token in sqlglot.tokenize(sql, read="spark"):
-            if token.token_type.name not in _TEXTS:
-                continue
-            written = sql[token.start : token.end + 1]
-            if not written.startswith("'") or "\\" in written:
-                raise LocalEngineError(f"{written} is a text that depends on settings of Spark.")
-        found = [node for node in sqlglot.parse(sql, dialect="spark") if node is not None]
-    except (sqlglot.errors.SqlglotError, RecursionError) as error:
-        raise LocalEngineError("The statement is not understood.") from error
-    if len(found) != 1 or not isinstance(found[0], exp.Select):
-        raise LocalEngineError("The statement is no query.")
-    return found[0]
-
-
 def read_query(select: Any, names: Names) -> Rows:
     """Say which rows a query gives.
 
@@ -123,7 +100,7 @@ def read_query(select: Any, names: Names) -> Rows:
     """
     if names.depth > _DEEPEST or not isinstance(select, exp.Select):
         refuse(select)
-    only(select, "expressions", "where", "group", "having", "limit", "joins", *_FROM, *_WITH)
+    only(select, "expressions", "where", "group", "having", "limit", "joins", *FROM, *WITH)
     names = replace(names, depth=names.depth + 1)
     names = replace(names, parts=_with(select, names))
     limit = select.args.get("limit")
@@ -132,50 +109,6 @@ def read_query(select: Any, names: Names) -> Rows:
         select.set("limit", None)
     rows = _cell_test(select, names) or _rows(select, names)
     return rows if limit is None else _limited(rows, limit)
-
-
-def only(node: Any, *parts: str) -> None:
-    """Refuse an expression with parts that nobody reads: they would change the meaning."""
-    if not isinstance(node, exp.Expression) or (
-        {name for name, value in node.args.items() if value} - set(parts)
-    ):
-        refuse(node)
-
-
-def refuse(node: Any) -> NoReturn:
-    """Leave a statement to Spark."""
-    try:
-        text = node.sql(dialect="spark") if isinstance(node, exp.Expression) else str(node)
-    except ValueError:  # sqlglot cannot write X'' in Spark's dialect
-        text = type(node).__name__
-    raise LocalEngineError(f"Only Spark knows what this means: {text}")
-
-
-def part(node: exp.Expression, spellings: tuple[str, str]) -> Any:
-    """Give a part of an expression, however this version of sqlglot spells it."""
-    return node.args.get(spellings[0]) or node.args.get(spellings[1])
-
-
-def from_of(select: exp.Expression) -> Any:
-    """What is behind FROM; None if there is none."""
-    found = part(select, _FROM)
-    return None if found is None else found.this
-
-
-def integer(node: Any) -> int:
-    """Read a whole number."""
-    if not isinstance(node, exp.Literal) or node.is_string or not str(node.this).isdecimal():
-        refuse(node)
-    return int(node.this)
-
-
-def is_count(node: Any) -> bool:
-    """Whether an expression is `count(*)`."""
-    found = isinstance(node, exp.Count) and isinstance(node.this, exp.Star)
-    if found:
-        only(node, "this", "big_int")
-        only(node.this)
-    return found
 
 
 def read_from(node: Any, names: Names) -> _From:
@@ -192,7 +125,7 @@ def _source(node: Any, names: Names) -> _From:
         refuse("no FROM")
     alias = node.args.get("alias")
     if isinstance(node, exp.Values):
-        return _From(_values(node), str(alias.this.name) if alias else "")
+        return _From(values(node), str(alias.this.name) if alias else "")
     if alias is not None:
         only(alias, "this")
     if isinstance(node, exp.Subquery):
@@ -230,7 +163,7 @@ def _relation(parts: tuple[str, ...], names: Names) -> Rows:
 
 
 def _with(select: exp.Select, names: Names) -> Mapping[str, Rows]:
-    found = part(select, _WITH)
+    found = part(select, WITH)
     if found is None:
         return names.parts
     only(found, "expressions")
@@ -246,7 +179,7 @@ def _rows(select: exp.Select, names: Names) -> Rows:
     """The rows of a query before its limit."""
     node, where = from_of(select), select.args.get("where")
     if node is None:
-        return _without_from(select, where)
+        return without_from(select)
     source, joins = read_from(node, names), select.args.get("joins")
     if joins:
         source = _joined(select, source, names)
@@ -386,61 +319,6 @@ def _null_column(node: Any) -> tuple[str, str]:
     only(node, "this", "expression")
     only(node.this, "this", "table")
     return str(node.this.table), str(node.this.name)
-
-
-def _without_from(select: exp.Select, where: Any) -> Rows:
-    """Columns of texts without any row, as tests have it that found nothing; or an error."""
-    only(select, "expressions", "where")
-    for text in select.find_all(exp.Literal):
-        if sqlglot.parse_one(failing_query(str(text.this)), dialect="spark") == select:
-            return _failing(str(text.this))
-    if where is None or not isinstance(where.this, exp.Boolean) or where.this.this:
-        refuse(select)
-    fields = []
-    for item in select.expressions:
-        only(item, "this", "alias")
-        cast = item.this
-        if not isinstance(cast, exp.Cast) or not isinstance(cast.this, exp.Null):
-            refuse(item)
-        only(cast, "this", "to")
-        if not cast.to.is_type("text"):
-            refuse(item)
-        fields.append(pa.field(str(item.alias), pa.string()))
-    schema = pa.schema(fields)
-    return Computed(schema, schema.empty_table)
-
-
-def _failing(message: str) -> Rows:
-    """The test of a relation that is not there yet."""
-
-    def compute() -> pa.Table:
-        raise DatasetNotFoundError(message)
-
-    return Computed(pa.schema([pa.field("failure", pa.int32())]), compute)
-
-
-def _values(node: exp.Values) -> Rows:
-    """A list of rows of texts."""
-    only(node, "expressions", "alias")
-    alias = node.args.get("alias")
-    names = []
-    if alias is not None:
-        only(alias, "this", "columns")
-        names = [item.name for item in alias.columns]
-    rows = [list(_texts(item)) for item in node.expressions]
-    if not names or any(len(row) != len(names) for row in rows) or len(set(names)) < len(names):
-        refuse(node)
-    schema = pa.schema([pa.field(name, pa.string()) for name in names])
-    columns = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
-    return Computed(schema, lambda: pa.Table.from_arrays(columns, schema=schema))
-
-
-def _texts(row: Any) -> Iterator[str]:
-    only(row, "expressions")
-    for item in row.expressions:
-        if not isinstance(item, exp.Literal) or not item.is_string:
-            refuse(item)
-        yield str(item.this)
 
 
 def _limited(rows: Rows, limit: Any) -> Rows:

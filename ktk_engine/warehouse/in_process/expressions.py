@@ -1,0 +1,89 @@
+"""Reads parts of a parsed statement strictly: what is not read is refused."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+
+import sqlglot
+from sqlglot import exp
+
+from ktk_engine.errors import LocalEngineError
+
+COMPARISONS: Mapping[type[exp.Expression], Callable[[Any, Any], Any]] = {
+    exp.EQ: operator.eq,
+    exp.NEQ: operator.ne,
+    exp.LT: operator.lt,
+    exp.LTE: operator.le,
+    exp.GT: operator.gt,
+    exp.GTE: operator.ge,
+}
+# Newer versions of sqlglot have an underscore behind words of Python.
+FROM, WITH = ("from", "from_"), ("with", "with_")
+_TEXTS = frozenset({"STRING", "RAW_STRING", "NATIONAL_STRING", "UNICODE_STRING"})
+
+
+def parse_query(sql: str) -> exp.Select:
+    """Parse a query.
+
+    Raises:
+        LocalEngineError: it is something else, or holds texts that may mean different things.
+    """
+    try:
+        for token in sqlglot.tokenize(sql, read="spark"):
+            if token.token_type.name not in _TEXTS:
+                continue
+            written = sql[token.start : token.end + 1]
+            if not written.startswith("'") or "\\" in written:
+                raise LocalEngineError(f"{written} is a text that depends on settings of Spark.")
+        found = [node for node in sqlglot.parse(sql, dialect="spark") if node is not None]
+    except (sqlglot.errors.SqlglotError, RecursionError) as error:
+        raise LocalEngineError("The statement is not understood.") from error
+    if len(found) != 1 or not isinstance(found[0], exp.Select):
+        raise LocalEngineError("The statement is no query.")
+    return found[0]
+
+
+def only(node: Any, *parts: str) -> None:
+    """Refuse an expression with parts that nobody reads: they would change the meaning."""
+    if not isinstance(node, exp.Expression) or (
+        {name for name, value in node.args.items() if value} - set(parts)
+    ):
+        refuse(node)
+
+
+def refuse(node: Any) -> NoReturn:
+    """Leave a statement to Spark."""
+    try:
+        text = node.sql(dialect="spark") if isinstance(node, exp.Expression) else str(node)
+    except ValueError:  # sqlglot cannot write X'' in Spark's dialect
+        text = type(node).__name__
+    raise LocalEngineError(f"Only Spark knows what this means: {text}")
+
+
+def part(node: exp.Expression, spellings: tuple[str, str]) -> Any:
+    """Give a part of an expression, however this version of sqlglot spells it."""
+    return node.args.get(spellings[0]) or node.args.get(spellings[1])
+
+
+def from_of(select: exp.Expression) -> Any:
+    """What is behind FROM; None if there is none."""
+    found = part(select, FROM)
+    return None if found is None else found.this
+
+
+def integer(node: Any) -> int:
+    """Read a whole number."""
+    if not isinstance(node, exp.Literal) or node.is_string or not str(node.this).isdecimal():
+        refuse(node)
+    return int(node.this)
+
+
+def is_count(node: Any) -> bool:
+    """Whether an expression is `count(*)`."""
+    found = isinstance(node, exp.Count) and isinstance(node.this, exp.Star)
+    if found:
+        only(node, "this", "big_int")
+        only(node.this)
+    return found
