@@ -39,10 +39,10 @@ class StagedWarehouse(Warehouse):
         self._is_open = False
         return publish_stages(self._stages)
 
-    def discard(self) -> None:
-        """Drop what was staged, and delete its files."""
+    def discard(self, is_over: bool = False) -> None:
+        """Drop what was staged, and delete its files; see `discard_stages`."""
         self._is_open = False
-        discard_stages(self._stages)
+        discard_stages(self._stages, is_over)
 
     def drop_schema(self, name: str) -> None:
         """See `Warehouse.drop_schema`.

@@ -101,10 +101,15 @@ def publish_stages(stores: Sequence[StagedStore]) -> list[Committed]:
     return done
 
 
-def discard_stages(stores: Sequence[StagedStore]) -> None:
-    """Close stages without publishing anything; the files that were written are deleted."""
+def discard_stages(stores: Sequence[StagedStore], is_over: bool = False) -> None:
+    """Close stages without publishing anything; the files that were written are deleted.
+
+    Args:
+        stores: the stages of a run.
+        is_over: whether a thread that goes on nevertheless is not to commit anything.
+    """
     for store in stores:
-        store.close({})
+        store.close({}, is_over)
 
 
 def _checked(publications: Sequence[_Publication]) -> list[_Publication]:

@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ktk_engine.errors import StoreError
 from ktk_engine.format.dataset_key import document_key, msgpack_document_key
 from ktk_engine.log.intent import announced
 from ktk_engine.log.scope import FOLDER, LogScope
@@ -60,7 +61,7 @@ class StagedStore(OverlayStore):
         """
         super().__init__(beneath, self._is_of_a_commit)
         self.known: dict[str, Snapshot] = {}
-        self._is_open = True
+        self._is_open, self._is_over = True, False
         self._commits: dict[LogScope, list[StagedCommit]] = {}
         self._parts: list[tuple[LogScope, Write]] = []
         self._announced = ExitStack()
@@ -114,13 +115,15 @@ class StagedStore(OverlayStore):
                 for scope, commits in self._commits.items()
             }
 
-    def close(self, fates: Mapping[LogScope, Fate]) -> None:
+    def close(self, fates: Mapping[LogScope, Fate], is_over: bool = False) -> None:
         """Stage nothing any more; files of what was surely not published are deleted.
 
         Args:
             fates: what became of each scope's commits; those of others were not published.
+            is_over: whether nothing is committed here any more, staged or not.
         """
         with self._lock:
+            self._is_over = is_over
             for scope, part in self._parts:
                 part.fate = fates.get(scope, Fate.NOT_COMMITTED)
             self._is_open = False
@@ -132,12 +135,16 @@ class StagedStore(OverlayStore):
 
     def put_if_absent(self, key: str, data: bytes) -> None:
         """See `ObjectStore.put_if_absent`; an entry cuts others' later ones off."""
-        if not self._is_of_a_commit(key) or key.split("/")[3:4] != ["log"]:
+        is_entry = key.startswith(f"{FOLDER}/") and key.split("/")[3:4] == ["log"]
+        if not is_entry:
             super().put_if_absent(key, data)
             return
         with self._lock:
+            if self._is_over:
+                raise StoreError("the staged run has ended", nothing_written=True)
             super().put_if_absent(key, data)
-            self.cut(key)
+            if self._is_open:
+                self.cut(key)
 
     def delete(self, keys: Iterable[str]) -> None:
         """See `ObjectStore.delete`; the notes of staged writes stay."""

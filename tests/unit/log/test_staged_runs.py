@@ -156,6 +156,15 @@ def test_a_discarded_run_leaves_nothing(store, prepared):
     assert everything(stage) == everything(InterruptingStore(prepared))
 
 
+def test_a_thread_that_goes_on_after_the_end_commits_nothing(store, prepared):
+    stage = StagedStore(store)
+    run(stage)
+    discard_stages([stage], is_over=True)
+    with pytest.raises(StoreError, match=r"the staged run has ended\. Nothing was committed"):
+        build(stage, rows(9), TABLE)
+    assert store.objects.keys() == prepared.keys()
+
+
 def test_an_index_is_written_once(store):
     stage = StagedStore(store)
     run(stage)

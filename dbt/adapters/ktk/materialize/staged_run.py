@@ -104,7 +104,7 @@ class StagedRuns(StoreAdapter):
             _LOGGER.warning(
                 "The staged run was discarded: it ended before on-run-end could publish it."
             )
-        stage.discard()
+        stage.discard(is_over=True)
 
     @property
     def _stage(self) -> StagedWarehouse | None:
