@@ -213,7 +213,7 @@ class _Reader:
             return self._text()
         sign = "-" if self._skip("-") else ""
         if self._kind() not in ("NUMBER", "TRUE", "FALSE"):
-            self._refuse(f"expected a value before `{self._rest()}`")
+            self._refuse(f"expected a value {self._where()}")
         return sign + self._take().text
 
     def _type(self) -> pa.DataType:
@@ -228,6 +228,8 @@ class _Reader:
         text = self._sql[start : self._tokens[self._at - 1].end].strip()
         if self._peek() in ("not", "default", "generated"):
             self._refuse(f"`{self._peek()}` is not supported: a column may always be null")
+        if not text:
+            self._refuse(f"expected a type {self._where()}")
         try:
             return parse_type(text)
         except TypeClassError as error:
@@ -265,7 +267,7 @@ class _Reader:
     def _text(self) -> str:
         """A string literal; two that stand together are one, with a quote between them."""
         if self._kind() not in ("STRING", "RAW_STRING"):
-            self._refuse(f"expected a text in quotes before `{self._rest()}`")
+            self._refuse(f"expected a text in quotes {self._where()}")
         token = self._take()
         text, end = token.text, token.end
         while self._kind() == "STRING":
@@ -295,10 +297,13 @@ class _Reader:
 
     def _expect(self, *words: str) -> None:
         if not self._skip(*words):
-            self._refuse(f"expected `{' '.join(words)}` before `{self._rest()}`")
+            self._refuse(f"expected `{' '.join(words)}` {self._where()}")
 
     def _place(self) -> int:
         return self._tokens[self._at].start if self._at < len(self._tokens) else len(self._sql)
+
+    def _where(self) -> str:
+        return f"before `{self._rest()}`" if self._rest() else "at the end"
 
     def _rest(self) -> str:
         return self._sql[self._place() :].strip()
