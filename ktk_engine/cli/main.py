@@ -20,6 +20,7 @@ from ktk_engine.cli.commands.publish import publish
 from ktk_engine.cli.commands.query import query
 from ktk_engine.cli.commands.remove import remove
 from ktk_engine.cli.commands.rename import rename
+from ktk_engine.cli.commands.report import report
 from ktk_engine.cli.commands.stats import stats
 from ktk_engine.cli.commands.versions.history import history
 from ktk_engine.cli.commands.versions.restore import restore
@@ -62,7 +63,7 @@ def main(ctx: click.Context, store_url: str | None) -> None:
 
 
 _COMMANDS = (
-    *(info, stats, history, versions, tag, explain, query, check),
+    *(info, stats, history, versions, tag, explain, query, report, check),
     *(compact, index, publish, copy, rename, adopt, remove, undrop, restore, cleanup, prepare),
 )
 for _command in _COMMANDS:

@@ -110,7 +110,7 @@ def find_compaction(
 ) -> Compaction:
     """Find what to compact in one dataset; see `find_compactions`."""
     snapshot = state.snapshot(uuid)
-    files = _measured(state.store, snapshot)
+    files = measured_files(state.store, snapshot)
     within = list(snapshot.partition_keys)
     overlaid = pa.repeat(pa.scalar(False), files.num_rows)
     if snapshot.dimension_columns:
@@ -134,7 +134,7 @@ def _ripe(groups: pa.Array, counted: pa.Array, least: int) -> pa.Array:
     return pc.is_in(groups, value_set=counts.field("values").filter(enough))
 
 
-def _measured(store: ObjectStore, snapshot: Snapshot) -> pa.Table:
+def measured_files(store: ObjectStore, snapshot: Snapshot) -> pa.Table:
     """The files with their rows and bytes; those of other writers are asked."""
     files = snapshot.files
     if not files["rows"].null_count and not files["bytes"].null_count:

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 ROOMS = (
     *("errors", "formatting", "types", "conditions", "store", "format", "cube", "log", "catalog"),
     *("files", "plan", "gate", "merge", "spark", "write", "maintain", "describe", "warehouse"),
-    *("facade", "cli"),
+    *("report", "facade", "cli"),
 )
 # Within Spark's room, likewise.
 SPARK = ("compatibility", "jvm", "arrow_types", "frames", "session", "read", "write", "sql")

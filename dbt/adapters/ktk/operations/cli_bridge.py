@@ -73,6 +73,8 @@ def _options(options: Mapping[str, Any]) -> list[str]:
             continue
         if isinstance(value, Mapping):
             words += [f"--{name}={key}={item}" for key, item in value.items()]
+        elif isinstance(value, (list, tuple)):
+            words += [f"--{name}={item}" for item in value]
         else:
             words.append(f"--{name}" if value is True else f"--{name}={value}")
     return words

@@ -1,0 +1,25 @@
+"""`ktk report`: one HTML file that shows a cube at a glance."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ktk_engine.cli.find_store import find_store, store_option
+
+
+@click.command()
+@click.argument("cube")
+@click.option("-o", "--output", type=click.Path(dir_okay=False), help="Default: CUBE.html.")
+@click.option("--query", "queries", multiple=True, help="Show what this condition opens; repeat.")
+@store_option
+def report(cube: str, output: str | None, queries: tuple[str, ...], store_url: str | None) -> None:
+    """Draw CUBE (or a table) as one HTML file: partitions, coverage, indices, types, history."""
+    from ktk_engine.report.cube_report import make_report
+    from ktk_engine.report.html_report import render_html
+
+    path = Path(output or f"{cube}.html")
+    page = render_html(make_report(find_store(store_url), cube, queries))
+    path.write_text(page, encoding="utf-8")
+    click.echo(f"Wrote {path} ({len(page) / 1e6:.1f} MB). It needs no network.")

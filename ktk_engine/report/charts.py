@@ -1,0 +1,219 @@
+"""The charts of a report, as Vega-Lite.
+
+Colours are of a palette that people who see fewer colours can tell apart; text takes the page's
+colour, so that a chart fits light, dark and paper.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import altair as alt
+
+from ktk_engine.describe.history import HistoryEntry
+from ktk_engine.formatting import size
+from ktk_engine.plan.plan import Plan
+from ktk_engine.report.cube_report import CubeReport
+from ktk_engine.report.index_selectivity import IndexSelectivity
+from ktk_engine.report.partition_map import PartitionMap
+
+_PALETTE = ["#4c78a8", "#f58518", "#54a24b", "#b279a2", "#e45756", "#72b7b2", "#9d755d", "#eeca3b"]
+_ROW, _BAR = 34, 26  # pixels
+_WIDE = {"width": "container", "background": "transparent"}
+
+
+def charts_of(report: CubeReport) -> dict[str, dict[str, Any]]:
+    """Give the charts of a report.
+
+    Args:
+        report: what it shows.
+
+    Returns:
+        Specifications of Vega-Lite by the id of their place in the page.
+    """
+    names = list(report.partitions)
+    charts: dict[str, alt.Chart | alt.LayerChart] = {}
+    if report.map is not None:
+        charts["map"] = _map(report.map, names)
+    if report.indices:
+        charts["indices"] = _indices(report.indices)
+    if any(len(sizes) for sizes in report.file_bytes.values()):
+        charts["files"] = _file_sizes(report.file_bytes, names)
+    if report.history:
+        charts["rows"] = _timeline(report.history, names, "rows", "~s")
+        charts["bytes"] = _timeline(report.history, names, "bytes", "~s")
+    for number, plan in enumerate(report.funnels.values()):
+        if isinstance(plan, Plan):
+            charts[f"funnel-{number}"] = _funnel(plan)
+    return {name: chart.to_dict() for name, chart in charts.items()}
+
+
+def _map(shown: PartitionMap, names: Sequence[str]) -> alt.LayerChart:
+    """Datasets over partitions: darker is more, a ring is missing."""
+    cells = [asdict(cell) for cell in shown.cells]
+    for measure in ("rows", "bytes", "files"):
+        most: dict[str, int] = {}
+        for cell in cells:
+            most[cell["dataset"]] = max(most.get(cell["dataset"], 0), cell[measure], 1)
+        for cell in cells:
+            cell[f"{measure}_share"] = cell[measure] / most[cell["dataset"]]
+    measure = alt.param(
+        name="measure",
+        value="rows",
+        bind=alt.binding_select(options=["rows", "bytes", "files"], name="Colour by "),
+    )
+    here = [name for name in names if name not in shown.left_out]
+    base = (
+        alt.Chart(alt.Data(values=cells))
+        .transform_calculate(share="datum[measure + '_share']")
+        .encode(
+            x=alt.X("label:O", sort=list(shown.labels), title=" / ".join(shown.keys)).axis(
+                labelOverlap=True, labelAngle=-45, labelLimit=120
+            ),
+            y=alt.Y("dataset:N", sort=here, title=None),
+            tooltip=[
+                alt.Tooltip("dataset:N"),
+                alt.Tooltip("label:N", title=" / ".join(shown.keys)),
+                alt.Tooltip("partitions:Q", format=","),
+                alt.Tooltip("missing:Q", format=","),
+                alt.Tooltip("rows:Q", format=","),
+                alt.Tooltip("bytes:Q", format=",.3~s"),
+                alt.Tooltip("files:Q", format=","),
+            ],
+        )
+    )
+    colour = alt.Color("share:Q", title="share of the dataset's largest").scale(
+        scheme="teals", domain=[0, 1]
+    )
+    boxes = base.mark_rect(stroke="#8886", strokeWidth=0.5).encode(
+        color=alt.condition("datum.missing < datum.partitions", colour, alt.value("transparent"))
+    )
+    rings = (
+        base.transform_filter("datum.missing > 0")
+        .mark_point(shape="circle", color="#e45756", size=55, strokeWidth=2)
+        .encode(opacity=alt.Opacity("gone:Q", legend=None).scale(domain=[0, 1], range=[0.35, 1]))
+        .transform_calculate(gone="datum.missing / datum.partitions")
+    )
+    height = _ROW * len(here)
+    return alt.layer(boxes, rings).add_params(measure).properties(height=height, **_WIDE)
+
+
+def _indices(indices: Sequence[IndexSelectivity]) -> alt.Chart:
+    values = [
+        {**asdict(item), "index": f"{item.dataset}.{item.column}", "share": item.share}
+        for item in indices
+    ]
+    return (
+        alt.Chart(alt.Data(values=values))
+        .mark_bar()
+        .encode(
+            x=alt.X("share:Q", title="share of files that one value opens, on average")
+            .axis(format="%")
+            .scale(domain=[0, 1]),
+            y=alt.Y("index:N", sort="x", title=None),
+            color=alt.Color("share:Q", legend=None).scale(
+                domain=[0, 0.5, 1], range=["#54a24b", "#eeca3b", "#e45756"]
+            ),
+            tooltip=[
+                alt.Tooltip("index:N"),
+                alt.Tooltip("values:Q", format=",", title="different values"),
+                alt.Tooltip("files:Q", format=",", title="files of the dataset"),
+                alt.Tooltip("mean:Q", format=",.1f", title="files of a value, on average"),
+                alt.Tooltip("largest:Q", format=",", title="files of the most frequent value"),
+            ],
+        )
+        .properties(height=_BAR * len(values), **_WIDE)
+    )
+
+
+def _file_sizes(sizes: Mapping[str, Any], names: Sequence[str]) -> alt.Chart:
+    """How many files are of which size, by powers of four."""
+    values: list[dict[str, Any]] = []
+    for name, column in sizes.items():
+        found = Counter(int(math.log(max(item, 1), 4)) for item in column.to_pylist())
+        values += [
+            {"dataset": name, "power": power, "size": f"{size(4**power)} and more", "files": count}
+            for power, count in sorted(found.items())
+        ]
+    order = [f"{size(4**power)} and more" for power in sorted({item["power"] for item in values})]
+    return (
+        alt.Chart(alt.Data(values=values))
+        .mark_bar()
+        .encode(
+            x=alt.X("size:O", sort=order, title="size of a file").axis(labelAngle=-30),
+            y=alt.Y("files:Q", title="files").axis(tickMinStep=1, format=",d"),
+            color=_by_dataset(names),
+            tooltip=["dataset:N", "size:N", alt.Tooltip("files:Q", format=",")],
+        )
+        .properties(height=200, **_WIDE)
+    )
+
+
+def _timeline(
+    history: Sequence[HistoryEntry], names: Sequence[str], measure: str, form: str
+) -> alt.LayerChart:
+    values = [
+        {
+            "time": entry.time.isoformat(),
+            "version": entry.version,
+            "dataset": change.dataset,
+            "value": getattr(change, measure),
+            "operation": change.operation,
+            "by": entry.history.get("node") or entry.history.get("command", ""),
+        }
+        for entry in history
+        if entry.time is not None
+        for change in entry.changes
+    ]
+    base = alt.Chart(alt.Data(values=values)).encode(
+        x=alt.X("time:T", title=None),
+        y=alt.Y("value:Q", title=measure).axis(format=form),
+        color=_by_dataset(names),
+        tooltip=[
+            alt.Tooltip("time:T", format="%Y-%m-%d %H:%M:%S"),
+            *("version:Q", "dataset:N", "operation:N", "by:N"),
+            alt.Tooltip("value:Q", format=",", title=measure),
+        ],
+    )
+    line = base.mark_line(interpolate="step-after", strokeWidth=1.5)
+    points = base.mark_point(filled=True, size=55)
+    return alt.layer(line, points).properties(height=180, **_WIDE)
+
+
+def _funnel(plan: Plan) -> alt.Chart:
+    values = [
+        {
+            "step": f"{item.dataset}: {step.tier}",
+            "dataset": item.dataset,
+            "files": step.files,
+            "rows": step.rows,
+            "bytes": step.bytes,
+            "reason": step.reason,
+        }
+        for item in plan.datasets
+        for step in item.steps
+    ]
+    return (
+        alt.Chart(alt.Data(values=values))
+        .mark_bar()
+        .encode(
+            x=alt.X("files:Q", title="files left over").axis(tickMinStep=1, format=",d"),
+            y=alt.Y("step:N", sort=None, title=None).axis(labelLimit=240),
+            color=_by_dataset([item.dataset for item in plan.datasets]),
+            tooltip=[
+                alt.Tooltip("step:N"),
+                *(alt.Tooltip(f"{name}:Q", format=",") for name in ("files", "rows", "bytes")),
+                alt.Tooltip("reason:N"),
+            ],
+        )
+        .properties(height=18 * len(values), **_WIDE)
+    )
+
+
+def _by_dataset(names: Sequence[str]) -> alt.Color:
+    colours = [_PALETTE[place % len(_PALETTE)] for place in range(len(names))]
+    return alt.Color("dataset:N", title=None).scale(domain=list(names), range=colours)

@@ -1,0 +1,104 @@
+"""What a person should look after: what compaction and clean-up would do, skew, what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from statistics import median
+
+from ktk_engine.cube.dataset_uuid import uuid_as_words
+from ktk_engine.errors import KtkError
+from ktk_engine.formatting import counted, number, size
+from ktk_engine.log.garbage import Retention
+from ktk_engine.log.state import State
+from ktk_engine.maintain.cleanup import plan_cleanup
+from ktk_engine.maintain.compactable import find_compaction
+from ktk_engine.report.partition_map import PartitionMap, Partitions
+
+SKEW = 10  # times the median: from there on one task works while others wait
+
+
+@dataclass(frozen=True)
+class Remark:
+    """One thing to look after.
+
+    Attributes:
+        dataset: whose; empty for all.
+        what: what is the case.
+        fix: the command, or what to do; empty if there is nothing to do.
+    """
+
+    dataset: str
+    what: str
+    fix: str = ""
+
+
+def remarks(
+    state: State, partitions: Mapping[str, Partitions], shown: PartitionMap | None
+) -> list[Remark]:
+    """Look for all of them.
+
+    Args:
+        state: the cube or table.
+        partitions: those of each dataset, by id.
+        shown: the map of partitions; None if there is none.
+    """
+    found = [*_problems(state), *_compactions(state), *_skew(partitions)]
+    if shown is not None:
+        found += _missing(shown)
+    return [*found, *_garbage(state)]
+
+
+def _problems(state: State) -> Iterator[Remark]:
+    for uuid, dataset in state.datasets.items():
+        if dataset.problem:
+            name = state.scope.dataset_id(uuid)
+            yield Remark(name, dataset.problem, f"ktk adopt {state.scope.name} --dry-run")
+
+
+def _compactions(state: State) -> Iterator[Remark]:
+    for uuid in state.datasets:
+        found = find_compaction(state, uuid)
+        if found.files.num_rows:
+            overlaid = f", {number(found.overlaid)} of them overlaid" if found.overlaid else ""
+            what = f"{found} are small or overlaid{overlaid}; compaction makes few large ones"
+            yield Remark(
+                state.scope.dataset_id(uuid),
+                what,
+                f"ktk compact {uuid_as_words(uuid)}"
+                if state.scope.kind != "cube"
+                else f"ktk compact {state.scope.name} --dataset {state.scope.dataset_id(uuid)}",
+            )
+
+
+def _skew(partitions: Mapping[str, Partitions]) -> Iterator[Remark]:
+    for name, item in partitions.items():
+        rows = {values: sizes[0] for values, sizes in item.sizes.items()}
+        middle = median(rows.values()) if rows else 0
+        if not middle or len(rows) < 2:
+            continue
+        largest = max(rows, key=lambda values: rows[values])
+        if rows[largest] > SKEW * middle:
+            where = " / ".join(map(str, largest))
+            times = f"{rows[largest] / middle:.0f} times the median"
+            what = f"partition {where} has {number(rows[largest])} rows, {times}"
+            yield Remark(name, what, "bucket_by and num_buckets, or other partition columns")
+
+
+def _missing(shown: PartitionMap) -> Iterator[Remark]:
+    for name, count in shown.missing.items():
+        if count:
+            what = f"has nothing in {counted(count, 'partition')} of {number(shown.partitions)}"
+            yield Remark(name, what)
+
+
+def _garbage(state: State) -> Iterator[Remark]:
+    try:
+        garbage = plan_cleanup(state.store, state.scope, Retention())
+    except KtkError as error:
+        yield Remark("", f"a clean-up is not possible: {error}")
+        return
+    files = len(garbage.objects) + len(garbage.unfinished)
+    if files:
+        what = f"{counted(files, 'file')} ({size(garbage.bytes)}) that no kept version needs"
+        yield Remark("", what, f"ktk cleanup {state.scope.name} --delete")

@@ -1,0 +1,69 @@
+"""A report as one HTML file that needs nothing else: charts, scripts and styles are in it."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from ktk_engine.errors import ConfigurationError
+from ktk_engine.formatting import counted, moment, number, size
+from ktk_engine.plan.explain import explain
+from ktk_engine.plan.plan import Plan
+from ktk_engine.report.cube_report import CubeReport
+
+
+def render_html(report: CubeReport) -> str:
+    """Render a report.
+
+    Args:
+        report: what it shows.
+
+    Returns:
+        The page. Names and values of the store are escaped in it.
+
+    Raises:
+        ConfigurationError: what draws charts is not installed.
+    """
+    try:
+        from jinja2 import Environment
+
+        from ktk_engine.report.charts import charts_of
+
+        scripts = _scripts()
+    except ImportError as error:
+        raise ConfigurationError(
+            f"A report needs more packages ({error}): pip install 'dbt-ktk[report]'."
+        ) from error
+    template = files(__package__).joinpath("report.html").read_text(encoding="utf-8")
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment.filters.update(number=number, size=size, counted=counted, moment=moment)
+    return environment.from_string(template).render(
+        report=report,
+        cube=report.description,
+        charts=_as_script(charts_of(report)),
+        scripts=scripts,
+        funnels=[_funnel(query, plan) for query, plan in report.funnels.items()],
+    )
+
+
+@cache
+def _scripts() -> str:
+    """Vega, Vega-Lite and Vega-Embed, as one script that fetches nothing."""
+    import vl_convert
+
+    bundle: str = vl_convert.javascript_bundle(None)  # type: ignore[arg-type]
+    return bundle.replace("</script", r"<\/script")
+
+
+def _as_script(charts: dict[str, dict[str, Any]]) -> str:
+    """JSON that can stand in a script element."""
+    text = json.dumps(charts, default=str)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _funnel(query: str, plan: Plan | str) -> dict[str, str]:
+    if isinstance(plan, Plan):
+        return {"query": query, "text": explain(plan), "problem": ""}
+    return {"query": query, "text": "", "problem": plan}
