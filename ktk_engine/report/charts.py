@@ -102,32 +102,34 @@ def _map(shown: PartitionMap, names: Sequence[str]) -> alt.LayerChart:
     return alt.layer(boxes, rings).add_params(measure).properties(height=height, **_WIDE)
 
 
-def _indices(indices: Sequence[IndexSelectivity]) -> alt.Chart:
+def _indices(indices: Sequence[IndexSelectivity]) -> alt.LayerChart:
+    """What share of the files one value opens."""
     values = [
         {**asdict(item), "index": f"{item.dataset}.{item.column}", "share": item.share}
         for item in indices
     ]
-    return (
-        alt.Chart(alt.Data(values=values))
-        .mark_bar()
-        .encode(
-            x=alt.X("share:Q", title="share of files that one value opens, on average")
-            .axis(format="%")
-            .scale(domain=[0, 1]),
-            y=alt.Y("index:N", sort="x", title=None),
-            color=alt.Color("share:Q", legend=None).scale(
-                domain=[0, 0.5, 1], range=["#54a24b", "#eeca3b", "#e45756"]
-            ),
-            tooltip=[
-                alt.Tooltip("index:N"),
-                alt.Tooltip("values:Q", format=",", title="different values"),
-                alt.Tooltip("files:Q", format=",", title="files of the dataset"),
-                alt.Tooltip("mean:Q", format=",.1f", title="files of a value, on average"),
-                alt.Tooltip("largest:Q", format=",", title="files of the most frequent value"),
-            ],
-        )
-        .properties(height=_BAR * len(values), **_WIDE)
+    base = alt.Chart(alt.Data(values=values)).encode(
+        x=alt.X("share:Q", title="share of files that one value opens, on average")
+        .axis(format="%", tickCount=6)
+        .scale(domain=[0, 1]),
+        y=alt.Y("index:N", sort="x", title=None),
     )
+    bars = base.mark_bar(minBandSize=2).encode(
+        color=alt.Color("share:Q", legend=None).scale(
+            domain=[0, 0.5, 1], range=["#54a24b", "#eeca3b", "#e45756"]
+        ),
+        tooltip=[
+            alt.Tooltip("index:N"),
+            alt.Tooltip("values:Q", format=",", title="different values"),
+            alt.Tooltip("files:Q", format=",", title="files of the dataset"),
+            alt.Tooltip("mean:Q", format=",.1f", title="files of a value, on average"),
+            alt.Tooltip("largest:Q", format=",", title="files of the most frequent value"),
+        ],
+    )
+    shares = base.mark_text(align="left", dx=5, color="#888888").encode(
+        text=alt.Text("share:Q", format=".1%")
+    )
+    return alt.layer(bars, shares).properties(height=_BAR * len(values), **_WIDE)
 
 
 def _file_sizes(sizes: Mapping[str, Any], names: Sequence[str]) -> alt.Chart:
@@ -170,7 +172,7 @@ def _timeline(
         for change in entry.changes
     ]
     base = alt.Chart(alt.Data(values=values)).encode(
-        x=alt.X("time:T", title=None),
+        x=alt.X("time:T", title=None).axis(format="%b %d %H:%M", tickCount=6, labelOverlap=True),
         y=alt.Y("value:Q", title=measure).axis(format=form),
         color=_by_dataset(names),
         tooltip=[
