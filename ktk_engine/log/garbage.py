@@ -6,7 +6,7 @@ See docs/design/files-and-commits.md, Clean-up.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -83,7 +83,15 @@ class Garbage:
         return not (self.objects or self.unfinished or self.intents)
 
 
-def find_garbage(store: ObjectStore, scope: LogScope, retention: Retention) -> Garbage:
+NamedFiles = MutableMapping[str, frozenset[str]]
+
+
+def find_garbage(
+    store: ObjectStore,
+    scope: LogScope,
+    retention: Retention,
+    named: NamedFiles | None = None,
+) -> Garbage:
     """List a scope's objects and keep all that anything may still need.
 
     The listing comes before the intents, and those before the roots: a commit that lands in
@@ -94,6 +102,8 @@ def find_garbage(store: ObjectStore, scope: LogScope, retention: Retention) -> G
         scope: what to clean up; without a log, only what its documents name is needed.
         retention: what history keeps. Files with names of other programs stay for its age, and
             for 7 days at least.
+        named: uuid -> files that documents of other scopes name, as far as that is known; what is
+            read is added, for the next scope.
 
     Raises:
         ForeignWriterError: another program changed a dataset; nothing can be called garbage.
@@ -125,7 +135,8 @@ def find_garbage(store: ObjectStore, scope: LogScope, retention: Retention) -> G
     unnamed = [info for info in listed if info.key not in roots]
     objects = [info for info in unnamed if _may_go(info, now, living, ended, age)]
     strange = [info.key for info in objects if not _commits(info) & ended]
-    spared = _named_elsewhere(store, state) if strange else frozenset()
+    known = {} if named is None else named
+    spared = _named_elsewhere(store, state, known) if strange else frozenset()
     objects = [info for info in objects if info.key not in spared]
     return Garbage(
         state,
@@ -197,13 +208,16 @@ def _commits(info: ObjectInfo) -> set[str]:
     return set(_COMMIT.findall(info.key))
 
 
-def _named_elsewhere(store: ObjectStore, state: State) -> frozenset[str]:
+def _named_elsewhere(store: ObjectStore, state: State, known: NamedFiles) -> frozenset[str]:
     """Files that documents of other programs name, of whatever cube or table they are.
 
     Kartothek's copies under another name may name files of the original.
     """
     others = [uuid for uuid in list_documents(store) if not state.scope.owns(uuid)]
-    return frozenset[str]().union(*ask_all(store, lambda uuid: _named_by(store, uuid), others))
+    unknown = [uuid for uuid in others if uuid not in known]
+    read = ask_all(store, lambda uuid: _named_by(store, uuid), unknown)
+    known.update(zip(unknown, read, strict=True))
+    return frozenset[str]().union(*(known[uuid] for uuid in others))
 
 
 def _named_by(store: ObjectStore, uuid: str) -> frozenset[str]:

@@ -21,6 +21,7 @@ from ktk_engine.log.commit import Transaction, commit
 from ktk_engine.log.garbage import (
     UNFINISHED_LIFETIME,
     Garbage,
+    NamedFiles,
     Retention,
     dataset_folders,
     find_garbage,
@@ -96,13 +97,16 @@ def scope_to_clean(store: ObjectStore, name: str) -> LogScope:
         return scope
 
 
-def plan_cleanup(store: ObjectStore, scope: LogScope, retention: Retention) -> Garbage:
+def plan_cleanup(
+    store: ObjectStore, scope: LogScope, retention: Retention, named: NamedFiles | None = None
+) -> Garbage:
     """Find what a clean-up would delete; nothing is written.
 
     Args:
         store: where the scope lives.
         scope: a cube, or a table.
         retention: what history keeps.
+        named: see `find_garbage`; one for all scopes of a clean-up spares requests.
 
     Raises:
         ForeignWriterError: another program changed a dataset; nothing can be called garbage.
@@ -110,7 +114,7 @@ def plan_cleanup(store: ObjectStore, scope: LogScope, retention: Retention) -> G
     for left in reversed(range(_ATTEMPTS)):
         before = resolve(store, scope).version
         try:
-            return find_garbage(store, scope, retention)
+            return find_garbage(store, scope, retention, named)
         except KtkError:
             # Another clean-up, if the log went on: what it took is no longer to be judged.
             if not left or resolve(store, scope).version == before:
@@ -123,6 +127,7 @@ def run_cleanup(
     scope: LogScope,
     retention: Retention,
     history: Mapping[str, str] | None = None,
+    named: NamedFiles | None = None,
 ) -> Cleaned:
     """Delete what no retained version of a scope needs.
 
@@ -134,13 +139,14 @@ def run_cleanup(
         scope: a cube, or a table.
         retention: what history keeps.
         history: what the log says of this commit, for people.
+        named: see `find_garbage`.
 
     Raises:
         ForeignWriterError: another program changed a dataset; nothing was deleted.
         CommitConflictError: another run needs a listed file; nothing was deleted.
         StoreError: not everything could be deleted; what is left, the next clean-up deletes.
     """
-    garbage = plan_cleanup(store, scope, retention)
+    garbage = plan_cleanup(store, scope, retention, named)
     version, warning = 0, ""
     if garbage.objects:
         keys = tuple(info.key for info in garbage.objects)

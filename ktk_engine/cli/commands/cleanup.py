@@ -16,7 +16,7 @@ from ktk_engine.errors import KtkError
 from ktk_engine.formatting import counted, number, size
 
 if TYPE_CHECKING:
-    from ktk_engine.log.garbage import Garbage, Retention
+    from ktk_engine.log.garbage import Garbage, NamedFiles, Retention
     from ktk_engine.log.scope import LogScope
     from ktk_engine.store.interface import ObjectStore
 
@@ -51,30 +51,38 @@ def cleanup(
     What other programs left, and no document names, has to be 7 days old at least. Deleting it from
     a store that has no log yet starts the log.
     """
+    from ktk_engine.catalog.catalog import list_scopes
     from ktk_engine.log.garbage import Retention
     from ktk_engine.maintain.cleanup import scope_to_clean, scopes_to_clean
 
     store = find_store(store_url, quiet=as_json)
     scopes = [scope_to_clean(store, cube)] if cube else scopes_to_clean(store)
+    wanted = set(scopes if cube else list_scopes(store))
     retention = Retention(older_than, keep_versions)
-    cleaned = [_clean(store, scope, retention, delete) for scope in scopes]
+    named: NamedFiles = {}
+    cleaned = [_clean(store, scope, retention, delete, named, scope in wanted) for scope in scopes]
     rest = _clean_rest(store, delete) if cube is None else 0
     if as_json:
         listed = [item.as_dict() for item in cleaned]
         click.echo(json.dumps({"deleted": delete, "scopes": listed, "unfinished": rest}, indent=2))
     else:
         _show(cleaned, rest, delete)
-    if any(item.problem for item in cleaned):
+    if any(item.problem and item.wanted for item in cleaned):
         raise click.exceptions.Exit(1)
 
 
 @dataclass(frozen=True)
 class _Cleaned:
-    """One scope, what went or would go of it, and why nothing did."""
+    """One scope, what went or would go of it, and why nothing did.
+
+    One that was not asked for by name, and is no business of ours yet, is not `wanted`: what is
+    wrong with it is no failure.
+    """
 
     name: str
     garbage: Garbage | None
     problem: str = ""
+    wanted: bool = True
 
     def as_dict(self) -> dict[str, Any]:
         found = self.garbage
@@ -90,16 +98,23 @@ class _Cleaned:
         }
 
 
-def _clean(store: ObjectStore, scope: LogScope, retention: Retention, delete: bool) -> _Cleaned:
+def _clean(
+    store: ObjectStore,
+    scope: LogScope,
+    retention: Retention,
+    delete: bool,
+    named: NamedFiles,
+    wanted: bool,
+) -> _Cleaned:
     """Clean one scope; what is wrong with it must not keep the others from it."""
     from ktk_engine.maintain.cleanup import plan_cleanup, run_cleanup
 
     try:
         if not delete:
-            return _Cleaned(scope.name, plan_cleanup(store, scope, retention))
-        done = run_cleanup(store, scope, retention, {"command": "ktk cleanup"})
+            return _Cleaned(scope.name, plan_cleanup(store, scope, retention, named))
+        done = run_cleanup(store, scope, retention, {"command": "ktk cleanup"}, named)
     except KtkError as error:
-        return _Cleaned(scope.name, None, str(error))
+        return _Cleaned(scope.name, None, str(error), wanted)
     problem = f"nothing was deleted: {done.warning}" if done.warning else ""
     return _Cleaned(scope.name, done.garbage, problem)
 
@@ -117,7 +132,8 @@ def _show(cleaned: list[_Cleaned], rest: int, delete: bool) -> None:
         click.echo("Nothing was deleted. To delete, add --delete.")
     for item in cleaned:
         if item.problem:
-            click.echo(f"Error: {item.name}: {item.problem}", err=True)
+            kind = "Error" if item.wanted else "Warning"
+            click.echo(f"{kind}: {item.name}: {item.problem}", err=True)
 
 
 def _cells(name: str, garbage: Garbage) -> list[str]:

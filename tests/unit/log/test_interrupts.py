@@ -21,6 +21,7 @@ from ktk_engine.log.garbage import Retention
 from ktk_engine.log.publish import publish
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import resolve
+from ktk_engine.maintain.adoption.adopt import plan_adoption, run_adoption
 from ktk_engine.maintain.cleanup import plan_cleanup, run_cleanup
 from ktk_engine.maintain.comment import comment_on
 from ktk_engine.maintain.index import change_indexes
@@ -32,9 +33,11 @@ from ktk_engine.write.alter.column_changes import ColumnChanges
 from ktk_engine.write.build import build
 from ktk_engine.write.retained import Retained
 from ktk_engine.write.staging import staged
+from tests.unit.dataset_builder import write_plain
 from tests.unit.interrupting_store import InterruptingStore
 
 CUBE, PLAIN = LogScope("cube", "c"), LogScope("dataset", "t")
+OLD = LogScope("dataset", "old")  # which another program wrote
 SEED = Target("s", "seed", "c", ("x",), ("p",), buckets=2)
 ENRICHMENT = Target("e", "enrichment", "c", ("x",), ("p",), buckets=2)
 TABLE = Target("t")
@@ -90,6 +93,7 @@ VERBS = {
     "remove a dataset": (CUBE, lambda store: remove(store, "c", "e")),
     "clean up": (PLAIN, lambda store: run_cleanup(store, PLAIN, NOTHING)),
     "publish": (PLAIN, lambda store: publish(store, PLAIN)),
+    "adopt": (OLD, lambda store: run_adoption(plan_adoption(store, "old"))),
 }
 
 
@@ -102,6 +106,7 @@ def prepared():
     build(store, rows(0), TABLE)
     build(store, rows(1), TABLE)
     build(store, rows(2), TABLE, retained=Retained("append"))
+    write_plain(store, "old", cells(1, 2), ("p",), indexes=("x",))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(commit, "publish", lambda store, scope, known: "killed")
         build(store, rows(3), TABLE, retained=Retained("append"))

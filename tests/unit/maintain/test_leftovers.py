@@ -133,6 +133,37 @@ def test_a_cube_of_which_only_files_are_left(store):
     assert not resolve(store, LogScope("cube", "gone")).datasets
 
 
+def test_what_is_not_ours_and_cannot_be_read_is_no_failure(store):
+    written_twice(store)
+    store.put(document_key("strange"), b"{")
+    grow_old(store)
+
+    def run(*words):
+        return CliRunner().invoke(main, ["--store", str(store.root), "cleanup", *words])
+
+    said = run("--delete")
+    assert said.exit_code == 0 and "Warning: strange: " in said.stderr
+    assert garbage(store) == set() and store.exists(document_key("strange"))
+    assert run("strange").exit_code == 1
+
+
+def test_documents_are_read_once_for_all_scopes(store, monkeypatch):
+    for name in ("a", "b", "c"):
+        write_plain(store, name, pa.table({"x": [1]}))
+        write_plain(store, name, pa.table({"x": [2]}))
+    grow_old(store)
+    read, named = [], {}
+    load = store.get
+    monkeypatch.setattr(store, "get", lambda key: read.append(key) or load(key))
+    scopes = [LogScope("dataset", name) for name in ("a", "b", "c")]
+    for scope in scopes:
+        assert len(plan_cleanup(store, scope, NOTHING, named).objects) == 1
+    assert set(named) == {"a", "b", "c"}
+    read.clear()
+    plan_cleanup(store, scopes[0], NOTHING, named)
+    assert not [key for key in read if key.startswith(("b", "c"))]
+
+
 def test_from_python(store):
     left = written_twice(store)
     grow_old(store)
