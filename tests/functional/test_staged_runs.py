@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from dbt.tests.util import run_dbt, run_dbt_and_capture
-from dbt_common.exceptions import DbtConfigError
+from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
 from ktk_engine.log.chain import read_entry
 from ktk_engine.log.garbage import Retention
@@ -239,6 +239,25 @@ class TestWithoutTheHook:
         with pytest.raises(DbtConfigError, match="must be true or false, but is 'perhaps'"):
             run_dbt(["build", "--vars", "ktk_stage: perhaps"])
         assert resolve(store_of(project), scope_of("t")).version == 0
+
+
+class TestAHookThatPublishesNothing:
+    @pytest.fixture(scope="class")
+    def seeds(self):
+        return {"plain.csv": "a\n1\n"}
+
+    @pytest.fixture(scope="class")
+    def project_config_update(self):
+        mixed = "{{ ktk_publish(results) }} select 1"
+        silent = "{% do ktk_publish(results) %}"
+        return {"on-run-end": [f"{{% if var('mixed') %}}{mixed}{{% else %}}{silent}{{% endif %}}"]}
+
+    def test_is_an_error(self, project):
+        with pytest.raises(DbtRuntimeError, match="since on-run-end did not publish it"):
+            build(command="seed", mixed=False)
+        with pytest.raises(DbtRuntimeError, match="since on-run-end did not publish it"):
+            build(command="seed", mixed=True)
+        assert resolve(store_of(project), scope_of("plain")).version == 0
 
 
 # Runs `dbt seed`, which signals this process when it has staged two datasets, or before it commits.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from multiprocessing.context import SpawnContext
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dbt.adapters.base import available
 from dbt.adapters.contracts.connection import AdapterRequiredConfig, AdapterResponse
 from dbt.adapters.events.logging import AdapterLogger
-from dbt_common.exceptions import DbtConfigError
+from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
 from dbt.adapters.ktk.config.stage import STAGE
 from dbt.adapters.ktk.errors import translated
@@ -88,23 +89,34 @@ class StagedRuns(StoreAdapter):
         self, sql: str, auto_begin: bool = False, fetch: bool = False, limit: int | None = None
     ) -> tuple[AdapterResponse, agate.Table]:
         """Run a statement, or end the staged run."""
-        if sql.strip() != _END:
+        if _END not in sql:
             return super().execute(sql, auto_begin, fetch, limit)  # type: ignore[no-any-return]
+        if sql.strip() != _END:
+            raise DbtRuntimeError(f"Nothing but the macro may stand in its line of {_HOOK}")
         from dbt_common.clients.agate_helper import empty_table
 
         return AdapterResponse(self._end_stage()), empty_table()
 
     def cleanup_connections(self) -> None:
-        """Let go of what threads hold; a stage that no hook has ended is discarded."""
+        """Let go of what threads hold; a stage that no hook has ended is discarded.
+
+        Raises:
+            DbtRuntimeError: dbt would call the run a success.
+        """
         super().cleanup_connections()
         stage = self._stage
         if stage is None:
             return
-        if stage.has_commits:
-            _LOGGER.warning(
-                "The staged run was discarded: it ended before on-run-end could publish it."
-            )
+        is_lost = stage.has_commits
         stage.discard(is_over=True)
+        if not is_lost:
+            return
+        if sys.exc_info()[0] is None:
+            raise DbtRuntimeError(
+                "The staged run was discarded, since on-run-end did not publish it: a hook before "
+                f"failed, or the macro does not stand in a line of its own as in {_HOOK}"
+            )
+        _LOGGER.warning("The staged run was discarded: it did not get to its end.")
 
     @property
     def _stage(self) -> StagedWarehouse | None:
