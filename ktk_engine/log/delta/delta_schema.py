@@ -134,29 +134,22 @@ def _column_type(snapshot: Snapshot, schemas: list[pa.Schema], field: pa.Field) 
     return kinds[0]
 
 
-def _is_flat_unsigned(t: pa.DataType) -> bool:
-    return bool(pat.is_unsigned_integer(unwrap(t)))
-
-
 def _partition_type(t: pa.DataType) -> DeltaType:
     """Values of partition columns are in the log, so that any type will do that holds them."""
     t = unwrap(t)
-    if pat.is_uint64(t):
-        return "decimal(20,0)"
     if pat.is_binary(t):
         raise _Refused("Delta has no safe text for binary partition values")
     return _of(t, top=True)
 
 
 def _refuse_large(snapshot: Snapshot, name: str, stored: set[pa.DataType]) -> None:
-    """Refuse unsigned numbers that some readers would take for negative ones.
+    """Refuse unsigned numbers of 32 bits that some readers would take for negative ones.
 
-    Parquet stores them in the signed type of their width, with a note that not all readers heed.
+    Parquet stores them in 32 bits, with a note that not all readers of a `long` heed (Trino).
     """
-    widths = [unwrap(t).bit_width for t in stored if _is_flat_unsigned(t)]
-    if not widths or min(widths) < 32:
+    if not any(pat.is_uint32(unwrap(t)) for t in stored):
         return
-    limit = 2 ** (min(widths) - 1)
+    limit = 2**31
     column = MAXIMUM_PREFIX + name
     if column not in snapshot.file_table.column_names:
         largest: list[Any] = [None] * snapshot.file_table.num_rows
@@ -168,12 +161,12 @@ def _refuse_large(snapshot: Snapshot, name: str, stored: set[pa.DataType]) -> No
         if top is None and (empty is None or empty != count):
             raise _Refused(
                 "the largest of its unsigned numbers is unknown. Rebuild the dataset, or store "
-                "the column as bigint or decimal(20,0)"
+                "the column as bigint"
             )
         if top is not None and top >= limit:
             raise _Refused(
                 f"it holds {top}, and some readers take unsigned numbers from {limit} on for "
-                "negative ones. Store the column as bigint or decimal(20,0)"
+                "negative ones. Store the column as bigint or uint64"
             )
 
 
@@ -227,12 +220,14 @@ def _struct_field(field: pa.Field) -> dict[str, Any]:
 
 
 def _unsigned(t: pa.DataType, top: bool) -> DeltaType:
-    """The next wider signed type; of 64 bits the same, which `_refuse_large` looks after."""
-    if t.bit_width >= 32 and not top:
+    """A type that holds all values, and that no reader takes for one of the same bits."""
+    if t.bit_width == 64:
+        return "decimal(20,0)"
+    if t.bit_width == 32 and not top:
         raise _Refused(
-            f"whether the {t} in it fits a signed type of Delta is not known. Store it as bigint"
+            f"whether all values of the {t} in it fit is not known. Store it as bigint or uint64"
         )
-    return _INTEGERS[min(2 * t.bit_width, 64)]
+    return _INTEGERS[2 * t.bit_width]
 
 
 def _timestamp(t: pa.TimestampType) -> str:

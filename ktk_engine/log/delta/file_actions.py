@@ -165,9 +165,11 @@ def _json_values(column: pa.ChunkedArray, side: str) -> list[Any]:
     """Bounds as JSON has them, never narrower than the values; None for what it cannot say.
 
     Floats have none, since the bounds of ours leave NaN out. Nor have decimals, which readers of
-    JSON may round.
+    JSON may round, and unsigned integers of 64 bits, which are decimals in Delta.
     """
     t = column.type
+    if side != "count" and pat.is_uint64(t):
+        return [None] * len(column)
     if side == "count" or pat.is_integer(t) or pat.is_string(t) or pat.is_large_string(t):
         values: list[Any] = column.to_pylist()
         return values

@@ -39,6 +39,7 @@ DELTA = "delta"
 _LOGGER = logging.getLogger(__name__)
 _RETRIES = 20
 _CHECKPOINT_EVERY = 20
+_LARGEST_ENTRY = 10_000  # actions; readers would parse more of them again and again
 _NTZ_FEATURE = "timestampNtz"
 # Our clean-up decides when a file goes, and knows of versions that Delta's vacuum does not.
 _CONFIGURATION = {"delta.deletedFileRetentionDuration": "interval 36500 days"}
@@ -149,7 +150,8 @@ def publish_delta(state: State, uuid: str) -> int:
         except ObjectExistsError:
             state.store.backoff.pause(attempt + 1)
             continue
-        if present.broken or (version + 1) % _CHECKPOINT_EVERY == 0:
+        due = (version + 1) % _CHECKPOINT_EVERY == 0 or len(actions) > _LARGEST_ENTRY
+        if present.broken or due:
             put_checkpoint(state.store, uuid, version, list(table.whole(present)))
         return version
     raise PublishError(f"its Delta log keeps changing. Run later: ktk publish {uuid}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from decimal import Decimal
 
 import deltalake
 import duckdb
@@ -63,6 +64,8 @@ def _plain(value: object) -> object:
     """A value without what only its container says: zones and widths."""
     if isinstance(value, datetime) and value.tzinfo is not None:
         return value.timestamp()
+    if isinstance(value, Decimal) and value == int(value):
+        return int(value)  # unsigned integers of 64 bits are decimals in Delta
     if isinstance(value, dict):
         return sorted((name, repr(_plain(item))) for name, item in value.items())
     if isinstance(value, list):

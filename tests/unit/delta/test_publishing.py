@@ -10,8 +10,10 @@ import deltalake
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 
 from ktk_engine import Store
+from ktk_engine.cli.main import main
 from ktk_engine.errors import ConfigurationError, KtkError, PublishError, StoreError
 from ktk_engine.format.comments import Comments
 from ktk_engine.format.common_metadata import render_common_metadata
@@ -21,6 +23,8 @@ from ktk_engine.format.load_document import load_document
 from ktk_engine.log.delta.delta_log import entry_key, read_log
 from ktk_engine.log.garbage import Retention
 from ktk_engine.log.scope import scope_of
+from ktk_engine.log.stage.publish_stages import publish_stages
+from ktk_engine.log.stage.staged_store import StagedStore
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.check import check
 from ktk_engine.maintain.cleanup import run_cleanup
@@ -37,6 +41,7 @@ from ktk_engine.types.schema import dataset_schema
 from tests.unit.delta.readers import READERS
 from tests.unit.faulty_store import fail
 from tests.unit.interrupting_store import InterruptingStore
+from tests.unit.kartothek import kartothek, needs_kartothek
 
 ROWS = pa.table({"x": [1, 2], "s": ["a", "é"]})
 NOW = Retention(timedelta(0), 1)
@@ -108,34 +113,70 @@ def test_ktk_publish_mends_it_too(store):
     assert (found.version, found.delta_version, numbers(store)) == (3, 1, [1, 2, 3])
 
 
-def test_a_kill_at_any_call_leaves_a_whole_version(tmp_path):
+VERBS = {
+    "append": lambda face: append(face, 3),
+    "overwrite": lambda face: face.write_table("t", ROWS.slice(1), "overwrite"),
+    "publish": lambda face: publish_datasets(face._store, "t"),
+    "remove": lambda face: remove(face._store, "t"),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_kill_at_any_call_leaves_a_whole_version(verb):
     """Delta is never ahead of us, and the next commit brings it up to date."""
     started = InterruptingStore()
-    published(started)
-    count = _calls(started)
+    face = face_of(started)
+    if verb == "publish":
+        face.write_table("t", ROWS)
+    else:
+        published(started)
+    before = face.table("t").version
     for when in ("before", "after"):
-        for at in range(count):
+        for at in range(_calls(started, verb)):
             store = InterruptingStore(started.objects, at, when, again=True)
-            face = Store("memory")
-            face._store = store
+            face = face_of(store)
             with pytest.raises(KeyboardInterrupt):
-                append(face, 3)
+                VERBS[verb](face)
             store.at = -1
-            ours = face.table("t").version
             delta = read_log(store, "t")
-            assert not delta.broken
-            assert delta.published in (2, 3)
-            assert delta.published <= ours
-            append(face, 4)
+            assert not delta.broken or verb == "remove"
+            assert delta.published in (0, before, before + 1)
+            ours = resolve(store, scope_of("t"))
+            assert delta.published <= ours.version
+            face.write_table("t", ROWS)
+            publish_datasets(store, "t")
             assert problem(store) == ""
+            paths = {path for path, _ in read_log(store, "t").files}
+            assert all(store.exists(f"t/{path}") for path in paths)
 
 
-def _calls(started):
-    store = InterruptingStore(started.objects)
+def face_of(store):
     face = Store("memory")
     face._store = store
-    append(face, 3)
+    return face
+
+
+def _calls(started, verb):
+    store = InterruptingStore(started.objects)
+    VERBS[verb](face_of(store))
     return len(store.calls)
+
+
+def test_a_staged_run_publishes_when_it_ends(store):
+    published(store)
+    staged = StagedStore(store)
+    other = face_of(staged)
+    append(other, 3)
+    other.write_table("new", ROWS)
+    publish_datasets(staged, "new")
+    with pytest.raises(PublishError, match="staged run cannot stop"):
+        stop_publishing(staged, "t")
+    assert numbers(store) == [1, 2]
+    assert store.list_names("new/_delta_log") == []
+    publish_stages([staged])
+    assert (numbers(store), problem(store)) == ([1, 2, 3], "")
+    assert [item.problem for item in check_publishing(store, "new")] == [""]
+    assert READERS["polars"](str(store.root / "new")).num_rows == 2
 
 
 def test_concurrent_writers_publish_in_order(store):
@@ -268,7 +309,7 @@ def test_a_clean_up_keeps_the_log_and_what_it_names(store):
 
 def test_a_clean_up_deletes_nothing_while_the_log_names_an_older_version(store):
     face = published(store)
-    face.write_table("t", pa.table({"x": pa.array([2**63], pa.uint64())}), "overwrite")
+    face.write_table("t", pa.table({"x": pa.array([2**31], pa.uint32())}), "overwrite")
     assert numbers(store) == [1, 2]
     done = run_cleanup(store, scope_of("t"), NOW)
     assert "its Delta log still has an older version" in done.warning
@@ -366,3 +407,32 @@ def test_folders_that_say_other_values_than_the_log_are_refused(store):
     with pytest.raises(PublishError, match="readers would look for other values"):
         publish_datasets(store, "t")
     assert resolve(store, scope_of("t")).version == 0
+
+
+@needs_kartothek
+def test_kartothek_leaves_the_log_alone(store):
+    face = published(store)
+    append(face, 3)
+    kartothek(store, 'garbage_collect_dataset(dataset_uuid="t", store=store)')
+    assert (numbers(store), problem(store)) == ([1, 2, 3], "")
+
+
+def test_the_command_publishes_compares_and_stops(store):
+    face = face_of(store)
+    face.write_table("t", ROWS)
+
+    def run(*arguments):
+        return CliRunner().invoke(main, ["--store", str(store.root), "publish", "t", *arguments])
+
+    assert "ktk publish t" in run("--check").output
+    assert "file://" in run().output
+    assert run("--check").exit_code == 0
+    store.faults.append(fail("before", "put_if_absent", "_delta_log"))
+    append(face, 3)
+    done = run("--check", "--json")
+    assert (done.exit_code, json.loads(done.output)[0]["delta_version"]) == (1, 0)
+    assert run().exit_code == 0
+    assert numbers(store) == [1, 2, 3]
+    assert "not published as Delta any more" in run("--stop").output
+    assert "Nothing was changed" in run("--stop").output
+    assert run("--check", "--stop").exit_code == 2
