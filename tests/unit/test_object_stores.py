@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
 
 import pytest
+import yaml
 
+from ktk_engine.cli.sources_file import store_in_project
 from ktk_engine.facade import Store
 from ktk_engine.log.garbage import Retention
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import resolve
+from ktk_engine.maintain.adoption.adopt import plan_adoption, run_adoption
 from ktk_engine.maintain.check import check
 from ktk_engine.maintain.cleanup import run_cleanup
+from ktk_engine.warehouse.source_definitions import render_sources
 from tests.faults.content import ARROW_VERBS, SEED, TABLE, choose_verb, first_content
 from tests.faults.read import content_of
 from tests.faults.verbs import run
+from tests.unit.dataset_builder import write_plain_nyc
 
 _VERBS = {uuid: tuple(v for v in verbs if v != "publish") for uuid, verbs in ARROW_VERBS.items()}
 
@@ -41,3 +47,20 @@ def test_a_table_and_a_cube(request, kind):
     assert rows.num_rows == len(content[SEED])
     run_cleanup(store, scope_of(SEED), Retention(versions=1))
     assert Store.of(store).cube("c").query().to_arrow(engine="local").equals(rows)
+
+
+@pytest.mark.parametrize("kind", ["s3", "azure", "gcs"])
+def test_what_kartothek_wrote(request, kind):
+    store = request.getfixturevalue(f"{kind}_store")
+    write_plain_nyc(store)
+    store.put("nyc++gone/table/p=a/x.parquet", b"x")
+    rows = Store.of(store).cube("nyc").query().to_arrow(engine="local")
+    adoption = plan_adoption(store, "nyc")
+    assert adoption.specification.seed_dataset == "flights" and run_adoption(adoption).version == 1
+    assert plan_adoption(store, "nyc").datasets == ()
+    cube = Store.of(store).cube("nyc")
+    assert cube.stats()["flights"].rows == 4 and cube.query().to_arrow(engine="local").equals(rows)
+    assert not check(store, "nyc").problems
+    assert Store.of(store).cleanup("nyc").is_empty  # what is left there is too young
+    text = render_sources("s", store_in_project(store, Path("models/sources.yml")), ())
+    assert yaml.safe_load(text)["sources"][0]["config"] == {"ktk_store": store.url}

@@ -18,7 +18,7 @@ from ktk_engine.facade import Store
 from ktk_engine.maintain.adoption.adopt import plan_adoption, run_adoption
 from ktk_engine.maintain.adoption.recover_cube import CubeWords
 from ktk_engine.maintain.check import check
-from tests.unit.kartothek import needs_kartothek, read_with_kartothek
+from tests.unit.kartothek import kartothek, needs_kartothek, read_with_kartothek
 from tests.unit.maintain.old_store import write_old_store
 
 pytestmark = needs_kartothek
@@ -110,6 +110,27 @@ def test_a_lost_specification_is_found_in_the_other_datasets(old):
     assert (found.partition_columns, found.suppress_index_on) == (("p",), frozenset("y"))
     notes = {item.name: item.notes for item in adoption.datasets}
     assert "lost what the cube is" in notes["cells"][0] and notes["more"] == ()
+
+
+_APPEND = """
+cube, _ = discover_cube("old", store)
+append_to_cube(pd.DataFrame({"p": [1, 5], "x": [3, 4], "y": ["c", "d"], "i": [9, 1],
+                             "v": [7.5, 8.5], "note": ["new", "new"]}), cube, store)
+"""
+
+
+def test_what_kartothek_writes_later_is_taken_over_as_well(old):
+    adopt(old, "old")
+    kartothek(old, _APPEND)
+    adoption = plan_adoption(old, "old")
+    (item,) = adoption.datasets
+    assert (item.name, item.kept, item.gained, item.lost) == ("cells", 2, 2, ())
+    assert item.notes == () and str(item).startswith("cells: 2 files stay, 2 are new, none is lost")
+    assert run_adoption(adoption).version == 2
+    assert find_scope(old, "old").snapshot("old++cells").rows == 5
+    assert {row["x"]: row["v"] for row in rows(old, "old")}[3] == 7.5
+    assert check(old, "old").problems == () and plan_adoption(old, "old").datasets == ()
+    assert len(read_with_kartothek(old, "old")["rows"]) == 4
 
 
 @pytest.mark.parametrize("name", ["alone", "forgot"])
