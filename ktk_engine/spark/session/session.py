@@ -85,6 +85,13 @@ _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _lock = threading.Lock()
 
 
+def is_running() -> bool:
+    """Whether this process has started Spark."""
+    from pyspark import SparkContext
+
+    return SparkContext._active_spark_context is not None
+
+
 def start_session(
     settings: Mapping[str, str] | None = None,
     tell: Callable[[str], None] | None = None,

@@ -6,6 +6,7 @@ import threading
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
+from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtRuntimeError
 
 if TYPE_CHECKING:
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from ktk_engine.spark.session.job_group import JobGroup
 
 _AGAIN_SECONDS = 0.2
+_SAY_SECONDS = 10.0
+_LOGGER = AdapterLogger("ktk")
 _DISCARDED = "What it had not committed is discarded."
 INTERRUPTED = f"cancelled. {_DISCARDED} Run it again."
 
@@ -107,7 +110,20 @@ class CancellableTask:
         from ktk_engine.spark.session.job_group import job_group
 
         self._start_clock()
-        return self._stack.enter_context(job_group(session, self._description))
+        group = self._stack.enter_context(job_group(session, self._description))
+        threading.Thread(target=self._say, args=[group], daemon=True).start()
+        return group
+
+    def _say(self, group: JobGroup) -> None:
+        """Let a person who waits know, now and then, how far Spark is."""
+        while not self._ended.wait(_SAY_SECONDS):
+            try:
+                done, total = group.tasks()
+            except Exception:  # noqa: BLE001 - nobody fails because nobody could say so
+                return
+            if total > 1 and not self._ended.is_set():
+                name = self._node.rpartition(".")[2]
+                _LOGGER.info(f"{name}: {done:,} of {total:,} tasks")
 
     def _start_clock(self) -> None:
         if self._limit is None or self._clock is not None:

@@ -155,10 +155,12 @@ class Sessions:
 
     def _start(self) -> SqlSession:
         from ktk_engine.spark.session.scratch import make_scratch_folder
-        from ktk_engine.spark.session.session import new_session, start_session
+        from ktk_engine.spark.session.session import is_running, new_session, start_session
         from ktk_engine.spark.sql.sql_session import SqlSession
 
         if self._spark is None or self._scratch is None:
+            if not is_running():
+                _LOGGER.info("Spark is starting: some seconds, once a run")
             with _own_interrupts():
                 self._spark = start_session(self._settings, _LOGGER.debug)
             self._scratch = make_scratch_folder()
