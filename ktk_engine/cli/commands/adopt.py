@@ -69,14 +69,15 @@ def adopt(
     words = CubeWords(seed, tuple(name.strip() for name in dimensions.split(",") if name.strip()))
     file = open_sources(sources_path) if sources_path is not None else None
     names = [cube] if cube is not None else sorted({s.name for s in present_scopes(store)})
-    found = [_plan(store, name, words, force, everything) for name in names]
+    found = [_plan(store, name, words, everything) for name in names]
     found = [item for item in found if item.adoption or item.problem]
     text = _render(store, file, found) if file is not None else ""
     stop = _differs(file, text) and not (yes or dry_run)
     if not (dry_run or stop):
         found = [_run(item, force) for item in found]
     changes = file is not None and bool(file.diff(text))
-    written = changes and not (dry_run or stop)
+    refused = any(item.adoption and item.problem for item in found)  # its rows may be others
+    written = changes and not (dry_run or stop or refused)
     if file is not None and written:
         file.write(text)
     if as_json:
@@ -99,9 +100,7 @@ class _Adopted:
     warning: str = ""
 
 
-def _plan(
-    store: ObjectStore, name: str, words: CubeWords, force: bool, everything: bool
-) -> _Adopted:
+def _plan(store: ObjectStore, name: str, words: CubeWords, everything: bool) -> _Adopted:
     """Plan one cube or table; what is wrong with it must not keep others from it."""
     from ktk_engine.errors import DatasetNotFoundError
     from ktk_engine.maintain.adoption.adopt import plan_adoption
