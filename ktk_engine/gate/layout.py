@@ -34,15 +34,16 @@ def check_layout(target: Target, base: Snapshot) -> None:
 
 def _fix(target: Target) -> str:
     """How the layout changes: by whoever can write all rows again."""
-    by_hand = "" if target.cube else ", or lay the table out anew in Python: Table.repartition"
+    rebuild = "run it with --full-refresh to change its layout"
+    if target.claimant is not None and not target.keeps_versions:
+        return f"Change it back, or {rebuild}: dbt build --full-refresh -s {target.select}"
+    ways = ["change it back", "give it another name" if target.keeps_versions else rebuild]
+    if not target.cube:
+        ways.append("lay the table out anew in Python (Table.repartition)")
+    text = f"{', '.join(ways[:-1])}, or {ways[-1]}."
     if target.keeps_versions:
-        return f"A snapshot is never rebuilt: change it back, give it another name{by_hand}."
-    if target.claimant is None:
-        return f"Change it back, run it with --full-refresh to change its layout{by_hand}."
-    return (
-        "Change it back, or run it with --full-refresh to change its layout: dbt build "
-        f"--full-refresh -s {target.select}"
-    )
+        return f"A snapshot is never rebuilt: {text}"
+    return f"{text[0].upper()}{text[1:]}"
 
 
 def _dimensions(target: Target, base: Snapshot) -> tuple[str, ...]:
