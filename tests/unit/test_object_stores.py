@@ -5,17 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 
+import pyarrow as pa
 import pytest
 import yaml
 
 from ktk_engine.cli.sources_file import store_in_project
 from ktk_engine.facade import Store
+from ktk_engine.log.delta.delta_log import read_log
 from ktk_engine.log.garbage import Retention
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.adoption.adopt import plan_adoption, run_adoption
 from ktk_engine.maintain.check import check
 from ktk_engine.maintain.cleanup import run_cleanup
+from ktk_engine.maintain.publish.publish_datasets import check_publishing, publish_datasets
+from ktk_engine.maintain.remove import remove
 from ktk_engine.warehouse.source_definitions import render_sources
 from tests.faults.content import ARROW_VERBS, SEED, TABLE, choose_verb, first_content
 from tests.faults.read import content_of
@@ -64,3 +68,16 @@ def test_what_kartothek_wrote(request, kind):
     assert Store.of(store).cleanup("nyc").is_empty  # what is left there is too young
     text = render_sources("s", store_in_project(store, Path("models/sources.yml")), ())
     assert yaml.safe_load(text)["sources"][0]["config"] == {"ktk_store": store.url}
+
+
+@pytest.mark.parametrize("kind", ["s3", "azure", "gcs"])
+def test_a_table_is_published_as_delta(request, kind):
+    store = request.getfixturevalue(f"{kind}_store")
+    table = Store.of(store)
+    for number in range(3):
+        table.write_table("t", pa.table({"p": ["a/b", "é"], "x": [number, 5]}), partition_by=["p"])
+        publish_datasets(store, "t")
+    assert [item.problem for item in check_publishing(store, "t")] == [""]
+    assert len(read_log(store, "t").files) == 6
+    remove(store, "t")
+    assert store.list_names("t/_delta_log") == []
