@@ -122,6 +122,8 @@ def change_in(
     done = _row_changes(decided, counts)
     if not (done.total or rewrite.changes_layout):
         return None
+    if not done.inserted:
+        decided = [part for part in decided if part.stored]
     if not done.updated and not done.deleted:
         decided = [part for part in decided if not part.stored]
         files = files.slice(0, 0)
