@@ -195,19 +195,19 @@ def test_random_writes(sql, tmp_path_factory, monkeypatch, target, in_memory):
     @given(first=steps(address), following=st.lists(steps(address), min_size=7, max_size=7))
     def check(first: Step, following: list[Step]) -> None:
         store = LocalStore(tmp_path_factory.mktemp("writes"))
-        sql.open_schema = lambda name: store
+        own = SqlSession(sql.session, lambda name: store, sql.scratch)
         content = first.rows
-        write(sql, store, target, Step("rebuild", content, (), None, None))
+        write(own, store, target, Step("rebuild", content, (), None, None))
         for step in following:
             after = expected(content, step, address)
             if after is None:
                 before = tree(store.root)
                 with pytest.raises(DataError):
-                    write(sql, store, target, step)
+                    write(own, store, target, step)
                 assert tree(store.root) == before
                 continue
-            write(sql, store, target, step)
-            found = sql.sql(f"select {', '.join(NAMES)} from an.t").collect()
+            write(own, store, target, step)
+            found = own.sql(f"select {', '.join(NAMES)} from an.t").collect()
             assert shown(found) == shown(after.to_numpy().tolist()), step
             content = after
 
