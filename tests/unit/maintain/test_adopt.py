@@ -147,7 +147,9 @@ def test_the_command(store, ktk):
     fork(store)
     said = ktk("adopt", "plain", "--dry-run").output
     assert "1 are lost with 1 rows" in said and "ktk adopt plain --force" in said
-    assert "Nothing was written" in ktk("adopt", "plain", code=1).output
+    words = ("adopt", "plain", "--write-sources", str(store.root))
+    assert "Nothing was written" in ktk(*words, code=1).output
+    assert not (store.root / "sources.yml").exists()
     assert "Taken over: version" in ktk("adopt", "plain", "--force").output
     assert "no other program changed it" in ktk("adopt", "plain").output
 
