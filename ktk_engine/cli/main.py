@@ -12,6 +12,7 @@ from ktk_engine.cli.commands.check import check
 from ktk_engine.cli.commands.cleanup import cleanup
 from ktk_engine.cli.commands.compact import compact
 from ktk_engine.cli.commands.copy import copy
+from ktk_engine.cli.commands.delete import delete
 from ktk_engine.cli.commands.explain import explain
 from ktk_engine.cli.commands.index import index
 from ktk_engine.cli.commands.info import info
@@ -22,6 +23,7 @@ from ktk_engine.cli.commands.remove import remove
 from ktk_engine.cli.commands.rename import rename
 from ktk_engine.cli.commands.report import report
 from ktk_engine.cli.commands.stats import stats
+from ktk_engine.cli.commands.update_properties import update_properties
 from ktk_engine.cli.commands.versions.history import history
 from ktk_engine.cli.commands.versions.restore import restore
 from ktk_engine.cli.commands.versions.tag import tag
@@ -64,7 +66,21 @@ def main(ctx: click.Context, store_url: str | None) -> None:
 
 _COMMANDS = (
     *(info, stats, history, versions, tag, explain, query, report, check),
-    *(compact, index, publish, copy, rename, adopt, remove, undrop, restore, cleanup, prepare),
+    *(
+        delete,
+        update_properties,
+        compact,
+        index,
+        publish,
+        copy,
+        rename,
+        adopt,
+        remove,
+        undrop,
+        restore,
+        cleanup,
+        prepare,
+    ),
 )
 for _command in _COMMANDS:
     main.add_command(_command)

@@ -107,38 +107,50 @@ class Transaction:
         return rows_by_dataset(self._name, datasets)
 
     def _condition(self, where: str | Condition | None) -> Condition:
-        """A condition on columns of any dataset."""
-        if where is None:
-            return TrueCondition()
-        fields: dict[str, pa.Field] = {}
-        for snapshot in self._staging.state.snapshots().values():
-            fields |= {field.name: field for field in snapshot.schema if field.name not in fields}
-        return row_condition(f"Cube {self._name}", where, pa.schema(list(fields.values())))
+        return TrueCondition() if where is None else cube_condition(self._staging.state, where)
+
+
+def cube_condition(state: State, where: str | Condition) -> Condition:
+    """Read a condition on columns of any dataset of a cube."""
+    fields: dict[str, pa.Field] = {}
+    for snapshot in state.snapshots().values():
+        fields |= {field.name: field for field in snapshot.schema if field.name not in fields}
+    return row_condition(f"Cube {state.scope.name}", where, pa.schema(list(fields.values())))
 
 
 @contextmanager
-def transaction(store: Store, state: State) -> Iterator[Transaction]:
+def transaction(
+    store: Store, state: State, history: Mapping[str, str] | None = None
+) -> Iterator[Transaction]:
     """Let a block change a cube, and commit all of it at its end.
 
     Args:
         store: whose cube it is.
         state: the cube's scope, which need not hold anything yet.
+        history: what the log says of the commit; None for a Python program.
     """
-    with staged(state, f"change {state.scope.name}", python_history()) as staging:
+    history = history or python_history()
+    with staged(state, f"change {state.scope.name}", history) as staging:
         yield Transaction(store, staging)
 
 
-def change_again(store: Store, name: str, change: Callable[[Transaction], None]) -> None:
+def change_again(
+    store: Store,
+    name: str,
+    change: Callable[[Transaction], None],
+    history: Mapping[str, str] | None = None,
+) -> None:
     """Change a cube as one commit, and compute it again where another commit came first.
 
     Args:
         store: whose cube it is.
         name: the cube.
         change: makes the change; it needs nothing that can be had only once.
+        history: as for `transaction`.
     """
 
     def run(state: State) -> None:
-        with transaction(store, state) as changes:
+        with transaction(store, state, history) as changes:
             change(changes)
 
     compute_again(store._store, cube_scope(name), run)

@@ -72,12 +72,14 @@ def write_table(
         _merge(store, target, rows, (key,) if isinstance(key, str) else tuple(key), context)
 
 
-def delete_from(store: Store, name: str, where: str | Condition) -> None:
+def delete_from(
+    store: Store, name: str, where: str | Condition, history: Mapping[str, str] | None = None
+) -> None:
     """Take rows out of a table; see `Table.delete`."""
 
     def run(state: State) -> None:
         condition = row_condition(f"Table {name}", where, state.snapshot(name).schema)
-        with staged(state, f"delete from {name}", python_history()) as staging:
+        with staged(state, f"delete from {name}", history or python_history()) as staging:
             delete_rows(staging, name, condition, store._known)
 
     compute_again(store._store, scope_of(name), run)

@@ -11,7 +11,7 @@ from ktk_engine.cli.main import main
 from ktk_engine.format.comments import Comments
 from ktk_engine.format.dataset_key import document_key
 from ktk_engine.maintain.comment import comment_on
-from tests.unit.dataset_builder import build_nyc, build_table, write_plain_nyc
+from tests.unit.dataset_builder import build_nyc, build_table, keys, write_plain_nyc
 
 
 def test_info(store, ktk):
@@ -235,3 +235,42 @@ def test_a_shell_can_complete_commands_and_options():
 
     assert complete("ktk i") == {"index", "info"}
     assert "--keep-versions" in complete("ktk cleanup --")
+
+
+def test_delete(store, ktk):
+    build_nyc(store)
+    before = keys(store)
+    where = "origin = 'JFK' and hour = 1"
+    said = ktk("delete", "nyc", where, "--dry-run").stdout
+    assert "Would delete 1 row of flights (1 file), 1 row of weather (1 file)." in said
+    assert keys(store) == before
+    assert "Aborted" in ktk("delete", "nyc", where, code=1, input="n\n").output
+    assert keys(store) == before
+    said = ktk("delete", "nyc", where, "--dataset", "weather", "--yes").stdout
+    assert "Deleted 1 row of weather (1 file). Now version 4" in said
+    assert "No row fulfils it." in ktk("delete", "nyc", where, "--dataset", "weather").stdout
+    assert "Deleted 1 row of flights" in ktk("delete", "nyc", where, input="y\n").stdout
+    assert json.loads(ktk("history", "nyc", "--limit", "1", "--json").stdout)[0]["history"] == {
+        "command": "ktk delete",
+        "reason": where,
+    }
+    assert "`x`" in ktk("delete", "nyc", "x = 1", code=1).output
+    build_table(store)
+    assert "3 rows of plain" in ktk("delete", "plain", "a is not null", "--dry-run").stdout
+
+
+def test_update_properties(store, ktk):
+    build_nyc(store)
+    assert "Noted of nyc++flights" in ktk("update-properties", "nyc", "owner=ops", "n=1").stdout
+    assert "owner=ops" in ktk("info", "nyc").stdout
+    said = ktk("update-properties", "nyc", "--dataset", "weather", "owner=ops").stdout
+    assert "Noted of nyc++weather" in said
+    ktk("update-properties", "nyc", "--unset", "owner")
+    noted = {
+        d["id"]: d["metadata"] for d in json.loads(ktk("info", "nyc", "--json").stdout)["datasets"]
+    }
+    assert noted["flights"] == {"n": 1} and noted["weather"] == {"owner": "ops"}
+    assert "exactly these already" in ktk("update-properties", "nyc", "n=1").stdout
+    ktk("update-properties", "nyc", code=2)
+    ktk("update-properties", "nyc", "owner", code=2)
+    assert "no property" in ktk("update-properties", "nyc", "--unset", "x", code=1).output

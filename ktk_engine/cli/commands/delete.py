@@ -1,0 +1,47 @@
+"""`ktk delete`: takes rows out of a cube or table."""
+
+from __future__ import annotations
+
+import click
+
+from ktk_engine.cli.find_store import find_store, store_option
+from ktk_engine.formatting import counted
+
+
+@click.command()
+@click.argument("cube")
+@click.argument("where")
+@click.option("--dataset", "datasets", multiple=True, help="Only rows of this dataset; repeat.")
+@click.option("--dry-run", is_flag=True, help="Only say how many rows would go.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@store_option
+def delete(
+    cube: str,
+    where: str,
+    datasets: tuple[str, ...],
+    dry_run: bool,
+    yes: bool,
+    store_url: str | None,
+) -> None:
+    """Delete the rows of CUBE (or a table) that fulfil WHERE, as one commit.
+
+    Without --dataset, rows of the seed dataset and of all that have the condition's columns.
+    """
+    from ktk_engine.facade import Store
+    from ktk_engine.facade.deletion import plan_deletion
+
+    store = Store.of(find_store(store_url))
+    plan = plan_deletion(store, cube, where, datasets or None)
+    found = plan.counts()
+    rows = sum(count for count, _ in found.values())
+    said = ", ".join(
+        f"{counted(count, 'row')} of {name} ({counted(files, 'file')})"
+        for name, (count, files) in found.items()
+    )
+    if dry_run or not rows:
+        click.echo(f"Would delete {said}. Nothing was changed." if rows else "No row fulfils it.")
+        return
+    if not yes:
+        click.confirm(f"Delete {said}?", abort=True)
+    version = plan.run({"command": "ktk delete", "reason": where})
+    click.echo(f"Deleted {said}. Now version {version}; ktk restore brings them back.")

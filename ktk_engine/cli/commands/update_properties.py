@@ -1,0 +1,60 @@
+"""`ktk update-properties`: what people note of a dataset."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from ktk_engine.cli.find_store import find_store, store_option
+
+
+@click.command("update-properties")
+@click.argument("cube")
+@click.argument("pairs", metavar="KEY=VALUE...", nargs=-1)
+@click.option("--dataset", help="The dataset of the cube; default: the seed dataset.")
+@click.option("--unset", multiple=True, metavar="KEY", help="Take a property away; repeat.")
+@store_option
+def update_properties(
+    cube: str,
+    pairs: tuple[str, ...],
+    dataset: str | None,
+    unset: tuple[str, ...],
+    store_url: str | None,
+) -> None:
+    """Note properties of a dataset of CUBE, or of a table; builds keep them, Kartothek sees them.
+
+    A VALUE is JSON if it can be read as such, else text.
+    """
+    from ktk_engine.catalog.find_dataset import find_dataset
+    from ktk_engine.catalog.find_scope import find_scope
+    from ktk_engine.cube.discovery import discover_cube
+    from ktk_engine.maintain.properties import Notes, note
+
+    if not pairs and not unset:
+        raise click.UsageError("Say what to note: KEY=VALUE, or --unset KEY.")
+    store = find_store(store_url)
+    state = find_scope(store, cube)
+    uuid = cube
+    if state.scope.kind == "cube":
+        uuid = find_dataset(
+            state, dataset or discover_cube(cube, state.snapshots_by_id()).seed_dataset
+        )
+    elif dataset:
+        raise click.UsageError(f"{cube} is a table: it has no datasets.")
+    notes = Notes(set=dict(map(_pair, pairs)), unset=unset)
+    if note(store, uuid, notes, {"command": "ktk update-properties"}):
+        click.echo(f"Noted of {uuid}: version {find_scope(store, cube).version}.")
+    else:
+        click.echo(f"{uuid} has exactly these already.")
+
+
+def _pair(text: str) -> tuple[str, Any]:
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise click.UsageError(f"{text!r} is not KEY=VALUE.")
+    try:
+        return key, json.loads(value)
+    except ValueError:
+        return key, value
