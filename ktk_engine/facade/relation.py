@@ -245,8 +245,8 @@ class Relation(ABC):
                 was changed.
 
         Examples:
-            >>> cube.publish("delta", dataset="weather").name
-            'nyc'
+            >>> cube.publish("delta", dataset="weather")
+            Cube('trips', version=2)
         """
         store, said = self._state.store, python_history()
         if formats is None:

@@ -339,6 +339,10 @@ class Store:
             ConfigurationError: `keep_versions` is not above 0.
             ForeignWriterError: nobody can tell what is needed; nothing was deleted.
             StoreError: not everything could be deleted; what is left, the next clean-up deletes.
+
+        Examples:
+            >>> len(store.cleanup("trips").objects)
+            0
         """
         if keep_versions < 1 or older_than < timedelta(0):
             raise ConfigurationError("A clean-up keeps at least 1 version, and no age below 0.")
