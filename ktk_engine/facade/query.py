@@ -16,13 +16,14 @@ from ktk_engine.plan.cube_query import CubeQuery
 from ktk_engine.plan.explain import explain
 from ktk_engine.plan.plan_cube import LoadedCube
 from ktk_engine.plan.plan_table import LoadedTable
+from ktk_engine.progress import Progress
 
 if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame, SparkSession
 
     from ktk_engine.facade.store import Store
-    from ktk_engine.merge.answer import LocalEngine, Progress
+    from ktk_engine.merge.answer import LocalEngine
     from ktk_engine.merge.sorted_rows import Values
 
 Engine: TypeAlias = Literal["auto", "local", "spark"]

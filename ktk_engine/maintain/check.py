@@ -15,6 +15,7 @@ from ktk_engine.log.version import state_at, tags_of
 from ktk_engine.maintain.check_files import check_files
 from ktk_engine.maintain.check_log import check_log, check_published
 from ktk_engine.maintain.problem import Problem
+from ktk_engine.progress import Progress, untold
 from ktk_engine.store.interface import ObjectStore
 
 
@@ -48,7 +49,11 @@ class Checked:
 
 
 def check(
-    store: ObjectStore, name: str, only: Collection[str] | None = None, deep: bool = False
+    store: ObjectStore,
+    name: str,
+    only: Collection[str] | None = None,
+    deep: bool = False,
+    progress: Progress = untold,
 ) -> Checked:
     """Check a cube or a table.
 
@@ -58,6 +63,7 @@ def check(
         only: ids of the datasets to check; None for all, how they fit together, versions with a
             tag, and the log.
         deep: read every page of every data file, and every snapshot of history.
+        progress: is told how many of a dataset's data files are done.
 
     Returns:
         The outcome: files whose columns are of another class than committed (columns without
@@ -87,7 +93,7 @@ def check(
             file = item.entry.snapshot if item.entry and not item.problem else ""
             problems.append(Problem(dataset, file, "", "", "", str(error)))
     for uuid, snapshot in snapshots.items():
-        problems += check_files(store, id_of(uuid), snapshot, deep)
+        problems += check_files(store, id_of(uuid), snapshot, deep, progress=progress)
         problems += check_published(state, uuid, snapshot)
     if len(snapshots) == len(chosen):
         problems += _cube_problems(state, snapshots)

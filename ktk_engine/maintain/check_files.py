@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import os
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +23,7 @@ from ktk_engine.format.index_file import VALUE, build_index, flatten_index
 from ktk_engine.formatting import counted
 from ktk_engine.log.snapshot import Snapshot, digests_of
 from ktk_engine.maintain.problem import Problem
+from ktk_engine.progress import Progress, untold
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.mismatch import mismatch
 from ktk_engine.types.type_class import class_name, normalize
@@ -38,6 +38,7 @@ def check_files(
     snapshot: Snapshot,
     deep: bool = False,
     known: Collection[str] = (),
+    progress: Progress = untold,
 ) -> list[Problem]:
     """Check every data file and index file of a dataset.
 
@@ -48,6 +49,7 @@ def check_files(
         deep: read all that data files hold, not their footers alone. A thread holds at most one
             column of a row group in memory, or a megabyte of a file whose digest is known.
         known: keys of files that need not be looked at again.
+        progress: is told how many of the data files are done.
     """
     check = _FileCheck(store, dataset, snapshot, deep)
     names = ("key", "bytes", "rows")
@@ -61,12 +63,18 @@ def check_files(
         check.index(column, key) for column, key in snapshot.indices.items() if key not in known
     ]
     threads = (os.cpu_count() or 1) if deep else _THREADS
-    return _all(data, threads) + _all(indices, 2)
+    return _all(data, threads, progress) + _all(indices, 2)
 
 
-def _all(checks: Sequence[Iterator[Problem]], threads: int) -> list[Problem]:
+def _all(
+    checks: Sequence[Iterator[Problem]], threads: int, progress: Progress = untold
+) -> list[Problem]:
+    found: list[Problem] = []
     with ThreadPoolExecutor(threads) as pool:
-        return list(itertools.chain.from_iterable(pool.map(_run, checks)))
+        for done, problems in enumerate(pool.map(_run, checks), 1):
+            found += problems
+            progress(done, len(checks))
+    return found
 
 
 def _run(check: Iterator[Problem]) -> list[Problem]:

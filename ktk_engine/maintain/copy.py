@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import count
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -34,6 +35,7 @@ from ktk_engine.log.snapshot import Snapshot, digests_of
 from ktk_engine.log.state import State, resolve
 from ktk_engine.log.write import Write
 from ktk_engine.maintain.change_datasets import ChangeResult
+from ktk_engine.progress import Progress, untold
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.did_you_mean import did_you_mean
 
@@ -142,11 +144,18 @@ def _check(plan: CopyPlan, overwrite: bool) -> None:
     CubeCheck(target.scope.cube)({**others, **copies})
 
 
-def run_copy(plan: CopyPlan, history: Mapping[str, str] | None = None) -> ChangeResult:
+def run_copy(
+    plan: CopyPlan, history: Mapping[str, str] | None = None, progress: Progress = untold
+) -> ChangeResult:
     """Copy the files and commit them, all datasets or none.
 
     Data files are verified by their digests while they are copied; index files are written anew,
     since the copies have other names.
+
+    Args:
+        plan: what is copied, and where to.
+        history: what the log says of the commit, for people.
+        progress: is told how many files are copied.
 
     Raises:
         FormatError: a file is damaged; nothing was committed.
@@ -159,18 +168,25 @@ def run_copy(plan: CopyPlan, history: Mapping[str, str] | None = None) -> Change
     said = {"reason": f"copied version {source.version} of {source.scope.name}", **(history or {})}
     folders = tuple(plan.datasets.values())
     with source.reading(), announced(store, scope, write, operation, folders):
+        done_files = count()
+
+        def tell() -> None:
+            progress(next(done_files) + 1, plan.files)
+
         changes = tuple(
-            _change(plan, uuid, new, write.commit) for uuid, new in plan.datasets.items()
+            _change(plan, uuid, new, write.commit, tell) for uuid, new in plan.datasets.items()
         )
         done = commit(target, Transaction(write, changes, CubeCheck(scope.cube), said))
     names = tuple(scope.dataset_id(uuid) for uuid in plan.datasets.values())
     return ChangeResult(scope.name, names, done.entry.version, done.warning)
 
 
-def _change(plan: CopyPlan, uuid: str, new: str, commit_id: str) -> DatasetChange:
+def _change(
+    plan: CopyPlan, uuid: str, new: str, commit_id: str, tell: Callable[[], None]
+) -> DatasetChange:
     snapshot, store = plan.source.snapshot(uuid), plan.target.store
     copied = _renamed(snapshot, new, commit_id)
-    _copy_files(plan.source.store, store, snapshot, copied)
+    _copy_files(plan.source.store, store, snapshot, copied, tell)
     copied = _with_indices(plan.source.store, store, snapshot, copied, commit_id)
     existed = new in plan.replaced
 
@@ -208,7 +224,11 @@ def _renamed(snapshot: Snapshot, uuid: str, commit_id: str) -> Snapshot:
 
 
 def _copy_files(
-    source: ObjectStore, target: ObjectStore, snapshot: Snapshot, copied: Snapshot
+    source: ObjectStore,
+    target: ObjectStore,
+    snapshot: Snapshot,
+    copied: Snapshot,
+    tell: Callable[[], None],
 ) -> None:
     old, new = snapshot.files["key"].to_pylist(), copied.files["key"].to_pylist()
     with ThreadPoolExecutor(_THREADS) as pool:
@@ -219,6 +239,7 @@ def _copy_files(
         try:
             for job in jobs:
                 job.result()
+                tell()
         finally:
             for job in jobs:  # of the first that failed nobody waits for the others
                 job.cancel()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -19,9 +19,8 @@ from ktk_engine.merge.take import batches_of
 from ktk_engine.merge.task import Task
 from ktk_engine.merge.tasks import decoded_bytes, tasks
 from ktk_engine.plan.plan import Plan
+from ktk_engine.progress import Progress
 from ktk_engine.store.interface import ObjectStore
-
-Progress = Callable[[int, int], None]
 
 
 def _threads() -> int:

@@ -17,6 +17,7 @@ from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
 from ktk_engine.maintain.compactable import measured_files
+from ktk_engine.maintain.orphans import Orphan
 from ktk_engine.plan.cube_query import CubeQuery
 from ktk_engine.plan.plan import Plan
 from ktk_engine.plan.plan_cube import load_cube
@@ -63,13 +64,16 @@ class CubeReport:
     funnels: Mapping[str, Plan | str]
 
 
-def make_report(store: ObjectStore, name: str, queries: Sequence[str] = ()) -> CubeReport:
+def make_report(
+    store: ObjectStore, name: str, queries: Sequence[str] = (), orphans: Sequence[Orphan] = ()
+) -> CubeReport:
     """Collect all that a report shows; no data file of ours is opened.
 
     Args:
         store: where the cube or table lives.
         name: its name.
         queries: conditions whose funnels are shown, such as `dest = 'SFO'`.
+        orphans: datasets of the store that no model builds any more.
 
     Raises:
         DatasetNotFoundError: there is nothing of this name.
@@ -96,7 +100,7 @@ def make_report(store: ObjectStore, name: str, queries: Sequence[str] = ()) -> C
             {n: table["bytes"].combine_chunks() for n, table in files.items()},
             [i for n, snapshot in snapshots.items() for i in index_selectivity(store, n, snapshot)],
             type_map(state, snapshots),
-            remarks(state, parts, shown),
+            remarks(state, parts, shown, orphans),
             read_history(store, name, MAXIMUM_COMMITS),
             {query: _plan(state, snapshots, query) for query in queries},
         )

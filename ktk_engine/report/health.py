@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -13,6 +13,7 @@ from ktk_engine.log.garbage import Retention
 from ktk_engine.log.state import State
 from ktk_engine.maintain.cleanup import plan_cleanup
 from ktk_engine.maintain.compactable import find_compaction
+from ktk_engine.maintain.orphans import Orphan
 from ktk_engine.report.partition_map import PartitionMap, Partitions
 
 SKEW = 10  # times the median: from there on one task works while others wait
@@ -34,7 +35,10 @@ class Remark:
 
 
 def remarks(
-    state: State, partitions: Mapping[str, Partitions], shown: PartitionMap | None
+    state: State,
+    partitions: Mapping[str, Partitions],
+    shown: PartitionMap | None,
+    orphans: Sequence[Orphan] = (),
 ) -> list[Remark]:
     """Look for all of them.
 
@@ -42,11 +46,12 @@ def remarks(
         state: the cube or table.
         partitions: those of each dataset, by id.
         shown: the map of partitions; None if there is none.
+        orphans: datasets of the store that no model builds any more.
     """
     found = [*_problems(state), *_compactions(state), *_skew(partitions)]
     if shown is not None:
         found += _missing(shown)
-    return [*found, *_garbage(state)]
+    return [*found, *_orphans(state, orphans), *_garbage(state)]
 
 
 def _problems(state: State) -> Iterator[Remark]:
@@ -60,15 +65,19 @@ def _compactions(state: State) -> Iterator[Remark]:
     for uuid in state.datasets:
         found = find_compaction(state, uuid)
         if found.files.num_rows:
+            dataset = state.scope.dataset_id(uuid)
             overlaid = f", {number(found.overlaid)} of them overlaid" if found.overlaid else ""
             what = f"{found} are small or overlaid{overlaid}; compaction makes few large ones"
-            yield Remark(
-                state.scope.dataset_id(uuid),
-                what,
-                f"ktk compact {uuid_as_words(uuid)}"
-                if state.scope.kind != "cube"
-                else f"ktk compact {state.scope.name} --dataset {state.scope.dataset_id(uuid)}",
-            )
+            only = f" --dataset {dataset}" if state.scope.kind == "cube" else ""
+            yield Remark(dataset, what, f"ktk compact {state.scope.name}{only}")
+
+
+def _orphans(state: State, orphans: Sequence[Orphan]) -> Iterator[Remark]:
+    for orphan in orphans:
+        if orphan.uuid in state.datasets:
+            what = f"no model builds it any more; {orphan.builder} did"
+            fix = f"ktk remove {uuid_as_words(orphan.uuid)}"
+            yield Remark(state.scope.dataset_id(orphan.uuid), what, fix)
 
 
 def _skew(partitions: Mapping[str, Partitions]) -> Iterator[Remark]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +11,7 @@ import click
 
 from ktk_engine.cli.console import warn
 from ktk_engine.cli.find_store import find_store, store_option
+from ktk_engine.cli.progress_bar import progress_bar
 from ktk_engine.cli.sources_file import SourcesFile, open_sources, store_in_project
 from ktk_engine.errors import KtkError
 from ktk_engine.formatting import counted
@@ -106,7 +105,7 @@ def _plan(store: ObjectStore, name: str, words: CubeWords, everything: bool) -> 
     from ktk_engine.maintain.adoption.adopt import plan_adoption
 
     try:
-        with _progress(name) as tell:
+        with progress_bar(f"reading footers of {name}") as tell:
             adoption = plan_adoption(store, name, words, tell)
     except DatasetNotFoundError:
         if everything:  # it was removed: its log alone is left
@@ -129,22 +128,6 @@ def _run(item: _Adopted, force: bool) -> _Adopted:
     except KtkError as error:
         return replace(item, problem=str(error))
     return replace(item, version=done.version, warning=done.warning)
-
-
-@contextmanager
-def _progress(name: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a bar while footers are read, on a terminal only."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda done, total: None
-        return
-    from rich.progress import Progress
-
-    with Progress(console=console, transient=True) as bar:
-        task = bar.add_task(f"reading footers of {name}", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def _render(store: ObjectStore, file: SourcesFile, found: list[_Adopted]) -> str:

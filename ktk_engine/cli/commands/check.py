@@ -9,6 +9,7 @@ import click
 
 from ktk_engine.cli.console import make_console, make_table, print_table
 from ktk_engine.cli.find_store import find_store, store_option
+from ktk_engine.cli.progress_bar import progress_bar
 from ktk_engine.formatting import counted
 
 if TYPE_CHECKING:
@@ -27,14 +28,15 @@ def check(cube: str, deep: bool, as_json: bool, store_url: str | None) -> None:
     """Compare every file of CUBE (or of a table) with what was committed, by its footer.
 
     Files of tagged versions, the log and what is published for Kartothek readers are looked at too.
-    With --deep all data
-    are read, so that any damage is found.
+    With --deep all data are read, so that any damage is found.
 
     Ends with 1 if anything was found. Nothing is changed.
     """
     from ktk_engine.maintain.check import check as run_check
 
-    found = run_check(find_store(store_url, quiet=as_json), cube, deep=deep)
+    store = find_store(store_url, quiet=as_json)
+    with progress_bar("checking") as tell:
+        found = run_check(store, cube, deep=deep, progress=tell)
     if as_json:
         click.echo(json.dumps(found.as_dict(), indent=2))
     else:

@@ -7,6 +7,7 @@ import click
 from ktk_engine.cli.console import warn
 from ktk_engine.cli.dataset_patterns import chosen_datasets, dataset_options
 from ktk_engine.cli.find_store import find_store, open_other_store, store_option
+from ktk_engine.cli.progress_bar import progress_bar
 from ktk_engine.cli.version_options import version_options
 from ktk_engine.formatting import counted, size
 
@@ -54,7 +55,8 @@ def copy(
     if dry_run:
         click.echo(f"Would copy {what}. Nothing was copied.")
         return
-    done = run_copy(plan, {"command": "ktk copy"})
+    with progress_bar("copying") as tell:
+        done = run_copy(plan, {"command": "ktk copy"}, tell)
     click.echo(f"Copied {what}. {done.name} of {target} is at version {done.version}.")
     warn(done.warning)
 

@@ -9,6 +9,7 @@ import click
 
 from ktk_engine.cli.console import make_console, make_table, print_table
 from ktk_engine.cli.find_store import find_store, store_option
+from ktk_engine.cli.project_orphans import project_orphans
 from ktk_engine.formatting import moment, number, size
 
 if TYPE_CHECKING:
@@ -64,20 +65,13 @@ def _show_all(store: ObjectStore, as_json: bool) -> None:
 
 
 def _show_orphans(store: ObjectStore, name: str = "") -> None:
-    """Say what the dbt project in this folder has built and builds no more, as dbt last saw it."""
-    from pathlib import Path
-
-    from ktk_engine.maintain.orphans import find_orphans, read_manifest
-
-    schema, manifest = store.url.rpartition("/")[2], read_manifest(Path.cwd())
-    if manifest is None or schema not in manifest.schemas:
-        return
-    for orphan in find_orphans(store, manifest.schemas[schema]):
-        if name in ("", orphan.scope):
-            when = moment(manifest.generated)
+    """Say what the dbt project in this folder builds no more."""
+    orphans = project_orphans(store)
+    for orphan in orphans.found:
+        if name in ("", orphan.scope) and orphans.generated:
             make_console().print(
-                f"\nNo model of {manifest.project} builds {orphan}. (target/manifest.json of "
-                f"{when})",
+                f"\nNo model of {orphans.project} builds {orphan}. (target/manifest.json of "
+                f"{moment(orphans.generated)})",
                 style="yellow",
                 soft_wrap=True,
             )

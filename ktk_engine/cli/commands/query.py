@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from ktk_engine.cli.find_store import find_store, store_option
+from ktk_engine.cli.progress_bar import progress_bar
 from ktk_engine.cli.version_options import version_options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    pass
 
 FORMATS = ("table", "csv", "json", "parquet")
 TABLE_ROWS = 50
@@ -63,7 +63,7 @@ def query(
     most = None if memory_limit is None else parse_size(memory_limit)
     store = Store.of(find_store(store_url, quiet=chosen_format != "table"))
     asked = store.relation(cube, version=version, timestamp=timestamp).query(chosen, where)
-    with _progress() as tell:
+    with progress_bar("reading") as tell:
         rows = asked.to_arrow(engine="local", memory_limit=most, progress=tell)
     if limit is None and chosen_format == "table":
         limit = TABLE_ROWS
@@ -89,19 +89,3 @@ def _format(given: str | None, output: Path | None) -> str:
             f"Say in which format to write {output}: --format csv, json or parquet."
         )
     return found
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[int, int], None] | None]:
-    """Show a bar while rows are read, on a terminal only."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield None
-        return
-    from rich.progress import Progress
-
-    with Progress(console=console, transient=True) as bar:
-        task = bar.add_task("reading", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -12,15 +12,26 @@ from ktk_engine.cli.find_store import find_store, store_option
 @click.argument("cube")
 @click.argument("dataset", required=False)
 @click.option("--cascade", is_flag=True, help="With the seed dataset, remove all others too.")
+@click.option("--dry-run", is_flag=True, help="Only say what would go.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @store_option
-def remove(cube: str, dataset: str | None, cascade: bool, yes: bool, store_url: str | None) -> None:
+def remove(
+    cube: str,
+    dataset: str | None,
+    cascade: bool,
+    dry_run: bool,
+    yes: bool,
+    store_url: str | None,
+) -> None:
     """Remove DATASET from CUBE, or drop the table CUBE. Files stay until a clean-up."""
     from ktk_engine.maintain.remove import plan_removal, run_removal
 
     removal = plan_removal(find_store(store_url), cube, dataset, cascade=cascade)
     names = ", ".join(removal.names)
     what = f"{names} from cube {cube}" if removal.state.scope.kind == "cube" else f"table {names}"
+    if dry_run:
+        click.echo(f"Would remove {what}. Nothing was changed.")
+        return
     if not yes:
         click.confirm(f"Remove {what}?", abort=True)
     done = run_removal(removal, {"command": "ktk remove"})

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from ktk_engine.cli.find_store import find_store, store_option
+from ktk_engine.cli.project_orphans import project_orphans
 
 
 @click.command()
@@ -20,6 +21,7 @@ def report(cube: str, output: str | None, queries: tuple[str, ...], store_url: s
     from ktk_engine.report.html_report import render_html
 
     path = Path(output or f"{cube}.html")
-    page = render_html(make_report(find_store(store_url), cube, queries))
+    store = find_store(store_url)
+    page = render_html(make_report(store, cube, queries, project_orphans(store).found))
     path.write_text(page, encoding="utf-8")
     click.echo(f"Wrote {path} ({len(page) / 1e6:.1f} MB). It needs no network.")

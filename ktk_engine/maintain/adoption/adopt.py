@@ -27,10 +27,11 @@ from ktk_engine.log.foreign import kept_metadata, snapshot_of_document, with_doc
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.snapshot import Snapshot, read_snapshot
 from ktk_engine.log.state import DatasetState, State, removal
-from ktk_engine.maintain.adoption.describe_files import Progress, describe_files
+from ktk_engine.maintain.adoption.describe_files import describe_files
 from ktk_engine.maintain.adoption.kartothek_readers import reader_notes
 from ktk_engine.maintain.adoption.recover_cube import CubeWords, recover_cube
 from ktk_engine.maintain.change_datasets import ChangeResult, change_datasets
+from ktk_engine.progress import Progress, untold
 from ktk_engine.store.interface import ObjectStore
 
 _NO_WORDS = CubeWords()
@@ -115,7 +116,7 @@ def plan_adoption(
     store: ObjectStore,
     name: str,
     words: CubeWords = _NO_WORDS,
-    progress: Progress = lambda done, total: None,
+    progress: Progress = untold,
 ) -> Adoption:
     """Find what other programs made of a cube or table; nothing is written.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -10,9 +10,8 @@ import pyarrow.compute as pc
 
 from ktk_engine.files.footers import Footer, FooterCache, statistics_of
 from ktk_engine.log.snapshot import FILE_FIELDS, Snapshot, concat_files
+from ktk_engine.progress import Progress
 from ktk_engine.store.interface import ObjectStore
-
-Progress = Callable[[int, int], None]
 
 
 def describe_files(

@@ -274,3 +274,11 @@ def test_update_properties(store, ktk):
     ktk("update-properties", "nyc", code=2)
     ktk("update-properties", "nyc", "owner", code=2)
     assert "no property" in ktk("update-properties", "nyc", "--unset", "x", code=1).output
+
+
+def test_a_dry_removal_removes_nothing(store, ktk):
+    build_nyc(store)
+    before = keys(store)
+    said = ktk("drop", "nyc", "weather", "--dry-run").stdout
+    assert "Would remove weather from cube nyc. Nothing was changed." in said
+    assert keys(store) == before

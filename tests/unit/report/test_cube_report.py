@@ -10,6 +10,8 @@ import pyarrow as pa
 import pytest
 
 from ktk_engine import Store
+from ktk_engine.log.builder import Builder
+from ktk_engine.maintain.orphans import Orphan
 from ktk_engine.plan.plan import Plan
 from ktk_engine.report.cube_report import make_report
 from ktk_engine.report.html_report import render_html
@@ -52,6 +54,12 @@ def test_a_partition_that_is_much_larger(store):
     Store.of(store).build("c", rows, dimension_columns=["x"], partition_by=["p"])
     said = [item.what for item in make_report(store, "c").remarks]
     assert said == ["partition a has 50 rows, 50 times the median"]
+
+
+def test_what_no_model_builds_any_more(store, cube):
+    orphan = Orphan("c", "c++more", Builder("model.shop.more", "shop"))
+    (found,) = (i for i in make_report(store, "c", orphans=[orphan]).remarks if "model" in i.what)
+    assert (found.dataset, found.fix) == ("more", "ktk remove c more")
 
 
 def test_how_well_indices_choose(store, cube):

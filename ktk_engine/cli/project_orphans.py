@@ -1,0 +1,38 @@
+"""What the dbt project in this folder has built and builds no more, as dbt last saw it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ktk_engine.maintain.orphans import Orphan
+    from ktk_engine.store.interface import ObjectStore
+
+
+@dataclass(frozen=True)
+class ProjectOrphans:
+    """Datasets that no model builds any more.
+
+    Attributes:
+        project: the dbt project; empty without one.
+        generated: when dbt wrote its manifest; None without one.
+        found: the datasets, by uuid.
+    """
+
+    project: str = ""
+    generated: datetime | None = None
+    found: tuple[Orphan, ...] = ()
+
+
+def project_orphans(store: ObjectStore) -> ProjectOrphans:
+    """Find them in a store; none where the folder has no manifest that speaks of it."""
+    from ktk_engine.maintain.orphans import find_orphans, read_manifest
+
+    schema, manifest = store.url.rpartition("/")[2], read_manifest(Path.cwd())
+    if manifest is None or schema not in manifest.schemas:
+        return ProjectOrphans()
+    found = find_orphans(store, manifest.schemas[schema])
+    return ProjectOrphans(manifest.project, manifest.generated, tuple(found))
