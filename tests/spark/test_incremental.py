@@ -236,9 +236,13 @@ def test_columns_go_with_their_index(spark, sql, store):
     assert not snapshot(store, TABLE).indices
     assert set(snapshot(store, TABLE).schema.names) == {"P", "L", "v"}
     where = Predicates(["v >= 12"])
+    with pytest.raises(ConfigurationError, match="earlier column k, which would come back"):
+        replace_where(sql.scanner(store), rows(spark, 20, 21), target, where)
+    Store.of(store).table("t").alter(add={"k": "bigint"})
     replace_where(sql.scanner(store), rows(spark, 20, 21), target, where)
     assert content(sql) == {i: i for i in (*range(12), 20)}
     assert sql.sql("select k from an.t where L = 20").collect() == [(0,)]
+    assert sql.sql("select count(k) from an.t").collect() == [(1,)]
     with pytest.raises(ConfigurationError, match="which the model lacks"):
         replace_where(sql.scanner(store), rows(spark, 20, 21).drop("v"), target, where)
     with pytest.raises(ConfigurationError, match="partition_by names `P`"):
