@@ -74,7 +74,7 @@ class TestProject:
 
     @pytest.fixture(scope="class")
     def project_config_update(self):
-        return {"on-run-end": ["{{ ktk_publish(results) }}"]}
+        return {"on-run-end": ["{{ ktk_publish_stage(results) }}"]}
 
     @pytest.fixture(scope="class")
     def schema_store(self, project, s3_server, url):

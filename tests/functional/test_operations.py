@@ -45,6 +45,8 @@ class TestVerbs:
                 "{cube: c, into: ./other, dry_run: true}",
                 "Would copy c++cells, c++extra: ",
             ),
+            ("ktk_restore", "{cube: c, version: 1, dry_run: true}", "Would restore version 1 of c"),
+            ("ktk_report", "{cube: c, output: c.html, queries: [v < 3]}", "Wrote c.html"),
         ],
     )
     def test_what_they_say(self, built, verb, arguments, said):
@@ -88,6 +90,12 @@ class TestVerbs:
         assert "cube e, version" in self.say("ktk_info", "{name: e, schema: copied}")
         said = self.say("ktk_rename", f"{{{renaming}}}", succeeds=False)
         assert "has no cube or table d" in said
+
+    def test_a_cube_is_published_as_delta(self, built):
+        said = self.say("ktk_publish", "{name: c, check: true}", succeeds=False)
+        assert "c is not published as Delta" in said
+        assert "Delta version" in self.say("ktk_publish", "{name: c}")
+        assert "not published as Delta any more" in self.say("ktk_publish", "{name: c, stop: true}")
 
     def test_git_ignores_the_warehouse(self, built):
         assert (store_of(built).root.parent / ".gitignore").read_text().endswith("\n*\n")

@@ -22,7 +22,7 @@ from tests.faults.invariants import AgedStore
 from tests.functional.relations import rows, store_of
 from tests.tree import tree
 
-PUBLISH = {"on-run-end": ["{{ ktk_publish(results) }}"]}
+PUBLISH = {"on-run-end": ["{{ ktk_publish_stage(results) }}"]}
 ROUND = "{{ var('round', 1) }}"
 FLIGHTS = f"""
 {{{{ config(materialized='cube_seed', cube='c', dimension_columns=['L'], partition_by=['P']) }}}}
@@ -229,7 +229,7 @@ class TestWithoutTheHook:
         return {"t.sql": f"{config} select 1 as a"}
 
     def test_nothing_is_run(self, project):
-        line = re.escape('on-run-end: "{{ ktk_publish(results) }}"')
+        line = re.escape('on-run-end: "{{ ktk_publish_stage(results) }}"')
         with pytest.raises(DbtConfigError, match=line):
             build()
         _, log = build("--no-populate-cache", passes=False)
@@ -248,8 +248,8 @@ class TestAHookThatPublishesNothing:
 
     @pytest.fixture(scope="class")
     def project_config_update(self):
-        mixed = "{{ ktk_publish(results) }} select 1"
-        silent = "{% do ktk_publish(results) %}"
+        mixed = "{{ ktk_publish_stage(results) }} select 1"
+        silent = "{% do ktk_publish_stage(results) %}"
         return {"on-run-end": [f"{{% if var('mixed') %}}{mixed}{{% else %}}{silent}{{% endif %}}"]}
 
     def test_is_an_error(self, project):

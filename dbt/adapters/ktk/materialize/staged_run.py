@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     import agate
 
 _LOGGER = AdapterLogger("ktk")
-_MACRO = "macro.dbt_ktk.ktk_publish"
-_HOOK = 'on-run-end: "{{ ktk_publish(results) }}"'
+_MACRO = "macro.dbt_ktk.ktk_publish_stage"
+_HOOK = 'on-run-end: "{{ ktk_publish_stage(results) }}"'
 # What the hook runs: dbt shows what goes wrong in a hook's SQL as the hook's own failure.
 _END = "/* ktk: publish the staged run, or discard it */"
 _FAILED = frozenset({"error", "fail", "runtime error", "partial success"})
