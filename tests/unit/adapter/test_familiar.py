@@ -119,8 +119,9 @@ def test_names_of_a_sort_order(key):
     assert target(**{key: "a", "clustered_by": "a"}).clustered_by == ("a",)
     message = refused(**TABLE, **{key: "a", "clustered_by": "b"})
     assert f"`{key}` is another name for `clustered_by`" in message
-    message = refused(**SEED, **{key: "v"})
-    assert f"`{key}` cannot be carried out" in message and "`indexes`" in message
+    (hint,) = hints("m", {**SEED, key: "v"}, True)
+    assert f"`{key}` does nothing: the files of a cube" in hint and "`indexes`" in hint
+    assert not hints("m", {**TABLE, key: "v"}, True)
 
 
 def test_other_names_of_the_layout():

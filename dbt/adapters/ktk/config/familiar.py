@@ -22,6 +22,8 @@ KEYS = frozenset(item.key for item in _ALL)
 _ORDERS = ("delta.", "iceberg.", "orc.", "parquet.", "write.")
 # Whole mappings of properties; what else is noted is one entry, under its own name.
 _PROPERTIES = ("tblproperties", "table_properties")
+# Only files of plain tables can be sorted by any columns.
+_SORTED_BY = "clustered_by"
 # Said once a run, by `warn_of_grants`.
 _ONCE = "grants"
 
@@ -56,8 +58,8 @@ def in_own_words(model: str, config: Mapping[str, Any], stored: bool, in_cube: b
     for item, value in _given(config, stored):
         if item.fate == "refused":
             raise _refusal(model, item, value)
-        if item.fate == "mapped":
-            _map(model, item, value, own, in_cube)
+        if item.fate == "mapped" and not (in_cube and item.instead == _SORTED_BY):
+            _map(model, item, value, own)
         elif item.fate == "noted" and stored:
             metadata |= _notes(model, item, value)
     try:
@@ -81,6 +83,11 @@ def hints(model: str, config: Mapping[str, Any], stored: bool) -> list[str]:
         if item.fate == "warning" and item.key != _ONCE:
             advice = f" {_sentence(item.instead)}" if item.instead else ""
             found.append(f"{said} does nothing: {item.why}.{advice}")
+        elif item.instead == _SORTED_BY and config.get("cube"):
+            found.append(
+                f"{said} does nothing: the files of a cube are sorted by partition and dimension "
+                "columns. Give columns that conditions name an index: `indexes`."
+            )
         elif item.fate == "noted" and not stored:
             found.append(f"{said} does nothing: only what stores rows has properties.")
         elif item.key in _PROPERTIES:
@@ -111,14 +118,8 @@ def _refusal(model: str, item: FamiliarConfig, value: Any) -> DbtConfigError:
     )
 
 
-def _map(model: str, item: FamiliarConfig, value: Any, own: dict[str, Any], in_cube: bool) -> None:
+def _map(model: str, item: FamiliarConfig, value: Any, own: dict[str, Any]) -> None:
     """Put a value under the name that it has here."""
-    if in_cube and item.instead == "clustered_by":
-        raise DbtConfigError(
-            f"Model {model}: config `{item.key}` cannot be carried out: the files of a cube are "
-            "sorted by partition and dimension columns. Nothing was written. Remove it, and give "
-            "columns that conditions name an index: `indexes`."
-        )
     name, _, option = item.instead.partition(".")
     known = own.get(name) or None
     if option:
