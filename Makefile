@@ -15,7 +15,8 @@
 #               benchmarks/results/
 # make oracle   a Python 3.8 with Kartothek, which some tests ask to read what we write
 # make azurite  a server of Azure's, by npm, for tests
-# make docs     the documentation as a site, in site/; a dead link is an error
+# make docs     the documentation as a site, in site/; a dead link is an error. To read it with
+#               search: python3 -m http.server --directory site
 # make clean    removes what the sample project built and every cache, but no environment
 
 PYTHON ?= $(shell for name in python3.13 python3.12 python3.11 python3; do \

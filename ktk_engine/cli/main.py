@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from copy import copy as copy_of
 from typing import Any
 
 import click
@@ -84,4 +85,6 @@ _COMMANDS = (
 )
 for _command in _COMMANDS:
     main.add_command(_command)
-main.add_command(remove, "drop")  # what undrop takes back, as in SQL and Python
+_drop = copy_of(remove)
+_drop.name = "drop"  # what undrop takes back, as in SQL and Python
+main.add_command(_drop)
