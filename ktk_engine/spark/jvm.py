@@ -110,6 +110,14 @@ def keeping_active_session(session: SparkSession) -> Iterator[None]:
             sessions.clearActiveSession()
 
 
+@contextmanager
+def active_session(session: SparkSession) -> Iterator[None]:
+    """Make a session the thread's active one, whose settings Spark goes by, over a block."""
+    with keeping_active_session(session):
+        classic_classes(session).SparkSession.setActiveSession(java_session(session))
+        yield
+
+
 def optimized_plan_json(frame: DataFrame) -> str:
     """Give a frame's optimised plan as Spark writes it in JSON."""
     return str(frame._jdf.queryExecution().optimizedPlan().toJSON())

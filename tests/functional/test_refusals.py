@@ -120,7 +120,6 @@ class TestConfiguration:
             ("cube='c', ", "", "needs `cube` in its config"),
             ("cube='c', ", "cube='c', file_format='delta', ", "`file_format` is 'delta', but"),
             ("cube='c', ", "cube='c', clustered_by='v', ", "clustered_by is for plain tables"),
-            ("cube='c', ", "cube='c', zorder='v', ", "`zorder` cannot be carried out: the files"),
             ("dimension_columns=['L'], ", "", "needs `dimension_columns` in its config"),
             ("['P']", "{'field': 'P'}", "must be a list of column names, but is a mapping"),
             ("['P']", "['P', 'P']", "names P twice"),

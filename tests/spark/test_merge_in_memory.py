@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pyarrow as pa
 import pytest
 
@@ -94,3 +96,17 @@ def test_what_is_large_is_sparks(spark, sql, store, monkeypatch, limit):
     found, wanted, without = both(spark, sql, store, monkeypatch, table(6, 14, 1), by)
     assert found == wanted
     assert not without
+
+
+def test_a_thread_without_an_active_session_groups_times_of_day(spark, sql, store, monkeypatch):
+    """As threads of dbt are; Spark groups by the settings of the active session."""
+    new = table(6, 14, 1)
+
+    def run():
+        found, wanted, _ = both(
+            spark, sql, store, monkeypatch, new, MergeBy(("c2",), "delete+insert")
+        )
+        return found == wanted
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(run).result()

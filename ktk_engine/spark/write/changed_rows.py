@@ -14,6 +14,7 @@ from ktk_engine.plan.statement.row_change import Clause
 from ktk_engine.spark.arrow_types import spark_type
 from ktk_engine.spark.read.scan import column
 from ktk_engine.spark.session.spark_job import spark_job
+from ktk_engine.spark.write.aggregate import aggregate
 from ktk_engine.types.quote import quote_identifier
 
 if TYPE_CHECKING:
@@ -50,7 +51,9 @@ class DecidedRows:
             return []
         rows = self.rows
         if self.repeated:
-            rows = rows.groupBy(_ROW).agg(
+            rows = aggregate(
+                rows,
+                [_ROW],
                 F.min(_CLAUSE).alias(_CLAUSE),
                 F.count(_CLAUSE).alias(_HITS),
                 F.count(F.lit(1)).alias(_PAIRS),
@@ -61,13 +64,14 @@ class DecidedRows:
             )
         most = [F.max(name).alias(name) for name in (_HITS, _PAIRS)]
         with spark_job():
-            found = rows.groupBy(_CLAUSE).agg(F.count(F.lit(1)).alias(_ROWS), *most).collect()
+            counts = aggregate(rows, [_CLAUSE], F.count(F.lit(1)).alias(_ROWS), *most)
+            found = counts.collect()
         return [ClauseCount(row[_CLAUSE], row[_ROWS], row[_HITS], row[_PAIRS]) for row in found]
 
     def repeated_row(self, names: Sequence[str]) -> dict[str, object]:
         """A stored row that clauses take for several source rows, as far as names go."""
         shown = [F.first(_of(self.stored, name)).alias(name) for name in names]
-        hits = self.rows.groupBy(_ROW).agg(F.count(_CLAUSE).alias(_HITS), *shown)
+        hits = aggregate(self.rows, [_ROW], F.count(_CLAUSE).alias(_HITS), *shown)
         with spark_job():
             found = hits.where(F.col(_HITS) > 1).drop(_ROW, _HITS).first()
         return found.asDict() if found is not None else {}

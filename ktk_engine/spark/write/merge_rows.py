@@ -13,6 +13,7 @@ from ktk_engine.conditions.render import to_sql
 from ktk_engine.spark.compatibility import collect_table
 from ktk_engine.spark.read.scan import column
 from ktk_engine.spark.session.spark_job import spark_job
+from ktk_engine.spark.write.aggregate import aggregate
 from ktk_engine.types.quote import quote_identifier
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def count_keys(rows: DataFrame, keys: Sequence[str], limit: int) -> tuple[pa.Tab
             counted = found.group_by(list(keys)).aggregate([([], "count_all")])
             return counted.drop_columns(["count_all"]), counted["count_all"].combine_chunks()
     with spark_job():
-        grouped = rows.groupBy(*columns).agg(F.count("*").alias(_COUNT))
+        grouped = aggregate(rows, columns, F.count("*").alias(_COUNT))
         counted = collect_table(grouped.limit(limit))
     return counted.drop_columns([_COUNT]), counted[_COUNT].combine_chunks()
 
@@ -117,7 +118,8 @@ def count_keys(rows: DataFrame, keys: Sequence[str], limit: int) -> tuple[pa.Tab
 def key_bounds(rows: DataFrame, key: str) -> tuple[object, object]:
     """Smallest and largest value of a column."""
     with spark_job():
-        ((low, high),) = rows.agg(F.min(column(key)), F.max(column(key))).collect()
+        bounds = aggregate(rows, (), F.min(column(key)), F.max(column(key)))
+        ((low, high),) = bounds.collect()
     return low, high
 
 
@@ -126,7 +128,7 @@ def repeated_key(rows: DataFrame, keys: Sequence[str]) -> tuple[dict[str, object
     columns = list(map(quote_identifier, keys))
     for key in columns:
         rows = rows.where(f"{key} is not null")
-    counts = rows.groupBy(*columns).agg(F.count("*").alias(_COUNT))
+    counts = aggregate(rows, columns, F.count("*").alias(_COUNT))
     found = counts.where(F.col(_COUNT) > 1).first()
     if found is None:
         return None

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.spark.compatibility import message_of
+from ktk_engine.spark.write.aggregate import aggregate
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
@@ -36,7 +37,7 @@ def check_rule(rows: DataFrame, rule: str) -> None:
 def count_broken(rows: DataFrame, rules: Sequence[str]) -> list[int]:
     """Count for each rule the rows for which it is false, in one job."""
     counts = [F.count_if(_broken(rule)) for rule in rules]
-    return list(rows.agg(*counts).collect()[0]) if counts else []
+    return list(aggregate(rows, (), *counts).collect()[0]) if counts else []
 
 
 def broken_row(rows: DataFrame, rule: str) -> Row | None:

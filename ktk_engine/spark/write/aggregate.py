@@ -1,0 +1,27 @@
+"""Aggregates a frame by the settings of its own session.
+
+Spark's `groupBy` goes by those of the thread's active session, unlike everything else. A thread of
+dbt has none, so that times of day could not be grouped there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ktk_engine.spark.jvm import active_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+def aggregate(rows: DataFrame, keys: Sequence[str], *columns: Column) -> DataFrame:
+    """Group rows and aggregate each group.
+
+    Args:
+        rows: any frame.
+        keys: names as SQL has them, quoted where needed; none for one group of all rows.
+        columns: what to compute of each group.
+    """
+    with active_session(rows.sparkSession):
+        return rows.groupBy(*keys).agg(*columns)
