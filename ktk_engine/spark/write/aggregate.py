@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from pyspark.sql import functions as F
+
 from ktk_engine.spark.jvm import active_session
 
 if TYPE_CHECKING:
@@ -25,3 +27,9 @@ def aggregate(rows: DataFrame, keys: Sequence[str], *columns: Column) -> DataFra
     """
     with active_session(rows.sparkSession):
         return rows.groupBy(*keys).agg(*columns)
+
+
+def count_rows(rows: DataFrame) -> int:
+    """Count the rows of a frame; Spark's own `count` groups as well."""
+    (found,) = aggregate(rows, (), F.count(F.lit(1))).collect()
+    return int(found[0])

@@ -15,6 +15,7 @@ from ktk_engine.plan.key_conditions import MAXIMUM_KEYS, key_conditions
 from ktk_engine.plan.plan_dataset import plan_dataset
 from ktk_engine.spark.read.join import run_plan
 from ktk_engine.spark.read.scan import Scanner
+from ktk_engine.spark.write.aggregate import count_rows
 from ktk_engine.spark.write.merge_rows import count_keys, key_bounds, repeated_key
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def stored_rows(scanner: Scanner, base: Snapshot, files: pa.Table, version: int)
     """How many rows `rows_of` gives; where no cell is overlaid, the snapshot knows it."""
     plan = plan_dataset(replace(base, files=files), version)
     if plan.datasets[0].overlaid or files["rows"].null_count:
-        return run_plan(scanner, plan).count()
+        return count_rows(run_plan(scanner, plan))
     return int(pc.sum(files["rows"]).as_py() or 0)
 
 
@@ -56,7 +57,7 @@ class NewKeys:
     @property
     def row_count(self) -> int:
         """Number of new rows."""
-        return self.rows.count() if self.many else int(pc.sum(self.counts).as_py() or 0)
+        return count_rows(self.rows) if self.many else int(pc.sum(self.counts).as_py() or 0)
 
     def repeated(self) -> tuple[dict[str, object], int] | None:
         """A key without nulls that occurs in several rows, and in how many."""

@@ -14,6 +14,7 @@ from ktk_engine.gate.target import Target
 from ktk_engine.log.state import State
 from ktk_engine.spark.arrow_types import arrow_schema
 from ktk_engine.spark.read.scan import Scanner
+from ktk_engine.spark.write.aggregate import count_rows
 from ktk_engine.spark.write.merge_rows import split_rows, union_by_name
 from ktk_engine.types.refusal import Problem, refusal
 from ktk_engine.write.affected_files import cell_columns
@@ -90,7 +91,7 @@ def _replace_in(rewrite: Rewrite, where: RowFilter) -> WriteResult | None:
     if cells and not columns(predicate) <= cells:  # else a row with the cell is replaced
         reason = f"since {to_sql(predicate)} is not true for them"
         reads.append(rewrite.check_cells(stay, reason, sorted(columns(predicate))))
-    touched, new_count = rewrite.files(conditions), rewrite.new.count()
+    touched, new_count = rewrite.files(conditions), count_rows(rewrite.new)
     old = rewrite.rows(touched)
     if not (new_count or rewrite.changes_layout or _covers(old, predicate, touched)):
         return None
@@ -127,6 +128,6 @@ def _checked_condition(
     example = outside.first()
     if example is not None:
         shown = ", ".join(f"{name}={value!r}" for name, value in example.asDict().items())
-        reason = f"{to_sql(condition)} is not true for {counted(outside.count(), 'new row')}."
+        reason = f"{to_sql(condition)} is not true for {counted(count_rows(outside), 'new row')}."
         raise DataError(refusal(target.uuid, [Problem(reason, where.fix, shown)]))
     return condition
