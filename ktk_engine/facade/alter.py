@@ -17,8 +17,8 @@ from ktk_engine.warehouse import alter as statements
 from ktk_engine.warehouse.alter_statement import Alteration
 from ktk_engine.warehouse.author import python_history
 from ktk_engine.write.alter.column_changes import ColumnChanges
-from ktk_engine.write.alter.present_rows import present_rows
 from ktk_engine.write.checked_write import check_write
+from ktk_engine.write.present_rows import present_rows
 from ktk_engine.write.rewrite.recompute import compute_again
 from ktk_engine.write.staging import staged
 from ktk_engine.write.write_context import WriteContext
@@ -55,7 +55,7 @@ def repartition(store: Store, name: str, columns: Collection[str]) -> None:
         if target.partition_by == base.partition_keys:
             return
         with staged(state, f"repartition {name}", context.history) as staging:
-            rows = present_rows(state, base, store._known)
+            rows = present_rows(state, base, store._known.footers)
             staging.write(check_write(rows.schema, target, state, None, context), rows)
 
     compute_again(store._store, scope_of(name), run)

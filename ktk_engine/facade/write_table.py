@@ -19,8 +19,8 @@ from ktk_engine.plan.row_condition import row_condition
 from ktk_engine.warehouse.author import by_hand, python_history
 from ktk_engine.warehouse.name_claim import displaced_by
 from ktk_engine.write.build import build
-from ktk_engine.write.delete_rows import delete_rows
-from ktk_engine.write.merge_table import merge_table
+from ktk_engine.write.change.delete_rows import delete_rows
+from ktk_engine.write.change.merge_table import merge_table
 from ktk_engine.write.retained import Retained
 from ktk_engine.write.rewrite.recompute import compute_again
 from ktk_engine.write.rows import Rows

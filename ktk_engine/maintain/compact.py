@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -22,9 +22,8 @@ from ktk_engine.log.intent import announced
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.write import Write
 from ktk_engine.maintain.compactable import Compaction
-from ktk_engine.merge.answer import LocalEngine
-from ktk_engine.plan.plan_dataset import plan_dataset
 from ktk_engine.write.extension import Extension
+from ktk_engine.write.present_rows import in_types, present_batches
 from ktk_engine.write.retained import Retained
 from ktk_engine.write.rows import Rows, write_parquet
 
@@ -121,16 +120,8 @@ def _rows(compaction: Compaction, schema: pa.Schema, scanner: Callable[[], Scann
         from ktk_engine.write.rewrite.affected_rows import rows_of  # loads PySpark
 
         return rows_of(scanner(), base, compaction.files, state.version)
-    plan = plan_dataset(replace(base, files=compaction.files), state.version)
-    batches = LocalEngine(state.store, FooterCache()).batches(plan)
-    return pa.RecordBatchReader.from_batches(schema, _stored(batches, schema))
-
-
-def _stored(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Rows in the types of the files."""
-    for batch in batches:
-        table = pa.Table.from_batches([batch]).select(schema.names)
-        yield from table.cast(schema).to_batches()
+    batches = present_batches(state, replace(base, files=compaction.files), FooterCache())
+    return in_types(batches, schema)
 
 
 def _job(compaction: Compaction, commit_id: str, compression: str, in_spark: bool) -> WriteJob:

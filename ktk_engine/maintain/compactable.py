@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 from ktk_engine.catalog.find_dataset import find_dataset
 from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.errors import ConfigurationError
-from ktk_engine.files.footers import FooterCache
 from ktk_engine.formatting import counted, size
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
+from ktk_engine.maintain.adoption.describe_files import describe_files
 from ktk_engine.plan.overlay import overlaid_files, partition_groups
 from ktk_engine.plan.plan_dataset import address_partitions
 from ktk_engine.store.interface import ObjectStore
@@ -110,7 +110,8 @@ def find_compaction(
 ) -> Compaction:
     """Find what to compact in one dataset; see `find_compactions`."""
     snapshot = state.snapshot(uuid)
-    files = measured_files(state.store, snapshot)
+    (snapshot,) = describe_files(state.store, [snapshot])
+    files = snapshot.files
     within = list(snapshot.partition_keys)
     overlaid = pa.repeat(pa.scalar(False), files.num_rows)
     if snapshot.dimension_columns:
@@ -132,19 +133,3 @@ def _ripe(groups: pa.Array, counted: pa.Array, least: int) -> pa.Array:
     counts = pc.value_counts(groups.filter(counted))
     enough = pc.greater_equal(counts.field("counts"), least)
     return pc.is_in(groups, value_set=counts.field("values").filter(enough))
-
-
-def measured_files(store: ObjectStore, snapshot: Snapshot) -> pa.Table:
-    """The files with their rows and bytes; those of other writers are asked."""
-    files = snapshot.files
-    if not files["rows"].null_count and not files["bytes"].null_count:
-        return files
-    footers = FooterCache().read(store, files["key"].to_pylist())
-    columns = {
-        "rows": [footer.rows for footer in footers],
-        "bytes": [footer.bytes for footer in footers],
-    }
-    for name, values in columns.items():
-        place = files.schema.get_field_index(name)
-        files = files.set_column(place, files.schema.field(name), pa.array(values, pa.int64()))
-    return files

@@ -16,7 +16,7 @@ from ktk_engine.errors import KtkError
 from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
-from ktk_engine.maintain.compactable import measured_files
+from ktk_engine.maintain.adoption.describe_files import describe_files
 from ktk_engine.maintain.orphans import Orphan
 from ktk_engine.plan.cube_query import CubeQuery
 from ktk_engine.plan.plan import Plan
@@ -86,8 +86,9 @@ def make_report(
         if state.scope.kind == "cube":
             seed = discover_cube(name, snapshots).seed_dataset
         order = sorted(snapshots, key=lambda dataset: (dataset != seed, dataset))
-        snapshots = {dataset: snapshots[dataset] for dataset in order}
-        files = {n: measured_files(store, snapshot) for n, snapshot in snapshots.items()}
+        described = describe_files(store, [snapshots[dataset] for dataset in order])
+        snapshots = dict(zip(order, described, strict=True))
+        files = {dataset: snapshot.files for dataset, snapshot in snapshots.items()}
         parts = {n: partitions_of(s.partition_keys, files[n]) for n, s in snapshots.items()}
         shown = partition_map(parts, seed) if parts[seed].keys else None
         return CubeReport(

@@ -10,12 +10,12 @@ import pyarrow.compute as pc
 
 from ktk_engine.files.footers import Footer, FooterCache, statistics_of
 from ktk_engine.log.snapshot import FILE_FIELDS, Snapshot, concat_files
-from ktk_engine.progress import Progress
+from ktk_engine.progress import Progress, untold
 from ktk_engine.store.interface import ObjectStore
 
 
 def describe_files(
-    store: ObjectStore, snapshots: Sequence[Snapshot], progress: Progress
+    store: ObjectStore, snapshots: Sequence[Snapshot], progress: Progress = untold
 ) -> list[Snapshot]:
     """Note rows, bytes, bounds and physical types of the files that nobody has described yet.
 
@@ -45,8 +45,8 @@ def describe_files(
 
 
 def _is_unknown(snapshot: Snapshot) -> pa.ChunkedArray:
-    rows, size = snapshot.file_column("rows"), snapshot.file_column("bytes")
-    return pc.or_(pc.is_null(rows), pc.is_null(size))
+    rows, size, physical = map(snapshot.file_column, ("rows", "bytes", "physical"))
+    return pc.or_(pc.or_(pc.is_null(rows), pc.is_null(size)), pc.is_null(physical))
 
 
 def _described(snapshot: Snapshot, unknown: pa.ChunkedArray, footers: Sequence[Footer]) -> Snapshot:

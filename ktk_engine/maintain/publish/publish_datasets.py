@@ -6,9 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from ktk_engine.catalog.find_dataset import find_dataset
 from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.errors import (
@@ -17,7 +14,6 @@ from ktk_engine.errors import (
     ForeignWriterError,
     PublishError,
 )
-from ktk_engine.files.footers import FooterCache
 from ktk_engine.log.commit import DatasetChange, Transaction, commit, role_of
 from ktk_engine.log.delta.delta_log import delete_log, read_log
 from ktk_engine.log.delta.publish_delta import (
@@ -33,6 +29,7 @@ from ktk_engine.log.snapshot import PUBLISH, Snapshot
 from ktk_engine.log.stage.staged_store import StagedStore
 from ktk_engine.log.state import State, resolve
 from ktk_engine.log.write import Write
+from ktk_engine.maintain.adoption.describe_files import describe_files
 from ktk_engine.maintain.publish.second_reader import second_opinion
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.did_you_mean import did_you_mean
@@ -218,7 +215,7 @@ def _check(state: State, uuid: str) -> None:
     if problem := state.datasets[uuid].problem:
         raise ForeignWriterError(f"{problem}. Nothing was written.")
     entry = state.datasets[uuid].entry
-    snapshot = _measured(state.store, state.snapshot(uuid))
+    (snapshot,) = describe_files(state.store, [state.snapshot(uuid)])
     try:
         check_expressible(snapshot)
     except PublishError as error:
@@ -238,7 +235,7 @@ def _commit(
     def rebase(base: Snapshot | None, attempt: int) -> Snapshot:
         if base is None:
             raise CommitConflictError("A dataset was removed meanwhile. Nothing was committed.")
-        known = _measured(store, base) if formats else base
+        (known,) = describe_files(store, [base]) if formats else (base,)
         return replace(known, properties={**known.properties, PUBLISH: list(formats)})
 
     changes = tuple(
@@ -247,29 +244,3 @@ def _commit(
     )
     with announced(store, scope, write, f"publish {', '.join(uuids)}"):
         commit(state, Transaction(write, changes, history=history))
-
-
-def _measured(store: ObjectStore, snapshot: Snapshot) -> Snapshot:
-    """The snapshot with rows, sizes and types of all files; other programs' footers are asked."""
-    files = snapshot.files
-    unknown = pc.is_null(files["physical"]).combine_chunks()
-    if not unknown.true_count:
-        return snapshot
-    footers = FooterCache().read(store, files["key"].filter(unknown).to_pylist())
-    schemas = list(snapshot.physical_schemas)
-    numbers = []
-    for footer in footers:
-        if footer.schema not in schemas:
-            schemas.append(footer.schema)
-        numbers.append(schemas.index(footer.schema))
-    found = {
-        "rows": [footer.rows for footer in footers],
-        "bytes": [footer.bytes for footer in footers],
-        "physical": numbers,
-    }
-    for name, values in found.items():
-        field = files.schema.field(name)
-        column = files[name].combine_chunks()
-        filled = pc.replace_with_mask(column, unknown, pa.array(values, field.type))
-        files = files.set_column(files.schema.get_field_index(name), field, filled)
-    return replace(snapshot, files=files, physical_schemas=tuple(schemas))

@@ -22,8 +22,8 @@ from ktk_engine.log.commit import DatasetChange, role_of
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
 from ktk_engine.write.alter.column_changes import ColumnChanges, widened
-from ktk_engine.write.alter.present_rows import present_rows
 from ktk_engine.write.checked_write import check_write
+from ktk_engine.write.present_rows import present_rows
 from ktk_engine.write.retained import Retained
 from ktk_engine.write.staging import Staging
 from ktk_engine.write.write_context import WriteContext
@@ -105,7 +105,7 @@ def _rewrite(
 ) -> None:
     """Write all rows again, each as it is but for the changes."""
     state = staging.state
-    present = present_rows(state, base, known)
+    present = present_rows(state, base, known.footers)
     schema = changes.schema(present.schema)
     rows = pa.RecordBatchReader.from_batches(schema, _changed(present, changes, schema))
     # Whatever row is added meanwhile has the old columns.

@@ -38,8 +38,8 @@ from ktk_engine.warehouse.alter_statement import Alteration
 from ktk_engine.warehouse.relations import Relations
 from ktk_engine.write.alter.alter_columns import alter_columns
 from ktk_engine.write.alter.column_changes import ColumnChanges
-from ktk_engine.write.alter.present_rows import present_rows
 from ktk_engine.write.build import build
+from ktk_engine.write.present_rows import present_rows
 from ktk_engine.write.retained import Retained
 from ktk_engine.write.staging import staged
 from tests.tree import tree

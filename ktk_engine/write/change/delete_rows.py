@@ -14,10 +14,9 @@ from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.files.physical_schemas import stored_schema
 from ktk_engine.gate.target import Target
 from ktk_engine.log.snapshot import Snapshot
-from ktk_engine.merge.answer import LocalEngine
-from ktk_engine.plan.plan_dataset import plan_dataset
 from ktk_engine.write.affected_files import affected_files
 from ktk_engine.write.checked_write import check_write
+from ktk_engine.write.present_rows import in_types, present_batches
 from ktk_engine.write.retained import Retained
 from ktk_engine.write.staging import Staging
 from ktk_engine.write.write_context import WriteContext
@@ -48,10 +47,8 @@ def delete_rows(staging: Staging, uuid: str, condition: Condition, known: Metada
     stored = stored_schema(store, known.footers, base, files)
     rows: pa.Table | pa.RecordBatchReader = stored.empty_table()
     if not goes_whole(replace(base, files=files), condition):
-        plan = plan_dataset(replace(base, files=files), state.version)
-        batches = LocalEngine(store, known.footers).batches(plan)
-        kept = _without(batches, condition, stored)
-        rows = pa.RecordBatchReader.from_batches(stored, kept)
+        batches = present_batches(state, replace(base, files=files), known.footers)
+        rows = in_types(_without(batches, condition), stored)
     labels = frozenset(files["label"].to_pylist())
     retained = Retained("files", labels, (tuple(parts),))
     target, context = Target.of(base), WriteContext(staging.history)
@@ -71,12 +68,9 @@ def goes_whole(part: Snapshot, condition: Condition) -> bool:
     return bool(goes.true_count == len(goes))
 
 
-def _without(
-    batches: Iterator[pa.RecordBatch], condition: Condition, schema: pa.Schema
-) -> Iterator[pa.RecordBatch]:
-    """The rows for which a condition is not true, in the types of the files."""
+def _without(batches: Iterator[pa.RecordBatch], condition: Condition) -> Iterator[pa.RecordBatch]:
+    """The rows for which a condition is not true."""
     for batch in batches:
         table = pa.Table.from_batches([batch])
         goes = pc.fill_null(evaluate(condition, table), False)
-        kept = table.filter(pc.invert(goes)).select(schema.names).cast(schema)
-        yield from kept.to_batches()
+        yield from table.filter(pc.invert(goes)).to_batches()

@@ -15,14 +15,13 @@ from ktk_engine.errors import ConfigurationError, DataError
 from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.files.physical_schemas import stored_schema
 from ktk_engine.gate.target import Target
-from ktk_engine.merge.answer import LocalEngine
 from ktk_engine.plan.key_conditions import MAXIMUM_KEYS, bounds_of, key_conditions
-from ktk_engine.plan.plan_dataset import plan_dataset
 from ktk_engine.types.refusal import Problem, refusal
 from ktk_engine.types.to_container import to_container
 from ktk_engine.types.type_class import class_name, normalize
 from ktk_engine.write.affected_files import affected_files
 from ktk_engine.write.checked_write import check_write
+from ktk_engine.write.present_rows import in_types, present_batches
 from ktk_engine.write.retained import Retained
 from ktk_engine.write.staging import Staging
 from ktk_engine.write.write_context import WriteContext
@@ -57,10 +56,7 @@ def merge_table(
     conditions = tuple(key_conditions(base.schema, keys, bounds))
     files = affected_files(store, base, conditions)
     schema = _joined(rows.schema, stored_schema(store, known.footers, base, files))
-    old: Iterator[pa.RecordBatch] = iter(())
-    if files.num_rows:
-        plan = plan_dataset(replace(base, files=files), state.version)
-        old = LocalEngine(store, known.footers).batches(plan)
+    old = present_batches(state, replace(base, files=files), known.footers)
     new = _cast(rows, schema).to_batches()
     labels = frozenset(files["label"].to_pylist())
     write = replace(
@@ -68,7 +64,8 @@ def merge_table(
         retained=Retained("files", labels, (conditions,)),
         gate=write.gate.of_rows(target, schema),
     )
-    both = pa.RecordBatchReader.from_batches(schema, chain(_others(old, keys, schema), new))
+    kept = in_types(_others(old, keys), schema)
+    both = pa.RecordBatchReader.from_batches(schema, chain(kept, new))
     staging.write(write, both)
 
 
@@ -133,19 +130,17 @@ def _cast(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.table(columns, schema=schema)
 
 
-def _others(
-    batches: Iterator[pa.RecordBatch], keys: pa.Table, schema: pa.Schema
-) -> Iterator[pa.RecordBatch]:
-    """The old rows whose key no new row has, in the types to write."""
+def _others(batches: Iterator[pa.RecordBatch], keys: pa.Table) -> Iterator[pa.RecordBatch]:
+    """The old rows whose key no new row has."""
     names = keys.column_names
     for batch in batches:
-        table = pa.Table.from_batches([batch]).select(schema.names)
+        table = pa.Table.from_batches([batch])
         if len(names) == 1:
             gone = pc.is_in(table[names[0]], value_set=keys[names[0]].combine_chunks())
             kept = table.filter(pc.invert(gone))
         else:
             kept = _without_keys(table, keys)
-        yield from kept.cast(schema).to_batches()
+        yield from kept.to_batches()
 
 
 def _without_keys(table: pa.Table, keys: pa.Table) -> pa.Table:
