@@ -85,14 +85,14 @@ def named_keys(key: str, data: bytes) -> frozenset[str]:
         data: its content.
 
     Raises:
-        FormatError: it cannot be parsed.
+        FormatError: it cannot be parsed, or is no document.
     """
     what = f"the document {key}"
     parsed = parse_msgpack(data, what) if key.endswith(MSGPACK_SUFFIX) else parse_json(data, what)
-    found: set[str] = set()
-    for part in ("partitions", "indices"):
-        found.update(_texts(parsed.get(part) if isinstance(parsed, dict) else None))
-    return frozenset(found)
+    if not isinstance(parsed, dict):
+        raise FormatError(f"{what} is no map of names to values")
+    parts = (parsed.get("partitions"), parsed.get("indices"))
+    return frozenset(text for part in parts for text in _texts(part))
 
 
 def _texts(content: object) -> Iterator[str]:

@@ -83,7 +83,7 @@ class Garbage:
         return not (self.objects or self.unfinished or self.intents)
 
 
-NamedFiles = MutableMapping[str, frozenset[str]]
+NamedFiles = MutableMapping[str, frozenset[str] | None]
 
 
 def find_garbage(
@@ -102,8 +102,8 @@ def find_garbage(
         scope: what to clean up; without a log, only what its documents name is needed.
         retention: what history keeps. Files with names of other programs stay for its age, and
             for 7 days at least.
-        named: uuid -> files that documents of other scopes name, as far as that is known; what is
-            read is added, for the next scope.
+        named: uuid -> files that documents of other scopes name, None where nobody can tell; what
+            is read is added, for the next scope.
 
     Raises:
         ForeignWriterError: another program changed a dataset; nothing can be called garbage.
@@ -134,9 +134,8 @@ def find_garbage(
     age = max(retention.age, FOREIGN_LIFETIME)
     unnamed = [info for info in listed if info.key not in roots]
     objects = [info for info in unnamed if _may_go(info, now, living, ended, age)]
-    strange = [info.key for info in objects if not _commits(info) & ended]
-    known = {} if named is None else named
-    spared = _named_elsewhere(store, state, known) if strange else frozenset()
+    strange = frozenset(info.key for info in objects if not _commits(info) & ended)
+    spared = _named_elsewhere(store, state, strange, {} if named is None else named)
     objects = [info for info in objects if info.key not in spared]
     return Garbage(
         state,
@@ -208,19 +207,25 @@ def _commits(info: ObjectInfo) -> set[str]:
     return set(_COMMIT.findall(info.key))
 
 
-def _named_elsewhere(store: ObjectStore, state: State, known: NamedFiles) -> frozenset[str]:
-    """Files that documents of other programs name, of whatever cube or table they are.
+def _named_elsewhere(
+    store: ObjectStore, state: State, strange: frozenset[str], known: NamedFiles
+) -> frozenset[str]:
+    """Files that documents of other programs may name, of whatever cube or table they are.
 
-    Kartothek's copies under another name may name files of the original.
+    Kartothek's copies under another name may name files of the original. A document that cannot
+    be read may name any file with a name of other programs.
     """
+    if not strange:
+        return strange
     others = [uuid for uuid in list_documents(store) if not state.scope.owns(uuid)]
     unknown = [uuid for uuid in others if uuid not in known]
     read = ask_all(store, lambda uuid: _named_by(store, uuid), unknown)
     known.update(zip(unknown, read, strict=True))
-    return frozenset[str]().union(*(known[uuid] for uuid in others))
+    named = [known[uuid] for uuid in others]
+    return frozenset[str]().union(*(strange if keys is None else keys for keys in named))
 
 
-def _named_by(store: ObjectStore, uuid: str) -> frozenset[str]:
+def _named_by(store: ObjectStore, uuid: str) -> frozenset[str] | None:
     """The files that a document of another program names; ours name none but their own."""
     try:
         if read_stamp(store.get_range(document_key(uuid), 0, STAMP_BYTES)) is not None:
@@ -229,8 +234,10 @@ def _named_by(store: ObjectStore, uuid: str) -> frozenset[str]:
         pass  # the whole document tells, or there is none in JSON
     try:
         return named_keys(*document_bytes(store, uuid))
-    except (FormatError, ObjectNotFoundError):
-        return frozenset()  # nobody can read by it
+    except ObjectNotFoundError:
+        return frozenset()  # deleted since
+    except FormatError:
+        return None
 
 
 def _objects(
