@@ -25,7 +25,7 @@ from ktk_engine.format.file_digest import DAMAGE, FileDigest, digest_of_json
 from ktk_engine.format.label import unreadable_value
 from ktk_engine.format.parse_json import check_count, parse_json
 from ktk_engine.log.snapshot_delta import Delta, ExtendedFiles, SnapshotBase, find_delta
-from ktk_engine.log.stored_files import FileTable, StoredFiles
+from ktk_engine.log.stored_files import FileTable, StoredFiles, some_files
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.read_cache import ReadCache
 
@@ -190,7 +190,19 @@ class Snapshot:
         Args:
             kept: one value per file.
         """
-        return replace(self, files=self.file_table.filter(kept))
+        return replace(self, files=some_files(self.file_table, kept, self.file_table.column_names))
+
+    def opened(self, kept: pa.BooleanArray | None = None) -> pa.Table:
+        """Give what is needed to open some files: all columns of `files` but statistics.
+
+        Args:
+            kept: one value per file; None means all.
+        """
+        statistics = (MINIMUM_PREFIX, MAXIMUM_PREFIX, NULLS_PREFIX)
+        names = [n for n in self.file_table.column_names if not n.startswith(statistics)]
+        if kept is None:
+            return self.file_table.select(names)
+        return some_files(self.file_table, kept, names)
 
     def with_files(self, files: pa.Table, **changes: Any) -> Snapshot:
         """The same dataset with other files, renumbered in their order."""
@@ -267,7 +279,9 @@ def check_partition_values(snapshot: Snapshot, names: Iterable[str]) -> None:
     for name in names:
         values = snapshot.file_column(PARTITION_PREFIX + name)
         if values.null_count:
-            unknown = snapshot.file_table.filter(pc.is_null(values).combine_chunks())
+            unknown = some_files(
+                snapshot.file_table, pc.is_null(values).combine_chunks(), ["label"]
+            )
             reason = unreadable_value(
                 unknown["label"][0].as_py(), snapshot.partition_keys, name, snapshot.schema
             )

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ktk_engine.log.stored_files import FileTable
+from ktk_engine.log.stored_files import EncodedFiles, FileTable, some_files
 
 LEAST_FILES = 10_000  # of a base; what has fewer is written whole
 _MOST = 8  # a delta says at most this part of what its base does
@@ -75,7 +75,7 @@ def find_delta(base: FileTable, files: pa.Table) -> Delta | None:
     return delta if built.select(built.column_names).equals(files) else None
 
 
-class ExtendedFiles:
+class ExtendedFiles(EncodedFiles):
     """The table of files of a delta and its base; safe between threads.
 
     Attributes:
@@ -111,11 +111,6 @@ class ExtendedFiles:
         """Types of the columns, in order."""
         return self._added.schema
 
-    @property
-    def column_names(self) -> list[str]:
-        """Names of the columns, in order."""
-        return list(self.schema.names)
-
     def select(self, columns: Sequence[str]) -> pa.Table:
         """Give some columns of all files, in their order."""
         with self._lock:
@@ -134,19 +129,21 @@ class ExtendedFiles:
                 [self._columns[name] for name in columns], schema=pa.schema(fields)
             )
 
-    def filter(self, mask: pa.BooleanArray) -> pa.Table:
-        """Give all columns of some files.
+    def some(self, mask: pa.BooleanArray, columns: Sequence[str]) -> pa.Table:
+        """Give some columns of some files, and decode no others.
 
         Args:
-            mask: which ones, one value per file.
+            mask: which files, one value per file.
+            columns: names of columns, at least one.
         """
         stayed = mask.slice(0, len(self._stayed)).to_numpy(zero_copy_only=False)
         of_base = np.zeros(self.base.files.num_rows, bool)
         of_base[self._stayed[stayed]] = True
-        old = self.base.files.filter(pa.array(of_base))
-        added = self._added.filter(mask.slice(len(self._stayed)))
+        known = [name for name in columns if name in self.base.files.column_names]
+        old = some_files(self.base.files, pa.array(of_base), known or [_POSITION])
+        added = some_files(self._added, mask.slice(len(self._stayed)), columns)
         positions = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
-        return self._together(self.column_names, old, added, positions)
+        return self._together(columns, old, added, positions)
 
     def _together(
         self, columns: Sequence[str], old: pa.Table, added: pa.Table, positions: np.ndarray

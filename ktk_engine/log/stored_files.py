@@ -7,6 +7,7 @@ commit beside them, needs some columns or some rows.
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -32,11 +33,55 @@ class FileTable(Protocol):
     def select(self, columns: Sequence[str]) -> pa.Table:
         """Give some columns of all files."""
 
-    def filter(self, mask: pa.BooleanArray) -> pa.Table:
-        """Give all columns of some files."""
+
+class EncodedFiles(ABC):
+    """A table of files that decodes what is asked for."""
+
+    @property
+    @abstractmethod
+    def num_rows(self) -> int:
+        """Number of files."""
+
+    @property
+    @abstractmethod
+    def schema(self) -> pa.Schema:
+        """Types of the columns, in order."""
+
+    @property
+    def column_names(self) -> list[str]:
+        """Names of the columns, in order."""
+        return list(self.schema.names)
+
+    @abstractmethod
+    def select(self, columns: Sequence[str]) -> pa.Table:
+        """Give some columns of all files, in their order."""
+
+    @abstractmethod
+    def some(self, mask: pa.BooleanArray, columns: Sequence[str]) -> pa.Table:
+        """Give some columns of some files, and decode no others.
+
+        Args:
+            mask: which files, one value per file.
+            columns: names of columns, at least one.
+        """
 
 
-class StoredFiles:
+def some_files(files: FileTable, mask: pa.BooleanArray, columns: Sequence[str]) -> pa.Table:
+    """Give some columns of some files; of all of them without a copy.
+
+    Args:
+        files: a table of files, decoded or not.
+        mask: which files, one value per file.
+        columns: names of its columns, at least one.
+    """
+    if mask.true_count == len(mask):
+        return files.select(columns)
+    if isinstance(files, EncodedFiles):
+        return files.some(mask, columns)
+    return files.select(columns).filter(mask)
+
+
+class StoredFiles(EncodedFiles):
     """A table of files as parquet; safe between threads.
 
     What was decoded of it stays decoded, as long as this object lives.
@@ -76,11 +121,6 @@ class StoredFiles:
         """Types of the columns, in order."""
         return self._schema
 
-    @property
-    def column_names(self) -> list[str]:
-        """Names of the columns, in order."""
-        return list(self._schema.names)
-
     def select(self, columns: Sequence[str]) -> pa.Table:
         """Give some columns of all files, in their order."""
         with self._lock:
@@ -96,23 +136,24 @@ class StoredFiles:
                 return pa.table({"": pa.nulls(self.num_rows)}).select([])
             return pa.Table.from_arrays([self._columns[n] for n in columns], schema=schema)
 
-    def filter(self, mask: pa.BooleanArray) -> pa.Table:
-        """Give all columns of some files.
+    def some(self, mask: pa.BooleanArray, columns: Sequence[str]) -> pa.Table:
+        """Give some columns of some files, and decode no others.
 
         Args:
-            mask: which ones, one value per file.
+            mask: which files, one value per file.
+            columns: names of columns, at least one.
         """
         data = self._data  # which another thread may drop when it has decoded all
         if not data or self._footer.num_row_groups == 1:
-            return self.select(self.column_names).filter(mask)
+            return self.select(columns).filter(mask)
         # Kept are the rows that were asked for, not all that had to be decoded.
-        parts = [self._read(data, self.column_names, [])]
+        parts = [self._read(data, columns, [])]
         start = 0
         for group in range(self._footer.num_row_groups):
             count = self._footer.row_group(group).num_rows
             part = mask.slice(start, count)
             if part.true_count:
-                parts.append(self._read(data, self.column_names, [group]).filter(part))
+                parts.append(self._read(data, columns, [group]).filter(part))
             start += count
         return pa.concat_tables(parts).combine_chunks()
 

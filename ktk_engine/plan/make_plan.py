@@ -25,7 +25,7 @@ from ktk_engine.log.snapshot import PARTITION_PREFIX, Snapshot
 from ktk_engine.plan.align import semi_join
 from ktk_engine.plan.overlay import is_overlaid
 from ktk_engine.plan.plan import DatasetPlan, Join, Plan, prune_step
-from ktk_engine.plan.prune import files_where, prune
+from ktk_engine.plan.prune import prune
 from ktk_engine.plan.resolved_query import ResolvedQuery
 from ktk_engine.store.interface import ObjectStore
 
@@ -63,7 +63,7 @@ def make_plan(
             planned.append(_plan_dataset(store, specification, name, item, resolved, join, known))
     rank = {"seed": 0, "inner": 1, "left": 2}
     planned.sort(key=lambda item: (rank[item.join], item.dataset))
-    aligned = [_with_whole_rows(item) for item in _align(specification, planned)]
+    aligned = [_with_files_to_open(item) for item in _align(specification, planned)]
     done = {part for item in aligned for part in conjuncts(item.condition)}
     left = conjunction(part for part in parts if part not in done)
     order = (*resolved.dimensions, *specification.partition_columns)
@@ -159,11 +159,11 @@ def _sketch(snapshot: Snapshot, kept: pa.BooleanArray, within: Sequence[str]) ->
     return files.append_column(_ROW, pa.array(np.arange(len(kept)))).filter(kept)
 
 
-def _with_whole_rows(item: DatasetPlan) -> DatasetPlan:
-    """Replace a sketch of the files by all that the snapshot says of them."""
+def _with_files_to_open(item: DatasetPlan) -> DatasetPlan:
+    """Replace a sketch of the files by all that it takes to open them."""
     kept = np.zeros(item.snapshot.file_table.num_rows, bool)
     kept[item.files[_ROW].to_numpy()] = True
-    return replace(item, files=files_where(item.snapshot, pa.array(kept)))
+    return replace(item, files=item.snapshot.opened(pa.array(kept)))
 
 
 def _projected(seed: DatasetPlan, on: set[str]) -> DatasetPlan:

@@ -55,7 +55,7 @@ class DatasetPlan:
     Attributes:
         dataset: its id within the cube.
         snapshot: the version that is read.
-        files: the rows of `snapshot.files` to open.
+        files: the rows of `snapshot.files` to open, without statistics.
         columns: what to read from them.
         join: how it is joined; `seed` for the seed dataset itself.
         on: columns to join by.

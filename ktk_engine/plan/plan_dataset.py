@@ -34,7 +34,7 @@ def plan_dataset(snapshot: Snapshot, version: int) -> Plan:
     names = tuple(snapshot.schema.names)
     within = _within(snapshot)
     overlaid = within is not None and bool(pc.any(overlaid_files(snapshot, within)).as_py())
-    item = _dataset_plan(snapshot, snapshot.files, names, TrueCondition(), overlaid)
+    item = _dataset_plan(snapshot, snapshot.opened(), names, TrueCondition(), overlaid)
     return Plan(snapshot.uuid, version, names, (item,), (), TrueCondition())
 
 
@@ -60,7 +60,7 @@ def plan_rows(
     within = _within(snapshot)
     pruned = prune(store, snapshot, own, within, known)
     overlaid = within is not None and is_overlaid(snapshot, pruned.kept, within)
-    item = _dataset_plan(snapshot, pruned.files, names, conjunction(own), overlaid)
+    item = _dataset_plan(snapshot, snapshot.opened(pruned.kept), names, conjunction(own), overlaid)
     item = replace(item, steps=pruned.steps)
     left = conjunction(condition for condition in conditions if not columns(condition))
     return Plan(snapshot.uuid, version, tuple(names), (item,), (), left)

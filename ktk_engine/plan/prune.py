@@ -43,19 +43,7 @@ class Pruned:
     @property
     def files(self) -> pa.Table:
         """Rows of the snapshot's table of files."""
-        return files_where(self.snapshot, self.kept)
-
-
-def files_where(snapshot: Snapshot, kept: pa.BooleanArray) -> pa.Table:
-    """Give some files of a snapshot; all of them are not copied.
-
-    Args:
-        snapshot: a dataset.
-        kept: which of its files.
-    """
-    if kept.true_count == len(kept):
-        return snapshot.files
-    return snapshot.file_table.filter(kept)
+        return self.snapshot.of_files(self.kept).files
 
 
 def prune(
@@ -172,7 +160,7 @@ def _by_statistics(
         may = _may_match(snapshot, files, conditions)
         matching = pc.replace_with_mask(matching, ours, may)
     if pc.any(others).as_py():
-        files = snapshot.file_table.filter(others)
+        files = snapshot.opened(others)
         may = _may_match(
             snapshot, _with_footers(store, snapshot, files, conditions, known), conditions
         )

@@ -50,9 +50,11 @@ def test_gives_what_the_decoded_table_gives(kept, row_group, old, data):
     names = data.draw(st.lists(st.sampled_from(files.column_names), unique=True))
     assert stored.select(names).equals(files.select(names))
     mask = pa.array(kept, pa.bool_())
-    assert stored.filter(mask).equals(files.filter(mask))
+    assert stored.some(mask, stored.column_names).equals(files.filter(mask))
+    assert not names or stored.some(mask, names).equals(files.select(names).filter(mask))
     assert stored.select(stored.column_names).equals(files)
-    assert stored.filter(mask).equals(files.filter(mask))
+    assert stored.some(mask, stored.column_names).equals(files.filter(mask))
+    assert not names or stored.some(mask, names).equals(files.select(names).filter(mask))
     assert stored.select(names).num_rows == len(kept)
 
 
