@@ -9,7 +9,7 @@ who joins leaves rows with a null out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -48,43 +48,51 @@ def cell_codes(tables: Sequence[pa.Table]) -> CellCodes:
         tables: tables of the same columns, in the containers of their classes and in one chunk
             each. Without columns, all rows are one cell.
     """
-    lengths = [table.num_rows for table in tables]
-    codes, width = np.zeros(sum(lengths), np.int64), 1
+    codes, width = [np.zeros(table.num_rows, np.int64) for table in tables], 1
     for name in tables[0].column_names:
         found, count = _column_codes([_array(table[name]) for table in tables])
         if width * count > _WIDEST:
             codes, width = _ranks(codes)
         if width * count > _WIDEST:
             found, count = _ranks(found)
-        codes = found if width == 1 else codes * np.int64(count) + found
+        if count > 1:
+            codes = found if width == 1 else _combined(codes, found, count)
         width *= count
-    return CellCodes(tuple(np.split(codes, np.cumsum(lengths)[:-1])), width)
+    return CellCodes(tuple(codes), width)
+
+
+def _combined(codes: list[Codes], found: list[Codes], count: int) -> list[Codes]:
+    """Codes of cells that have one more column; the old ones are used up."""
+    for part, more in zip(codes, found, strict=True):
+        part *= np.int64(count)
+        part += more
+    return codes
 
 
 def _array(values: pa.ChunkedArray) -> pa.Array:
     return values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()
 
 
-def _column_codes(parts: Sequence[pa.Array]) -> tuple[Codes, int]:
-    """Codes of the values of one column, and how many there may be."""
+def _column_codes(parts: Sequence[pa.Array]) -> tuple[list[Codes], int]:
+    """Codes of the values of one column, which nobody else has, and how many there may be."""
     t = parts[0].type
+    if pat.is_null(t):
+        return [np.zeros(len(part), np.int64) for part in parts], 1
     valid = None
     if any(part.null_count for part in parts):
-        valid = np.concatenate([part.is_valid().to_numpy(zero_copy_only=False) for part in parts])
-    if pat.is_null(t):
-        return np.zeros(sum(map(len, parts)), np.int64), 1
+        valid = [part.is_valid().to_numpy(zero_copy_only=False) for part in parts]
     if pat.is_uint64(t):
-        codes, width = _from_numbers(np.concatenate([_plain(part) for part in parts]), valid)
+        codes, width = _from_numbers([_plain(part) for part in parts], valid)
     elif pat.is_floating(t):
-        floats = np.concatenate([_plain(part) for part in parts])
-        codes, width = _from_numbers(_ordered_bits(floats), valid)
+        codes, width = _from_numbers([_ordered_bits(_plain(part)) for part in parts], valid)
     elif pat.is_boolean(t) or pat.is_integer(t) or pat.is_temporal(t):
-        codes, width = _from_numbers(np.concatenate([_integers(part) for part in parts]), valid)
+        codes, width = _from_numbers([_integers(part) for part in parts], valid)
     else:
         codes, width = _from_dictionary(parts)
     if valid is None:
         return codes, width
-    return np.where(valid, codes + 1, 0), width + 1
+    shifted = [np.where(ok, part + 1, 0) for ok, part in zip(valid, codes, strict=True)]
+    return shifted, width + 1
 
 
 def _plain(values: pa.Array) -> npt.NDArray[Any]:
@@ -110,32 +118,38 @@ def _ordered_bits(values: npt.NDArray[np.float64]) -> Codes:
     return bits ^ ((bits >> np.int64(63)) & _SIGN)
 
 
-def _from_numbers(values: npt.NDArray[Any], valid: Any) -> tuple[Codes, int]:
+def _from_numbers(
+    parts: Sequence[npt.NDArray[Any]], valid: Sequence[Any] | None
+) -> tuple[list[Codes], int]:
     """Distances from the smallest value, or ranks where these are too wide."""
-    counted = values if valid is None else values[valid]
-    if not len(counted):
-        return np.zeros(len(values), np.int64), 1
-    low, high = counted.min(), counted.max()
+    counted = parts
+    if valid is not None:
+        counted = [part[ok] for part, ok in zip(parts, valid, strict=True)]
+    counted = [part for part in counted if len(part)]
+    if not counted:
+        return [np.zeros(len(part), np.int64) for part in parts], 1
+    low, high = min(part.min() for part in counted), max(part.max() for part in counted)
     width = int(high) - int(low) + 1
     if width > _WIDEST:
-        return _ranks(values)
-    codes = values if valid is None else np.where(valid, values, low)
-    return (codes - low).astype(np.int64, copy=False), width
+        return _ranks(parts)
+    if valid is not None:
+        parts = [np.where(ok, part, low) for part, ok in zip(parts, valid, strict=True)]
+    return [(part - low).astype(np.int64, copy=False) for part in parts], width
 
 
-def _from_dictionary(parts: Sequence[pa.Array]) -> tuple[Codes, int]:
+def _from_dictionary(parts: Sequence[pa.Array]) -> tuple[list[Codes], int]:
     """Numbers of the distinct values of all parts; 0 in place of a null."""
     encoded = pa.chunked_array(parts).dictionary_encode()
     if not encoded.num_chunks:
-        return np.zeros(0, np.int64), 1
+        return [np.zeros(0, np.int64) for _ in parts], 1
     distinct = encoded.chunk(0).dictionary
     rank = np.empty(len(distinct) + 1, np.int64)
     ordered = len(distinct) * _REPEATS <= sum(map(len, parts))
     seen: Any = pc.sort_indices(distinct).to_numpy() if ordered else slice(len(distinct))
     rank[seen] = np.arange(len(distinct))
     rank[-1] = 0
-    indices = [_filled(chunk.indices) for chunk in encoded.chunks]
-    return rank[np.concatenate(indices)], max(len(distinct), 1)
+    codes = rank[np.concatenate([_filled(chunk.indices) for chunk in encoded.chunks])]
+    return _split(codes, parts), max(len(distinct), 1)
 
 
 def _filled(indices: pa.Array) -> npt.NDArray[Any]:
@@ -143,7 +157,12 @@ def _filled(indices: pa.Array) -> npt.NDArray[Any]:
     return numbers
 
 
-def _ranks(values: npt.NDArray[Any]) -> tuple[Codes, int]:
+def _ranks(parts: Sequence[npt.NDArray[Any]]) -> tuple[list[Codes], int]:
     """Numbers without gaps, in the same order."""
-    distinct, ranks = np.unique(values, return_inverse=True)
-    return ranks.astype(np.int64, copy=False), max(len(distinct), 1)
+    distinct, ranks = np.unique(np.concatenate(parts), return_inverse=True)
+    return _split(ranks.astype(np.int64, copy=False), parts), max(len(distinct), 1)
+
+
+def _split(codes: Codes, parts: Sequence[Sized]) -> list[Codes]:
+    """Codes of each of some parts, of those of all."""
+    return np.split(codes, np.cumsum([len(part) for part in parts])[:-1])

@@ -124,8 +124,7 @@ def _without_large_shared(task: Task, widths: Mapping[str, int]) -> Task:
 def _extent(run: MergeRun, task: Task, item: TaskDataset, width: int) -> _Extent:
     range_ = task.range.condition(item.cell_columns)
     condition = skippable(item, (range_, item.condition))
-    groups = (RowGroups(run).blocks(item, file, condition) for file in item.files)
-    return _Extent(item, tuple(groups), width)
+    return _Extent(item, RowGroups(run).blocks(item, condition), width)
 
 
 class _Slices:

@@ -111,8 +111,7 @@ def read_dataset(
     names = [name for name in item.schema.names if name in deciding]
     names = names or item.schema.names[:1]  # a table without columns does not know its rows
     skipped = skippable(item, (range_, item.condition, bounds))
-    stored = tuple(source.blocks(item, file, skipped) for file in item.files)
-    stored = tuple(blocks for blocks in stored if blocks.numbers)
+    stored = tuple(blocks for blocks in source.blocks(item, skipped) if blocks.numbers)
     table = _read(source, budget, item.schema, stored, names)
     table, at = _kept(table, None, fulfilling(range_, table))
     if item.overlaid:

@@ -128,12 +128,14 @@ class SliceRows(StoredRows):
         super().__init__(run)
         self._windows, self._gaps = windows, gaps
 
-    def blocks(self, item: TaskDataset, file: TaskFile, condition: Condition) -> Blocks:
-        """Name the blocks of a file that the slice needs; conditions chose row groups before."""
+    def blocks(self, item: TaskDataset, condition: Condition) -> tuple[Blocks, ...]:
+        """Name the blocks of each file that the slice needs; conditions chose row groups before."""
+        nothing = any(isinstance(part, FalseCondition) for part in conjuncts(condition))
+        return tuple(Blocks(file, (), ()) if nothing else self._blocks(file) for file in item.files)
+
+    def _blocks(self, file: TaskFile) -> Blocks:
         starts = self._windows[file.key].scanned.starts
         numbers = tuple(self._windows[file.key].blocks(self._gaps))
-        if any(isinstance(part, FalseCondition) for part in conjuncts(condition)):
-            numbers = ()
         return Blocks(file, numbers, tuple(starts[n + 1] - starts[n] for n in numbers))
 
     def physical(self, blocks: Blocks, names: Sequence[str]) -> pa.Table:

@@ -8,18 +8,24 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
 from ktk_engine.conditions.condition import Condition, TrueCondition, columns
 from ktk_engine.conditions.may_match import may_match
 from ktk_engine.files.data_file import read_row_groups
-from ktk_engine.files.footers import Footer, row_group_footers, statistics_of
+from ktk_engine.files.footers import row_group_footers, statistics_of
 from ktk_engine.log.snapshot import MAXIMUM_PREFIX, MINIMUM_PREFIX, NULLS_PREFIX
 from ktk_engine.merge.merge_run import MergeRun
 from ktk_engine.merge.task import TaskDataset, TaskFile
 from ktk_engine.types.to_container import to_container
+
+_Numbers: TypeAlias = "npt.NDArray[np.int64]"
+_Flags: TypeAlias = "npt.NDArray[np.bool_]"
 
 # Offsets of 32 bits do not reach further.
 _LARGEST_CHUNK = 1 << 31
@@ -51,8 +57,8 @@ class StoredRows(ABC):
         self.run = run
 
     @abstractmethod
-    def blocks(self, item: TaskDataset, file: TaskFile, condition: Condition) -> Blocks:
-        """Name the blocks of a file that may hold a row that fulfils a condition."""
+    def blocks(self, item: TaskDataset, condition: Condition) -> tuple[Blocks, ...]:
+        """Name the blocks of each file that may hold a row that fulfils a condition."""
 
     @abstractmethod
     def physical(self, blocks: Blocks, names: Sequence[str]) -> pa.Table:
@@ -85,21 +91,51 @@ class StoredRows(ABC):
 class RowGroups(StoredRows):
     """Blocks that are row groups."""
 
-    def blocks(self, item: TaskDataset, file: TaskFile, condition: Condition) -> Blocks:
-        """Name the row groups of a file that may hold a row that fulfils a condition."""
+    def blocks(self, item: TaskDataset, condition: Condition) -> tuple[Blocks, ...]:
+        """Name the row groups of each file that may hold a row that fulfils a condition."""
+        rows = [self._row_counts(file) for file in item.files]
+        counts = np.array([len(found) for found in rows], np.int64)
+        may = np.array([count > 0 for found in rows for count in found], np.bool_)
+        # A dataset's only row group was chosen by the plan: its bounds rarely say more.
+        if not isinstance(condition, TrueCondition) and len(may) > 1:
+            may &= self._may_match(item, counts, condition)
+        found, end = [], 0
+        for file, sizes in zip(item.files, rows, strict=True):
+            start, end = end, end + len(sizes)
+            chosen = tuple(np.flatnonzero(may[start:end]).tolist())
+            found.append(Blocks(file, chosen, tuple(sizes[number] for number in chosen)))
+        return tuple(found)
+
+    def _row_counts(self, file: TaskFile) -> list[int]:
+        """How many rows each row group of a file has."""
         self.run.check()
-        metadata, physical = self.run.footer(file)
-        numbers = range(metadata.num_row_groups)
-        rows = [metadata.row_group(number).num_rows for number in numbers]
-        may: list[bool] = [count > 0 for count in rows]
-        # A dataset's only block was chosen by the plan: its bounds rarely say more.
-        several = len(may) > 1 or len(item.files) > 1
-        if not isinstance(condition, TrueCondition) and several:
-            footers = row_group_footers(metadata, physical, columns(condition))
-            found = _may_match(item, file, footers, condition)
-            may = [one and other for one, other in zip(may, found, strict=True)]
-        chosen = tuple(number for number in numbers if may[number])
-        return Blocks(file, chosen, tuple(rows[number] for number in chosen))
+        metadata, _ = self.run.footer(file)
+        return [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
+
+    def _may_match(self, item: TaskDataset, counts: _Numbers, condition: Condition) -> _Flags:
+        """Which row groups of a dataset may match; partition values are known exactly."""
+        given = sorted(columns(condition) & set(item.files[0].values))
+        stored = sorted(columns(condition) - set(given))
+        footers = [
+            footer
+            for file in item.files
+            for footer in row_group_footers(*self.run.footer(file), stored)
+        ]
+        bounds = statistics_of(footers, stored, item.schema)
+        of_file = pa.array(np.repeat(np.arange(len(counts)), counts))
+        values = {}
+        for name in given:
+            each = [file.values[name] for file in item.files]
+            values[name] = pa.array(each, item.schema.field(name).type).take(of_file)
+        found = may_match(
+            condition,
+            pa.table({**values, **{name: bounds[MINIMUM_PREFIX + name] for name in stored}}),
+            pa.table({**values, **{name: bounds[MAXIMUM_PREFIX + name] for name in stored}}),
+            pa.table({name: bounds[NULLS_PREFIX + name] for name in stored}),
+            pa.array([footer.rows for footer in footers], pa.int64()),
+        )
+        flags: _Flags = found.to_numpy(zero_copy_only=False)
+        return flags
 
     def physical(self, blocks: Blocks, names: Sequence[str]) -> pa.Table:
         """Read columns of row groups as they are stored."""
@@ -109,26 +145,6 @@ class RowGroups(StoredRows):
             run.store, file.key, metadata, physical, file.digest, names, blocks.numbers,
             run.use_threads,
         )  # fmt: skip
-
-
-def _may_match(
-    item: TaskDataset, file: TaskFile, footers: list[Footer], condition: Condition
-) -> list[bool]:
-    """Which row groups of a file may match; partition values are known exactly."""
-    stored = sorted(columns(condition) - set(file.values))
-    bounds = statistics_of(footers, stored, item.schema)
-    values = {
-        name: pa.repeat(pa.scalar(file.values[name], item.schema.field(name).type), len(footers))
-        for name in sorted(columns(condition) & set(file.values))
-    }
-    found: list[bool] = may_match(
-        condition,
-        pa.table({**values, **{name: bounds[MINIMUM_PREFIX + name] for name in stored}}),
-        pa.table({**values, **{name: bounds[MAXIMUM_PREFIX + name] for name in stored}}),
-        pa.table({name: bounds[NULLS_PREFIX + name] for name in stored}),
-        pa.array([footer.rows for footer in footers], pa.int64()),
-    ).to_pylist()
-    return found
 
 
 def in_containers(
@@ -154,7 +170,9 @@ def in_containers(
 
 
 def _in_container(values: pa.ChunkedArray, t: pa.DataType) -> pa.Array | pa.ChunkedArray:
-    """One chunk, if all text of the column fits into one."""
+    """As it is, if it needs no change; else one chunk, if all text of the column fits into one."""
+    if values.type.equals(t):
+        return values
     if values.nbytes < _LARGEST_CHUNK and not pat.is_dictionary(values.type):
         return to_container(values, t)
     return pa.chunked_array([to_container(chunk, t) for chunk in values.chunks], t)

@@ -62,6 +62,7 @@ class LocalStore(ObjectStore):
                 folder is an empty store, and is created by the first write.
         """
         self._root = os.path.abspath(root)
+        self._url = "file://" + urllib.parse.quote(os.fsencode(self._root), safe=_URI_SAFE)
 
     def __repr__(self) -> str:
         """Show the path."""
@@ -83,7 +84,7 @@ class LocalStore(ObjectStore):
     @property
     def url(self) -> str:
         """See `ObjectStore.url`."""
-        return "file://" + urllib.parse.quote(os.fsencode(self._root), safe=_URI_SAFE)
+        return self._url
 
     def get(self, key: str) -> bytes:
         """See `ObjectStore.get`."""
