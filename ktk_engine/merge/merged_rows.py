@@ -117,17 +117,17 @@ class _Merge:
         stored = [name for name in cells if name not in partitions]
         return [*names, *stored[:1]]
 
-    def _read(self, item: TaskDataset, first: Sequence[str], bounds: Condition) -> DatasetRows:
+    def _read(self, item: TaskDataset, keys: Sequence[str], bounds: Condition) -> DatasetRows:
         source, run = self._source, self._source.run
         if not item.shared:
             range_ = self._task.range.condition(item.cell_columns)
-            wanted = [*first, *self._asked_of(item)]
-            return read_dataset(source, self._budget, item, wanted, range_, bounds)
+            asked = self._asked_of(item)
+            return read_dataset(source, self._budget, item, keys, asked, range_, bounds)
         whole, every = TrueCondition(), item.schema.names
         return run.shared(
             item.dataset,
             lambda: read_dataset(
-                RowGroups(run), MemoryBudget(run.limit), item, every, whole, whole
+                RowGroups(run), MemoryBudget(run.limit), item, every, (), whole, whole
             ),
         )
 

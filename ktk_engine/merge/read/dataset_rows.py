@@ -38,7 +38,8 @@ class DatasetRows:
 
     Attributes:
         item: the dataset.
-        known: the columns that are in memory already, in containers and in one chunk each.
+        known: the columns that are in memory already, in containers; in one chunk each, but for
+            those that nobody compares.
     """
 
     item: TaskDataset
@@ -91,7 +92,8 @@ def read_dataset(
     source: StoredRows,
     budget: MemoryBudget,
     item: TaskDataset,
-    first: Collection[str],
+    keys: Collection[str],
+    asked: Collection[str],
     range_: Condition,
     bounds: Condition,
 ) -> DatasetRows:
@@ -101,18 +103,19 @@ def read_dataset(
         source: where they are read from.
         budget: counts them.
         item: the dataset.
-        first: the columns to read at once, at least one, beside those of conditions and cells.
+        keys: columns by which others will be joined.
+        asked: columns to read at once too, though they decide nothing.
         range_: rows outside it belong to other tasks.
         bounds: blocks without a row that fulfils it are not needed; it says nothing of rows.
     """
-    deciding = {*first, *columns(range_), *columns(item.condition), *item.distinct}
+    deciding = {*keys, *columns(range_), *columns(item.condition), *item.distinct}
     if item.overlaid:
         deciding |= set(item.cell_columns)
-    names = [name for name in item.schema.names if name in deciding]
+    names = [name for name in item.schema.names if name in deciding or name in asked]
     names = names or item.schema.names[:1]  # a table without columns does not know its rows
     skipped = skippable(item, (range_, item.condition, bounds))
     stored = tuple(blocks for blocks in source.blocks(item, skipped) if blocks.numbers)
-    table = _read(source, budget, item.schema, stored, names)
+    table = _in_one_chunk(_read(source, budget, item.schema, stored, names), deciding)
     table, at = _kept(table, None, fulfilling(range_, table))
     if item.overlaid:
         table, at = _kept(table, at, last_of_each(table.select(list(item.cell_columns))))
@@ -214,4 +217,14 @@ def _read(
         table = source.read(blocks, target)
         budget.take(table.nbytes)
         tables.append(table)
-    return pa.concat_tables(tables).combine_chunks() if tables else target.empty_table()
+    return pa.concat_tables(tables) if tables else target.empty_table()
+
+
+def _in_one_chunk(table: pa.Table, names: Collection[str]) -> pa.Table:
+    """Put what is compared together; the rest is not copied."""
+    if not names:
+        return table
+    together = table.select([name for name in table.column_names if name in names])
+    found = dict(zip(together.column_names, together.combine_chunks().columns, strict=True))
+    columns_ = [found.get(name, table[name]) for name in table.column_names]
+    return pa.Table.from_arrays(columns_, schema=table.schema)
