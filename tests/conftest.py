@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
+
+import pytest
 
 from tests.servers.fixtures import *  # noqa: F403 - servers that tests ask for
 
@@ -21,6 +24,15 @@ SPARK_SETTINGS = {
     # Broadcasts would hide exchanges that the plans promise to do without.
     "spark.sql.autoBroadcastJoinThreshold": "-1",
 }
+
+
+@pytest.fixture(scope="session", autouse=True)
+def unsynced() -> Iterator[Callable[[int], None]]:
+    """Syncs of files cost nothing, but for the tests of stores; gives what makes real ones."""
+    real = os.fsync
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.fsync", lambda descriptor: None)
+        yield real
 
 
 def pytest_addoption(parser):

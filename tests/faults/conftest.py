@@ -20,12 +20,6 @@ def warm_server() -> None:
     multiprocessing.set_forkserver_preload(["tests.faults.verbs", *late])
 
 
-@pytest.fixture(autouse=True)
-def no_syncs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only a power loss tells what was synced; the unit tests of the store look at that."""
-    monkeypatch.setattr("os.fsync", lambda descriptor: None)
-
-
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     yield start_session(SPARK_SETTINGS)

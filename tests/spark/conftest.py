@@ -15,14 +15,6 @@ from tests.conftest import SPARK_SETTINGS
 from tests.spark.small_cube import build_cube
 
 
-@pytest.fixture(scope="session", autouse=True)
-def unsynced() -> Iterator[None]:
-    """Syncs of files, tested elsewhere, cost nothing."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("os.fsync", lambda descriptor: None)
-        yield
-
-
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     yield start_session(SPARK_SETTINGS)

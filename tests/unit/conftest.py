@@ -23,9 +23,8 @@ def reference_cube(request):
 
 
 @pytest.fixture
-def store(tmp_path, monkeypatch):
-    """An empty store, which can be made to fail. Its syncs, tested elsewhere, cost nothing."""
-    monkeypatch.setattr("os.fsync", lambda descriptor: None)
+def store(tmp_path):
+    """An empty store, which can be made to fail."""
     return FaultyStore(tmp_path / "store")
 
 

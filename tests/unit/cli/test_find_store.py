@@ -16,7 +16,6 @@ def folder(tmp_path, monkeypatch):
     for name in ("KTK_STORE", "DBT_PROFILES_DIR", "DBT_TARGET", "DBT_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setattr("os.fsync", lambda descriptor: None)
     (tmp_path / "project").mkdir()
     monkeypatch.chdir(tmp_path / "project")
     return tmp_path / "project"

@@ -92,7 +92,6 @@ def started(tmp_path, name):
 
 @pytest.mark.parametrize("again", [False, True], ids=["once", "for good"])
 def test_every_refusal_is_an_error_that_says_what_and_leaves_nothing(tmp_path, monkeypatch, again):
-    monkeypatch.setattr("os.fsync", lambda descriptor: None)
     calls = FULL if again else CALLS
     with refusing(monkeypatch, calls, -1, 0) as made:
         append(started(tmp_path, "counted"))
