@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from pathlib import Path
 
 import pyarrow as pa
@@ -29,6 +27,7 @@ from ktk_engine.write.build import build
 from ktk_engine.write.write_context import WriteContext
 from tests.faults.report import Tally
 from tests.tree import tree
+from tests.unit.kartothek import ORACLE, run_in_oracle
 
 HOSTILE = [
     *"/%=#?*[]{}\\:~+ 'é\"`;$&|<>,@!^",
@@ -113,11 +112,9 @@ def _read_back(store: LocalStore, uuid: str, value: str) -> None:
 
 def _read_by_kartothek(tally: Tally, root: Path, stored: dict[str, str]) -> None:
     """Kartothek 5.3 reads the same values, where it is at hand."""
-    python = os.environ.get("KTK_ORACLE_PYTHON")
-    if not python:
+    if not ORACLE:
         return
-    command = [python, "-c", READ, str(root), json.dumps(list(stored))]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run_in_oracle(READ, root, json.dumps(list(stored)))
     if done.returncode:
         tally.bad("Kartothek", done.stderr[-1500:])
         return

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -17,11 +15,9 @@ from tests.faults.content import TABLE, Verb
 from tests.faults.invariants import verify
 from tests.faults.read import rows_of
 from tests.faults.verbs import run
+from tests.unit.kartothek import needs_kartothek, run_in_oracle
 
-pytestmark = pytest.mark.skipif(
-    not os.environ.get("KTK_ORACLE_PYTHON"),
-    reason="KTK_ORACLE_PYTHON names no Python 3.8 with kartothek: see `make oracle`",
-)
+pytestmark = needs_kartothek
 FIRST, SECOND, OTHER = (("a", 1, 10), ("b/%", 2, 20)), (("a", 3, 30),), (("b/%", 4, 40),)
 _START = """
 import sys
@@ -42,8 +38,8 @@ DELETE = _START + 'delete_dataset(dataset_uuid="t", store=store)'
 
 
 def by_kartothek(root: Path, script: str) -> None:
-    command = [os.environ["KTK_ORACLE_PYTHON"], "-W", "ignore", "-c", script, str(root)]
-    subprocess.run(command, check=True, capture_output=True, text=True)
+    done = run_in_oracle(script, root)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.fixture

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import threading
+from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -56,14 +59,34 @@ print(json.dumps(answer))
 """
 
 
-def kartothek(store, code, *arguments):
-    """Run code of Kartothek's users on a store; gives what it prints last, read as JSON."""
-    done = subprocess.run(
-        [ORACLE, "-c", _PREAMBLE + code, str(store.root), *arguments],
-        capture_output=True,
+_asking = threading.Lock()
+
+
+@cache
+def _process():
+    """The process that runs code, and ends with this one: importing Kartothek takes seconds."""
+    return subprocess.Popen(
+        [ORACLE, "-I", "-W", "ignore", str(Path(__file__).with_name("kartothek_process.py"))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         text=True,
         env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
     )
+
+
+def run_in_oracle(code, *arguments):
+    """Run a program in Kartothek's Python, in a process of its own."""
+    process = _process()
+    with _asking:
+        process.stdin.write(json.dumps([code, [str(item) for item in arguments]]) + "\n")
+        process.stdin.flush()
+        status, output, errors = json.loads(process.stdout.readline())
+    return subprocess.CompletedProcess(code, status, output, errors)
+
+
+def kartothek(store, code, *arguments):
+    """Run code of Kartothek's users on a store; gives what it prints last, read as JSON."""
+    done = run_in_oracle(_PREAMBLE + code, store.root, *arguments)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1]) if done.stdout else None
 

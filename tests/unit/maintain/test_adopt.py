@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from dataclasses import replace
 
 import pyarrow as pa
@@ -27,6 +25,7 @@ from tests.unit.dataset_builder import (
     write_plain,
 )
 from tests.unit.foreign_writer import append_ours, foreign_document
+from tests.unit.kartothek import needs_kartothek, run_in_oracle
 
 PLAIN = LogScope("dataset", "plain")
 CUBE = LogScope("cube", "nyc")
@@ -169,14 +168,10 @@ build_dataset_indices(store, "plain", ["b"])
 """
 
 
-@pytest.mark.skipif(
-    not os.environ.get("KTK_ORACLE_PYTHON"),
-    reason="KTK_ORACLE_PYTHON names no Python 3.8 with kartothek: see `make oracle`",
-)
+@needs_kartothek
 def test_kartotheks_build_dataset_indices(store):
     build_table(store, table=pa.table({"a": [1, 2], "b": ["x", "y"]}))
-    command = [os.environ["KTK_ORACLE_PYTHON"], "-c", BUILD_INDICES, str(store.root)]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = run_in_oracle(BUILD_INDICES, store.root)
     assert done.returncode == 0, done.stderr
     state = resolve(store, PLAIN)
     assert state.datasets["plain"].same_files and not state.datasets["plain"].problem

@@ -1,6 +1,4 @@
 import json
-import os
-import subprocess
 
 import pyarrow as pa
 import pytest
@@ -26,6 +24,7 @@ from tests.unit.dataset_builder import (
     write_plain,
 )
 from tests.unit.foreign_writer import append_as_kartothek
+from tests.unit.kartothek import needs_kartothek, run_in_oracle
 
 PLAIN = LogScope("dataset", "plain")
 TEXT = """ It's "quoted": 100 %, {{ jinja }} {% raw %} \\ $$ -- /* */
@@ -152,15 +151,11 @@ print(json.dumps({"rows": rows, "metadata": metadata}))
 """
 
 
-@pytest.mark.skipif(
-    not os.environ.get("KTK_ORACLE_PYTHON"),
-    reason="KTK_ORACLE_PYTHON names no Python 3.8 with kartothek: see `make oracle`",
-)
+@needs_kartothek
 def test_kartothek_reads_the_dataset_and_keeps_its_comments(store):
     build(store, pa.table({"a": [1, 2]}), Target("plain"))
     comment_on(store, "plain", Comments(TEXT, {"a": TEXT}))
-    command = [os.environ["KTK_ORACLE_PYTHON"], "-c", READ, str(store.root)]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = run_in_oracle(READ, store.root)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
     assert found["rows"] == [1, 2]
