@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ktk_engine.errors import StoreError
+from ktk_engine.files.cells_digest import CellsDigest
 from ktk_engine.files.digesting_sink import DigestingSink
 from ktk_engine.files.file_statistics import (
     columns_with_nan,
@@ -46,6 +47,7 @@ REPORT_SCHEMA = pa.schema(
         pa.field("tail", pa.int64()),
         pa.field("tail_digest", pa.binary()),
         pa.field("digest", pa.binary()),
+        pa.field("cells", pa.binary()),
     ]
 )
 FILE, INDEX, FINDING, FAILURE = "file", "index", "finding", "failure"
@@ -328,6 +330,7 @@ class _OpenFile:
         self.rows = 0
         self.statistics: list[dict[str, Any]] = []
         self.values: dict[str, list[pa.Array]] = {name: [] for name in job.index_columns}
+        self._cells = CellsDigest(job.cell_columns)
         self._groups = 0
         self._with_nan: set[tuple[int, str]] = set()
         self._stream = job.store.open_write(self.key)
@@ -360,6 +363,7 @@ class _OpenFile:
             self._groups += 1
         self.rows += table.num_rows
         self.statistics.append(statistics_of(table))
+        self._cells.add(table)
         for name, parts in self.values.items():
             parts.append(pc.unique(table[name]).drop_null())
 
@@ -386,6 +390,7 @@ class _OpenFile:
                 "tail": digest.tail,
                 "tail_digest": digest.tail_digest,
                 "digest": digest.digest,
+                "cells": self._cells.digest(),
                 "payload": _to_ipc(statistics),
                 **common,
             }

@@ -100,7 +100,7 @@ def _files(report: pa.Table, job: WriteJob) -> pa.Table:
     )
     columns: dict[str, Any] = {
         name: report[name].to_pylist()
-        for name in ("rows", "bytes", "tail", "tail_digest", "digest")
+        for name in ("rows", "bytes", "tail", "tail_digest", "digest", "cells")
     }
     columns["physical"] = [0] * len(labels)
     columns["commit"] = [job.name] * len(labels)

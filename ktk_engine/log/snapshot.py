@@ -41,6 +41,8 @@ FILE_FIELDS = (
     pa.field("tail", pa.int64()),
     pa.field("tail_digest", pa.binary()),
     pa.field("digest", pa.binary()),
+    # Two files with the same one hold the same cells in the same order (`CellsDigest`).
+    pa.field("cells", pa.binary()),
 )
 PARTITION_PREFIX, MINIMUM_PREFIX, MAXIMUM_PREFIX, NULLS_PREFIX = (
     "partition.",

@@ -52,6 +52,14 @@ class JoinedRows:
         """
         return replace(self, _sides=(*self._sides, _Side(rows, at)))
 
+    def join_aligned(self, rows: DatasetRows) -> JoinedRows:
+        """Put rows beside these of which each belongs to the seed dataset's at the same place.
+
+        Args:
+            rows: the dataset's.
+        """
+        return self.join(rows, self._sides[0].at)
+
     def columns(self, source: StoredRows, budget: MemoryBudget, names: Sequence[str]) -> pa.Table:
         """Give columns of all rows, in order; columns that several datasets have are the first's.
 
@@ -73,7 +81,7 @@ class JoinedRows:
 
 def joined_seed(seed: DatasetRows) -> JoinedRows:
     """Start with the rows of the seed dataset."""
-    return JoinedRows(seed.count, (_Side(seed, None),))
+    return JoinedRows(seed.known.num_rows, (_Side(seed, None),))
 
 
 def _moved(side: _Side, chosen: Positions) -> _Side:

@@ -26,6 +26,7 @@ from ktk_engine.conditions.condition import (
 from ktk_engine.merge.joined_rows import JoinedRows, joined_seed
 from ktk_engine.merge.match import first_of_each, match
 from ktk_engine.merge.merge_run import MemoryBudget
+from ktk_engine.merge.read.aligned_rows import aligned_rows
 from ktk_engine.merge.read.dataset_rows import (
     DatasetRows,
     fulfilling,
@@ -90,6 +91,9 @@ class _Merge:
         for item in self._others:
             if not joined.count:
                 break
+            if self._is_aligned(item) and item.dataset not in leading:
+                joined = joined.join_aligned(aligned_rows(self._source, seed, item))
+                continue
             keys = self._columns(joined, _compared(self._seed, item))
             rows = leading.get(item.dataset)
             if rows is None:
@@ -109,13 +113,19 @@ class _Merge:
         return found
 
     def _seed_keys(self) -> list[str]:
-        """Columns of the seed dataset by which others are joined, and one that it surely has."""
-        needed = (_compared(self._seed, item) for item in self._others)
+        """Columns of the seed dataset by which others are joined, or one that it surely has."""
+        compared = (item for item in self._others if not self._is_aligned(item))
+        needed = (_compared(self._seed, item) for item in compared)
         names = dict.fromkeys(name for keys in needed for name in keys)
+        if names or columns(self._seed.condition) or self._asked_of(self._seed):
+            return list(names)
         cells = [name for name in self._seed.schema.names if name in self._seed.cell_columns]
         partitions = self._seed.files[0].values if self._seed.files else {}
-        stored = [name for name in cells if name not in partitions]
-        return [*names, *stored[:1]]
+        return [name for name in cells if name not in partitions][:1]
+
+    def _is_aligned(self, item: TaskDataset) -> bool:
+        """Whether rows need not be compared; slices of cells are cut in every file by itself."""
+        return item.aligned and isinstance(self._source, RowGroups)
 
     def _read(self, item: TaskDataset, keys: Sequence[str], bounds: Condition) -> DatasetRows:
         source, run = self._source, self._source.run

@@ -49,6 +49,8 @@ class TaskDataset:
         cell_columns: what addresses a cell in it.
         distinct: the columns to which its rows are reduced before the join; empty if they are not.
         shared: whether all tasks of the plan read the same few rows of it.
+        aligned: whether each of its files holds the cells of the seed dataset's file at the same
+            place, in the same order, as their digests say. Its own conditions are on cells only.
     """
 
     dataset: str
@@ -61,6 +63,7 @@ class TaskDataset:
     cell_columns: tuple[str, ...]
     distinct: tuple[str, ...]
     shared: bool = False
+    aligned: bool = False
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import takewhile
 from typing import Any, TypeAlias
 
@@ -45,12 +46,23 @@ class _Planned:
         groups: for each file the partition values that it shares with the seed dataset.
         rows: rows of each file.
         width: about how many bytes a row takes in memory.
+        cells: digest of the cells of each file; None where there is none.
     """
 
     item: TaskDataset
     groups: tuple[_Group, ...]
     rows: tuple[int, ...]
     width: int
+    cells: tuple[bytes | None, ...]
+
+    @cached_property
+    def places(self) -> dict[tuple[_Group, bytes | None], int]:
+        """Numbers of the files by partition and cells; null is in no partition of a join."""
+        return {
+            (group, cells): number
+            for number, (group, cells) in enumerate(zip(self.groups, self.cells, strict=True))
+            if cells is not None and all(value is not None for _, value in group)
+        }
 
 
 @dataclass(frozen=True)
@@ -102,7 +114,8 @@ def tasks(
         groups = {seed.groups[number] for number in piece.files}
         datasets = [_with_files(seed, piece.files)]
         for other in others:
-            datasets.append(_other(other, groups, many=len(pieces) > 1))
+            aligned = _aligned(seed, piece.files, other)
+            datasets.append(aligned or _other(other, groups, many=len(pieces) > 1))
         found.append(
             Task(tuple(datasets), output, plan.condition, distinct, piece.range, piece.rows)
         )
@@ -180,7 +193,9 @@ def _planned(
     )
     if not within:
         groups = ((),) * len(files)
-    return _Planned(dataset, groups, rows, row_width(dataset.schema))
+    addressed = set(item.snapshot.dimension_columns) == set(item.cell_columns).difference(keys)
+    cells = tuple(item.files["cells"].to_pylist() if addressed else [None] * len(files))
+    return _Planned(dataset, groups, rows, row_width(dataset.schema), cells)
 
 
 def _partitions(seed: DatasetPlan) -> list[str]:
@@ -277,3 +292,19 @@ def _other(other: _Planned, groups: set[_Group], many: bool) -> TaskDataset:
         return replace(other.item, shared=many and few)
     wanted = {tuple((c, v) for c, v in group if c in names) for group in groups}
     return _with_files(other, [n for n, group in enumerate(other.groups) if group in wanted])
+
+
+def _aligned(seed: _Planned, chosen: Sequence[int], other: _Planned) -> TaskDataset | None:
+    """The files of a dataset that hold the cells of some of the seed dataset's, one by one.
+
+    None if digests do not say so. A dataset holds a cell once, so its other files are not needed.
+    """
+    whole = set(other.item.on) == set(seed.item.cell_columns)
+    reduced = seed.item.distinct or other.item.distinct
+    overlaid = seed.item.overlaid or other.item.overlaid
+    if not whole or reduced or overlaid or not columns(other.item.condition) <= {*other.item.on}:
+        return None
+    places = other.places
+    found = [places.get((seed.groups[number], seed.cells[number])) for number in chosen]
+    numbers = [number for number in found if number is not None]
+    return replace(_with_files(other, numbers), aligned=True) if numbers == found else None

@@ -40,17 +40,14 @@ class DatasetRows:
         item: the dataset.
         known: the columns that are in memory already, in containers; in one chunk each, but for
             those that nobody compares.
+        stored: the blocks of its files that hold the rows.
+        at: where the rows are among all those of the blocks; None: all of them.
     """
 
     item: TaskDataset
     known: pa.Table
-    _stored: tuple[Blocks, ...]
-    _at: Positions | None  # where the rows are among all those of the row groups; None: all
-
-    @property
-    def count(self) -> int:
-        """How many rows there are."""
-        return int(self.known.num_rows)
+    stored: tuple[Blocks, ...]
+    at: Positions | None
 
     def columns(
         self, source: StoredRows, budget: MemoryBudget, names: Sequence[str], at: Positions | None
@@ -79,12 +76,12 @@ class DatasetRows:
     ) -> pa.Table:
         """Read columns from the blocks that hold one of the rows."""
         if at is None:
-            at = self._at
-        elif self._at is not None:
-            at = np.where(at == NOTHING, NOTHING, self._at[at]) if len(self._at) else at
+            at = self.at
+        elif self.at is not None:
+            at = np.where(at == NOTHING, NOTHING, self.at[at]) if len(self.at) else at
         if at is None:
-            return _read(source, budget, self.item.schema, self._stored, names)
-        blocks, at = _only_needed(self._stored, at)
+            return _read(source, budget, self.item.schema, self.stored, names)
+        blocks, at = _only_needed(self.stored, at)
         return _taken(_read(source, budget, self.item.schema, blocks, names), at)
 
 

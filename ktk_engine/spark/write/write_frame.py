@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _REPORT_DDL = (
     "kind string, label string, key string, rows bigint, bytes bigint, `column` string, "
-    "payload binary, tail bigint, tail_digest binary, digest binary"
+    "payload binary, tail bigint, tail_digest binary, digest binary, cells binary"
 )
 
 

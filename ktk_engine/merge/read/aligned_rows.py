@@ -1,0 +1,45 @@
+"""Rows of a dataset whose files hold the cells of the seed dataset's: nothing is compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from ktk_engine.conditions.condition import TrueCondition
+from ktk_engine.merge.match import Positions
+from ktk_engine.merge.read.dataset_rows import DatasetRows
+from ktk_engine.merge.read.stored_rows import Blocks, StoredRows
+from ktk_engine.merge.task import TaskDataset
+
+
+def aligned_rows(source: StoredRows, seed: DatasetRows, item: TaskDataset) -> DatasetRows:
+    """Give the row for each row of the seed dataset; no column is read yet.
+
+    Row groups may be cut elsewhere, so places count from the start of all files.
+
+    Args:
+        source: where the rows lie.
+        seed: rows of the seed dataset.
+        item: a dataset that is aligned with it.
+    """
+    stored = source.blocks(item, TrueCondition())
+    every = source.blocks(seed.item, TrueCondition())
+    return DatasetRows(item, pa.table({}), stored, _places(seed, every))
+
+
+def _places(seed: DatasetRows, every: Sequence[Blocks]) -> Positions | None:
+    """Where rows are among all rows of all files; None: all are there, in order."""
+    if sum(len(blocks.numbers) for blocks in seed.stored) == sum(len(b.numbers) for b in every):
+        return seed.at
+    starts, begin = {}, 0
+    for blocks in every:
+        for number, rows in zip(blocks.numbers, blocks.rows, strict=True):
+            starts[blocks.file.key, number] = begin
+            begin += rows
+    first = [starts[b.file.key, number] for b in seed.stored for number in b.numbers]
+    sizes = np.array([rows for b in seed.stored for rows in b.rows], np.int64)
+    moved = np.array(first, np.int64) - (np.cumsum(sizes) - sizes)
+    places: Positions = np.arange(sizes.sum()) + np.repeat(moved, sizes)
+    return np.asarray(places if seed.at is None else places[seed.at])
