@@ -69,13 +69,20 @@ class JoinedRows:
             names: the columns.
         """
         left = dict.fromkeys(names)
-        found: dict[str, pa.ChunkedArray] = {}
+        asked: list[tuple[_Side, list[str]]] = []
         for side in self._sides:
             own = [name for name in left if name in side.rows.item.schema.names]
             if own:
-                table = side.rows.columns(source, budget, own, side.at)
-                found.update(zip(own, table.columns, strict=True))
-            left = dict.fromkeys(name for name in left if name not in found)
+                asked.append((side, own))
+            left = dict.fromkeys(name for name in left if name not in own)
+
+        def read(item: tuple[_Side, list[str]]) -> pa.Table:
+            side, own = item
+            return side.rows.columns(source, budget, own, side.at)
+
+        found: dict[str, pa.ChunkedArray] = {}
+        for table in source.run.side_by_side(read, asked):
+            found.update(zip(table.column_names, table.columns, strict=True))
         return pa.table([found[name] for name in names], names=list(names))
 
 

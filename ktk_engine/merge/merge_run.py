@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar, cast
@@ -20,6 +20,8 @@ from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.read_cache import ReadCache
 
 _Shared = TypeVar("_Shared")
+_Item = TypeVar("_Item")
+_Answer = TypeVar("_Answer")
 _MOST_FOOTERS = 2_000
 
 OpenedFooter: TypeAlias = tuple[pq.FileMetaData, pa.Schema]
@@ -40,7 +42,8 @@ class MergeRun:
     Attributes:
         store: where the files lie.
         limit: bytes that one task may hold in memory.
-        use_threads: whether Arrow may decode the columns of a file in several threads.
+        use_threads: whether one task may use several threads: Arrow, to decode the columns of a
+            file, and readers of several datasets.
         cancelled: set by anyone who wants the tasks to end.
     """
 
@@ -66,6 +69,20 @@ class MergeRun:
             file.key, lambda: read_footer(self.store, file.key, file.digest)[:2]
         )
 
+    def side_by_side(
+        self, ask: Callable[[_Item], _Answer], items: Sequence[_Item]
+    ) -> list[_Answer]:
+        """Ask about each item, in threads of their own where tasks leave threads without work.
+
+        Args:
+            ask: reads something; asks nothing side by side itself.
+            items: what to ask about.
+        """
+        if not self.use_threads or len(items) < 2:
+            return [ask(item) for item in items]
+        with ThreadPoolExecutor(len(items), thread_name_prefix="ktk-read") as pool:
+            return list(pool.map(ask, items))
+
     def shared(self, name: str, make: Callable[[], _Shared]) -> _Shared:
         """Give what all tasks need alike, such as the rows of a small dataset; made once per run.
 
@@ -78,7 +95,7 @@ class MergeRun:
 
 @dataclass
 class MemoryBudget:
-    """Counts what is held in memory.
+    """Counts what is held in memory; safe between threads.
 
     Attributes:
         limit: how many bytes that may be.
@@ -87,6 +104,7 @@ class MemoryBudget:
 
     limit: int
     used: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self, count: int) -> None:
         """Count bytes that were read.
@@ -94,9 +112,11 @@ class MemoryBudget:
         Raises:
             LocalEngineError: they are too many.
         """
-        self.used += count
-        if self.used > self.limit:
-            raise LocalEngineError(too_large(self.used, self.limit, "so far"))
+        with self._lock:
+            self.used += count
+            used = self.used
+        if used > self.limit:
+            raise LocalEngineError(too_large(used, self.limit, "so far"))
 
 
 def too_large(needed: int, limit: int, what: str) -> str:

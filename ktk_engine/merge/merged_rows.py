@@ -8,6 +8,7 @@ each cell stands (`match.py`). Only positions are joined; `take` brings the colu
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Literal, cast
 
 import pyarrow as pa
@@ -89,17 +90,32 @@ class _Merge:
         seed = self._read(self._seed, self._seed_keys(), conjunction(reached))
         joined = joined_seed(seed)
         for item in self._others:
-            if not joined.count:
-                break
-            if self._is_aligned(item) and item.dataset not in leading:
-                joined = joined.join_aligned(aligned_rows(self._source, seed, item))
-                continue
-            keys = self._columns(joined, _compared(self._seed, item))
-            rows = leading.get(item.dataset)
-            if rows is None:
-                rows = self._read(item, keys.column_names, _reach(keys, item))
-            joined = _join(joined, keys, rows)
-        return joined if joined.count else self._nothing()
+            if item.join == "inner" and joined.count:
+                rows = leading.get(item.dataset) or self._matched(joined, item)
+                joined = self._beside(joined, seed, item, rows)
+        if not joined.count:
+            return self._nothing()
+        # None of them decides which rows there are: all can be read at once.
+        left = [item for item in self._others if item.join == "left"]
+        ask, run = partial(self._matched, joined), self._source.run
+        for item, found in zip(left, run.side_by_side(ask, left), strict=True):
+            joined = self._beside(joined, seed, item, found)
+        return joined
+
+    def _beside(
+        self, joined: JoinedRows, seed: DatasetRows, item: TaskDataset, rows: DatasetRows | None
+    ) -> JoinedRows:
+        """Put rows of a dataset beside those of the seed dataset."""
+        if rows is None:
+            return joined.join_aligned(aligned_rows(self._source, seed, item))
+        return _join(joined, self._columns(joined, _compared(self._seed, item)), rows)
+
+    def _matched(self, joined: JoinedRows, item: TaskDataset) -> DatasetRows | None:
+        """Rows of a dataset that may belong to joined ones; None if their places are known."""
+        if self._is_aligned(item):
+            return None
+        keys = self._columns(joined, _compared(self._seed, item))
+        return self._read(item, keys.column_names, _reach(keys, item))
 
     def _read_leading(self) -> dict[str, DatasetRows]:
         """Read the restricted datasets before the seed dataset if only they have conditions."""
