@@ -14,6 +14,9 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+# With fewer, waking Arrow's threads takes longer than decoding, the more so on a busy machine.
+_VALUES_OF_A_THREAD = 50_000
+
 
 class FileTable(Protocol):
     """What a table of files can do, decoded (a table of Arrow's) or not."""
@@ -163,7 +166,8 @@ class StoredFiles(EncodedFiles):
         stored = [name for name in columns if name in self._stored.names]
         with pq.ParquetFile(pa.BufferReader(data), metadata=self._footer) as file:
             # A name with a dot may bring others along, and no names no rows.
-            table = file.read_row_groups(list(groups), stored)
+            threads = count * len(stored) > _VALUES_OF_A_THREAD
+            table = file.read_row_groups(list(groups), stored, use_threads=threads)
         fields = [self._schema.field(name) for name in columns]
         arrays = [
             table[field.name] if field.name in stored else pa.nulls(count, field.type)
