@@ -22,6 +22,9 @@ from ktk_engine.spark.session.java import find_java, java_home
 
 T = TypeVar("T")
 
+# Half a dozen Javas share the machine, none for long.
+SMALL_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=128m"
+
 _PATIENCE = 90  # seconds
 _SHIPPED = ("pyarrow", "numpy", "numpy.libs", "pyarrow.libs")
 # Spark speculates only on another host than the first attempt's.
@@ -174,7 +177,8 @@ def _environment(folder: Path) -> Mapping[str, str]:
     home = java_home(find_java(), folder)
     java = {} if home is None else {"JAVA_HOME": str(home)}
     local = {"SPARK_LOCAL_DIRS": str(folder / "local"), "SPARK_DAEMON_MEMORY": "256m"}
-    return {**kept, **java, **local, "SPARK_HOME": str(_spark_home())}
+    daemons = {"SPARK_DAEMON_JAVA_OPTS": SMALL_JAVA}
+    return {**kept, **java, **local, **daemons, "SPARK_HOME": str(_spark_home())}
 
 
 def _free_port() -> int:

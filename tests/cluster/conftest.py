@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.cluster import Cluster
+from tests.cluster.cluster import SMALL_JAVA, Cluster
 from tests.cluster.driver import Driver
 
 
@@ -39,9 +39,10 @@ def settings(cluster: Cluster) -> dict[str, str]:
         "spark.pyspark.python": str(cluster.python),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": SMALL_JAVA,
         "spark.executor.memory": "512m",
         "spark.executor.cores": "2",
-        "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.executor.extraJavaOptions": SMALL_JAVA,
         "spark.sql.shuffle.partitions": "4",
         "spark.sql.adaptive.coalescePartitions.enabled": "false",
         # A task's second attempt begins when it takes far longer than half of the others.
