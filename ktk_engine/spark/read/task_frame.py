@@ -59,7 +59,7 @@ def task_frame(
                 number = batch.column(0)[0].as_py() // each
                 yield from run_group(store, pickle.loads(payloads[number]), target)
 
-    numbers = session.range(0, len(groups) * each, 1, len(groups))
+    numbers = session.range(0, len(groups) * each, 1, len(groups)).where(f"id % {each} = 0")
     return map_in_workers(numbers, read, result)
 
 
@@ -103,7 +103,7 @@ def _numbers_per_group(session: SparkSession, tasks: Sequence[Task], groups: int
     """How many numbers go into each group, so that Spark guesses whether the frame is small.
 
     Spark takes what comes out of a function for as large as what goes in, and broadcasts a side
-    of a join that is below its threshold. The numbers themselves say nothing.
+    of a join that is below its threshold. Of a condition it guesses nothing: one number is left.
     """
     total = sum(task.bytes for task in tasks)
     threshold = session.conf.get("spark.sql.autoBroadcastJoinThreshold", "10m") or "10m"
