@@ -8,6 +8,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from ktk_engine.merge.merge_run import MergeRun, arrow_limits
+from ktk_engine.merge.read.folded_rows import folded_rows
 from ktk_engine.merge.stream import stream
 from ktk_engine.merge.take import batches_of
 from ktk_engine.merge.task import Task
@@ -27,7 +28,7 @@ def merge(run: MergeRun, task: Task) -> Iterator[pa.RecordBatch]:
 
     Yields:
         Batches of `task.schema`, in the order in which the seed dataset's rows lie; those of a
-        large task slice by slice, in the order of cells.
+        large task slice by slice, in the order of cells. Rows are folded where the task allows it.
 
     Raises:
         CancelledError: the run was cancelled.
@@ -36,6 +37,11 @@ def merge(run: MergeRun, task: Task) -> Iterator[pa.RecordBatch]:
         ObjectNotFoundError: a file is missing.
         DataError: a value does not fit into its class.
     """
+    batches = _batches(run, task)
+    yield from batches if task.folding is None else _limited(folded_rows(batches, task.folding))
+
+
+def _batches(run: MergeRun, task: Task) -> Iterator[pa.RecordBatch]:
     for table in _limited(stream(run, task)):
         for batch in _limited(batches_of(table, task.schema, BATCH_ROWS, BATCH_BYTES)):
             run.check()

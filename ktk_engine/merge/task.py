@@ -11,6 +11,7 @@ import pyarrow.types as pat
 from ktk_engine.conditions.condition import Condition
 from ktk_engine.format.file_digest import FileDigest
 from ktk_engine.merge.cell_range import CellRange
+from ktk_engine.plan.folding import Folding
 from ktk_engine.plan.plan import Join
 
 _VARIABLE_WIDTH = 32
@@ -78,6 +79,7 @@ class Task:
             rows are given.
         range: which cells belong to the task, and what they can be cut by further.
         rows: about how many rows of the seed dataset belong to it.
+        folding: how rows may be put together; None if they may not.
     """
 
     datasets: tuple[TaskDataset, ...]
@@ -86,6 +88,7 @@ class Task:
     distinct: tuple[str, ...]
     range: CellRange
     rows: int
+    folding: Folding | None = None
 
     @property
     def bytes(self) -> int:

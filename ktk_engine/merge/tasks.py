@@ -117,7 +117,15 @@ def tasks(
             aligned = _aligned(seed, piece.files, other)
             datasets.append(aligned or _other(other, groups, many=len(pieces) > 1))
         found.append(
-            Task(tuple(datasets), output, plan.condition, distinct, piece.range, piece.rows)
+            Task(
+                tuple(datasets),
+                output,
+                plan.condition,
+                distinct,
+                piece.range,
+                piece.rows,
+                plan.folding,
+            )
         )
     return found
 

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from ktk_engine.conditions.condition import Condition
 from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.plan.folding import Folding
 
 Join = Literal["seed", "inner", "left"]
 
@@ -120,6 +121,8 @@ class Plan:
         distinct: whether dimensions are dropped after the joins: one row for each value of
             `order_by` and `partition_by`.
         ignored: conditions that Spark alone evaluates.
+        folding: how rows may be put together without a change of the answer, by those who give
+            them piece by piece; None if they may not.
     """
 
     cube: str
@@ -132,3 +135,4 @@ class Plan:
     partition_by: tuple[str, ...] = ()
     distinct: bool = False
     ignored: tuple[Ignored, ...] = ()
+    folding: Folding | None = None

@@ -6,7 +6,7 @@ See docs/design/statements.md, Plan relations for the statement.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, time, tzinfo
 from decimal import Decimal, InvalidOperation
@@ -26,7 +26,10 @@ from ktk_engine.conditions.condition import (
 )
 from ktk_engine.conditions.literal import comparison, is_in
 from ktk_engine.errors import ConditionError
+from ktk_engine.plan.folding import Folding
 from ktk_engine.plan.plan import Ignored
+from ktk_engine.plan.statement.plan_tree import Tree, parse, trees, walk
+from ktk_engine.plan.statement.read_folding import read_folding
 from ktk_engine.types.time_zone import time_zone
 
 _OPERATORS = {
@@ -47,11 +50,13 @@ class Usage:
         columns: the columns it needs.
         condition: rows for which this is not true do not matter to it.
         ignored: what is missing in `condition`, since it was not understood.
+        folding: how rows can be put together without a change of the answer; None if they cannot.
     """
 
     columns: frozenset[str]
     condition: Condition
     ignored: tuple[Ignored, ...] = ()
+    folding: Folding | None = None
 
 
 def read_usage(plan: str, marker: str, schema: pa.Schema, zone: str) -> Usage | None:
@@ -73,75 +78,29 @@ def read_usage(plan: str, marker: str, schema: pa.Schema, zone: str) -> Usage | 
     columns: set[str] = set()
     conditions: list[Condition] = []
     ignored: list[Ignored] = []
-    for tree in _trees(nodes):
-        for node, parents in _walk(tree):
+    foldings: list[Folding | None] = []
+    for tree in trees(nodes):
+        for node, parents in walk(tree):
             ids = _leaf_columns(node, marker)
             if ids is None:
                 continue
             columns |= {name for number, name in ids.items() if number in _used(nodes, ids)}
             translation = _Translation(ids, schema, time_zone(zone), ignored)
             conditions.append(_condition_above(parents, translation))
+            foldings.append(read_folding(parents, ids, schema, translation.understands))
     if not conditions:
         return None
     columns.discard(marker)
     joined = conditions[0] if len(conditions) == 1 else Or(tuple(conditions))
     if any(isinstance(item, TrueCondition) for item in conditions):
         joined = TrueCondition()
-    return Usage(frozenset(columns), joined, tuple(dict.fromkeys(ignored)))
+    folding = foldings[0] if len(foldings) == 1 else None
+    if folding is not None and columns != folding.columns:
+        folding = None
+    return Usage(frozenset(columns), joined, tuple(dict.fromkeys(ignored)), folding)
 
 
-@dataclass
-class _Tree:
-    """A node of a plan or expression with its children."""
-
-    node: dict[str, Any]
-    children: list[_Tree]
-
-    @property
-    def name(self) -> str:
-        return str(self.node["class"]).rpartition(".")[2]
-
-
-def _parse(nodes: Sequence[dict[str, Any]]) -> _Tree:
-    """Build a tree from Spark's list of nodes in pre-order."""
-    position = 0
-
-    def take() -> _Tree:
-        nonlocal position
-        node = nodes[position]
-        position += 1
-        return _Tree(node, [take() for _ in range(node["num-children"])])
-
-    return take()
-
-
-def _trees(nodes: list[dict[str, Any]]) -> Iterator[_Tree]:
-    """The plan itself and the plans of subqueries inside its expressions."""
-    yield _parse(nodes)
-    for node in nodes:
-        for value in node.values():
-            yield from _subplans(value)
-
-
-def _subplans(value: Any) -> Iterator[_Tree]:
-    if isinstance(value, list):
-        for item in value:
-            yield from _subplans(item)
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            if key == "plan" and isinstance(item, list) and item and "class" in item[0]:
-                yield from _trees(item)
-            else:
-                yield from _subplans(item)
-
-
-def _walk(tree: _Tree, parents: tuple[_Tree, ...] = ()) -> Iterator[tuple[_Tree, list[_Tree]]]:
-    yield tree, list(parents)
-    for child in tree.children:
-        yield from _walk(child, (*parents, tree))
-
-
-def _leaf_columns(tree: _Tree, marker: str) -> dict[int, str] | None:
+def _leaf_columns(tree: Tree, marker: str) -> dict[int, str] | None:
     """Column names by expression id, if the node is a use of the relation."""
     if tree.name != "LogicalRelation":
         return None
@@ -169,11 +128,11 @@ def _used(value: Any, ids: dict[int, str]) -> set[int]:
     return found
 
 
-def _condition_above(parents: list[_Tree], translation: _Translation) -> Condition:
+def _condition_above(parents: list[Tree], translation: _Translation) -> Condition:
     """The filter above a use: Spark has pushed it there, below everything but a projection."""
     for tree in reversed(parents):
         if tree.name == "Filter":
-            return translation.conjuncts(_parse(tree.node["condition"]))
+            return translation.conjuncts(parse(tree.node["condition"]))
         if tree.name != "Project":
             break
     return TrueCondition()
@@ -188,7 +147,7 @@ class _Translation:
     zone: tzinfo | None
     ignored: list[Ignored]
 
-    def conjuncts(self, tree: _Tree) -> Condition:
+    def conjuncts(self, tree: Tree) -> Condition:
         if tree.name == "And":
             return conjunction(self.conjuncts(child) for child in tree.children)
         known = self.condition(tree)
@@ -196,7 +155,13 @@ class _Translation:
             self.ignored.extend(self._functions(tree))
         return known or TrueCondition()
 
-    def _functions(self, tree: _Tree) -> Iterator[Ignored]:
+    def understands(self, tree: Tree) -> bool:
+        """Whether each part of a condition can be translated."""
+        if tree.name == "And":
+            return all(self.understands(child) for child in tree.children)
+        return self.condition(tree) is not None
+
+    def _functions(self, tree: Tree) -> Iterator[Ignored]:
         """What is directly around each column of an expression."""
         for child in tree.children:
             column = self._column(child)
@@ -206,7 +171,7 @@ class _Translation:
                 compared = tree.name in _OPERATORS or tree.name == "In"
                 yield Ignored("comparison" if compared else tree.name.lower(), column)
 
-    def condition(self, tree: _Tree) -> Condition | None:
+    def condition(self, tree: Tree) -> Condition | None:
         """An exact translation, or None."""
         name, children = tree.name, tree.children
         if name in ("And", "Or"):
@@ -228,7 +193,7 @@ class _Translation:
         except (ConditionError, ValueError, InvalidOperation):
             return None
 
-    def _predicate(self, tree: _Tree) -> Condition | None:
+    def _predicate(self, tree: Tree) -> Condition | None:
         name, children = tree.name, tree.children
         if name == "AttributeReference":
             column = self._column(tree)
@@ -249,12 +214,12 @@ class _Translation:
             return StartsWith(column, str(_value(children[1])))
         return None
 
-    def _value(self, tree: _Tree) -> object:
+    def _value(self, tree: Tree) -> object:
         if str(tree.node["dataType"]) == "timestamp":
             return _instant(str(tree.node["value"]), self.zone)
         return _value(tree)
 
-    def _column(self, tree: _Tree) -> str | None:
+    def _column(self, tree: Tree) -> str | None:
         if tree.name != "AttributeReference":
             return None
         name = self.ids.get(tree.node["exprId"]["id"])
@@ -264,11 +229,11 @@ class _Translation:
         return self.schema.field(column).type
 
 
-def _is_literal(tree: _Tree) -> bool:
+def _is_literal(tree: Tree) -> bool:
     return tree.name == "Literal" and tree.node.get("value") is not None
 
 
-def _value(tree: _Tree) -> object:
+def _value(tree: Tree) -> object:
     """A literal's value; ValueError for a type that is not understood."""
     text, kind = str(tree.node["value"]), str(tree.node["dataType"])
     if kind == "string":

@@ -74,7 +74,7 @@ def plan_frame(
 def _may_be_small(plan: Plan, found: Sequence[Task], names: Sequence[str]) -> bool:
     """Whether the answer can be small: without a condition all rows come out."""
     conditions = [plan.condition, *(item.condition for item in plan.datasets)]
-    if any(not isinstance(condition, TrueCondition) for condition in conditions):
+    if plan.folding or any(not isinstance(each, TrueCondition) for each in conditions):
         return True
     return sum(task.rows for task in found) * row_width(plan_schema(plan, names)) <= _SMALL_ANSWER
 

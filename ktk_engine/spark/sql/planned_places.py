@@ -99,7 +99,7 @@ class PlannedPlaces:
     def _planned(self, relation: Plannable, usage: Usage, compute_small: bool) -> DataFrame:
         needed = [name for name in relation.schema.names if name in usage.columns]
         plan = relation.plan(needed or [relation.least], usage.condition)
-        plan = replace(plan, ignored=usage.ignored)
+        plan = replace(plan, ignored=usage.ignored, folding=usage.folding)
         self.plans.append(plan)
         frame = plan_frame(self.scanner(relation.store), plan, compute_small=compute_small)
         columns = [

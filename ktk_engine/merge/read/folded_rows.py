@@ -1,0 +1,62 @@
+"""Puts rows together of which only aggregates are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from ktk_engine.plan.folding import Folding
+
+# Of fewer rows nothing is gained, and sums of floats stay as they are.
+FEW_ROWS = 1_024
+# Fewer rows than this a group are not worth the time that groups take.
+_LEAST_ROWS_A_GROUP = 4
+_LARGEST = 2**63 - 1
+
+
+def folded_rows(batches: Iterator[pa.RecordBatch], folding: Folding) -> Iterator[pa.RecordBatch]:
+    """Give rows that have the same aggregates, mostly fewer.
+
+    Args:
+        batches: rows with the columns of the folding, in containers of their classes.
+        folding: what a row may stand for.
+
+    Yields:
+        Batches with the same columns. Rows stay as they are where they hardly share keys, where a
+        sum might overflow, and where Arrow would not find the largest value that Spark finds.
+    """
+    is_worth_it = True
+    for batch in batches:
+        if not is_worth_it or batch.num_rows < FEW_ROWS or not _is_exact(batch, folding):
+            yield batch
+            continue
+        found = _fold(batch, folding)
+        is_worth_it = sum(b.num_rows for b in found) * _LEAST_ROWS_A_GROUP <= batch.num_rows
+        yield from found
+
+
+def _fold(batch: pa.RecordBatch, folding: Folding) -> list[pa.RecordBatch]:
+    table = pa.Table.from_batches([batch])
+    groups = table.group_by(list(folding.keys), use_threads=False).aggregate(list(folding.folds))
+    names = {name: name for name in folding.keys} | {n: f"{n}_{f}" for n, f in folding.folds}
+    columns = [groups[names[field.name]].cast(field.type) for field in batch.schema]
+    found: list[pa.RecordBatch] = pa.table(columns, schema=batch.schema).to_batches()
+    return found
+
+
+def _is_exact(batch: pa.RecordBatch, folding: Folding) -> bool:
+    for name, fold in folding.folds:
+        values = batch.column(name)
+        if pat.is_floating(values.type):
+            # Spark takes NaN for the largest value, Arrow for none.
+            if fold != "sum" and pc.any(pc.is_nan(values)).as_py():
+                return False
+        elif fold == "sum":
+            bounds = pc.min_max(values)
+            largest = max(abs(bound.as_py() or 0) for bound in bounds.values())
+            if largest * batch.num_rows > _LARGEST:
+                return False
+    return True
