@@ -27,6 +27,8 @@ from ktk_engine.plan.plan import DatasetPlan, Plan
 from ktk_engine.store.interface import ObjectStore
 
 _TASK_ROWS = 1_000_000
+# Partitions that are put together have to be compared by their partition columns too.
+_TOGETHER_ROWS = 524_288
 _TASK_BYTES = 128 * 1024 * 1024
 # Fewer rows are not worth a task of their own, though another worker has nothing to do.
 _SHARED_ROWS = 131_072
@@ -245,7 +247,7 @@ def _pieces(store: ObjectStore, plan: Plan, seed: _Planned, workers: int) -> Ite
     for chosen in _partition_groups(plan, seed):
         rows = sum(seed.rows[number] for number in chosen)
         many = len(waiting.files) + len(chosen) > _TASK_FILES
-        if waiting.files and (many or waiting.rows + rows > most):
+        if waiting.files and (many or waiting.rows + rows > min(most, _TOGETHER_ROWS)):
             yield waiting
             waiting = _Piece([], whole, 0)
         if cut_by and worth_cutting(rows, most):
