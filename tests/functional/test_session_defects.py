@@ -307,7 +307,7 @@ class TestStatements:
                 logged.append(event.data.elapsed)
 
         add_callback_to_manager(note)
-        slow = "select count(*) from range(20000) a cross join range(1000) b where a.id > b.id + 1"
+        slow = "select count(*) from range(4000) a cross join range(1000) b where a.id > b.id + 1"
         with project.adapter.connection_named("c"):
             start = time.perf_counter()
             project.adapter.execute(slow, **asked)
