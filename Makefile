@@ -38,8 +38,8 @@ SPARK_CORE = tests/corpus/test_corpus.py \
 	declared.py header.py host_session.py incremental.py merge_in_memory.py merge_versions.py \
 	read_files.py replace_where.py scan.py sql_session.py survival.py write.py) \
 	$(addprefix tests/functional/test_, incremental.py materializations.py) tests/unit/spark
-# Each worker has a JVM of its own, which is never busy while dbt parses: three keep two cores busy.
-WORKERS ?= 3
+# Each worker has a JVM of its own, which is never busy while dbt parses: two fit two cores.
+WORKERS ?= 2
 # Long modules first (corpus, faults, dbt, Spark), unit tests last: both workers end together.
 PARALLEL = --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder --durations 20
 PIP_INSTALL = -m pip install --quiet --quiet --disable-pip-version-check
