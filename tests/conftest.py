@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,6 +14,11 @@ from tests.servers.fixtures import *  # noqa: F403 - servers that tests ask for
 # Spark's Python workers load classes of the tests by name, wherever the JVM was started.
 _ROOT = str(Path(__file__).parents[1])
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (_ROOT, os.environ.get("PYTHONPATH"))))
+
+# A job in a shell's background ignores interrupts and so would every child that a test
+# interrupts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SPARK_SETTINGS = {
     "spark.master": "local[2]",
