@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ktk_engine.catalog.catalog import list_scopes
+from ktk_engine.catalog.catalog import list_relations, list_scopes, read_view
 from ktk_engine.cube.dataset_uuid import is_in_cube, split_uuid
 from ktk_engine.errors import ConsistencyError, DatasetNotFoundError, InvalidKeyError
 from ktk_engine.format.load_document import list_documents
@@ -58,6 +58,8 @@ def _not_found(store: ObjectStore, name: str) -> str:
     if is_in_cube(name):
         cube, dataset = split_uuid(name)
         return f"{name} is a dataset of cube {cube}: give the two separately, as {cube} {dataset}."
+    if known := _other_relation(store, name):
+        return known
     states = [resolve(store, scope) for scope in present_scopes(store)]
     if any(state.scope.name == name for state in states):
         return (
@@ -70,3 +72,24 @@ def _not_found(store: ObjectStore, name: str) -> str:
         return f"{store.url} has no cube or table {name}. {reason}"
     hint = did_you_mean(name, names, "{}")
     return f"{store.url} has no cube or table {name}.{hint} It has: {', '.join(names)}."
+
+
+def _other_relation(store: ObjectStore, name: str) -> str:
+    """Say what a relation is that SQL knows by this name and that has no log; empty for others."""
+    try:
+        view = read_view(store, name)
+    except InvalidKeyError:
+        return ""  # no relation can have this name
+    if view is None:
+        found = next((r for r in list_relations(store) if r.name == name and r.uuid), None)
+        if found is None or not is_in_cube(found.uuid):
+            return ""
+        cube, dataset = split_uuid(found.uuid)
+        what = "a dataset" if dataset == name else f"the dataset {dataset}"
+        return f"{name} is {what} of cube {cube}: give the cube's name, {cube}."
+    if view.kind == "cube":
+        return f"{name} is a view of cube {view.cube}: give the cube's name, {view.cube}."
+    return (
+        f"{name} in {store.url} is a view: a stored query, which has no rows, files and versions "
+        f"of its own. Spark answers it: dbt show --inline \"select * from {{{{ ref('{name}') }}}}\""
+    )

@@ -124,7 +124,9 @@ def layout_problems(
     elif not columns & dimensions:
         yield (
             f"Dataset {name} has none of the cube's dimension columns "
-            f"({', '.join(specification.dimension_columns)}): there is nothing to join on."
+            f"({', '.join(specification.dimension_columns)}): there is nothing to join on. "
+            "Partition columns alone do not count: give it one of these columns, join it in a "
+            "model before, or make its key one of the seed dataset's dimension columns."
         )
     indexed = keys | set(dataset.indices)
     wanted = set(specification.index_columns & columns)

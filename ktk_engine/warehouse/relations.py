@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -344,6 +344,27 @@ def _replace(store: ObjectStore, view: ViewDocument, author: Author) -> list[str
     displaced = displaced_by(store, claim)  # says so if it must not go
     store.put(view_key(view.name), render_view(view))
     return displace(store, claim, displaced, author.history)
+
+
+def check_view_columns(name: str, columns: Iterable[str]) -> None:
+    """Refuse a view of whose columns SQL could not name one.
+
+    Args:
+        name: the view.
+        columns: what its query gives.
+
+    Raises:
+        ConfigurationError: two columns have one name, letter case aside.
+    """
+    seen: set[str] = set()
+    for column in columns:
+        if column.casefold() in seen:
+            raise ConfigurationError(
+                f"View {name}: its query gives several columns named `{column}`, which SQL could "
+                "not tell apart. Name each column once (`as`); with `select *` of a join, list "
+                "the columns, or join with `using`. Nothing was changed."
+            )
+        seen.add(column.casefold())
 
 
 def _kept(store: ObjectStore, name: str, author: Author) -> dict[str, Any]:

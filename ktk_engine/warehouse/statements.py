@@ -15,7 +15,7 @@ from ktk_engine.types.quote import quote_identifier
 from ktk_engine.warehouse.author import by_hand, statement_history
 from ktk_engine.warehouse.change_statement import change_by_statement
 from ktk_engine.warehouse.name_claim import displace, displaced_by
-from ktk_engine.warehouse.relations import Relations
+from ktk_engine.warehouse.relations import Relations, check_view_columns
 from ktk_engine.write.write_context import WriteContext
 from ktk_engine.write.write_result import RowChanges, WriteResult
 
@@ -176,8 +176,9 @@ def _create_view(
         sql = f"select * from (\n{sql}\n) as {quote_identifier(name)} ({names})"
     from ktk_engine.spark.arrow_types import type_names
 
-    columns = type_names(session.sql(sql).schema)
-    relations.create_view(schema, name, sql, columns, by_hand())
+    found_columns = session.sql(sql).schema
+    check_view_columns(f"{schema}.{name}", found_columns.names)
+    relations.create_view(schema, name, sql, type_names(found_columns), by_hand())
 
 
 def _create(

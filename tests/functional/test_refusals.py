@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 from dbt.tests.util import run_dbt, write_file
@@ -129,6 +131,8 @@ class TestConfiguration:
             ("cube='c'", "cube='c', options={'codec': 'zstd'}", "unknown key `codec`"),
             ("cube='c'", "cube='c', options={'compression': 'zst'}", "Known: zstd, snappy"),
             ("cube='c'", "cube='c', indexes=[{'columns': ['a', 'b']}]", "an index here is on one"),
+            ("cube_seed", "cube_sed", "is 'cube_sed', which nothing here defines. Did you mean"),
+            ("cube='c'", "cube='c', unique_kay='L'", "Did you mean `unique_key`"),
             ("cube_seed", "table", "belongs to models that are materialized cube_seed"),
         ],
     )
@@ -145,6 +149,13 @@ class TestConfiguration:
         text = SEED.replace("cube='c'", "cube='c', my_team='data', owner='x'")
         write_file(text, f"{project.project_root}/models/cells.sql")
         run_dbt(["run"])
+
+    def test_a_view_with_a_column_twice(self, project):
+        path = Path(project.project_root, "models", "twice.sql")
+        path.write_text("select 1 as x, 2 as x")
+        (result,) = run_dbt(["run", "-s", "twice"], expect_pass=False)
+        path.unlink()
+        assert "several columns named `x`" in result.message
 
     def test_a_configured_column_that_the_model_lacks(self, project):
         text = SEED.replace("['P']", "['Q']")

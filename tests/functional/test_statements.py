@@ -48,6 +48,8 @@ class TestStatements:
         assert rows(project, "select `a b`, p from {s}.w") == [(2, 10)]
         with pytest.raises(Exception, match="ARITY_MISMATCH"):
             self.run(project, "create view {s}.x (a, b, c) as select 1")
+        with pytest.raises(Exception, match="several columns named `A`, which SQL could"):
+            self.run(project, "create view {s}.x as select 1 as a, 2 as A")
         assert resolve(store_of(project), scope_of("t")).version == 4
         for text in (
             "drop view {s}.v",

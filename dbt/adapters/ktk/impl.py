@@ -17,6 +17,7 @@ from dbt_common.contracts.constraints import ConstraintType
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.ktk.builders import builders
+from dbt.adapters.ktk.config.materialization import materialization_problem
 from dbt.adapters.ktk.config.model_config import parse_model_config
 from dbt.adapters.ktk.documentation.documentation import Documentation
 from dbt.adapters.ktk.errors import translated
@@ -95,7 +96,14 @@ class KtkAdapter(
         """What is wrong with a node's configuration; empty texts for what is right."""
         if self.keeps_in_metastore(node.config):
             return (python_problem(node),)
-        return _problem(node), language_problem(node)
+        kind = str(getattr(node.config, "materialized", "") or "view")
+        macros: Any = getattr(self._macro_resolver, "macros", None) or {}
+        names = (macro.name for macro in macros.values())
+        return (
+            _problem(node),
+            language_problem(node),
+            materialization_problem(node.name, kind, names) if macros else "",
+        )
 
     def debug_query(self) -> None:
         """What `dbt debug` runs: the store can be written, and Spark answers."""

@@ -32,13 +32,47 @@ def refused(**config) -> str:
         ("autocompact", "auto_compact"),
         ("number_of_buckets", "num_buckets"),
         ("timeout", "query_timeout"),
+        # Without a key rows are appended, without a strategy merged: never in silence.
+        ("unique_kay", "unique_key"),
+        ("unique_keys", "unique_key"),
+        ("incremental_stratgy", "incremental_strategy"),
+        ("incremental_predicate", "incremental_predicates"),
+        ("on_schema_chnage", "on_schema_change"),
+        ("merge_update_colums", "merge_update_columns"),
+        ("materialised", "materialized"),
+        ("full_refesh", "full_refresh"),
+        ("event_tme", "event_time"),
+        ("batchsize", "batch_size"),
+        ("hard_delete", "hard_deletes"),
+        ("column_type", "column_types"),
+        ("post-hooks", "post_hook"),
+        ("clusterd_by", "clustered_by"),
     ],
 )
 def test_a_key_near_one_of_ours_is_refused(written, meant):
     assert f"`{written}` is unknown. Did you mean `{meant}`?" in refused(**{written: ["a"]})
 
 
-@pytest.mark.parametrize("key", ["owner", "team", "grain", "keys", "description", "tests"])
+@pytest.mark.parametrize(
+    "key",
+    [
+        "owner",
+        "team",
+        "grain",
+        "keys",
+        "description",
+        "tests",
+        "event_type",
+        "updated_on",
+        "updated_by",
+        "created_at",
+        "unique_id",
+        "primary_key",
+        "merge_key",
+        "tag",
+        "hook",
+    ],
+)
 def test_keys_of_others_are_left_alone(key):
     parse_model_config("m", "m", {**SEED, key: "x"})
 

@@ -34,6 +34,16 @@ _KEYS = (
     *("buckets", "bucket_by", "num_buckets", "query_timeout", "publish"),
     *MERGE_KEYS,
 )
+# Keys of dbt's that decide on rows. Its own words are many, so only a slip of the pen is refused.
+_KEYS_OF_DBT = (
+    *("materialized", "full_refresh", "on_schema_change", "event_time", "batch_size", "lookback"),
+    *("unique_key", "incremental_strategy", "incremental_predicates", "predicates"),
+    *("merge_update_columns", "merge_exclude_columns", "concurrent_batches", "clustered_by"),
+    *("strategy", "check_cols", "updated_at", "hard_deletes", "invalidate_hard_deletes"),
+    *("dbt_valid_to_current", "snapshot_meta_column_names"),
+    *("column_types", "pre_hook", "post_hook", "sql_header", "persist_docs"),
+)
+_NEAR, _NEAR_DBT = 0.75, 0.87
 # What Kartothek and others call them, in letters that are not near enough.
 _OTHER_NAMES = {
     "indices": "indexes",
@@ -49,14 +59,11 @@ _OTHER_NAMES = {
 # Keys of dbt and others that look like ours and are left alone.
 _OTHERS = FAMILIAR | frozenset(  # a text, since so many quoted names are hard to read
     """
-    access alias batch_size begin bind catalog catalog_name column_types
-    concurrent_batches contract database delimiter deprecation_date description docs
-    enabled event_time expires_on freshness full_refresh group header index_type
-    lookback materialized meta on_configuration_change overwrite
-    packages partition_field post_hook pre_hook quote_columns quoting required_tests
-    schema snapshot_meta_column_names sql_header static_analysis
-    store_failures strategy tags target_database target_lag target_schema test_config
-    updated_at versioned where
+    access alias begin bind catalog catalog_name contract database delimiter deprecation_date
+    description docs enabled expires_on freshness group header index_type meta
+    on_configuration_change overwrite packages partition_field quote_columns quoting
+    required_tests schema static_analysis store_failures tags target_database target_lag
+    target_schema test_config versioned where
     """.split()  # noqa: SIM905
 )
 
@@ -241,9 +248,12 @@ def _refuse_near_misses(model: str, keys: Iterable[str]) -> None:
     """An unknown key is another package's, unless it looks like a slip of one of ours."""
     for key in keys:
         name = str(key).lstrip("+").replace("-", "_")
-        if name in _KEYS or name in _OTHERS:
+        if name in _KEYS or name in _KEYS_OF_DBT or name in _OTHERS:
             continue
-        near = difflib.get_close_matches(name, _KEYS, n=1, cutoff=0.75)
+        near = (
+            *difflib.get_close_matches(name, _KEYS, n=1, cutoff=_NEAR),
+            *difflib.get_close_matches(name, _KEYS_OF_DBT, n=1, cutoff=_NEAR_DBT),
+        )
         nearest = _OTHER_NAMES.get(name) or next(iter(near), None)
         if nearest is not None:
             raise DbtConfigError(

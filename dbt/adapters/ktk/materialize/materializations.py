@@ -35,7 +35,7 @@ from ktk_engine.gate.claim import check_builder
 from ktk_engine.log.state import resolve
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.warehouse.name_claim import NameClaim, displace, displaced_by
-from ktk_engine.warehouse.relations import Relations
+from ktk_engine.warehouse.relations import Relations, check_view_columns
 from ktk_engine.warehouse.staged_warehouse import StagedWarehouse
 from ktk_engine.write.write_context import WriteContext
 
@@ -273,6 +273,7 @@ class Materializations(StoreAdapter):
             findings_file(self._target_folder, str(model["unique_id"])),
         ):
             frame = self.connections.sessions.current().sql(sql)
+            check_view_columns(str(relation), frame.columns)
             if config.contract:
                 pass_view_gate(str(relation), arrow_schema(frame.schema), config.declared, True)
             notes = self.relations.create_view(
