@@ -41,6 +41,9 @@ from ktk_engine.errors import ConditionError
 from ktk_engine.types.did_you_mean import did_you_mean_clause
 from ktk_engine.types.type_class import class_name, normalize
 
+# What sqlglot says of an operator without its operand names a class of its own.
+_MISSING_PART = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]+'>")
+
 _SUPPORTED = (
     "a condition may hold comparisons of a column with a literal, in, between, like, is null, "
     "<=>, and, or, not"
@@ -143,6 +146,7 @@ def _parse(sql: str) -> exp.Expression:
         found: list[Any] = [n for n in sqlglot.parse(sql, dialect="spark") if n is not None]
     except (SqlglotError, RecursionError) as error:
         reason = re.sub(r"\x1b\[\d+m", "", str(error) or type(error).__name__).splitlines()[0]
+        reason = _MISSING_PART.sub("something is missing", reason)
         raise ConditionError(f"`{sql}` is not a condition: {reason}") from error
     if len(found) != 1:
         raise ConditionError(f"`{sql}` is not a condition: expected one, found {len(found)}")

@@ -12,6 +12,7 @@ import pyarrow as pa
 from ktk_engine.conditions.condition import conjunction
 from ktk_engine.conditions.group_condition import group_condition
 from ktk_engine.errors import LocalEngineError, QueryError, SessionError
+from ktk_engine.formatting import parse_size
 from ktk_engine.plan.cube_query import CubeQuery
 from ktk_engine.plan.explain import explain
 from ktk_engine.plan.plan_cube import LoadedCube
@@ -123,7 +124,7 @@ class Query:
         session: SparkSession | None = None,
         *,
         engine: Engine = "auto",
-        memory_limit: int | None = None,
+        memory_limit: int | str | None = None,
         progress: Progress | None = None,
     ) -> pa.Table:
         """Collect the rows, sorted by dimension columns, then partition columns.
@@ -134,8 +135,8 @@ class Query:
             session: as for `spark`; with a session, "auto" means Spark.
             engine: "local" answers in threads of this process, without Java; "spark" starts
                 Spark, or takes the session that runs; "auto" takes "local" where the answer fits.
-            memory_limit: bytes that an answer in this process may take; None means a quarter of
-                the memory.
+            memory_limit: bytes that an answer in this process may take, as a number or as text
+                (`2GB`); None means a quarter of the memory.
             progress: is told how many rows are done and about how many there are, now and then,
                 while they are read in this process.
 
@@ -157,7 +158,7 @@ class Query:
         session: SparkSession | None = None,
         *,
         engine: Engine = "auto",
-        memory_limit: int | None = None,
+        memory_limit: int | str | None = None,
     ) -> pd.DataFrame:
         """Collect the rows as `to_arrow` does; types are Arrow's, so integers stay integers.
 
@@ -181,7 +182,7 @@ class Query:
         session: SparkSession | None = None,
         *,
         engine: Engine = "auto",
-        memory_limit: int | None = None,
+        memory_limit: int | str | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Give the rows piece by piece, in no certain order and in the types of `to_arrow`.
 
@@ -220,7 +221,7 @@ class Query:
         session: SparkSession | None = None,
         *,
         engine: Engine = "auto",
-        memory_limit: int | None = None,
+        memory_limit: int | str | None = None,
     ) -> int:
         """Count the rows; only the columns that decide about them are read.
 
@@ -260,7 +261,7 @@ class Query:
         session: SparkSession | None = None,
         *,
         engine: Engine = "auto",
-        memory_limit: int | None = None,
+        memory_limit: int | str | None = None,
     ) -> Iterator[tuple[Values, pa.Table]]:
         """Collect all groups at once; for results that fit into memory.
 
@@ -293,7 +294,7 @@ class Query:
         names: Sequence[str],
         session: SparkSession | None,
         engine: Engine,
-        memory_limit: int | None,
+        memory_limit: int | str | None,
         progress: Progress | None = None,
     ) -> pa.Table:
         """Columns of the plan, by one of the engines."""
@@ -333,12 +334,13 @@ class Query:
                 raise SessionError(f"{error} Spark was needed: {reason}") from error
 
     def _local_engine(
-        self, memory_limit: int | None, progress: Progress | None = None
+        self, memory_limit: int | str | None, progress: Progress | None = None
     ) -> LocalEngine:
         from ktk_engine.merge.answer import LocalEngine
         from ktk_engine.merge.memory_limit import default_memory_limit
 
         limit = default_memory_limit() if memory_limit is None else memory_limit
+        limit = parse_size(limit) if isinstance(limit, str) else limit
         footers = self._store._known.footers
         return LocalEngine(self._loaded.state.store, footers, limit, progress=progress)
 

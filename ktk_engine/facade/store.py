@@ -20,6 +20,7 @@ from ktk_engine.errors import (
 )
 from ktk_engine.facade.cube import Cube
 from ktk_engine.facade.frames import Frame, Metadata
+from ktk_engine.facade.names import names_of
 from ktk_engine.facade.table import Table
 from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.log.garbage import Garbage, Retention
@@ -202,11 +203,11 @@ class Store:
 
         cube = specification or CubeSpecification(
             name,
-            tuple(dimension_columns),
-            tuple(partition_by),
+            names_of("dimension_columns", dimension_columns),
+            names_of("partition_by", partition_by),
             seed,
-            frozenset(indexes),
-            frozenset(suppress_index_on),
+            frozenset(names_of("indexes", indexes)),
+            frozenset(names_of("suppress_index_on", suppress_index_on)),
         )
         frames = datasets if isinstance(datasets, Mapping) else {cube.seed_dataset: datasets}
         state = resolve(self._store, cube_scope(cube.prefix))
@@ -344,6 +345,11 @@ class Store:
             >>> len(store.cleanup("trips").objects)
             0
         """
+        if not isinstance(older_than, timedelta):
+            raise ConfigurationError(
+                f"older_than must be a timedelta, for instance timedelta(days=7), but is "
+                f"{older_than!r}. Nothing was deleted."
+            )
         if keep_versions < 1 or older_than < timedelta(0):
             raise ConfigurationError("A clean-up keeps at least 1 version, and no age below 0.")
         scope, retention = scope_to_clean(self._store, name), Retention(older_than, keep_versions)

@@ -12,9 +12,10 @@ from ktk_engine.conditions.condition import Condition, TrueCondition
 from ktk_engine.cube.discovery import discover_cube
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.facade.frames import Frame, Metadata, rows_by_dataset
+from ktk_engine.facade.names import names_of
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import State
-from ktk_engine.plan.row_condition import row_condition
+from ktk_engine.plan.row_condition import deleting_condition, row_condition
 from ktk_engine.warehouse.author import python_history
 from ktk_engine.write.cube_changes import (
     append_rows,
@@ -60,8 +61,9 @@ class Transaction:
         """Add enrichments; see `Cube.extend`."""
         rows = self._rows(datasets)
         known = discover_cube(self._name, self._staging.state.snapshots_by_id())
-        layouts, noted = partition_on or {}, metadata or {}
-        extend_cube(self._staging, known, rows, layouts, noted, overwrite, indexes)
+        layouts, noted = _layouts(partition_on), metadata or {}
+        named = names_of("indexes", indexes)
+        extend_cube(self._staging, known, rows, layouts, noted, overwrite, named)
 
     def append(self, datasets: Mapping[str, Frame], *, metadata: Metadata | None = None) -> None:
         """Add rows to datasets; see `Cube.append`."""
@@ -79,12 +81,12 @@ class Transaction:
         delete_cells(self._staging, self._condition(where), list(rows), self._store._known)
         append_rows(self._staging, rows, metadata or {})
 
-    def delete(
-        self, where: str | Condition | None, datasets: Collection[str] | None = None
-    ) -> None:
+    def delete(self, where: str | Condition, datasets: Collection[str] | None = None) -> None:
         """Take rows out; see `Cube.delete`."""
-        condition = self._condition(where)
-        names = datasets_with(self._staging.state, condition) if datasets is None else datasets
+        state = self._staging.state
+        condition = deleting_condition(f"Cube {self._name}", where, _columns(state))
+        named = None if datasets is None else names_of("datasets", datasets)
+        names = datasets_with(state, condition) if named is None else named
         delete_cells(self._staging, condition, names, self._store._known)
 
     def remove_partitions(
@@ -92,7 +94,8 @@ class Transaction:
     ) -> None:
         """Take whole partitions out; see `Cube.remove_partitions`."""
         condition = self._condition(where)
-        names = check_partitioned_by(self._staging.state, condition, datasets)
+        named = None if datasets is None else names_of("datasets", datasets)
+        names = check_partitioned_by(self._staging.state, condition, named)
         delete_cells(self._staging, condition, names, self._store._known)
 
     def drop(self, *datasets: str) -> None:
@@ -112,10 +115,20 @@ class Transaction:
 
 def cube_condition(state: State, where: str | Condition) -> Condition:
     """Read a condition on columns of any dataset of a cube."""
+    return row_condition(f"Cube {state.scope.name}", where, _columns(state))
+
+
+def _columns(state: State) -> pa.Schema:
+    """The columns of all datasets of a cube, once each."""
     fields: dict[str, pa.Field] = {}
     for snapshot in state.snapshots().values():
         fields |= {field.name: field for field in snapshot.schema if field.name not in fields}
-    return row_condition(f"Cube {state.scope.name}", where, pa.schema(list(fields.values())))
+    return pa.schema(list(fields.values()))
+
+
+def _layouts(given: Mapping[str, Sequence[str]] | None) -> dict[str, tuple[str, ...]]:
+    """The partition columns of datasets that are laid out in another way than the cube."""
+    return {name: names_of("partition_on", columns) for name, columns in (given or {}).items()}
 
 
 @contextmanager
@@ -169,4 +182,4 @@ def build(
     rows = rows_by_dataset(specification.prefix, datasets)
     with transaction(store, state) as changes:
         staging = changes._staging
-        build_cube(staging, specification, rows, partition_on, metadata, overwrite)
+        build_cube(staging, specification, rows, _layouts(partition_on), metadata, overwrite)

@@ -12,10 +12,11 @@ from ktk_engine.conditions.condition import Condition
 from ktk_engine.cube.user_metadata import check_user_metadata
 from ktk_engine.errors import ConfigurationError, ConsistencyError
 from ktk_engine.facade.frames import Frame, rows_of
+from ktk_engine.facade.names import names_of
 from ktk_engine.gate.target import Target
 from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.log.state import State, resolve
-from ktk_engine.plan.row_condition import row_condition
+from ktk_engine.plan.row_condition import deleting_condition
 from ktk_engine.warehouse.author import by_hand, python_history
 from ktk_engine.warehouse.name_claim import displaced_by
 from ktk_engine.write.build import build
@@ -69,7 +70,7 @@ def write_table(
     elif mode == "append":
         build(objects, rows, target, context, Retained("append"), state)
     else:
-        _merge(store, target, rows, (key,) if isinstance(key, str) else tuple(key), context)
+        _merge(store, target, rows, names_of("key", key), context)
 
 
 def delete_from(
@@ -78,7 +79,8 @@ def delete_from(
     """Take rows out of a table; see `Table.delete`."""
 
     def run(state: State) -> None:
-        condition = row_condition(f"Table {name}", where, state.snapshot(name).schema)
+        schema = state.snapshot(name).schema
+        condition = deleting_condition(f"Table {name}", where, schema)
         with staged(state, f"delete from {name}", history or python_history()) as staging:
             delete_rows(staging, name, condition, store._known)
 
@@ -142,8 +144,4 @@ def _names(
     names = layout[argument]
     if names is None:
         return known
-    if not isinstance(names, str) and not all(isinstance(name, str) for name in names):
-        raise ConfigurationError(
-            f"{argument} must be column names, but is {names!r}. Nothing was written."
-        )
-    return (names,) if isinstance(names, str) else tuple(names)
+    return names_of(argument, names)

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from ktk_engine.conditions.condition import Condition, TrueCondition
+from ktk_engine.conditions.condition import Condition
 from ktk_engine.conditions.condition import columns as condition_columns
-from ktk_engine.conditions.parse import parse_condition
 from ktk_engine.cube.discovery import visible_columns
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import QueryError
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.plan.asked_columns import check_known, listed_names, with_hints
 from ktk_engine.plan.cube_query import ALL_PAYLOAD, CubeQuery
+from ktk_engine.plan.row_condition import row_condition
 
 
 @dataclass(frozen=True)
@@ -86,12 +86,7 @@ def resolve_query(
     groups = listed_names(f"cube {prefix}", "partition_by", query.partition_by or ())
     check_known(f"Cube {prefix}", groups, schema.names)
     _check_indexed(prefix, groups, snapshots)
-    condition: Condition = TrueCondition()
-    if isinstance(query.where, str):
-        condition = parse_condition(query.where, schema)
-    elif query.where is not None:
-        condition = query.where
-        check_known(f"Cube {prefix}", condition_columns(condition), schema.names)
+    condition = row_condition(f"Cube {prefix}", query.where, schema)
     dropped = set(specification.dimension_columns) - set(dimensions)
     columns = _columns(specification, schema.names, query, dimensions, groups)
     # Within a group a dropped dimension by which the groups are made has one value.

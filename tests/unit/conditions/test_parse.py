@@ -122,7 +122,7 @@ def test_what_is_understood(sql: str, expected: str) -> None:
         ("i", "is of class signed integer and no condition"),
         ("q.i = 1", "`q.i` is not a column"),
         ("i = 5; drop table x", "expected one, found 2"),
-        ("i =", "is not a condition"),
+        ("i =", "is not a condition: something is missing. Line 1"),
         ("i = 'x", "is not a condition"),
         ("", "is not a condition"),
         ("select 1", "is not supported"),
