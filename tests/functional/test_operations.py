@@ -117,6 +117,20 @@ class TestVerbs:
         assert "has no cube or table k. It has: c." in said
         assert "Traceback" not in said
 
+    @pytest.mark.parametrize(
+        ("operation", "arguments", "missing"),
+        [
+            ("check", "{}", "name"),
+            ("compact", "{}", "cube"),
+            ("remove", "{}", "cube"),
+            ("copy", "{cube: c}", "into"),
+            ("index", "{cube: c}", "columns"),
+        ],
+    )
+    def test_an_argument_that_was_left_out_is_named(self, built, operation, arguments, missing):
+        said = self.say(f"ktk_{operation}", arguments, succeeds=False)
+        assert f"ktk_{operation}: the argument `{missing}` is missing" in said
+
     def test_damage_makes_the_check_fail(self, built):
         store = store_of(built)
         key = next(i.key for i in store.list("c++extra/table/") if i.key.endswith(".parquet"))

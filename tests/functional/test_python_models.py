@@ -170,6 +170,11 @@ class TestReturned:
         assert not [name for name in new if "of_spark" in name or name.startswith("ktk_model")]
         assert not list(Path(project.project_root).rglob("*.pyc"))
 
+    def test_a_preview_says_how_to_get_one(self, project):
+        with pytest.raises(DbtRuntimeError, match="has no SQL that could be shown") as error:
+            run_dbt(["show", "--select", "of_spark"])
+        assert "select * from {{ ref('of_spark') }}" in str(error.value)
+
     def test_compile_and_list_need_no_model_to_run(self, project):
         run_dbt(["compile", "-s", "of_spark"])
         assert "of_spark" in " ".join(run_dbt(["ls"]))

@@ -24,6 +24,7 @@ from dbt.adapters.ktk.operations.operation_words import operation_words
         ("a -- b --- c", "a -- b --- c"),
         ("x--y --9", "x--y --9"),
         ("--dry-run", "dry_run: true"),
+        ("--version N or --timestamp TIME; see", "version: N or timestamp: TIME; see"),
     ],
 )
 def test_words(text, said):

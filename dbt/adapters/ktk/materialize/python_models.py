@@ -67,6 +67,15 @@ class _Code:
 class PythonModels(Materializations):
     """Runs Python models and writes what they return."""
 
+    @available
+    def python_preview_problem(self, model: Mapping[str, Any]) -> str:
+        """Say why `dbt show` has nothing to show of a Python model."""
+        return (
+            f"Python model {model['name']} has no SQL that could be shown before it is built. "
+            "Build it, then show its rows: "
+            f"dbt show --inline \"select * from {{{{ ref('{model['name']}') }}}}\""
+        )
+
     @available.parse(lambda *_, **__: KtkResponse(""))
     def write_python_model(
         self,

@@ -10,7 +10,8 @@ from typing import Any
 from dbt.adapters.base import available
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.ktk.operations.operation_words import operation_words
+from dbt.adapters.ktk.operations.left_out_argument import is_left_out, missing
+from dbt.adapters.ktk.operations.operation_words import missing_argument, operation_words
 from dbt.adapters.ktk.store_adapter import StoreAdapter
 
 
@@ -46,7 +47,7 @@ class CliBridge(StoreAdapter):
 
         said = StringIO()
         folder = f"{self.connections.warehouse.url}/{schema}"
-        given = [str(argument) for argument in arguments if argument is not None]
+        given = [str(item) for item in arguments if item is not None and not is_left_out(item)]
         words = ["--store", folder, command, *_options(options or {}), "--", *given]
         try:
             with redirect_stdout(said):
@@ -56,6 +57,9 @@ class CliBridge(StoreAdapter):
                     standalone_mode=False,
                     obj={"storage_options": self.connections.warehouse.options},
                 )
+        except click.MissingParameter as error:
+            name = missing_argument(command, len(given))
+            raise DbtRuntimeError(missing(f"ktk_{command}", name)) from error
         except click.ClickException as error:
             message = operation_words(error.format_message())
             raise DbtRuntimeError(f"ktk_{command}: {message}") from error

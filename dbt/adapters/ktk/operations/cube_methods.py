@@ -14,6 +14,7 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.ktk.errors import translated
 from dbt.adapters.ktk.operations.cube_query import cube_query_text
+from dbt.adapters.ktk.operations.left_out_argument import check_given
 from dbt.adapters.ktk.operations.operation_words import operation_words
 from dbt.adapters.ktk.relation import as_ktk
 from dbt.adapters.ktk.session.spark_message import spark_message
@@ -123,6 +124,7 @@ class CubeMethods(StoreAdapter):
         Returns:
             What was done, for the log.
         """
+        check_given("ktk_remove", "cube", cube)
         with translated():
             history = {**statement_history(), "node": "run-operation ktk_remove"}
             try:
@@ -155,6 +157,7 @@ class CubeMethods(StoreAdapter):
         from ktk_engine.maintain.compact import compact
         from ktk_engine.maintain.compactable import TARGET_BYTES, find_compactions
 
+        check_given("ktk_compact", "cube", cube)
         history = {"command": "run-operation ktk_compact"}
         with self.connections.running():
             store = self.relations.store_of(schema)

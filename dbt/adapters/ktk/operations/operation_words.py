@@ -13,9 +13,13 @@ _ARGUMENTS = {
     "tag": ("cube", "name"),
     "copy": ("cube", "into"),
     "rename": ("cube", "new"),
+    "index": ("cube", "columns"),
+    "report": ("cube",),
+    "restore": ("cube",),
 }
 _COMMAND = re.compile(r"\bktk (\w+)((?: [\w+][\w+-]*(?:\.[\w+-]+)*)*)((?: --[a-z][\w-]*)+)")
-_FLAG = re.compile(r"(?<!\S)--([a-z][a-z-]*)(?=[\s.,;:]|$)")
+# In capitals stands what a person has to fill in: `--version N`.
+_FLAG = re.compile(r"(?<!\S)--([a-z][a-z-]*)(?: ([A-Z]+))?(?=[\s.,;:]|$)")
 
 
 def operation_words(text: str) -> str:
@@ -34,8 +38,18 @@ def operation_words(text: str) -> str:
     return "".join([*said, _without_flags(text[end:])])
 
 
+def missing_argument(command: str, given: int) -> str:
+    """Name the first argument that an operation needs and was not given.
+
+    Args:
+        command: of `ktk`.
+        given: how many arguments it has.
+    """
+    return _ARGUMENTS.get(command, ("name",))[given]
+
+
 def _without_flags(text: str) -> str:
-    return _FLAG.sub(lambda match: _true(match[1]), text)
+    return _FLAG.sub(lambda match: _given(match[1], match[2] or "true"), text)
 
 
 def _operation(match: re.Match[str]) -> str:
@@ -44,9 +58,9 @@ def _operation(match: re.Match[str]) -> str:
     if len(words) > len(names):
         return match[0]
     given = [f"{name}: {word}" for name, word in zip(names, words, strict=False)]
-    given += [_true(flag.removeprefix("--")) for flag in flags]
+    given += [_given(flag.removeprefix("--"), "true") for flag in flags]
     return f"dbt run-operation ktk_{verb} --args '{{{', '.join(given)}}}'"
 
 
-def _true(flag: str) -> str:
-    return f"{flag.replace('-', '_')}: true"
+def _given(flag: str, value: str) -> str:
+    return f"{flag.replace('-', '_')}: {value}"
