@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from ktk_engine.conditions.condition import TrueCondition
 from ktk_engine.plan.plan import Plan
 from ktk_engine.plan.statement.named_relations import Plannable
 from ktk_engine.plan.statement.usage import Usage, read_usage
-from ktk_engine.spark.arrow_types import spark_schema, spark_type
+from ktk_engine.spark.arrow_types import spark_schema
 from ktk_engine.spark.frames import empty_frame
 from ktk_engine.spark.read.plan_frame import plan_frame
 from ktk_engine.spark.read.scan import Scanner
@@ -74,20 +75,38 @@ class PlannedPlaces:
         """Whether what is read there is known, or being found out."""
         return self._marked is not None or place in self._usages
 
+    def view(self, place: Place, relation: Plannable, name: str) -> tuple[str, str]:
+        """Name the view of what `frame` gives for a place, and say what the view depends on.
+
+        Empty relations are the same for every statement: making one costs more than planning.
+
+        Args:
+            place: where the statement names the relation.
+            relation: what it names.
+            name: the name of a view of its rows.
+
+        Returns:
+            The view's name; and what it depends on, empty if on each statement.
+        """
+        if self._marked is None:
+            return name, ""
+        marker = f"{_MARKER}_{len(self._marked)}"
+        self._marked[place] = (marker, relation.schema)
+        return f"{name} {marker}", spark_schema(relation.schema).json()
+
     def frame(self, place: Place, relation: Plannable) -> DataFrame:
         """Give the rows of a relation that its place needs; all, where that is not known.
 
         Args:
-            place: where the statement names it.
+            place: where the statement names it, which `view` was asked about.
             relation: what it names.
 
         Returns:
             All columns in order; those that the statement does not need are null.
         """
         if self._marked is not None:
-            marker = f"{_MARKER}_{len(self._marked)}"
-            self._marked[place] = (marker, relation.schema)
-            return marked_frame(self.session, self.scratch, relation.schema, marker)
+            marker, schema = self._marked[place]
+            return marked_frame(self.session, self.scratch, schema, marker)
         if place not in self._usages:
             everything = Usage(frozenset(relation.schema.names), TrueCondition())
             return self._planned(relation, everything, compute_small=False)
@@ -98,14 +117,22 @@ class PlannedPlaces:
 
     def _planned(self, relation: Plannable, usage: Usage, compute_small: bool) -> DataFrame:
         needed = [name for name in relation.schema.names if name in usage.columns]
-        plan = relation.plan(needed or [relation.least], usage.condition)
+        needed = needed or [relation.least]
+        plan = relation.plan(needed, usage.condition)
         plan = replace(plan, ignored=usage.ignored, folding=usage.folding)
         self.plans.append(plan)
         frame = plan_frame(self.scanner(relation.store), plan, compute_small=compute_small)
-        columns = [
-            quote_identifier(f.name)
-            if f.name in needed
-            else F.lit(None).cast(spark_type(f.type)).alias(f.name)
-            for f in relation.schema
-        ]
-        return frame.select(*columns)
+        return _with_nulls(frame, spark_schema(relation.schema))
+
+
+def _with_nulls(frame: DataFrame, schema: StructType) -> DataFrame:
+    """Give all columns of a schema in order; those that a frame has not are null.
+
+    They come from a single null: each column that Python makes costs several calls to Java.
+    """
+    given = set(frame.columns)
+    missing = StructType([field for field in schema if field.name not in given])
+    if missing.fields:
+        frame = frame.select("*", F.lit(None).cast(missing).alias(_MARKER))
+    names = [(field.name, quote_identifier(field.name)) for field in schema]
+    return frame.select([text if name in given else f"{_MARKER}.{text}" for name, text in names])

@@ -18,7 +18,12 @@ from ktk_engine.errors import QueryError
 from ktk_engine.log.scope import scope_of
 from ktk_engine.plan.plan import Plan
 from ktk_engine.plan.plan_dataset import plan_dataset
-from ktk_engine.plan.statement.named_relations import KnownStores, NamedRelations, OpenSchema
+from ktk_engine.plan.statement.named_relations import (
+    KnownStores,
+    NamedRelations,
+    OpenSchema,
+    Plannable,
+)
 from ktk_engine.spark.jvm import optimized_plan_json, time_zone_of_thread
 from ktk_engine.spark.read.join import run_plan
 from ktk_engine.spark.read.scan import Scanner
@@ -292,7 +297,7 @@ class _Binding:
         view = self.relations.view(schema, relation.name)
         if view.kind == "cube":
             cube = self.relations.cube(schema, relation.name, moment)
-            return self.owner.register(name, "", lambda: self.places.frame(path, cube))
+            return self._register_planned(path, cube, name)
         if moment is not None:
             raise QueryError(
                 f"{schema}.{relation.name} is a view, which has no versions. Write `{moment}` "
@@ -300,6 +305,10 @@ class _Binding:
             )
         bound = self.bind(self._query(view), schema, path, reader)
         return self.owner.register(name, "", lambda: self.owner.session.sql(bound))
+
+    def _register_planned(self, path: Place, relation: Plannable, name: str) -> str:
+        name, version = self.places.view(path, relation, name)
+        return self.owner.register(name, version, lambda: self.places.frame(path, relation))
 
     def _name_at(self, path: Place, name: str) -> str:
         """Name what a place reads; other places of the statement have other names."""
@@ -314,7 +323,7 @@ class _Binding:
         if state.store.is_remote and self.places.knows(path):
             dataset = self.relations.dataset(schema, relation.uuid, moment)
             name = self._name_at(path, name)
-            return self.owner.register(name, "", lambda: self.places.frame(path, dataset))
+            return self._register_planned(path, dataset, name)
         entry = state.datasets[relation.uuid].entry
         foreign = state.datasets[relation.uuid].foreign
         version = f"{state.store.url}:{foreign or (entry and entry.snapshot)}"
