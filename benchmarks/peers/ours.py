@@ -32,7 +32,10 @@ def here(folder: Path) -> Peer:
 
 
 def in_spark(spark: SparkSession, folder: Path, scratch: Path) -> Peer:
-    """Answer as a SQL statement over the cube; the cube is a view in schema `w` of that store."""
+    """Answer as a SQL statement over the cube; the cube is a view in schema `w` of that store.
+
+    One session answers all questions, as in a thread of dbt's.
+    """
     from ktk_engine.catalog.view import ViewDocument, render_view, view_key
     from ktk_engine.spark.sql.sql_session import SqlSession
     from ktk_engine.store.open_store import open_store
@@ -40,8 +43,9 @@ def in_spark(spark: SparkSession, folder: Path, scratch: Path) -> Peer:
     store = open_store(folder)
     store.put(view_key(CUBE), render_view(ViewDocument(CUBE, "cube", cube=CUBE)))
 
+    session = SqlSession(spark, lambda name: store if name == "w" else None, scratch)
+
     def ask(question: Question) -> list[float]:
-        session = SqlSession(spark, lambda name: store if name == "w" else None, scratch)
         (row,) = session.sql(question.sql(f"w.{CUBE}", f"w.{LOOKUP}")).collect()
         return list(row)
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JError
 
 from ktk_engine.spark.compatibility import classic_classes
 
@@ -51,6 +53,22 @@ def time_zone_of_thread(session: SparkSession) -> str:
         return ""  # each call may run in another thread of the JVM
     jvm: Any = session._jvm
     return str(jvm.org.apache.spark.sql.internal.SQLConf.get().sessionLocalTimeZone())
+
+
+def send_answers_at_once(session: SparkSession) -> None:
+    """Let Java's answers to calls not wait in the sockets that there are now.
+
+    py4j writes what is longer than 8 kB in parts, and leaves Nagle's algorithm on: the last part
+    waits for Python's system to acknowledge the first, which takes it 40 ms.
+    """
+    jvm: Any = session._jvm
+    with suppress(Py4JError):  # a gateway that somebody else started need not tell its sockets
+        server = session.sparkContext._gateway.java_gateway_server  # type: ignore[union-attr]
+        field = jvm.java.lang.Class.forName("py4j.GatewayServer").getDeclaredField("connections")
+        field.setAccessible(True)
+        connections = field.get(server)
+        for number in range(connections.size()):
+            connections.get(number).getSocket().setTcpNoDelay(True)
 
 
 def is_explicit(session: SparkSession, key: str) -> bool:

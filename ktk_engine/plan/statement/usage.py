@@ -51,12 +51,14 @@ class Usage:
         condition: rows for which this is not true do not matter to it.
         ignored: what is missing in `condition`, since it was not understood.
         folding: how rows can be put together without a change of the answer; None if they cannot.
+        aggregated: whether its rows go into aggregates only, through conditions and expressions.
     """
 
     columns: frozenset[str]
     condition: Condition
     ignored: tuple[Ignored, ...] = ()
     folding: Folding | None = None
+    aggregated: bool = False
 
 
 def read_usage(plan: str, marker: str, schema: pa.Schema, zone: str) -> Usage | None:
@@ -79,6 +81,7 @@ def read_usage(plan: str, marker: str, schema: pa.Schema, zone: str) -> Usage | 
     conditions: list[Condition] = []
     ignored: list[Ignored] = []
     foldings: list[Folding | None] = []
+    aggregated: list[bool] = []
     for tree in trees(nodes):
         for node, parents in walk(tree):
             ids = _leaf_columns(node, marker)
@@ -88,6 +91,7 @@ def read_usage(plan: str, marker: str, schema: pa.Schema, zone: str) -> Usage | 
             translation = _Translation(ids, schema, time_zone(zone), ignored)
             conditions.append(_condition_above(parents, translation))
             foldings.append(read_folding(parents, ids, schema, translation.understands))
+            aggregated.append(_is_aggregated(parents))
     if not conditions:
         return None
     columns.discard(marker)
@@ -97,7 +101,8 @@ def read_usage(plan: str, marker: str, schema: pa.Schema, zone: str) -> Usage | 
     folding = foldings[0] if len(foldings) == 1 else None
     if folding is not None and columns != folding.columns:
         folding = None
-    return Usage(frozenset(columns), joined, tuple(dict.fromkeys(ignored)), folding)
+    ignored = list(dict.fromkeys(ignored))
+    return Usage(frozenset(columns), joined, tuple(ignored), folding, all(aggregated))
 
 
 def _leaf_columns(tree: Tree, marker: str) -> dict[int, str] | None:
@@ -136,6 +141,12 @@ def _condition_above(parents: list[Tree], translation: _Translation) -> Conditio
         if tree.name != "Project":
             break
     return TrueCondition()
+
+
+def _is_aggregated(parents: list[Tree]) -> bool:
+    """Whether a use has an aggregate above it, and but conditions and projections between."""
+    names = (tree.name for tree in reversed(parents))
+    return next((name for name in names if name not in ("Filter", "Project")), "") == "Aggregate"
 
 
 @dataclass(frozen=True)

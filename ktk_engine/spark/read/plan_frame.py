@@ -20,19 +20,28 @@ from ktk_engine.spark.frames import empty_frame, frame_of_table
 from ktk_engine.spark.read.join import run_plan
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.read.task_frame import task_frame
+from ktk_engine.spark.session.executors import runs_here
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 # What this process reads in less time than a Python worker of Spark's takes to begin.
 _SMALL_READ = 64 * 1024 * 1024
+# What it reads in seconds, in as many threads as Spark would have workers beside it.
+_FOLDED_READ = 1024 * 1024 * 1024
 # What Spark's driver holds as rows without noticing.
 _SMALL_ANSWER = 4 * 1024 * 1024
+# So many rows are aggregated by one core before a second job of Spark's has begun.
+_ROWS_OF_ONE_TASK = 65_536
 _MOST_REREAD = 4
 
 
 def plan_frame(
-    scanner: Scanner, plan: Plan, with_address: bool = False, compute_small: bool = False
+    scanner: Scanner,
+    plan: Plan,
+    with_address: bool = False,
+    compute_small: bool = False,
+    aggregated: bool = False,
 ) -> DataFrame:
     """Give the frame that answers a plan.
 
@@ -41,6 +50,7 @@ def plan_frame(
         plan: any plan.
         with_address: give the columns of `plan.order_by` and `plan.partition_by` as well.
         compute_small: compute a small answer now, in this process: no Python worker starts.
+        aggregated: whether its rows are only aggregated: a few then need no exchange.
 
     Returns:
         A frame with the plan's columns, in order; with the address after them where asked.
@@ -62,13 +72,19 @@ def plan_frame(
     if not found:
         return task_frame(scanner.session, store, found, plan_schema(plan, names))
     once, with_rereading = bytes_read(store, footers, plan, found)
-    if compute_small and once <= _SMALL_READ and _may_be_small(plan, found, names):
-        answer = _small_answer(scanner, plan, names)
+    if compute_small and once <= _most_read(scanner, plan) and _may_be_small(plan, found, names):
+        answer = _small_answer(scanner, plan, names, aggregated)
         if answer is not None:
             return answer
     if with_rereading > _MOST_REREAD * once:
         return run_plan(scanner, plan, with_address)
     return task_frame(scanner.session, store, found, plan_schema(plan, names))
+
+
+def _most_read(scanner: Scanner, plan: Plan) -> int:
+    """How many bytes are read here; more where few rows come out, and nobody else would read."""
+    alone = runs_here(scanner.session.sparkContext.master or "") and not scanner.store.is_remote
+    return _FOLDED_READ if plan.folding and alone else _SMALL_READ
 
 
 def _may_be_small(plan: Plan, found: Sequence[Task], names: Sequence[str]) -> bool:
@@ -80,7 +96,9 @@ def _may_be_small(plan: Plan, found: Sequence[Task], names: Sequence[str]) -> bo
     return sum(task.rows for task in found) * row_width(plan_schema(plan, names)) <= _SMALL_ANSWER
 
 
-def _small_answer(scanner: Scanner, plan: Plan, names: Sequence[str]) -> DataFrame | None:
+def _small_answer(
+    scanner: Scanner, plan: Plan, names: Sequence[str], aggregated: bool
+) -> DataFrame | None:
     """The rows, computed in this process; None if they turn out to be many."""
     engine = LocalEngine(scanner.store, scanner.footers)
     found = engine.small_table(plan, names, _SMALL_ANSWER)
@@ -89,7 +107,8 @@ def _small_answer(scanner: Scanner, plan: Plan, names: Sequence[str]) -> DataFra
     result = spark_schema(found.schema)
     if not found.num_rows:
         return empty_frame(scanner.session, result)
-    return frame_of_table(scanner.session, seen_by_spark(found), result)
+    frame = frame_of_table(scanner.session, seen_by_spark(found), result)
+    return frame.coalesce(1) if aggregated and found.num_rows <= _ROWS_OF_ONE_TASK else frame
 
 
 def _is_one_scan(plan: Plan) -> bool:

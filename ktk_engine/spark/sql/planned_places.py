@@ -121,7 +121,12 @@ class PlannedPlaces:
         plan = relation.plan(needed, usage.condition)
         plan = replace(plan, ignored=usage.ignored, folding=usage.folding)
         self.plans.append(plan)
-        frame = plan_frame(self.scanner(relation.store), plan, compute_small=compute_small)
+        frame = plan_frame(
+            self.scanner(relation.store),
+            plan,
+            compute_small=compute_small,
+            aggregated=usage.aggregated,
+        )
         return _with_nulls(frame, spark_schema(relation.schema))
 
 

@@ -24,7 +24,11 @@ from ktk_engine.plan.statement.named_relations import (
     OpenSchema,
     Plannable,
 )
-from ktk_engine.spark.jvm import optimized_plan_json, time_zone_of_thread
+from ktk_engine.spark.jvm import (
+    optimized_plan_json,
+    send_answers_at_once,
+    time_zone_of_thread,
+)
 from ktk_engine.spark.read.join import run_plan
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.sql.bind import Reference, Statement, parse_statement, rename
@@ -61,6 +65,7 @@ class SqlSession:
 
     def __post_init__(self) -> None:
         self._known = KnownStores(self.open_schema)
+        send_answers_at_once(self.session)
 
     def parse(self, text: str) -> Statement:
         """Parse a statement; see `parse_statement`."""
