@@ -48,7 +48,20 @@ def map_in_workers(
         schema: what it gives.
     """
     ship_engine(frame.sparkSession.sparkContext)
+    names = frame.columns
+    if any("." in name or "`" in name for name in names):  # PySpark takes them for expressions
+        frame = frame.toDF(*(f"_{number}" for number in range(len(names))))
+        function = _with_names(function, names)
     return frame.mapInArrow(_checked(function), schema)
+
+
+def _with_names(function: Callable[[Batches], Batches], names: list[str]) -> Callable[..., Batches]:
+    """Give a function batches whose columns have other names."""
+
+    def run(batches: Batches) -> Batches:
+        yield from function(batch.rename_columns(names) for batch in batches)
+
+    return run
 
 
 def ship_engine(context: SparkContext) -> None:

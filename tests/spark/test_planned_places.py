@@ -1,0 +1,100 @@
+"""What relations of a statement cost: few calls to Java, few jobs, no worker without need."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from ktk_engine.catalog.view import ViewDocument
+from ktk_engine.gate.target import Target
+from ktk_engine.spark.compatibility import collect_table
+from ktk_engine.spark.read import plan_frame
+from ktk_engine.spark.sql import planned_places
+from ktk_engine.write.build import build
+from tests.spark.small_cube import add_view
+
+
+@pytest.fixture
+def made(monkeypatch):
+    """The markers of the empty relations that were made."""
+    found, real = [], planned_places.marked_frame
+
+    def make(session, scratch, schema, marker):
+        found.append(marker)
+        return real(session, scratch, schema, marker)
+
+    monkeypatch.setattr(planned_places, "marked_frame", make)
+    return found
+
+
+def executed(frame) -> str:
+    return frame._jdf.queryExecution().executedPlan().toString()
+
+
+def test_empty_relations_are_made_once(cube, sql, made):
+    for number in (1, 2, 3):
+        assert sql.sql(f"select v from an.c where L = {number}").collect() == [(2 * number,)]
+    assert len(made) == 1
+    twice = "select x.v, y.e from an.c x join an.c y using (P, L) where L = 4"
+    assert sql.sql(twice).collect() == [(8, 6.0)]
+    assert sql.sql(twice).collect() == [(8, 6.0)]
+    assert len(made) == 2
+
+
+def test_they_are_made_again_for_other_columns(cube, spark, sql, made):
+    assert sql.sql("select sum(v) from an.c").first()[0] == 999_000
+
+    more = spark.range(1000).selectExpr("id % 5 as P", "id as L", "id as g")
+    build(cube, more, Target("g", "enrichment", "c", ("L",), ("P",)))
+    assert sql.sql("select sum(g) from an.c").first()[0] == 499_500
+    assert len(made) == 2
+
+
+def test_few_rows_that_are_only_aggregated_need_no_exchange(cube, sql):
+    found = sql.sql("select sum(v), count(e), max(k) from an.c where k = 'k7' and v > 20")
+    assert found.collect() == [(24_336, 0, "k7")]
+    assert "Exchange" not in executed(found) and "Coalesce 1" in executed(found)
+    rows = sql.sql("select v, e from an.c where k = 'k7' and v > 20")
+    assert "LocalTableScan" in executed(rows) and "Coalesce" not in executed(rows)
+    assert len(rows.collect()) == 24
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_folded_rows_are_read_here_where_spark_has_no_other_machines(cube, sql, monkeypatch, alone):
+    monkeypatch.setattr(plan_frame, "_SMALL_READ", 0)
+    monkeypatch.setattr(plan_frame, "runs_here", lambda master: alone)
+    found = sql.sql("select sum(v), max(e) from an.c")
+    assert ("MapInArrow" in executed(found)) == (not alone)
+    assert found.collect() == [(999_000, 1497.0)]
+
+
+def test_columns_that_are_not_needed_keep_their_places_and_types(spark, sql, store):
+
+    seed = spark.range(9).selectExpr(
+        "id % 2 as P",
+        "id as L",
+        "named_struct('a.b', id, 'c`d', array(id)) as `odd.name`",
+        "map('x', id) as `it``s`",
+        "cast(id as decimal(30, 3)) as `größe `",
+        "id as v",
+    )
+    build(store, seed, Target("seed", "seed", "c", ("L",), ("P",)))
+    add_view(store, ViewDocument("c", "cube", cube="c"))
+    both = "(select * from an.c union all select * from an.c)"
+    assert sql.sql(f"select sum(v), sum(L) from {both}").collect() == [(72, 72)]
+    assert sql.sql(f"select sum(`größe `) from {both}").first()[0] == 72
+    whole = collect_table(sql.sql("select * from (select * from an.c) where v = 3"))
+    needed = collect_table(sql.sql(f"select `odd.name`, `it``s` from {both} where v = 3"))
+    assert whole.select(["odd.name", "it`s"]).to_pylist() * 2 == needed.to_pylist()
+    assert whole.schema.field("odd.name").type.equals(needed.schema.field("odd.name").type)
+    assert pa.types.is_decimal(whole.schema.field("größe ").type)
+
+
+def test_java_answers_at_once(sql):
+    gateway = sql.session.sparkContext._gateway
+    field = sql.session._jvm.java.lang.Class.forName("py4j.GatewayServer").getDeclaredField(
+        "connections"
+    )
+    field.setAccessible(True)
+    found = field.get(gateway.java_gateway_server)
+    assert any(found.get(i).getSocket().getTcpNoDelay() for i in range(found.size()))
