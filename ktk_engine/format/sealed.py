@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from ktk_engine.errors import FormatError
 from ktk_engine.format.parse_json import parse_json
 
 KEY = "sha256"
@@ -44,7 +45,11 @@ def unseal(data: bytes, sealed_since: int, what: str) -> dict[str, Any]:
         FormatError: it is not JSON that a store may hold, see `parse_json`.
         ValueError: it is damaged otherwise.
     """
-    document = parse_json(data, what)
+    try:
+        document = parse_json(data, what)
+    except FormatError as error:
+        said = str(error).rstrip(".")
+        raise FormatError(f"{said}. Restore it from a backup of the store.") from error
     if not isinstance(document, dict):
         raise ValueError("it is not a JSON object")
     if data.startswith(_START):

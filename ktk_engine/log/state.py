@@ -373,11 +373,10 @@ def _unstamped(
 def _damaged(
     store: ObjectStore, scope: LogScope, uuid: str, entry: DatasetEntry | None, error: KtkError
 ) -> str:
-    return (
-        f"The document of dataset {uuid} in {store.url} is damaged: {error}. "
-        f"{_READ_FROM_LOG if entry else ''}Restore the file, or drop the dataset: "
-        f"{removal(scope, uuid)}"
-    )
+    said = f"The document of dataset {uuid} in {store.url} is damaged: {error}. "
+    if entry is None:
+        return f"{said}Restore the file, or drop the dataset: {removal(scope, uuid)}"
+    return f"{said}{_READ_FROM_LOG}Restore the file, or write it anew: {_renewal(scope, uuid)}"
 
 
 def _has_files_of(store: ObjectStore, document: DatasetDocument, entry: DatasetEntry) -> bool:
@@ -405,9 +404,15 @@ def _without_document(
     problem = (
         f"Dataset {uuid} of {store.url}: its document {document_key(uuid)} was removed by another "
         f"program, the log has version {entry.version}. {_READ_FROM_LOG}If the removal was "
-        f"meant, run: {removal(scope, uuid)}"
+        f"not meant, write it anew: {_renewal(scope, uuid)}. If it was, run: {removal(scope, uuid)}"
     )
     return DatasetState(uuid, entry, None, problem=problem)
+
+
+def _renewal(scope: LogScope, uuid: str) -> str:
+    """The commands that publish what the log has of a dataset; no data file is read or written."""
+    gone = removal(scope, uuid)
+    return f"{gone}, and then {gone.replace(' remove ', ' undrop ', 1)}"
 
 
 def removal(scope: LogScope, uuid: str) -> str:

@@ -21,6 +21,7 @@ from ktk_engine.log.chain import read_entries
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.remove import remove
+from ktk_engine.maintain.versions.undrop import undrop
 from tests.unit.dataset_builder import (
     airlines,
     airlines_builder,
@@ -114,6 +115,27 @@ def test_document_deleted_by_another_program(store):
     remove(store, "nyc", "weather")
     done = commit_change(store, lambda c: flights_builder(store).rebuild(flights(), c))
     assert (done.entry.version, done.warning) == (5, "")
+
+
+@pytest.mark.parametrize("document", [None, b"{"])
+def test_a_lost_document_is_written_anew_as_the_message_says(store, document):
+    build_nyc(store)
+    key = document_key("nyc++weather")
+    before = store.get(key)
+    store.delete([key])
+    if document is not None:
+        store.put(key, document)
+    with pytest.raises(ForeignWriterError) as caught:
+        commit_change(store, lambda c: flights_builder(store).rebuild(flights(), c))
+    commands = r"anew: ktk remove (\w+) (\w+), and then ktk undrop (\w+) (\w+)"
+    ways = re.search(commands, str(caught.value))
+    assert ways is not None
+    remove(store, ways[1], ways[2])
+    undrop(store, ways[3], ways[4])
+    after = json.loads(store.get(key))
+    assert after["partitions"] == json.loads(before)["partitions"]
+    done = commit_change(store, lambda c: flights_builder(store).rebuild(flights(), c))
+    assert done.warning == ""
 
 
 @pytest.mark.parametrize("crash", [False, True])
