@@ -73,6 +73,10 @@ def parse_alteration(sql: str) -> Alteration:
     return _Reader(sql).alteration()
 
 
+# dbt puts one before each statement.
+_LEADING_COMMENT = re.compile(r"\A\s*/\*.*?\*/", re.DOTALL)
+
+
 @dataclass(frozen=True)
 class _Token:
     """A word, name, number, text or sign.
@@ -309,7 +313,8 @@ class _Reader:
         return self._sql[self._place() :].strip()
 
     def _refuse(self, reason: str) -> NoReturn:
-        raise ConfigurationError(f"{self._sql.strip()}: {reason}. Nothing was changed.")
+        said = _LEADING_COMMENT.sub("", self._sql).strip()
+        raise ConfigurationError(f"{said}: {reason}. Nothing was changed.")
 
 
 def _properties(given: dict[str, str]) -> Notes:

@@ -79,6 +79,13 @@ def run_statement(
     if relations.warehouse.find_schema(schema) is None:
         return None
     found = relations.find(schema, name)
+    if command.advice:
+        if found is None:
+            return None
+        advice = command.advice.format(name=name, relation=f"{schema}.{name}")
+        raise ConfigurationError(
+            f"{command.word} is Spark's, whose catalog does not know {schema}.{name}. {advice}"
+        )
     if found is None and _is_sparks(session, command, in_metastore):
         if command.verb == "create":
             session.session.sql(f"create database if not exists {quote_identifier(schema)}")
@@ -159,6 +166,10 @@ def _drop(relations: Relations, command: Command, found: Relation | None) -> Non
     schema, name = command.name
     if found is None and not command.lenient:
         raise DatasetNotFoundError(f"There is no relation {schema}.{name} to drop.")
+    if found is not None and found.kind == "dataset" and command.word == "DROP VIEW":
+        raise ConfigurationError(
+            f"{schema}.{name} is no view, but a table with rows: use drop table. Nothing was done."
+        )
     relations.drop(schema, name, {**statement_history(), "reason": "drop statement"})
 
 

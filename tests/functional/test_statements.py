@@ -50,6 +50,18 @@ class TestStatements:
             self.run(project, "create view {s}.x (a, b, c) as select 1")
         with pytest.raises(Exception, match="several columns named `A`, which SQL could"):
             self.run(project, "create view {s}.x as select 1 as a, 2 as A")
+        for text, advice in (
+            ("drop view {s}.u", "is no view, but a table with rows"),
+            ("drop view if exists {s}.u", "is no view, but a table with rows"),
+            ("describe table {s}.u", "`ktk info u` shows columns"),
+            ("show columns in {s}.v", "`ktk info v` shows columns"),
+            ("analyze table {s}.u compute statistics", "Leave it out"),
+            ("create table {s}.y like {s}.u", "u where false"),
+            ("alter table {s}.u drop partition (c=1)", "partition \\(c=1\\)` is not supported"),
+        ):
+            with pytest.raises(Exception, match=advice) as error:
+                self.run(project, text)
+            assert "/*" not in str(error.value)
         assert resolve(store_of(project), scope_of("t")).version == 4
         for text in (
             "drop view {s}.v",

@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 from ktk_engine.spark.arrow_types import arrow_schema
 from ktk_engine.spark.jvm import frame_of_plan, items, parse_plan
 from ktk_engine.spark.sql.bind import Statement
+from ktk_engine.spark.sql.sparks_statements import RELATION_NODES, SPARKS_STATEMENTS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -62,6 +63,7 @@ class Command:
         partition: whether an insert names a partition.
         sql: a view's query.
         word: how SQL calls it, for messages.
+        advice: what to do instead of what is refused; empty for what changes a relation.
         schema: columns of a table that is created without rows.
         partition_by: partition columns of a table that is created.
         provider: the format of its files (`using`); empty if the statement names none.
@@ -77,6 +79,7 @@ class Command:
     cascade: bool = False
     sql: str = ""
     word: str = ""
+    advice: str = ""
     schema: pa.Schema | None = None
     partition_by: tuple[str, ...] = ()
     provider: str = ""
@@ -109,7 +112,8 @@ def read_command(statement: Statement) -> Command | None:
     if kind == "TruncateTable":
         return Command("truncate", items(plan.table().multipartIdentifier()))
     if kind in ("DropTable", "DropView"):
-        return Command("drop", items(plan.child().nameParts()), plan.ifExists())
+        word = "DROP VIEW" if kind == "DropView" else "DROP TABLE"
+        return Command("drop", items(plan.child().nameParts()), plan.ifExists(), word=word)
     if kind == "CreateView":
         return Command(
             "view",
@@ -134,6 +138,17 @@ def read_command(statement: Statement) -> Command | None:
     if kind in _REFUSED:
         name = items(plan.table().multipartIdentifier())
         return Command("refuse", name, word=_REFUSED[kind])
+    if kind in SPARKS_STATEMENTS:
+        return _sparks_statement(plan, kind)
+    return None
+
+
+def _sparks_statement(plan: Any, kind: str) -> Command | None:
+    word, advice = SPARKS_STATEMENTS[kind]
+    for child in items(plan.children()):
+        if child.getClass().getSimpleName() in RELATION_NODES:
+            name = items(child.multipartIdentifier())
+            return Command("refuse", name, word=word, advice=advice)
     return None
 
 

@@ -15,6 +15,16 @@ _DAMAGED = (
     "If the file is damaged, restore it from a backup, or rebuild its model with "
     "--full-refresh. `ktk check --deep` lists every damaged file."
 )
+# Which line of ours called Spark helps nobody who wrote SQL.
+_OWN_CALL = re.compile(r'\n== DataFrame ==\n"[^"\n]*" was called from\n[^\n]*ktk_engine/[^\n]*')
+_NEAR = re.compile(r"Syntax error at or near '(\w+)'")
+# Statements of Delta Lake's, and the command that does the same.
+_COMMANDS = {
+    "optimize": "ktk_compact",
+    "vacuum": "ktk_cleanup",
+    "restore": "ktk_restore",
+    "undrop": "ktk_undrop",
+}
 _SHOWN_LINES = 3
 _CLEANED = (
     "If a clean-up ran meanwhile, it removed a version that was still being read. Run it again,\n"
@@ -63,15 +73,24 @@ def java_stack(error: Exception) -> str:
 
 def _shortened(text: str) -> str:
     """Without plans and frames of PySpark's own; of a query, the lines where it is wrong."""
+    text = _OWN_CALL.sub("", text)
     if match := _PARSED.search(text):
         *lines, marker = match[1].split("\n")
         shown = "\n".join([*lines[-_SHOWN_LINES:], marker])
-        return f"{text[: match.start()]}\n{shown}"
+        return f"{text[: match.start()]}\n{shown}{_elsewhere(text)}"
     if match := _PLACE.search(text):
         return f"{text[: match.start()]} (line {match[1]} of the SQL)"
     if "Traceback (most recent call last)" in text:
         return _workers(text)
     return _PLAN.sub("", text)
+
+
+def _elsewhere(text: str) -> str:
+    """What does here what a statement of Delta Lake's does there."""
+    near = _NEAR.search(text)
+    operation = _COMMANDS.get(near[1].lower(), "") if near else ""
+    command = operation.replace("_", " ")
+    return f"\nHere that is {command}, or dbt run-operation {operation}." if operation else ""
 
 
 def _workers(text: str) -> str:
@@ -93,6 +112,8 @@ def _missing(text: str, node: str) -> str:
     name = re.search(r"`[^ ]*`", text)
     place = _PLACE.search(text)
     where = f" (line {place[1]} of the SQL)" if place else ""
+    if name and name[0] in ("`history`", "`detail`") and "DESCRIBE" in text.upper():
+        return f"[{_MISSING}] DESCRIBE HISTORY and DETAIL are Delta's: use ktk history, ktk info."
     first = f": dbt build --select +{node} builds all that it refers to" if node else ""
     return (
         f"[{_MISSING}] There is no table or view {name[0] if name else ''}{where}.\n"

@@ -1,0 +1,54 @@
+"""What dbt's users see of Spark's errors."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.errors import AnalysisException, NumberFormatException, ParseException
+
+from dbt.adapters.ktk.session.spark_message import spark_message
+
+PARSED = """
+[PARSE_SYNTAX_ERROR] Syntax error at or near '{word}'. SQLSTATE: 42601 (line 1, pos 0)
+
+== SQL ==
+{word} dev.orders
+^^^
+"""
+MISSING = """[TABLE_OR_VIEW_NOT_FOUND] The table or view `history` cannot be found.; \
+line 3 pos 4;
+'DescribeRelation false
++- 'UnresolvedTableOrView [history], DESCRIBE TABLE, true
+"""
+CAST = """[CAST_INVALID_INPUT] The value 'x' cannot be cast to "BIGINT". SQLSTATE: 22018
+== DataFrame ==
+"cast" was called from
+/somewhere/ktk_engine/spark/write/rows_to_insert.py:29
+"""
+
+
+@pytest.mark.parametrize(
+    ("word", "operation"),
+    [("optimize", "ktk_compact"), ("VACUUM", "ktk_cleanup"), ("restore", "ktk_restore")],
+)
+def test_a_statement_of_delta_lake_names_what_does_that_here(word, operation):
+    said = spark_message(ParseException(PARSED.format(word=word)))
+    assert said is not None
+    assert said.endswith(f"or dbt run-operation {operation}.")
+    assert "dev.orders\n^^^" in said
+
+
+def test_a_typo_is_shown_as_it_is():
+    said = spark_message(ParseException(PARSED.format(word="selec")))
+    assert said is not None
+    assert said.endswith("^^^")
+
+
+def test_history_of_delta_lake():
+    assert "use ktk history" in (spark_message(AnalysisException(MISSING)) or "")
+
+
+def test_the_line_of_ours_that_called_spark_is_left_out():
+    said = spark_message(NumberFormatException(CAST))
+    assert (
+        said == "[CAST_INVALID_INPUT] The value 'x' cannot be cast to \"BIGINT\". SQLSTATE: 22018"
+    )
