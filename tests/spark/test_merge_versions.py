@@ -9,8 +9,10 @@ import pytest
 from ktk_engine.errors import CommitConflictError, ConfigurationError, DataError
 from ktk_engine.gate.target import Target
 from ktk_engine.log.state import resolve
+from ktk_engine.spark.write import write_frame
 from ktk_engine.write.build import build
 from ktk_engine.write.retained import Retained
+from ktk_engine.write.rewrite import merge_versions as module
 from ktk_engine.write.rewrite.merge_versions import build_versions, merge_versions
 from ktk_engine.write.rewrite.versions import Versions
 from ktk_engine.write.write_result import RowChanges
@@ -22,6 +24,14 @@ BY = Versions(unique_key="id")
 TARGETS = pytest.mark.parametrize("target", [TABLE, CUBE], ids=["table", "cube"])
 
 REGIONS = ("a/b", "50%", "x=y", "Łódź")
+
+
+@pytest.fixture(autouse=True, params=["here", "Spark"])
+def where(request, monkeypatch):
+    """Few versions are kept in this process; Spark has to do the same."""
+    if request.param == "Spark":
+        monkeypatch.setattr(module, "first_rows", lambda rows, most: None)
+    return request.param
 
 
 def first(spark, to="null"):
@@ -230,3 +240,13 @@ def test_appended_rows_of_others_do_not_hide_a_closing(spark, sql, store):
     build(store, other, TABLE, retained=Retained("append"))
     done = merge_versions(sql.scanner(store), staged(spark, CLOSE_5), TABLE, BY)
     assert (done.rewritten_files, done.total_files) == (1, 8)
+
+
+def test_few_versions_are_written_without_spark(spark, store, sql, where, monkeypatch):
+    build_versions(store, first(spark), TABLE, BY)
+    written, real = [], write_frame.write_frame
+    note = lambda rows, job: written.append(rows) or real(rows, job)  # noqa: E731
+    monkeypatch.setattr(write_frame, "write_frame", note)
+    merge_versions(sql.scanner(store), staged(spark, CLOSE_5, ADD_5), TABLE, BY)
+    assert bool(written) == (where == "Spark")
+    assert sum(snapshot(store, TABLE).files["rows"].to_pylist()) == 9

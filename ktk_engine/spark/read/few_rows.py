@@ -1,4 +1,4 @@
-"""Brings the rows of a small frame into this process."""
+"""Brings the rows of small frames into this process."""
 
 from __future__ import annotations
 
@@ -28,3 +28,18 @@ def few_rows(frame: DataFrame, maximum_bytes: int) -> pa.Table | None:
         return None
     with spark_job():
         return collect_table(frame).cast(arrow_schema(frame.schema))
+
+
+def first_rows(frame: DataFrame, most: int) -> pa.Table | None:
+    """Collect the rows of a frame, unless there are more than so many.
+
+    Args:
+        frame: a frame, of which no more is computed if there are more.
+        most: number of rows.
+
+    Returns:
+        The rows in the types of `arrow_schema`, None if there are more.
+    """
+    with spark_job():
+        found = collect_table(frame.limit(most + 1)).cast(arrow_schema(frame.schema))
+    return found if found.num_rows <= most else None

@@ -107,12 +107,22 @@ def count_keys(rows: DataFrame, keys: Sequence[str], limit: int) -> tuple[pa.Tab
         with spark_job():
             found = collect_table(plain.limit(limit))  # mostly all of them, which saves a shuffle
         if found.num_rows < limit:
-            counted = found.group_by(list(keys)).aggregate([([], "count_all")])
-            return counted.drop_columns(["count_all"]), counted["count_all"].combine_chunks()
+            return counted_keys(found, keys)
     with spark_job():
         grouped = aggregate(rows, columns, F.count("*").alias(_COUNT))
         counted = collect_table(grouped.limit(limit))
     return counted.drop_columns([_COUNT]), counted[_COUNT].combine_chunks()
+
+
+def counted_keys(rows: pa.Table, keys: Sequence[str]) -> tuple[pa.Table, pa.Array]:
+    """Give the different keys of rows, and the number of rows of each.
+
+    Args:
+        rows: any rows.
+        keys: columns of no type that Spark groups in another way than Arrow.
+    """
+    counted = rows.group_by(list(keys)).aggregate([([], "count_all")])
+    return counted.select(list(keys)), counted["count_all"].combine_chunks()
 
 
 def key_bounds(rows: DataFrame, key: str) -> tuple[object, object]:

@@ -38,31 +38,35 @@ def merge_in_memory(
     """
     if rewrite.target.constraints or cell_columns(rewrite.base):
         return None
-    if not _is_small(files, len(rewrite.kept)):
+    if not is_small(files, len(rewrite.kept)):
         return None
-    schema = _common_schema(rewrite)
-    if schema is None or any(_is_sparks_own(schema.field(key).type) for key in keys):
+    schema = common_schema(rewrite)
+    if schema is None or any(is_sparks_own(schema.field(key).type) for key in keys):
         return None
     new = few_rows(rewrite.new, MAXIMUM_BYTES)
     if new is None:
         return None
-    kept = [rewrite.base.schema.field(name) for name in rewrite.kept]
-    types = arrow_schema(spark_schema(kept))
+    types = old_types(rewrite)
     old = read_rows(rewrite.scanner.store, rewrite.base, files, rewrite.kept, types)
     return _merged(old, new.cast(schema), keys, updated)
 
 
-def _is_small(files: pa.Table, columns: int) -> bool:
+def is_small(files: pa.Table, columns: int) -> bool:
+    """Whether files have few rows for so many columns; none, or of unknown size, are not."""
     if not files.num_rows or files["bytes"].null_count or files["rows"].null_count:
         return False
     rows, size = pc.sum(files["rows"]).as_py(), pc.sum(files["bytes"]).as_py()
     return bool(size <= MAXIMUM_BYTES and rows * columns <= MAXIMUM_VALUES)
 
 
-def _common_schema(rewrite: Rewrite) -> pa.Schema | None:
+def old_types(rewrite: Rewrite) -> pa.Schema:
+    """The old columns that are stored on, in the types in which Spark would give them."""
+    return arrow_schema(spark_schema(rewrite.base.schema.field(name) for name in rewrite.kept))
+
+
+def common_schema(rewrite: Rewrite) -> pa.Schema | None:
     """The new rows' schema with the types of the old rows; None where Arrow cannot give it."""
-    kept = [rewrite.base.schema.field(name) for name in rewrite.kept]
-    old = arrow_schema(spark_schema(kept))
+    old = old_types(rewrite)
     new = pa.schema([_widened(field, old) for field in arrow_schema(rewrite.new.schema)])
     shared = (name for name in new.names if name in old.names)
     return new if all(new.field(name).equals(old.field(name)) for name in shared) else None
@@ -80,7 +84,7 @@ def _widened(field: pa.Field, old: pa.Schema) -> pa.Field:
     return field
 
 
-def _is_sparks_own(t: pa.DataType) -> bool:
+def is_sparks_own(t: pa.DataType) -> bool:
     """To Arrow, NaN differs from NaN and -0.0 from 0.0, and it joins no nested values."""
     return bool(pat.is_floating(t) or pat.is_nested(t) or pat.is_null(t))
 

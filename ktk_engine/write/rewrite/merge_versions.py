@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -21,8 +21,10 @@ from ktk_engine.gate.gate import pass_gate
 from ktk_engine.gate.target import Target
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State, resolve
+from ktk_engine.spark.read.few_rows import first_rows
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.write.merge_rows import (
+    counted_keys,
     rows_with_keys,
     split_rows,
     union_by_name,
@@ -42,9 +44,15 @@ from ktk_engine.write.affected_files import cell_columns
 from ktk_engine.write.build import build
 from ktk_engine.write.retained import Conditions
 from ktk_engine.write.rewrite.affected_rows import NewKeys, find_keys
+from ktk_engine.write.rewrite.merge_in_memory import is_sparks_own
 from ktk_engine.write.rewrite.recompute import recompute
 from ktk_engine.write.rewrite.rewrite import Rewrite, start_rewrite
 from ktk_engine.write.rewrite.versions import Versions
+from ktk_engine.write.rewrite.versions_in_memory import (
+    CHANGED_ROWS,
+    changed_rows,
+    versions_in_memory,
+)
 from ktk_engine.write.write_context import NO_CONTEXT, WriteContext
 from ktk_engine.write.write_result import RowChanges, WriteResult
 
@@ -151,27 +159,31 @@ def merge_versions(
             )
         base = state.snapshot(target.uuid)
         _check_known(target, base, by)
-        staged = changes().persist()
+        staged = with_stored_times(changes(), base.schema, by.times).persist()
         try:
-            frame = with_stored_times(staged, base.schema, by.times)
-            new = new_versions(frame)
-            rewrite = start_rewrite(scanner, new, target, state, context)
-            return _merge_into(rewrite, by, closed_versions(frame, by.scd_id, by.valid_to))
+            rewrite = start_rewrite(scanner, new_versions(staged), target, state, context)
+            return _merge_into(rewrite, by, staged)
         finally:
             staged.unpersist()
 
     return recompute(scanner.store, target, write)
 
 
-def _merge_into(rewrite: Rewrite, by: Versions, closed: DataFrame) -> WriteResult | None:
+def _merge_into(rewrite: Rewrite, by: Versions, staged: DataFrame) -> WriteResult | None:
     """Rewrite the files that hold closed versions, and add the new ones."""
-    ended = find_keys(closed, (by.scd_id,))
-    added = find_keys(rewrite.new, (by.scd_id, by.valid_from))
+    closed = closed_versions(staged, by.scd_id, by.valid_to)
+    few = first_rows(staged, CHANGED_ROWS)
+    ended = _keys(closed, few, ("update", "delete"), (by.scd_id,))
+    added = _keys(rewrite.new, few, ("insert",), (by.scd_id, by.valid_from))
     _check_unique(rewrite.target, closed, ended, by)
     _check_unique(rewrite.target, rewrite.new, added, by)
     if not (ended.row_count or added.row_count or rewrite.changes_layout):
         return None
     current = _current(rewrite, by)
+    if few is not None:
+        written = versions_in_memory(rewrite, by, few, ended, added, current)
+        if written is not None:
+            return _counted(*written, added.row_count)
     reads: list[Conditions] = [(current,)]
     if added.row_count:
         rewrite, read = _with_own_ids(rewrite, by, added)
@@ -181,7 +193,20 @@ def _merge_into(rewrite: Rewrite, by: Versions, closed: DataFrame) -> WriteResul
     stay = union_by_name(others, update_rows(old, closed, (by.scd_id,), (by.valid_to,)))
     new_count = added.row_count
     done = rewrite.commit(union_by_name(stay, rewrite.new), touched, tuple(reads), new_count, True)
-    return replace(done, changes=RowChanges(new_count, updated=closed_count))
+    return _counted(done, closed_count, new_count)
+
+
+def _counted(done: WriteResult, closed: int, new: int) -> WriteResult:
+    return replace(done, changes=RowChanges(new, updated=closed))
+
+
+def _keys(
+    rows: DataFrame, few: pa.Table | None, kinds: Sequence[str], names: Sequence[str]
+) -> NewKeys:
+    """The keys of changed rows; without another job where all are known."""
+    if few is None or any(is_sparks_own(few.schema.field(name).type) for name in names):
+        return find_keys(rows, names)
+    return NewKeys(rows, *counted_keys(changed_rows(few, *kinds), names))
 
 
 def _current(rewrite: Rewrite, by: Versions) -> Condition:
