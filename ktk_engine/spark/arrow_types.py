@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.types as pt
+import pyspark  # noqa: F401
 from pyspark.sql import types as st
 
 from ktk_engine.errors import TypeClassError

@@ -60,6 +60,7 @@ def submit_options(spark_home: Path, conf_folder: str | None) -> tuple[list[str]
 
 def time_type() -> DataType | None:
     """Give Spark's type for times of day; None before 4.1, which has none."""
+    import pyspark  # noqa: F401
     from pyspark.sql import types
 
     return types.TimeType(6) if hasattr(types, "TimeType") else None
@@ -76,6 +77,7 @@ def to_arrow_type(type_: DataType) -> pa.DataType:
     Raises:
         PySparkTypeError: there is none.
     """
+    import pyspark  # noqa: F401
     from pyspark.sql.pandas import types
 
     if "timezone" in inspect.signature(types.to_arrow_type).parameters:
@@ -103,6 +105,7 @@ def create_frame(session: SparkSession, table: pa.Table, schema: StructType | No
 
 def _streamed_frame(session: Any, table: pa.Table, schema: StructType | None) -> DataFrame:
     """Do what 4.0 does, with the means of 3.5."""
+    import pyspark  # noqa: F401
     from pyspark.sql import DataFrame
     from pyspark.sql.pandas.serializers import ArrowStreamSerializer
     from pyspark.sql.pandas.types import from_arrow_schema
@@ -184,6 +187,7 @@ def silence_query_loggers() -> None:
     """Keep PySpark from logging the stack of an error that it also raises."""
     if spark_version() < (4, 0):
         return
+    import pyspark  # noqa: F401
     from pyspark.logger import PySparkLogger
 
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):

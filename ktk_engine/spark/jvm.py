@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 def is_classic(session: SparkSession) -> bool:
     """Whether a session has a JVM to talk to; one of Spark Connect has none."""
+    import pyspark  # noqa: F401
     from pyspark.sql import SparkSession
 
     return isinstance(session, SparkSession)
@@ -102,6 +103,7 @@ def items(sequence: Any) -> tuple[Any, ...]:
 
 def frame_of_plan(session: SparkSession, plan: Any) -> DataFrame:
     """Give the rows of a logical plan, which is analysed now."""
+    import pyspark  # noqa: F401
     from pyspark.sql import DataFrame
 
     dataset = classic_classes(session).Dataset.ofRows(session._jsparkSession, plan)
@@ -114,6 +116,7 @@ def keeping_active_session(session: SparkSession) -> Iterator[None]:
 
     `createDataFrame` makes its own session the active one, and leaves it so.
     """
+    import pyspark  # noqa: F401
     from pyspark.sql import SparkSession
 
     sessions = classic_classes(session).SparkSession

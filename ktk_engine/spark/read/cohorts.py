@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
+import pyspark  # noqa: F401
 from pyspark.sql import types as st
 
 from ktk_engine.files.footers import FooterCache

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyspark  # noqa: F401
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 

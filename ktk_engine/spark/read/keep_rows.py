@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.types as pat
+import pyspark  # noqa: F401
 from pyspark.sql import functions as F
 
 from ktk_engine.conditions.condition import Condition, IsIn, conjunction, conjuncts

@@ -15,6 +15,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
+import pyspark  # noqa: F401
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyspark  # noqa: F401
 from pyspark.sql.types import LongType
 
 from ktk_engine.files.read_rows import KEY, POSITION, digests_by_key, read_file, values_by_file

@@ -57,6 +57,7 @@ def start_gateway(
 @contextmanager
 def _settings_file(settings: Mapping[str, str], folder: Path) -> Iterator[None]:
     """Let Spark's launcher read settings from a file that only this user can read."""
+    import pyspark  # noqa: F401
     from pyspark.find_spark_home import _find_spark_home
 
     handle, name = tempfile.mkstemp(".properties", dir=folder)
@@ -112,6 +113,7 @@ def _listening(tell: Callable[[str], None]) -> JavaGateway:
 
 def _launched(output: int) -> JavaGateway:
     """Start the JVM; only it can write to the output then, so that a reader sees its end."""
+    import pyspark  # noqa: F401
     from pyspark.java_gateway import launch_gateway
 
     try:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import unquote
 
+import pyspark  # noqa: F401
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
+import pyspark  # noqa: F401
 from pyspark.sql.types import StructType
 
 from ktk_engine.spark.arrow_types import arrow_schema

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import pyspark  # noqa: F401
 from pyspark.sql import SparkSession
 
 from ktk_engine.spark.jvm import java_session

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
+import pyspark  # noqa: F401
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import pyspark  # noqa: F401
 from pyspark.errors import AnalysisException
 from pyspark.sql import types as st
 

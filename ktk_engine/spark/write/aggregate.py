@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import pyspark  # noqa: F401
 from pyspark.sql import functions as F
 
 from ktk_engine.spark.jvm import active_session

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import pyspark  # noqa: F401
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 

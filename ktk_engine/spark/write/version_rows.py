@@ -7,6 +7,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyspark  # noqa: F401
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyspark  # noqa: F401
 from pyspark.sql import functions as F
 
 from ktk_engine.files.file_writer import (
