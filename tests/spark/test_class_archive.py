@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -11,6 +12,8 @@ from ktk_engine.cli.commands.prepare import WORKLOAD
 from ktk_engine.errors import SessionError
 from ktk_engine.spark.session.class_archive import archive_options, make_archive
 
+# The first compiler alone: which classes are loaded does not depend on it.
+QUICK = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"}
 START = """
 import sys
 from pathlib import Path
@@ -28,16 +31,18 @@ print("rows:", spark.range(3).count())
 
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory):
-    """One that the first compiler made alone: which classes are loaded does not depend on it."""
+    """In a folder that did not exist."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
+        for name, value in QUICK.items():
+            patch.setenv(name, value)
         return make_archive(tmp_path_factory.mktemp("environment") / "share", WORKLOAD)
 
 
 def start(folder, *options):
     """Start Spark in an environment with this folder; options take the place of its archive's."""
     command = [sys.executable, "-c", START, str(folder), *options]
-    return subprocess.run(command, capture_output=True, text=True)
+    environment = {**os.environ, **QUICK}
+    return subprocess.run(command, capture_output=True, text=True, env=environment)
 
 
 def test_java_starts_from_it(archive):

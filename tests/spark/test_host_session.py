@@ -10,7 +10,8 @@ import sys
 
 def test_it_is_used_and_nothing_of_it_changes(tmp_path):
     command = [sys.executable, "-m", "tests.spark.host_session", str(tmp_path)]
-    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+    quick = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, **quick}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.splitlines()[-1])
