@@ -10,6 +10,8 @@ from pathlib import Path
 
 import yaml
 
+# The first compiler alone; rows are few.
+QUICK = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 SECRET = "canary-7f3a = :#!\\ü"
 SECRETS = [
     "spark.hadoop.fs.s3a.access.key",
@@ -38,6 +40,7 @@ def test_no_one_else_sees_them(tmp_path):
         "spark.app.name": "visible-7f3a",
         "spark.master": "local[1]",
         "spark.driver.memory": "1g",
+        **QUICK,
         "spark.ui.enabled": "true",
         "spark.ui.port": "0",
         "spark.eventLog.enabled": "true",
@@ -69,6 +72,7 @@ def test_keys_of_an_object_store_are_shown_to_no_one(tmp_path, s3_server):
     temporary.mkdir()
     url, options = s3_server.new_url(), s3_server.options
     settings = {
+        **QUICK,
         "spark.master": "local[1]",
         "spark.eventLog.enabled": "true",
         "spark.eventLog.compress": "false",
