@@ -298,6 +298,16 @@ def model(dbt, session):
 class TestStatements:
     """Rows are computed when a statement runs, within the time that dbt's log shows."""
 
+    @pytest.fixture(scope="class")
+    def dbt_profile_target(self, dbt_profile_target):
+        """Compiled: interpreted, the four million pairs of the slow question take seconds."""
+        compiled = {
+            "spark.sql.codegen.wholeStage": "true",
+            "spark.sql.codegen.factoryMode": "FALLBACK",
+        }
+        settings = {**dbt_profile_target["server_side_parameters"], **compiled}
+        return {**dbt_profile_target, "server_side_parameters": settings}
+
     @pytest.mark.parametrize("asked", [{"fetch": True}, {"fetch": True, "limit": 1}, {}], ids=str)
     def test_the_time_of_a_query_is_logged(self, project, asked):
         logged = []
