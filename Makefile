@@ -152,11 +152,14 @@ oracle: .oracle/.installed
 	@echo "export KTK_ORACLE_PYTHON=$(CURDIR)/.oracle/bin/python"
 
 # A server of Azure's for tests; without Node.js they say that they are skipped.
+# The certificates that the system trusts, as pip does; without a registry npm would ask for an hour.
 azurite:
 	@command -v npm > /dev/null || { echo "No npm here: the tests with Azure are skipped."; exit 0; }; \
 		test -f .azurite/.installed-$(AZURITE) || { \
 		echo "Installing azurite $(AZURITE), for tests with Azure" && \
-		npm install --prefix .azurite --silent --no-fund --no-audit --no-save azurite@$(AZURITE) && \
+		NODE_OPTIONS="--use-openssl-ca $$NODE_OPTIONS" npm install --prefix .azurite --silent --no-fund \
+		--no-audit --no-save --fetch-retries 1 --fetch-retry-maxtimeout 1000 --fetch-timeout 60000 \
+		azurite@$(AZURITE) && \
 		touch .azurite/.installed-$(AZURITE); } || \
 		echo "azurite could not be installed: the tests with Azure are skipped."
 
