@@ -250,3 +250,13 @@ def test_few_versions_are_written_without_spark(spark, store, sql, where, monkey
     merge_versions(sql.scanner(store), staged(spark, CLOSE_5, ADD_5), TABLE, BY)
     assert bool(written) == (where == "Spark")
     assert sum(snapshot(store, TABLE).files["rows"].to_pylist()) == 9
+
+
+def test_versions_whose_beginning_is_unknown_are_closed(spark, store, sql):
+    unknown = "cast(null as timestamp) as dbt_valid_from"
+    since = f"select * except (dbt_valid_from), {unknown} from {{rows}}"
+    build_versions(store, spark.sql(since, rows=first(spark)), TABLE, BY)
+    done = merge_versions(sql.scanner(store), staged(spark, CLOSE_5, ADD_5), TABLE, BY)
+    assert done.changes == RowChanges(1, updated=1)
+    since, until = datetime(2024, 2, 1), None
+    assert versions(sql, "id = 5") == [(5, "50%", 5, since, "k5"), (5, "50%", 50, until, "n5")]

@@ -31,6 +31,7 @@ from ktk_engine.spark.write.merge_rows import (
     update_rows,
 )
 from ktk_engine.spark.write.version_rows import (
+    CHANGE_TYPE,
     closed_versions,
     constant,
     new_versions,
@@ -172,7 +173,7 @@ def merge_versions(
 def _merge_into(rewrite: Rewrite, by: Versions, staged: DataFrame) -> WriteResult | None:
     """Rewrite the files that hold closed versions, and add the new ones."""
     closed = closed_versions(staged, by.scd_id, by.valid_to)
-    few = first_rows(staged, CHANGED_ROWS)
+    few = _few_changes(staged, by)
     ended = _keys(closed, few, ("update", "delete"), (by.scd_id,))
     added = _keys(rewrite.new, few, ("insert",), (by.scd_id, by.valid_from))
     _check_unique(rewrite.target, closed, ended, by)
@@ -194,6 +195,13 @@ def _merge_into(rewrite: Rewrite, by: Versions, staged: DataFrame) -> WriteResul
     new_count = added.row_count
     done = rewrite.commit(union_by_name(stay, rewrite.new), touched, tuple(reads), new_count, True)
     return _counted(done, closed_count, new_count)
+
+
+def _few_changes(staged: DataFrame, by: Versions) -> pa.Table | None:
+    """dbt's staging table, unless it has many rows, or other names than Arrow would look for."""
+    if not {CHANGE_TYPE, by.scd_id, by.valid_from, by.valid_to} <= {*staged.columns}:
+        return None  # Spark does not mind letter case
+    return first_rows(staged, CHANGED_ROWS)
 
 
 def _counted(done: WriteResult, closed: int, new: int) -> WriteResult:

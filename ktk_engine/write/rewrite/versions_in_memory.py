@@ -9,6 +9,7 @@ from ktk_engine.conditions.condition import Condition
 from ktk_engine.conditions.evaluate import evaluate
 from ktk_engine.files.read_rows import read_rows
 from ktk_engine.plan.key_conditions import key_conditions
+from ktk_engine.spark.write.version_rows import CHANGE_TYPE
 from ktk_engine.write.affected_files import cell_columns
 from ktk_engine.write.retained import Conditions
 from ktk_engine.write.rewrite.affected_rows import NewKeys
@@ -23,12 +24,11 @@ from ktk_engine.write.rewrite.versions import Versions
 from ktk_engine.write.write_result import WriteResult
 
 CHANGED_ROWS = 10_000
-_CHANGE_TYPE = "dbt_change_type"
 
 
 def changed_rows(staged: pa.Table, *kinds: str) -> pa.Table:
     """The rows of dbt's staging table with one of some kinds of change."""
-    return staged.filter(pc.is_in(staged[_CHANGE_TYPE], value_set=pa.array(kinds)))
+    return staged.filter(pc.is_in(staged[CHANGE_TYPE], value_set=pa.array(kinds)))
 
 
 def versions_in_memory(
@@ -54,7 +54,7 @@ def versions_in_memory(
         too much, rows have cells or constraints, an id is taken, or versions of one id cannot be
         told apart.
     """
-    base, schema = rewrite.base, common_schema(rewrite)
+    base, schema, types = rewrite.base, common_schema(rewrite), old_types(rewrite)
     if rewrite.target.constraints or cell_columns(base) or schema is None:
         return None
     if any(is_sparks_own(staged.schema.field(name).type) for name in added.values.column_names):
@@ -65,7 +65,9 @@ def versions_in_memory(
         if files.num_rows and not is_small(files, len(rewrite.kept)):
             return None
     closed = changed_rows(staged, "update", "delete").select([by.scd_id, by.valid_to])
-    if _are_there(rewrite, same, added.values) or not _fits(closed, old_types(rewrite)):
+    if not (_fits(closed, types) and _fits(added.values, types)):
+        return None
+    if _are_there(rewrite, same, added.values):
         return None
     old = _old_rows(rewrite, closing)
     found = old.filter(_is_closed(old, closed, by, current))
@@ -87,8 +89,8 @@ def _are_there(rewrite: Rewrite, files: pa.Table, keys: pa.Table) -> bool:
     return bool(old.join(keys, keys.column_names, join_type="inner").num_rows)
 
 
-def _fits(closed: pa.Table, types: pa.Schema) -> bool:
-    return all(field.type.equals(types.field(field.name).type) for field in closed.schema)
+def _fits(rows: pa.Table, types: pa.Schema) -> bool:
+    return all(field.type.equals(types.field(field.name).type) for field in rows.schema)
 
 
 def _old_rows(rewrite: Rewrite, files: pa.Table) -> pa.Table:
@@ -111,8 +113,7 @@ def _files_of(rewrite: Rewrite, found: pa.Table, conditions: Conditions, by: Ver
     base = rewrite.base
     names = dict.fromkeys((*base.partition_keys, *base.indices, by.valid_from))
     known = [n for n in names if n in found.column_names and not found[n].null_count]
-    places = key_conditions(base.schema, found.select(known).group_by(known).aggregate([]))
-    return rewrite.files([*conditions, *places])
+    return rewrite.files([*conditions, *key_conditions(base.schema, found.select(known))])
 
 
 def _with_end(old: pa.Table, closed: pa.Table, by: Versions, current: Condition) -> pa.Table:
