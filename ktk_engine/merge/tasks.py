@@ -204,6 +204,7 @@ def _planned(
     if not within:
         groups = ((),) * len(files)
     addressed = set(item.snapshot.dimension_columns) == set(item.cell_columns).difference(keys)
+    addressed = addressed and set(keys) <= set(item.cell_columns)  # else two files may be alike
     cells = tuple(item.files["cells"].to_pylist() if addressed else [None] * len(files))
     return _Planned(dataset, groups, rows, row_width(dataset.schema), cells)
 

@@ -99,7 +99,7 @@ def read_usage(plan: str, marker: str, schema: pa.Schema, zone: str) -> Usage | 
     if any(isinstance(item, TrueCondition) for item in conditions):
         joined = TrueCondition()
     folding = foldings[0] if len(foldings) == 1 else None
-    if folding is not None and columns != folding.columns:
+    if folding is not None and (not columns or columns != folding.columns):
         folding = None
     ignored = list(dict.fromkeys(ignored))
     return Usage(frozenset(columns), joined, tuple(ignored), folding, all(aggregated))

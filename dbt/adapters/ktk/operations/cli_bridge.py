@@ -48,6 +48,8 @@ class CliBridge(StoreAdapter):
         said = StringIO()
         folder = f"{self.connections.warehouse.url}/{schema}"
         given = [str(item) for item in arguments if item is not None and not is_left_out(item)]
+        if given and is_left_out(arguments[0]):  # the others would take its place
+            raise DbtRuntimeError(missing(f"ktk_{command}", missing_argument(command, 0)))
         words = ["--store", folder, command, *_options(options or {}), "--", *given]
         try:
             with redirect_stdout(said):
