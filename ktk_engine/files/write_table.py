@@ -10,6 +10,7 @@ import pyarrow.types as pat
 from ktk_engine.files.file_writer import REPORT_SCHEMA, WriteJob, write_files
 from ktk_engine.files.sorted_batches import sorted_batches
 from ktk_engine.files.write_report import WriteReport, make_report
+from ktk_engine.types.arrow_cast import cast_values
 from ktk_engine.types.exact_cast import plain_type
 from ktk_engine.types.to_container import to_container
 
@@ -51,5 +52,7 @@ def _plain(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         column = batch[field.name]
         while pat.is_dictionary(column.type) or pat.is_run_end_encoded(column.type):
             column = to_container(column, column.type.value_type)
-        columns.append(column if column.type.equals(field.type) else column.cast(field.type))
+        if not column.type.equals(field.type):
+            column = cast_values(column, field.type)
+        columns.append(column)
     return pa.RecordBatch.from_arrays(columns, schema=schema)

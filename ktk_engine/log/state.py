@@ -256,7 +256,7 @@ def resolve(store: ObjectStore, scope: LogScope) -> State:
     for uuid in sorted({*documents, *entries}):
         found: DatasetState | None
         if uuid not in documents:
-            found = _without_document(store, scope, uuid, entries[uuid], head)
+            found = _without_document(store, scope, uuid, entries)
         elif (stamp := documents[uuid]) is not None:
             found = DatasetState(uuid, entries.get(uuid), stamp)
         else:
@@ -332,13 +332,15 @@ def _unstamped(
     Returns:
         None if the document has vanished, and the log does not have the dataset.
     """
-    entry = head.datasets.get(uuid) if head else None
+    entries = head.datasets if head else {}
+    entry = entries.get(uuid)
     try:
         _, data = document_bytes(store, uuid)
     except ObjectNotFoundError:
-        return None if entry is None else _without_document(store, scope, uuid, entry, head)
+        return None if entry is None else _without_document(store, scope, uuid, entries)
     except FormatError as error:
-        return DatasetState(uuid, entry, None, problem=_damaged(store, scope, uuid, entry, error))
+        problem = _damaged(store, scope, uuid, entries, error)
+        return DatasetState(uuid, entry, None, problem=problem)
     sha256 = digest(data)
     try:
         stamp = read_stamp(data)
@@ -348,10 +350,10 @@ def _unstamped(
             return DatasetState(uuid, entry, None, sha256)  # taken over, but not published yet
         document = load_document(store, uuid)
     except (FormatError, InvalidKeyError) as error:
-        problem = _damaged(store, scope, uuid, entry, error)
+        problem = _damaged(store, scope, uuid, entries, error)
         return DatasetState(uuid, entry, None, sha256, problem=problem)
     except DatasetNotFoundError:
-        return None if entry is None else _without_document(store, scope, uuid, entry, head)
+        return None if entry is None else _without_document(store, scope, uuid, entries)
     if entry is not None and _has_files_of(store, document, entry):
         return DatasetState(uuid, entry, None, sha256, foreign=sha256, same_files=True)
     base = str(document.metadata.get(BASE_KEY) or "")
@@ -371,12 +373,17 @@ def _unstamped(
 
 
 def _damaged(
-    store: ObjectStore, scope: LogScope, uuid: str, entry: DatasetEntry | None, error: KtkError
+    store: ObjectStore,
+    scope: LogScope,
+    uuid: str,
+    entries: Mapping[str, DatasetEntry],
+    error: KtkError,
 ) -> str:
     said = f"The document of dataset {uuid} in {store.url} is damaged: {error}. "
-    if entry is None:
+    if uuid not in entries:
         return f"{said}Restore the file, or drop the dataset: {removal(scope, uuid)}"
-    return f"{said}{_READ_FROM_LOG}Restore the file, or write it anew: {_renewal(scope, uuid)}"
+    anew = _renewal(scope, uuid, entries)
+    return f"{said}{_READ_FROM_LOG}Restore the file, or write it anew: {anew}"
 
 
 def _has_files_of(store: ObjectStore, document: DatasetDocument, entry: DatasetEntry) -> bool:
@@ -387,15 +394,16 @@ def _has_files_of(store: ObjectStore, document: DatasetDocument, entry: DatasetE
 
 
 def _without_document(
-    store: ObjectStore, scope: LogScope, uuid: str, entry: DatasetEntry, head: LogEntry | None
+    store: ObjectStore, scope: LogScope, uuid: str, entries: Mapping[str, DatasetEntry]
 ) -> DatasetState:
     """A dataset of the log that is not published: not yet, or no more?
 
     The mark is made after the first publishing. Where it is missing, the last publisher died or was
     refused, and the next commit publishes it.
     """
+    entry = entries[uuid]
     waits_for_seed = scope.kind == "cube" and not any(
-        item.role == "seed" for item in (head.datasets.values() if head else ())
+        item.role == "seed" for item in entries.values()
     )
     if waits_for_seed or not store.exists(scope.published_key(uuid)):
         return DatasetState(uuid, entry, None)
@@ -403,16 +411,21 @@ def _without_document(
         return DatasetState(uuid, entry, _stamp(store, uuid))
     problem = (
         f"Dataset {uuid} of {store.url}: its document {document_key(uuid)} was removed by another "
-        f"program, the log has version {entry.version}. {_READ_FROM_LOG}If the removal was "
-        f"not meant, write it anew: {_renewal(scope, uuid)}. If it was, run: {removal(scope, uuid)}"
+        f"program, the log has version {entry.version}. {_READ_FROM_LOG}If the removal was not "
+        f"meant, write it anew: {_renewal(scope, uuid, entries)}. If it was, run: "
+        f"{removal(scope, uuid)}"
     )
     return DatasetState(uuid, entry, None, problem=problem)
 
 
-def _renewal(scope: LogScope, uuid: str) -> str:
+def _renewal(scope: LogScope, uuid: str, entries: Mapping[str, DatasetEntry]) -> str:
     """The commands that publish what the log has of a dataset; no data file is read or written."""
-    gone = removal(scope, uuid)
-    return f"{gone}, and then {gone.replace(' remove ', ' undrop ', 1)}"
+    gone, all_of_them = removal(scope, uuid), [uuid]
+    if scope.kind == "cube" and entries[uuid].role == "seed" and len(entries) > 1:
+        gone = f"{gone} --cascade"
+        all_of_them += sorted(set(entries) - {uuid})
+    back = (removal(scope, each).replace(" remove ", " undrop ", 1) for each in all_of_them)
+    return ", and then ".join([gone, *back])
 
 
 def removal(scope: LogScope, uuid: str) -> str:

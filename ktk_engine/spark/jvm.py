@@ -69,7 +69,8 @@ def send_answers_at_once(session: SparkSession) -> None:
         field.setAccessible(True)
         connections = field.get(server)
         for number in range(connections.size()):
-            connections.get(number).getSocket().setTcpNoDelay(True)
+            with suppress(Py4JError):  # one of a thread that has ended is closed
+                connections.get(number).getSocket().setTcpNoDelay(True)
 
 
 def is_explicit(session: SparkSession, key: str) -> bool:

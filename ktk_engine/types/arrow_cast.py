@@ -1,4 +1,4 @@
-"""Casts of Arrow that older versions of it do not have."""
+"""Casts that not every version of Arrow can do."""
 
 from __future__ import annotations
 
@@ -22,10 +22,12 @@ def cast_values(values: pa.Array, target: pa.DataType) -> pa.Array:
         # Before Arrow 20 the fields have to be in one order.
         if _FINDS_FIELDS_BY_NAME or not _same_fields(values.type, target):
             raise
-        try:
-            return pa.array(values.to_pylist(), target)
-        except OverflowError as error:
-            raise pa.ArrowInvalid(str(error)) from error
+    except pa.ArrowIndexError:
+        pass  # under a null struct, Arrow's own arrays have places beyond their dictionary's end
+    try:
+        return pa.array(values.to_pylist(), target)
+    except (OverflowError, ValueError) as error:
+        raise pa.ArrowInvalid(str(error)) from error
 
 
 def _same_fields(left: pa.DataType, right: pa.DataType) -> bool:

@@ -187,7 +187,7 @@ def _create_view(
         sql = f"select * from (\n{sql}\n) as {quote_identifier(name)} ({names})"
     from ktk_engine.spark.arrow_types import type_names
 
-    found_columns = session.sql(sql).schema
+    found_columns = session.schema_of(sql)
     check_view_columns(f"{schema}.{name}", found_columns.names)
     relations.create_view(schema, name, sql, type_names(found_columns), by_hand())
 

@@ -125,6 +125,9 @@ class TestVerbs:
             ("remove", "{}", "cube"),
             ("copy", "{cube: c}", "into"),
             ("index", "{cube: c}", "columns"),
+            ("undrop", "{dataset: extra}", "cube"),
+            ("remove", "{dataset: extra}", "cube"),
+            ("rename", "{new: d}", "cube"),
         ],
     )
     def test_an_argument_that_was_left_out_is_named(self, built, operation, arguments, missing):

@@ -40,6 +40,8 @@ FOLDED = {
     "select sum(s) from (select P, sum(v) s from s.c group by P having sum(v) > 9)": Folding(
         ("P",), (("v", "sum"),)
     ),
+    "select count(*) from (select max(n) from s.c)": None,
+    "select count(*) from (select max(n), sum(v) from s.c)": None,
     "select count(*), sum(v) from s.c": None,
     "select count(v), sum(n) from s.c": None,
     "select avg(v) from s.c": None,

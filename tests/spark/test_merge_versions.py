@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 import pytest
+from pyspark.sql import functions as F
 
 from ktk_engine.errors import CommitConflictError, ConfigurationError, DataError
 from ktk_engine.gate.target import Target
@@ -13,6 +14,7 @@ from ktk_engine.spark.write import write_frame
 from ktk_engine.write.build import build
 from ktk_engine.write.retained import Retained
 from ktk_engine.write.rewrite import merge_versions as module
+from ktk_engine.write.rewrite import versions_in_memory
 from ktk_engine.write.rewrite.merge_versions import build_versions, merge_versions
 from ktk_engine.write.rewrite.versions import Versions
 from ktk_engine.write.write_result import RowChanges
@@ -252,10 +254,26 @@ def test_few_versions_are_written_without_spark(spark, store, sql, where, monkey
     assert sum(snapshot(store, TABLE).files["rows"].to_pylist()) == 9
 
 
+@pytest.mark.parametrize("most", [0, 1 << 20])
+def test_rows_are_collected_only_if_they_are_small(spark, store, sql, where, monkeypatch, most):
+    build_versions(store, first(spark), TABLE, BY)
+    collected, real = [], versions_in_memory.few_rows
+    note = lambda rows, most: collected.append(rows.columns) or real(rows, most)  # noqa: E731
+    monkeypatch.setattr(versions_in_memory, "few_rows", note)
+    monkeypatch.setattr(versions_in_memory, "MAXIMUM_BYTES", most)
+    keys, first_rows = [], module.first_rows
+    note_keys = lambda rows, most: keys.append(rows.columns) or first_rows(rows, most)  # noqa: E731
+    monkeypatch.setattr(module, "first_rows", note_keys)
+    done = merge_versions(sql.scanner(store), staged(spark, CLOSE_5, ADD_5), TABLE, BY)
+    assert done.changes == RowChanges(1, updated=1)
+    assert keys == [["dbt_change_type", "dbt_scd_id", "dbt_valid_from", "dbt_valid_to"]]
+    assert len(collected) == (where == "here")
+    assert len(versions(sql)) == 9
+
+
 def test_versions_whose_beginning_is_unknown_are_closed(spark, store, sql):
-    unknown = "cast(null as timestamp) as dbt_valid_from"
-    since = f"select * except (dbt_valid_from), {unknown} from {{rows}}"
-    build_versions(store, spark.sql(since, rows=first(spark)), TABLE, BY)
+    unknown = F.lit(None).cast("timestamp")
+    build_versions(store, first(spark).withColumn("dbt_valid_from", unknown), TABLE, BY)
     done = merge_versions(sql.scanner(store), staged(spark, CLOSE_5, ADD_5), TABLE, BY)
     assert done.changes == RowChanges(1, updated=1)
     since, until = datetime(2024, 2, 1), None

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pyarrow as pa
 import pytest
 
 from ktk_engine.catalog.view import ViewDocument
+from ktk_engine.errors import LocalEngineError
 from ktk_engine.gate.target import Target
+from ktk_engine.merge.answer import LocalEngine
 from ktk_engine.spark.compatibility import collect_table
+from ktk_engine.spark.jvm import send_answers_at_once
 from ktk_engine.spark.read import plan_frame
 from ktk_engine.spark.sql import planned_places
 from ktk_engine.write.build import build
@@ -59,6 +64,38 @@ def test_few_rows_that_are_only_aggregated_need_no_exchange(cube, sql):
     assert len(rows.collect()) == 24
 
 
+@pytest.mark.parametrize("limit", [1, 30_000])
+def test_what_does_not_fit_into_this_process_is_read_by_workers(cube, sql, monkeypatch, limit):
+    text = "select v, e from an.c where k >= 'k'"
+    expected = sorted(sql.sql(text).collect(), key=str)
+    refused, small = [], partial(LocalEngine, limit=limit, threads=2)
+
+    def small_table(self, *arguments):
+        try:
+            return real(self, *arguments)
+        except LocalEngineError as error:
+            refused.append(error)
+            raise
+
+    real = LocalEngine.small_table
+    monkeypatch.setattr(LocalEngine, "small_table", small_table)
+    monkeypatch.setattr(plan_frame, "LocalEngine", small)
+    found = sql.sql(text)
+    assert refused and "MapInArrow" in executed(found)
+    assert sorted(found.collect(), key=str) == expected
+
+
+def test_a_schema_is_told_without_reading(cube, sql, monkeypatch):
+    text = "select P, sum(v) as s, max(e) as e from an.c where k = 'k7' group by P"
+    expected = sql.sql(text).schema
+    monkeypatch.setattr(plan_frame, "LocalEngine", None)
+    monkeypatch.setattr(planned_places, "plan_frame", None)
+    assert sql.schema_of(text) == expected
+    add_view(cube, ViewDocument("w", "view", sql=text))
+    assert sql.schema_of("select * from an.w x join an.w y using (P)").names == list("Psese")
+    assert sql.plans == []
+
+
 @pytest.mark.parametrize("alone", [True, False])
 def test_folded_rows_are_read_here_where_spark_has_no_other_machines(cube, sql, monkeypatch, alone):
     monkeypatch.setattr(plan_frame, "_SMALL_READ", 0)
@@ -90,11 +127,33 @@ def test_columns_that_are_not_needed_keep_their_places_and_types(spark, sql, sto
     assert pa.types.is_decimal(whole.schema.field("größe ").type)
 
 
-def test_java_answers_at_once(sql):
+def sockets(sql):
     gateway = sql.session.sparkContext._gateway
-    field = sql.session._jvm.java.lang.Class.forName("py4j.GatewayServer").getDeclaredField(
-        "connections"
-    )
+    server = sql.session._jvm.java.lang.Class.forName("py4j.GatewayServer")
+    field = server.getDeclaredField("connections")
     field.setAccessible(True)
-    found = field.get(gateway.java_gateway_server)
+    return field.get(gateway.java_gateway_server)
+
+
+def test_java_answers_at_once(sql):
+    found = sockets(sql)
     assert any(found.get(i).getSocket().getTcpNoDelay() for i in range(found.size()))
+
+
+def test_a_closed_socket_is_passed_over(sql):
+    """py4j forgets one a moment after it was closed."""
+    found, jvm = sockets(sql), sql.session._jvm
+    listening = jvm.java.net.ServerSocket(0)
+    socket = jvm.java.net.Socket("localhost", listening.getLocalPort())
+    server = sql.session.sparkContext._gateway.java_gateway_server
+    closed = jvm.py4j.GatewayConnection(server.getGateway(), socket)
+    socket.close()
+    found.add(0, closed)
+    try:
+        for number in range(1, found.size()):
+            found.get(number).getSocket().setTcpNoDelay(False)
+        send_answers_at_once(sql.session)
+        assert all(found.get(i).getSocket().getTcpNoDelay() for i in range(1, found.size()))
+    finally:
+        found.remove(closed)
+        listening.close()

@@ -132,10 +132,10 @@ class StoreAdapter(MetastoreAdapter):
 
     def _columns_by_query(self, relation: BaseRelation) -> list[SparkColumn]:
         with self.connections.running():
-            frame = self.connections.sessions.current().sql(f"select * from {relation}")
+            found = self.connections.sessions.current().schema_of(f"select * from {relation}")
             return [
                 KtkColumn(column=field.name, dtype=field.dataType.simpleString())
-                for field in frame.schema.fields
+                for field in found.fields
             ]
 
     def drop_relation(self, relation: BaseRelation) -> None:

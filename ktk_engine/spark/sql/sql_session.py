@@ -40,6 +40,7 @@ from ktk_engine.types.quote import quote_identifier
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 _DEEPEST_VIEW = 50
 
@@ -81,7 +82,7 @@ class SqlSession:
             args: values of its parameters, by name (`:name`) or by position (`?`).
 
         Returns:
-            Spark's answer; of a query nothing is computed yet.
+            Spark's answer; of a query, only small answers of cubes are computed yet.
         """
         if isinstance(statement, str):
             statement = self.parse(statement)
@@ -90,6 +91,16 @@ class SqlSession:
         if statement.creates:
             self._temporary[statement.creates] = statement
         return frame
+
+    def schema_of(self, query: str) -> StructType:
+        """Give the columns of a query, of which nothing is computed.
+
+        Args:
+            query: as for `sql`.
+        """
+        binding = self._binding()
+        marking = replace(binding, places=binding.places.marking())
+        return self.session.sql(marking.bind(self.parse(query))).schema
 
     def temporary_view(self, parts: tuple[str, ...]) -> Statement | None:
         """Give the statement that created a temporary view, None for all other names."""

@@ -22,7 +22,7 @@ from ktk_engine.gate.target import Target
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State, resolve
 from ktk_engine.spark.read.few_rows import first_rows
-from ktk_engine.spark.read.scan import Scanner
+from ktk_engine.spark.read.scan import Scanner, column
 from ktk_engine.spark.write.merge_rows import (
     counted_keys,
     rows_with_keys,
@@ -198,10 +198,11 @@ def _merge_into(rewrite: Rewrite, by: Versions, staged: DataFrame) -> WriteResul
 
 
 def _few_changes(staged: DataFrame, by: Versions) -> pa.Table | None:
-    """dbt's staging table, unless it has many rows, or other names than Arrow would look for."""
-    if not {CHANGE_TYPE, by.scd_id, by.valid_from, by.valid_to} <= {*staged.columns}:
+    """What changes, unless it is many rows, or has other names than Arrow would look for."""
+    names = (CHANGE_TYPE, by.scd_id, by.valid_from, by.valid_to)
+    if not {*names} <= {*staged.columns}:
         return None  # Spark does not mind letter case
-    return first_rows(staged, CHANGED_ROWS)
+    return first_rows(staged.select(*map(column, names)), CHANGED_ROWS)
 
 
 def _counted(done: WriteResult, closed: int, new: int) -> WriteResult:

@@ -9,11 +9,13 @@ from ktk_engine.conditions.condition import Condition
 from ktk_engine.conditions.evaluate import evaluate
 from ktk_engine.files.read_rows import read_rows
 from ktk_engine.plan.key_conditions import key_conditions
+from ktk_engine.spark.read.few_rows import few_rows
 from ktk_engine.spark.write.version_rows import CHANGE_TYPE
 from ktk_engine.write.affected_files import cell_columns
 from ktk_engine.write.retained import Conditions
 from ktk_engine.write.rewrite.affected_rows import NewKeys
 from ktk_engine.write.rewrite.merge_in_memory import (
+    MAXIMUM_BYTES,
     common_schema,
     is_small,
     is_sparks_own,
@@ -26,15 +28,15 @@ from ktk_engine.write.write_result import WriteResult
 CHANGED_ROWS = 10_000
 
 
-def changed_rows(staged: pa.Table, *kinds: str) -> pa.Table:
-    """The rows of dbt's staging table with one of some kinds of change."""
-    return staged.filter(pc.is_in(staged[CHANGE_TYPE], value_set=pa.array(kinds)))
+def changed_rows(changes: pa.Table, *kinds: str) -> pa.Table:
+    """The rows with one of some kinds of change."""
+    return changes.filter(pc.is_in(changes[CHANGE_TYPE], value_set=pa.array(kinds)))
 
 
 def versions_in_memory(
     rewrite: Rewrite,
     by: Versions,
-    staged: pa.Table,
+    changes: pa.Table,
     ended: NewKeys,
     added: NewKeys,
     current: Condition,
@@ -42,9 +44,9 @@ def versions_in_memory(
     """Close versions and add others, as `merge_versions` does.
 
     Args:
-        rewrite: the dataset and the new versions.
+        rewrite: the dataset and the new versions, which are persisted and computed.
         by: the columns of versions.
-        staged: dbt's staging table.
+        changes: of dbt's staging table, the kinds of change, and the ids and times of versions.
         ended: the ids of closed versions.
         added: the ids of new ones, and since when they hold.
         current: what a version fulfils that holds now.
@@ -57,14 +59,14 @@ def versions_in_memory(
     base, schema, types = rewrite.base, common_schema(rewrite), old_types(rewrite)
     if rewrite.target.constraints or cell_columns(base) or schema is None:
         return None
-    if any(is_sparks_own(staged.schema.field(name).type) for name in added.values.column_names):
+    if any(is_sparks_own(changes.schema.field(name).type) for name in added.values.column_names):
         return None
     conditions, taken = [*ended.conditions(base), current], added.conditions(base)
     closing, same = rewrite.files(conditions), rewrite.files(taken)
     for files in (closing, same):
         if files.num_rows and not is_small(files, len(rewrite.kept)):
             return None
-    closed = changed_rows(staged, "update", "delete").select([by.scd_id, by.valid_to])
+    closed = changed_rows(changes, "update", "delete").select([by.scd_id, by.valid_to])
     if not (_fits(closed, types) and _fits(added.values, types)):
         return None
     if _are_there(rewrite, same, added.values):
@@ -73,10 +75,12 @@ def versions_in_memory(
     found = old.filter(_is_closed(old, closed, by, current))
     if found.num_rows > ended.row_count:
         return None
+    new = few_rows(rewrite.new, MAXIMUM_BYTES) if added.row_count else schema.empty_table()
+    if new is None:
+        return None
     touched = _files_of(rewrite, found, conditions, by)
     rows = _with_end(_old_rows(rewrite, touched), closed, by, current)
-    new = changed_rows(staged, "insert").select(rewrite.new.columns).cast(schema)
-    rows = pa.concat_tables([rows, new], promote_options="default")
+    rows = pa.concat_tables([rows, new.cast(schema)], promote_options="default")
     reads = ((current,), taken) if added.row_count else ((current,),)
     return rewrite.commit(rows, touched, reads, added.row_count, True), found.num_rows
 

@@ -4,8 +4,10 @@ import re
 
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 
 from ktk_engine.catalog.catalog import list_relations
+from ktk_engine.cli.main import main
 from ktk_engine.errors import (
     CommitConflictError,
     ForeignWriterError,
@@ -136,6 +138,24 @@ def test_a_lost_document_is_written_anew_as_the_message_says(store, document):
     assert after["partitions"] == json.loads(before)["partitions"]
     done = commit_change(store, lambda c: flights_builder(store).rebuild(flights(), c))
     assert done.warning == ""
+
+
+@pytest.mark.parametrize("document", [None, b"{"])
+def test_so_is_that_of_a_seed_dataset_with_those_that_depend_on_it(store, document):
+    build_nyc(store)
+    keys = [document_key(f"nyc++{name}") for name in ("flights", "weather", "airlines")]
+    before = [json.loads(store.get(key))["partitions"] for key in keys]
+    store.delete(keys[:1])
+    if document is not None:
+        store.put(keys[0], document)
+    with pytest.raises(ForeignWriterError) as caught:
+        commit_change(store, lambda c: flights_builder(store).rebuild(flights(), c))
+    anew = re.search(r"anew: ([\w ,-]+)", str(caught.value))
+    assert anew is not None
+    for command in anew[1].split(", and then "):
+        done = CliRunner().invoke(main, ["--store", store.url, *command.split()[1:]], input="y")
+        assert done.exit_code == 0, (command, done.output)
+    assert [json.loads(store.get(key))["partitions"] for key in keys] == before
 
 
 @pytest.mark.parametrize("crash", [False, True])

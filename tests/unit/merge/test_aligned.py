@@ -137,6 +137,28 @@ def test_a_partition_that_is_missing_is_compared(store):
     assert aligned(store, where="P = 2") == [["a"]]
 
 
+@pytest.mark.parametrize("where", [None, "r = 'b'"])
+def test_files_that_differ_in_another_partition_column_are_compared(store, where):
+    rows = cells(range(12))
+    twice = [
+        pa.table({**rows, "r": [name] * 12, "a": [sign * n for n in range(12)]})
+        for name, sign in (("a", 1), ("b", -1))
+    ]
+    cube = Store(store.root).build(
+        "c",
+        {"seed": pa.table({**rows, "v": range(12)}), "a": pa.concat_tables(twice)},
+        dimension_columns=["L", "M"],
+        partition_by=["P"],
+        partition_on={"a": ["P", "r"]},
+    )
+    assert set(map(tuple, aligned(store))) == {()}
+    found = cube.query(["v", "r", "a"], where).to_arrow(engine="local").to_pylist()
+    expected = [{"v": n, "r": r, "a": n if r == "a" else -n} for n in range(12) for r in "ab"]
+    if where:
+        expected = expected[1::2]
+    assert sorted(found, key=str) == sorted(expected, key=str)
+
+
 def digest(*tables, names=("x",)):
     found = CellsDigest(names)
     for table in tables:

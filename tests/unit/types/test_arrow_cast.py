@@ -18,6 +18,21 @@ def test_fields_of_structs_go_by_their_names():
     assert found.to_pylist() == [{"a": [{"x": 1, "y": "t"}], "b": 2}, None]
 
 
+def test_what_a_null_struct_hides_is_not_looked_at():
+    """Arrow itself makes such arrays: each place of a null struct is the dictionary's first."""
+    fields = {"a": pa.timestamp("us"), "b": pa.dictionary(pa.int8(), pa.bool_())}
+    for depth in range(3):
+        wrapped, plain = pa.struct(fields), pa.struct({**fields, "b": pa.bool_()})
+        value = None
+        for _ in range(depth):
+            wrapped, plain, value = pa.list_(wrapped), pa.list_(plain), [value]
+        given = pa.array([value, value], wrapped)
+        with pytest.raises(pa.ArrowIndexError):
+            given.cast(plain)
+        found = cast_values(given, plain)
+        assert found.type == plain and found.to_pylist() == [value, value]
+
+
 @pytest.mark.parametrize("value", [-1, 300])
 def test_a_value_that_does_not_fit(value):
     given = pa.array([{"b": value, "a": 1}])

@@ -112,6 +112,15 @@ def test_a_declared_type_holds_the_value_or_refuses_it(typed, data):
         )
 
 
+def test_a_dictionary_under_a_null_struct_is_written(tmp_path):
+    t = pa.list_(pa.struct({"a": pa.null(), "zip": pa.dictionary(pa.int8(), pa.bool_())}))
+    store = LocalStore(tmp_path / "s")
+    build(store, pa.table({"L": [1, 2], "v": pa.array([[None], None], t)}), TABLE)
+    (file,) = stored(store, TABLE)
+    assert file["v"].to_pylist() == [[None], None]
+    assert check(store, "t").problems == ()
+
+
 def test_what_arrow_cannot_write_is_said(tmp_path, monkeypatch):
     """Old versions write no null lists of fixed size, for instance."""
     store = LocalStore(tmp_path / "s")

@@ -272,18 +272,18 @@ class Materializations(StoreAdapter):
             self._after_header(model, sql) as sql,
             findings_file(self._target_folder, str(model["unique_id"])),
         ):
-            frame = self.connections.sessions.current().sql(sql)
-            check_view_columns(str(relation), frame.columns)
+            found = self.connections.sessions.current().schema_of(sql)
+            check_view_columns(str(relation), found.names)
             if config.contract:
-                pass_view_gate(str(relation), arrow_schema(frame.schema), config.declared, True)
+                pass_view_gate(str(relation), arrow_schema(found), config.declared, True)
             notes = self.relations.create_view(
                 str(relation.schema),
                 str(relation.identifier),
                 sql,
-                type_names(frame.schema),
+                type_names(found),
                 self._author(model, full_refresh),
             )
-        said = f"view, {counted(len(frame.columns), 'column')}"
+        said = f"view, {counted(len(found.names), 'column')}"
         return {"message": "; ".join([said, *notes]), "rows": None}
 
     @available.parse(lambda *_, **__: {"message": "", "rows": None})
@@ -354,8 +354,7 @@ class Materializations(StoreAdapter):
         with self.connections.running():
             author = self._running_author()
             if relation.is_view:
-                frame = self.connections.sessions.current().sql(sql)
-                columns = type_names(frame.schema)
+                columns = type_names(self.connections.sessions.current().schema_of(sql))
                 Relations(warehouse).create_view(schema, name, sql, columns, author)
                 return
             store, target = warehouse.create_schema(schema), Target(name)

@@ -101,7 +101,7 @@ class Snapshots(Materializations):
 
         schema = str(relation.schema)
         store = self.connections.warehouse.create_schema(schema)
-        source = arrow_schema(self.connections.sessions.current().sql(sql).schema)
+        source = arrow_schema(self.connections.sessions.current().schema_of(sql))
         context = WriteContext(built_by=self._built_by(schema, config))
         check_source(store, source, config.target, config.versions, context)
 

@@ -214,7 +214,7 @@ class CubeMethods(StoreAdapter):
 
         session = self.connections.sessions.current()
         try:
-            return arrow_schema(session.sql(f"select * from {relation}").schema)
+            return arrow_schema(session.schema_of(f"select * from {relation}"))
         except Exception as error:
             message = spark_message(error)
             if message is None:
