@@ -65,7 +65,7 @@ class _Statistics:
         """Give the numbers of nulls."""
         if column not in self.null_counts.column_names:
             return pa.nulls(len(self.row_counts), pa.int64())
-        return to_container(self.null_counts.column(column), pa.int64())
+        return self.null_counts.column(column).cast(pa.int64()).combine_chunks()
 
     def _bound(
         self, table: pa.Table, column: str, container: pa.DataType, rounding: Rounding

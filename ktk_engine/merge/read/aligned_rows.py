@@ -17,7 +17,8 @@ from ktk_engine.merge.task import TaskDataset
 def aligned_rows(source: StoredRows, seed: DatasetRows, item: TaskDataset) -> DatasetRows:
     """Give the row for each row of the seed dataset; no column is read yet.
 
-    Row groups may be cut elsewhere, so places count from the start of all files.
+    Mostly row groups are cut at the same places: the rows stand in them as the seed dataset's do.
+    Otherwise places count from the start of all files.
 
     Args:
         source: where the rows lie.
@@ -26,7 +27,24 @@ def aligned_rows(source: StoredRows, seed: DatasetRows, item: TaskDataset) -> Da
     """
     stored = source.blocks(item, TrueCondition())
     every = source.blocks(seed.item, TrueCondition())
+    if [blocks.rows for blocks in stored] == [blocks.rows for blocks in every]:
+        return DatasetRows(item, pa.table({}), _beside(seed.stored, every, stored), seed.at)
     return DatasetRows(item, pa.table({}), stored, _places(seed, every))
+
+
+def _beside(
+    chosen: Sequence[Blocks], every: Sequence[Blocks], others: Sequence[Blocks]
+) -> tuple[Blocks, ...]:
+    """The blocks of other files that stand where the chosen ones do among every block."""
+    asked = {blocks.file.key: set(blocks.numbers) for blocks in chosen}
+    found = []
+    for ours, theirs in zip(every, others, strict=True):
+        numbers = asked.get(ours.file.key, set())
+        at = [place for place, number in enumerate(ours.numbers) if number in numbers]
+        if at:
+            same = tuple(theirs.numbers[place] for place in at)
+            found.append(Blocks(theirs.file, same, tuple(theirs.rows[place] for place in at)))
+    return tuple(found)
 
 
 def _places(seed: DatasetRows, every: Sequence[Blocks]) -> Positions | None:

@@ -17,6 +17,7 @@ from ktk_engine.files.data_file import read_row_groups
 from ktk_engine.files.footers import FooterCache
 from ktk_engine.gate.target import Target
 from ktk_engine.merge.answer import LocalEngine
+from ktk_engine.merge.read import aligned_rows
 from ktk_engine.merge.tasks import tasks
 from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.write.build import build
@@ -112,6 +113,24 @@ def test_a_condition_reads_what_it_needs(store, read):
     found = [row for b in engine.batches(plan_of(store, ["a"], "v = 7")) for row in b.to_pylist()]
     assert found == [{"a": 7}]
     assert read == {("seed", "v"), ("a", "a")}
+
+
+def test_rows_in_equal_row_groups_need_no_places(store, monkeypatch):
+    rows = {"P": [0] * 40, "L": range(40), "M": ["m"] * 40}
+    write(store, "seed", pa.table({**rows, "v": range(40)}), 8)
+    write(store, "a", pa.table({**rows, "a": range(40)}), 8)
+    write(store, "b", pa.table({**rows, "b": range(40)}), 5)
+    placed, real = [], aligned_rows._places
+    monkeypatch.setattr("ktk_engine.merge.tasks._TASK_ROWS", 16)
+    monkeypatch.setattr(aligned_rows, "_places", lambda *a: placed.append(a) or real(*a))
+    for where in (None, "v > 3 and v < 30", "L > 3 and L < 30"):
+        for names, number in ((["v", "a"], 0), (["v", "b"], 1)):
+            placed.clear()
+            plan = plan_of(store, names, where)
+            found = LocalEngine(store, FooterCache(), threads=2).table(plan)
+            expected = list(range(4, 30) if where else range(40))
+            assert found[0].to_pylist() == found[1].to_pylist() == expected
+            assert bool(placed) == bool(number)
 
 
 def test_other_cells_are_compared(store):
