@@ -48,16 +48,20 @@ def cell_codes(tables: Sequence[pa.Table]) -> CellCodes:
         tables: tables of the same columns, in the containers of their classes and in one chunk
             each. Without columns, all rows are one cell.
     """
-    codes, width = [np.zeros(table.num_rows, np.int64) for table in tables], 1
+    codes: list[Codes] = []
+    width = 1
     for name in tables[0].column_names:
         found, count = _column_codes([_array(table[name]) for table in tables])
-        if width * count > _WIDEST:
+        if codes and width * count > _WIDEST:
             codes, width = _ranks(codes)
         if width * count > _WIDEST:
             found, count = _ranks(found)
-        if count > 1:
-            codes = found if width == 1 else _combined(codes, found, count)
+        if width == 1:
+            codes = found
+        elif count > 1:
+            codes = _combined(codes, found, count)
         width *= count
+    codes = codes or [np.zeros(table.num_rows, np.int64) for table in tables]
     return CellCodes(tuple(codes), width)
 
 

@@ -389,8 +389,11 @@ def _delete_object(name: str, folder: int) -> None:
 
 def _open_object(name: str, folder: int) -> int:
     """Open a regular file. A folder is not an object; a link, a pipe or a device is an error."""
-    refuse_link(name, folder)
-    descriptor = os.open(name, _READ_FLAGS, dir_fd=folder)
+    try:
+        descriptor = os.open(name, _READ_FLAGS, dir_fd=folder)
+    except OSError:
+        refuse_link(name, folder)  # says more
+        raise
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISREG(mode):
         return descriptor
