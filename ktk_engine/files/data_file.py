@@ -174,14 +174,23 @@ def _open(
     digest: FileDigest | None,
 ) -> pa.NativeFile:
     """Open a file to read columns of some row groups, which a remote store fetches at once."""
-    ranges = _chunks(metadata, columns, groups) if store.is_remote else ()
+    ranges = chunk_ranges(metadata, columns, groups) if store.is_remote else ()
     return store.open_read(key, None if digest is None else digest.size, ranges)
 
 
-def _chunks(
+def chunk_ranges(
     metadata: pq.FileMetaData, columns: Sequence[str], groups: Iterable[int]
 ) -> list[tuple[int, int]]:
-    """Where columns of row groups lie in a file: start and length of each."""
+    """Say where columns of row groups lie in a file.
+
+    Args:
+        metadata: its footer.
+        columns: columns that it has.
+        groups: numbers of row groups.
+
+    Returns:
+        Start and length of each column in each row group, in bytes.
+    """
     paths = [metadata.schema.column(number).path for number in range(metadata.num_columns)]
     nested = tuple(f"{name}." for name in columns)
     wanted = [n for n, path in enumerate(paths) if path in columns or path.startswith(nested)]

@@ -99,7 +99,8 @@ def stream(run: MergeRun, task: Task) -> Iterator[pa.Table]:
                 return
             if needed > run.limit:
                 raise LocalEngineError(too_large(needed, run.limit, slices.obstacle))
-    yield merged_rows(RowGroups(run), MemoryBudget(run.limit), task)
+    shared = {name for item in task.datasets[1:] if not item.aligned for name in item.on}
+    yield merged_rows(RowGroups(run, shared), MemoryBudget(run.limit), task)
 
 
 def _rows(item: TaskDataset) -> int:

@@ -6,7 +6,7 @@ A block is a row group with the bounds of its footer, or a piece of one (`slices
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -21,6 +21,7 @@ from ktk_engine.files.data_file import read_row_groups
 from ktk_engine.files.footers import row_group_footers, statistics_of
 from ktk_engine.log.snapshot import MAXIMUM_PREFIX, MINIMUM_PREFIX, NULLS_PREFIX
 from ktk_engine.merge.merge_run import MergeRun
+from ktk_engine.merge.read.decoded_columns import DecodedColumns
 from ktk_engine.merge.task import TaskDataset, TaskFile
 from ktk_engine.types.to_container import to_container
 
@@ -89,7 +90,16 @@ class StoredRows(ABC):
 
 
 class RowGroups(StoredRows):
-    """Blocks that are row groups."""
+    """Blocks that are row groups.
+
+    Args:
+        run: reads them.
+        shared: columns that several datasets may hold alike.
+    """
+
+    def __init__(self, run: MergeRun, shared: Collection[str] = ()) -> None:
+        super().__init__(run)
+        self._decoded = DecodedColumns(run, shared)
 
     def blocks(self, item: TaskDataset, condition: Condition) -> tuple[Blocks, ...]:
         """Name the row groups of each file that may hold a row that fulfils a condition."""
@@ -141,10 +151,16 @@ class RowGroups(StoredRows):
         """Read columns of row groups as they are stored."""
         run, file = self.run, blocks.file
         metadata, physical = run.footer(file)
-        return read_row_groups(
-            run.store, file.key, metadata, physical, file.digest, names, blocks.numbers,
+        known = self._decoded.known(file, blocks.numbers, names)
+        left = [name for name in names if name not in known]
+        if not left:
+            return pa.table(known)
+        table = read_row_groups(
+            run.store, file.key, metadata, physical, file.digest, left, blocks.numbers,
             run.use_threads,
         )  # fmt: skip
+        self._decoded.keep(file, blocks.numbers, table)
+        return pa.table({**known, **dict(zip(left, table.columns, strict=True))})
 
 
 def in_containers(

@@ -71,9 +71,8 @@ def read(monkeypatch):
 def test_row_groups_are_skipped_and_payload_is_read_last(cube, read):
     table = engine_of(cube).table(plan_of(cube, ["L", "v", "a"], "L = 1234"))
     assert table.to_pylist() == [{"L": 1234, "v": 1234.0, "a": 3702}]
-    assert read == [
+    assert read == [  # the cells of the other dataset are the same bytes
         ("seed", ("L",), 1),
-        ("a", ("L",), 1),
         ("seed", ("v",), 1),
         ("a", ("a",), 1),
     ]
@@ -82,7 +81,7 @@ def test_row_groups_are_skipped_and_payload_is_read_last(cube, read):
 def test_a_restricted_dataset_is_read_first(cube, read):
     table = engine_of(cube).table(plan_of(cube, ["v"], "a = 600"))
     assert table.to_pylist() == [{"v": 200.0}]
-    assert read == [("a", ("L", "a"), 1), ("seed", ("L",), 1), ("seed", ("v",), 1)]
+    assert read == [("a", ("L", "a"), 1), ("seed", ("v",), 1)]
 
 
 def test_no_row_group_is_read_for_nothing(cube, read):

@@ -1,0 +1,100 @@
+"""Decoded columns of files, given to other files that hold the same bytes.
+
+Each dataset of a cube holds the cells again, and one writer writes equal values as equal bytes. Of
+our own files a digest tells that cells are equal (docs/design/reading.md); of those of others the
+bytes do, which are compared in a fraction of the time that it takes to decode them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ktk_engine.files.data_file import chunk_ranges
+from ktk_engine.format.file_digest import named_damage
+from ktk_engine.merge.merge_run import MergeRun
+from ktk_engine.merge.task import TaskFile
+
+_Layout: TypeAlias = tuple[Hashable, ...]
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A column that was decoded.
+
+    Attributes:
+        file: where it lies.
+        groups: in which row groups.
+        values: what it holds.
+    """
+
+    file: TaskFile
+    groups: tuple[int, ...]
+    values: pa.ChunkedArray
+
+
+class DecodedColumns:
+    """The decoded columns of one task; safe between threads.
+
+    Args:
+        run: reads the files. On a remote store nothing is kept: bytes are fetched once.
+        names: the columns that several datasets have.
+    """
+
+    def __init__(self, run: MergeRun, names: Collection[str] = ()) -> None:
+        self._run = run
+        self._names = frozenset(() if run.store.is_remote else names)
+        self._found: dict[_Layout, _Column] = {}
+
+    def known(
+        self, file: TaskFile, groups: tuple[int, ...], names: Sequence[str]
+    ) -> dict[str, pa.ChunkedArray]:
+        """Give the columns of a file that another one holds byte for byte.
+
+        Args:
+            file: the file.
+            groups: numbers of its row groups.
+            names: columns that it has.
+        """
+        found = {}
+        for name in self._names.intersection(names):
+            other = self._found.get(self._layout(file, groups, name))
+            if other is not None and self._bytes(file, groups, name) == self._bytes(
+                other.file, other.groups, name
+            ):
+                found[name] = other.values
+        return found
+
+    def keep(self, file: TaskFile, groups: tuple[int, ...], table: pa.Table) -> None:
+        """Remember decoded columns; see `known`."""
+        for name in self._names.intersection(table.column_names):
+            layout = self._layout(file, groups, name)
+            self._found.setdefault(layout, _Column(file, groups, table[name]))
+
+    def _layout(self, file: TaskFile, groups: Sequence[int], name: str) -> _Layout:
+        """All that decoding depends on beside the bytes themselves."""
+        metadata, physical = self._run.footer(file)
+        number = _position(metadata, name)
+        chunks = (metadata.row_group(group).column(number) for group in groups)
+        sizes = (
+            (c.num_values, c.total_compressed_size, c.total_uncompressed_size, c.compression)
+            for c in chunks
+        )
+        return (name, physical.field(name).type, str(metadata.schema.column(number)), *sizes)
+
+    def _bytes(self, file: TaskFile, groups: Sequence[int], name: str) -> list[bytes]:
+        metadata, _ = self._run.footer(file)
+        store = self._run.store
+        with named_damage(store, file.key):
+            ranges = chunk_ranges(metadata, [name], groups)
+            return [store.get_range(file.key, start, length) for start, length in ranges]
+
+
+def _position(metadata: pq.FileMetaData, name: str) -> int:
+    """The number of a column that is not nested."""
+    count = metadata.num_columns
+    return next(number for number in range(count) if metadata.schema.column(number).path == name)
