@@ -61,7 +61,7 @@ class DecodedColumns:
             names: columns that it has.
         """
         found = {}
-        for name in self._names.intersection(names):
+        for name in self._shared(file, names):
             other = self._found.get(self._layout(file, groups, name))
             if other is not None and self._bytes(file, groups, name) == self._bytes(
                 other.file, other.groups, name
@@ -71,14 +71,20 @@ class DecodedColumns:
 
     def keep(self, file: TaskFile, groups: tuple[int, ...], table: pa.Table) -> None:
         """Remember decoded columns; see `known`."""
-        for name in self._names.intersection(table.column_names):
+        for name in self._shared(file, table.column_names):
             layout = self._layout(file, groups, name)
             self._found.setdefault(layout, _Column(file, groups, table[name]))
+
+    def _shared(self, file: TaskFile, names: Sequence[str]) -> list[str]:
+        """The columns of a file that others may hold too, as far as each is one in parquet."""
+        metadata, _ = self._run.footer(file)
+        found = self._names.intersection(names)
+        return [name for name in found if len(_positions(metadata, name)) == 1]
 
     def _layout(self, file: TaskFile, groups: Sequence[int], name: str) -> _Layout:
         """All that decoding depends on beside the bytes themselves."""
         metadata, physical = self._run.footer(file)
-        number = _position(metadata, name)
+        (number,) = _positions(metadata, name)
         chunks = (metadata.row_group(group).column(number) for group in groups)
         sizes = (
             (c.num_values, c.total_compressed_size, c.total_uncompressed_size, c.compression)
@@ -94,7 +100,7 @@ class DecodedColumns:
             return [store.get_range(file.key, start, length) for start, length in ranges]
 
 
-def _position(metadata: pq.FileMetaData, name: str) -> int:
-    """The number of a column that is not nested."""
-    count = metadata.num_columns
-    return next(number for number in range(count) if metadata.schema.column(number).path == name)
+def _positions(metadata: pq.FileMetaData, name: str) -> list[int]:
+    """The numbers of the columns with a path: none of a nested one, two where names have dots."""
+    columns = range(metadata.num_columns)
+    return [number for number in columns if metadata.schema.column(number).path == name]

@@ -160,7 +160,7 @@ class RowGroups(StoredRows):
             run.use_threads,
         )  # fmt: skip
         self._decoded.keep(file, blocks.numbers, table)
-        return pa.table({**known, **dict(zip(left, table.columns, strict=True))})
+        return pa.table({**known, **{name: table[name] for name in left}})
 
 
 def in_containers(

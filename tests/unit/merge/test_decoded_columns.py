@@ -102,6 +102,19 @@ def test_other_types_are_decoded(store, decoded, t):
     assert (("e0", "L") in decoded) == (t != pa.int64())
 
 
+def test_names_with_dots_are_not_taken_for_fields(store, decoded):
+    """In parquet a column `a.b` and a field `b` of a column `a` have the same path."""
+    cells = pa.array(range(ROWS))
+    struct = pa.array([{"b": n} for n in range(ROWS)])
+    names = {"a.b": cells, "M": pa.array(range(ROWS))}
+    specification = CubeSpecification("c", ("a.b", "M"))
+    for name, given in (("seed", {"a": struct, **names}), ("e", {**names, "x": cells})):
+        write_files(store, specification, name, [pa.table(given)], row_group_rows=20)
+    query = Store(store.root).cube("c").query(["a", "x"], "`a.b` > 3")
+    found = answered(store, query)
+    assert found.to_pylist() == [{"a": {"b": n}, "x": n} for n in range(4, ROWS)]
+
+
 def test_repeated_cells_give_every_pair(store):
     cells = pa.array([0, 0, 1])
     seed = pa.table({"L": cells, "M": [0, 0, 0], "v": [1, 2, 3]})
