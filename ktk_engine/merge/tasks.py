@@ -31,7 +31,7 @@ _TASK_ROWS = 1_000_000
 _TOGETHER_ROWS = 524_288
 _TASK_BYTES = 128 * 1024 * 1024
 # Fewer rows are not worth a task of their own, though another worker has nothing to do.
-_SHARED_ROWS = 131_072
+LEAST_ROWS = 131_072
 # Each file costs about a millisecond, whatever it holds.
 _TASK_FILES = 64
 _SHARED_BYTES = 64 * 1024 * 1024
@@ -88,6 +88,7 @@ def tasks(
     plan: Plan,
     names: Sequence[str] | None = None,
     workers: int = 1,
+    least_rows: int = LEAST_ROWS,
 ) -> list[Task]:
     """Cut a plan into tasks; their rows one after the other are the plan's.
 
@@ -97,6 +98,7 @@ def tasks(
         plan: any plan.
         names: the columns to give, of those that the plan reads; None means `plan.columns`.
         workers: how many tasks are at work at a time; so many are made of many rows at least.
+        least_rows: fewer rows are not cut for the sake of workers.
 
     Returns:
         The tasks, by partition values and then by the leading dimension.
@@ -110,7 +112,8 @@ def tasks(
     needed = {*output, *columns(plan.condition), *distinct}
     _check(plan, needed)
     seed, *others = (_planned(store, footers, plan, item, needed) for item in plan.datasets)
-    pieces = list(_pieces(store, plan, seed, workers))
+    share = max(sum(seed.rows) // workers, least_rows)
+    pieces = list(_pieces(store, plan, seed, share))
     found = []
     for piece in pieces:
         groups = {seed.groups[number] for number in piece.files}
@@ -237,9 +240,8 @@ def _rows(store: ObjectStore, footers: FooterCache, files: pa.Table) -> list[int
     ]
 
 
-def _pieces(store: ObjectStore, plan: Plan, seed: _Planned, workers: int) -> Iterator[_Piece]:
+def _pieces(store: ObjectStore, plan: Plan, seed: _Planned, share: int) -> Iterator[_Piece]:
     """Cut the seed dataset's files into what the tasks take."""
-    share = max(sum(seed.rows) // workers, _SHARED_ROWS)
     most = max(min(_TASK_ROWS, _TASK_BYTES // seed.width, share), 1)
     cut_by = _cut_columns(plan)
     dimensions = pa.schema([seed.item.schema.field(name) for name in cut_by])

@@ -105,6 +105,18 @@ def test_folded_rows_are_read_here_where_spark_has_no_other_machines(cube, sql, 
     assert found.collect() == [(999_000, 1497.0)]
 
 
+def test_few_rows_of_workers_that_are_only_aggregated_need_no_exchange(cube, sql, monkeypatch):
+    monkeypatch.setattr(plan_frame, "_SMALL_READ", 0)
+    monkeypatch.setattr(plan_frame, "LEAST_ROWS", 10)
+    text = "select sum(P), sum(v), sum(e) from an.c where P in (3, 4)"
+    found = sql.sql(text)
+    assert found.collect() == [(1400, 400_800, 150_300.0)]
+    assert "MapInArrow" in executed(found) and "Exchange" not in executed(found)
+    monkeypatch.setattr(plan_frame, "_ROWS_OF_ONE_WORKER", 10)
+    many = sql.sql(text)
+    assert many.collect() == found.collect() and "Exchange" in executed(many)
+
+
 def test_columns_that_are_not_needed_keep_their_places_and_types(spark, sql, store):
 
     seed = spark.range(9).selectExpr(

@@ -13,7 +13,7 @@ from ktk_engine.errors import LocalEngineError
 from ktk_engine.merge.answer import LocalEngine, plan_schema
 from ktk_engine.merge.rereading import bytes_read
 from ktk_engine.merge.task import Task, row_width
-from ktk_engine.merge.tasks import tasks
+from ktk_engine.merge.tasks import LEAST_ROWS, tasks
 from ktk_engine.plan.plan import Plan
 from ktk_engine.spark.arrow_types import seen_by_spark, spark_schema
 from ktk_engine.spark.frames import empty_frame, frame_of_table
@@ -33,6 +33,8 @@ _FOLDED_READ = 1024 * 1024 * 1024
 _SMALL_ANSWER = 4 * 1024 * 1024
 # So many rows are aggregated by one core before a second job of Spark's has begun.
 _ROWS_OF_ONE_TASK = 65_536
+# So many are read and aggregated by one worker before that.
+_ROWS_OF_ONE_WORKER = 524_288
 _MOST_REREAD = 4
 
 
@@ -66,7 +68,8 @@ def plan_frame(
     store, footers = scanner.store, scanner.footers
     try:
         workers = scanner.session.sparkContext.defaultParallelism
-        found = tasks(store, footers, plan, names, workers)
+        least = _ROWS_OF_ONE_WORKER if aggregated else LEAST_ROWS
+        found = tasks(store, footers, plan, names, workers, least)
     except LocalEngineError:
         return run_plan(scanner, plan, with_address)
     if not found:
