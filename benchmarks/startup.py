@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from benchmarks.report import machine, write_result
-from ktk_engine.spark.session.class_archive import archive_folder, archive_options
+from ktk_engine.java.class_archive import archive_folder, archive_options
 
 MODEL = "{{ config(materialized='table') }} select 1 as id"
 TARGETS: dict[str, dict[str, Any]] = {

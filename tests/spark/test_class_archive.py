@@ -10,7 +10,7 @@ import pytest
 
 from ktk_engine.cli.commands.prepare import WORKLOAD
 from ktk_engine.errors import SessionError
-from ktk_engine.spark.session.class_archive import archive_options, make_archive
+from ktk_engine.java.class_archive import archive_options, make_archive
 
 # The first compiler alone: which classes are loaded does not depend on it.
 QUICK = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from dbt.adapters.ktk.materialize.sql_header import after_header, split_statements
 from ktk_engine.spark.compatibility import all_settings, spark_version
-from ktk_engine.spark.sql.header import after_header, split_statements
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from ktk_engine.formatting import size
-from ktk_engine.spark.session.class_archive import archive_folder, make_archive
+from ktk_engine.java.class_archive import archive_folder, make_archive
 
 WORKLOAD = "ktk_engine.cli.recorded_work"
 

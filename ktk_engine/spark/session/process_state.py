@@ -12,9 +12,9 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from ktk_engine.java.find_java import find_java, java_home
 from ktk_engine.spark.compatibility import silence_query_loggers
 from ktk_engine.spark.session.executors import runs_here
-from ktk_engine.spark.session.java import find_java, java_home
 
 
 def use_java(scratch: Path) -> None:

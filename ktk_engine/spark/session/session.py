@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ktk_engine.errors import SessionError
+from ktk_engine.java.class_archive import archive_folder, archive_options
 from ktk_engine.spark.compatibility import known_settings
 from ktk_engine.spark.jvm import is_explicit
-from ktk_engine.spark.session.class_archive import archive_folder, archive_options
 from ktk_engine.spark.session.executors import runs_here
 from ktk_engine.spark.session.gateway import start_gateway
 from ktk_engine.spark.session.metastore import has_metastore

@@ -167,7 +167,7 @@ class Materializations(StoreAdapter):
         Yields:
             The query.
         """
-        from ktk_engine.spark.sql.header import after_header
+        from dbt.adapters.ktk.materialize.sql_header import after_header
 
         header = str(model["config"].get("sql_header") or "")
         with self.connections.running():

@@ -29,7 +29,7 @@ def debug_lines(warehouse: Warehouse, sessions: Sessions) -> Iterator[str]:
 
 
 def _spark_lines(sessions: Sessions) -> Iterator[str]:
-    from ktk_engine.spark.session.java import find_java
+    from ktk_engine.java.find_java import find_java
 
     java = find_java()
     yield f"Java {java.version} ({java.found_by}: {java.executable})"

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from ktk_engine.errors import SessionError
-from ktk_engine.spark.session.java import find_java
+from ktk_engine.java.find_java import find_java
 
 _SECONDS = 600
 _QUIET = "-Xlog:cds=off", "-Xlog:cds+dynamic=off"  # whether it fits is not news

@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 from ktk_engine.errors import SessionError
-from ktk_engine.spark.session import java
+from ktk_engine.java import find_java as java
 
 
 @pytest.fixture
