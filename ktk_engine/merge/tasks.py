@@ -31,7 +31,7 @@ _TASK_ROWS = 1_000_000
 _TOGETHER_ROWS = 524_288
 _TASK_BYTES = 128 * 1024 * 1024
 # Fewer rows are not worth a task of their own, though another worker has nothing to do.
-LEAST_ROWS = 131_072
+_SHARED_ROWS = 131_072
 # Each file costs about a millisecond, whatever it holds.
 _TASK_FILES = 64
 _SHARED_BYTES = 64 * 1024 * 1024
@@ -88,7 +88,7 @@ def tasks(
     plan: Plan,
     names: Sequence[str] | None = None,
     workers: int = 1,
-    least_rows: int = LEAST_ROWS,
+    uncut: int = 0,
 ) -> list[Task]:
     """Cut a plan into tasks; their rows one after the other are the plan's.
 
@@ -98,7 +98,7 @@ def tasks(
         plan: any plan.
         names: the columns to give, of those that the plan reads; None means `plan.columns`.
         workers: how many tasks are at work at a time; so many are made of many rows at least.
-        least_rows: fewer rows are not cut for the sake of workers.
+        uncut: so few rows in all are not cut for the sake of workers.
 
     Returns:
         The tasks, by partition values and then by the leading dimension.
@@ -112,7 +112,8 @@ def tasks(
     needed = {*output, *columns(plan.condition), *distinct}
     _check(plan, needed)
     seed, *others = (_planned(store, footers, plan, item, needed) for item in plan.datasets)
-    share = max(sum(seed.rows) // workers, least_rows)
+    total = sum(seed.rows)
+    share = total if total <= uncut else max(total // workers, _SHARED_ROWS)
     pieces = list(_pieces(store, plan, seed, share))
     found = []
     for piece in pieces:

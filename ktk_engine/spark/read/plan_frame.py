@@ -13,7 +13,7 @@ from ktk_engine.errors import LocalEngineError
 from ktk_engine.merge.answer import LocalEngine, plan_schema
 from ktk_engine.merge.rereading import bytes_read
 from ktk_engine.merge.task import Task, row_width
-from ktk_engine.merge.tasks import LEAST_ROWS, tasks
+from ktk_engine.merge.tasks import tasks
 from ktk_engine.plan.plan import Plan
 from ktk_engine.spark.arrow_types import seen_by_spark, spark_schema
 from ktk_engine.spark.frames import empty_frame, frame_of_table
@@ -68,8 +68,8 @@ def plan_frame(
     store, footers = scanner.store, scanner.footers
     try:
         workers = scanner.session.sparkContext.defaultParallelism
-        least = _ROWS_OF_ONE_WORKER if aggregated else LEAST_ROWS
-        found = tasks(store, footers, plan, names, workers, least)
+        uncut = _ROWS_OF_ONE_WORKER if aggregated else 0
+        found = tasks(store, footers, plan, names, workers, uncut)
     except LocalEngineError:
         return run_plan(scanner, plan, with_address)
     if not found:

@@ -90,3 +90,12 @@ def test_dropped_dimensions_cut_nothing(constant):
     (task,) = tasks(constant, FooterCache(), query.plan)
     assert task.range == CellRange(("A",))
     assert query.to_arrow().to_pylist() == [{"A": "x"}]
+
+
+@pytest.mark.parametrize(("uncut", "count"), [(0, 20), (39, 20), (40, 1)])
+def test_only_few_rows_in_all_are_not_cut_for_workers(constant, monkeypatch, uncut, count):
+    monkeypatch.setattr("ktk_engine.merge.tasks._TASK_ROWS", 1_000)
+    monkeypatch.setattr("ktk_engine.merge.tasks._SHARED_ROWS", 2)
+    plan = Store(constant.root).cube("c").query().plan
+    found = tasks(constant, FooterCache(), plan, None, 100, uncut)
+    assert [task.rows for task in found] == [40 // count] * count
