@@ -35,8 +35,8 @@ SPARK_ENV = .venv-spark-$(SPARK)
 # What reads, writes, merges, plans and speaks SQL, in this process, in Spark and under dbt.
 SPARK_CORE = tests/corpus/test_corpus.py \
 	$(addprefix tests/spark/test_, cancel_tasks.py cohorts.py compact.py damaged_files.py \
-	declared.py header.py host_session.py incremental.py merge_in_memory.py merge_versions.py \
-	read_files.py replace_where.py scan.py sql_session.py survival.py write.py) \
+	declared.py host_session.py incremental.py merge_in_memory.py merge_versions.py \
+	read_files.py replace_where.py scan.py sql_header.py sql_session.py survival.py write.py) \
 	$(addprefix tests/functional/test_, incremental.py materializations.py) tests/unit/spark
 # Each worker has a JVM of its own, which is never busy while dbt parses: two fit two cores.
 WORKERS ?= 2
