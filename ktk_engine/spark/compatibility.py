@@ -126,10 +126,14 @@ def _streamed_frame(session: Any, table: pa.Table, schema: StructType | None) ->
     return DataFrame(java, session)
 
 
-def classic_classes(session: SparkSession) -> Any:
-    """Give the JVM's package with the classes of classic sessions and their frames."""
-    sql: Any = session._jvm.org.apache.spark.sql  # type: ignore[union-attr]
-    return sql.classic if spark_version() >= (4, 0) else sql
+def classic_class(session: SparkSession, name: str) -> Any:
+    """Give a class of the JVM's package with classic sessions and their frames.
+
+    By its whole name: each part of one that is asked for alone is looked for in all of Spark's
+    archives.
+    """
+    package = "classic." if spark_version() >= (4, 0) else ""
+    return getattr(session._jvm, f"org.apache.spark.sql.{package}{name}")
 
 
 def is_classic_frame(value: Any) -> bool:

@@ -7,16 +7,20 @@ JVM. Trees of parsed statements go out of here as Java objects; `bind` and `comm
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
 
-from ktk_engine.spark.compatibility import classic_classes
+from ktk_engine.spark.compatibility import classic_class
+from ktk_engine.types.quote import quote_identifier
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+# One question to Java by its whole name, where `jvm.java.lang.Class` is three.
+_CLASS = "java.lang.Class"
 
 
 def is_classic(session: SparkSession) -> bool:
@@ -65,7 +69,8 @@ def send_answers_at_once(session: SparkSession) -> None:
     jvm: Any = session._jvm
     with suppress(Py4JError):  # a gateway that somebody else started need not tell its sockets
         server = session.sparkContext._gateway.java_gateway_server  # type: ignore[union-attr]
-        field = jvm.java.lang.Class.forName("py4j.GatewayServer").getDeclaredField("connections")
+        server_class = getattr(jvm, _CLASS).forName("py4j.GatewayServer")
+        field = server_class.getDeclaredField("connections")
         field.setAccessible(True)
         connections = field.get(server)
         for number in range(connections.size()):
@@ -73,10 +78,11 @@ def send_answers_at_once(session: SparkSession) -> None:
                 connections.get(number).getSocket().setTcpNoDelay(True)
 
 
-def is_explicit(session: SparkSession, key: str) -> bool:
-    """Whether a setting was chosen at Spark's start; `getConf` would ask for each of them all."""
+def explicit_settings(session: SparkSession, keys: Iterable[str]) -> set[str]:
+    """The settings that were chosen at Spark's start; `getConf` would ask for each of them all."""
     context: Any = session.sparkContext._jsc
-    return bool(context.sc().conf().contains(key))
+    settings = context.sc().conf()
+    return {key for key in keys if settings.contains(key)}
 
 
 def parse_plan(session: SparkSession, sql: str) -> Any:
@@ -93,8 +99,8 @@ def parse_plan(session: SparkSession, sql: str) -> Any:
 
 def is_instance(session: SparkSession, plan: Any, classes: Iterable[str]) -> bool:
     """Whether a Java object is an instance of one of some classes."""
-    jvm: Any = session._jvm
-    return any(jvm.java.lang.Class.forName(name).isInstance(plan) for name in classes)
+    class_ = getattr(session._jvm, _CLASS)
+    return any(class_.forName(name).isInstance(plan) for name in classes)
 
 
 def items(sequence: Any) -> tuple[Any, ...]:
@@ -107,8 +113,20 @@ def frame_of_plan(session: SparkSession, plan: Any) -> DataFrame:
     import pyspark  # noqa: F401
     from pyspark.sql import DataFrame
 
-    dataset = classic_classes(session).Dataset.ofRows(session._jsparkSession, plan)
+    dataset = classic_class(session, "Dataset").ofRows(session._jsparkSession, plan)
     return DataFrame(dataset, session)
+
+
+def select_names(frame: DataFrame, names: Sequence[str]) -> DataFrame:
+    """Give columns of a frame by name; `DataFrame.select` would ask Java three times for each."""
+    import pyspark  # noqa: F401
+    from pyspark.sql import DataFrame
+
+    if not names:
+        return frame.select()
+    first, *rest = map(quote_identifier, names)
+    classic: Any = frame
+    return DataFrame(classic._jdf.select(first, classic._jseq(rest)), frame.sparkSession)
 
 
 @contextmanager
@@ -120,7 +138,7 @@ def keeping_active_session(session: SparkSession) -> Iterator[None]:
     import pyspark  # noqa: F401
     from pyspark.sql import SparkSession
 
-    sessions = classic_classes(session).SparkSession
+    sessions = classic_class(session, "SparkSession")
     python, java = SparkSession._activeSession, sessions.getActiveSession()
     try:
         yield
@@ -136,7 +154,7 @@ def keeping_active_session(session: SparkSession) -> Iterator[None]:
 def active_session(session: SparkSession) -> Iterator[None]:
     """Make a session the thread's active one, whose settings Spark goes by, over a block."""
     with keeping_active_session(session):
-        classic_classes(session).SparkSession.setActiveSession(java_session(session))
+        classic_class(session, "SparkSession").setActiveSession(java_session(session))
         yield
 
 

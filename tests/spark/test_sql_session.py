@@ -11,7 +11,7 @@ from ktk_engine.catalog.view import ViewDocument
 from ktk_engine.errors import ConsistencyError, QueryError
 from ktk_engine.gate.target import Target
 from ktk_engine.plan.explain import explain, ignored_conditions
-from ktk_engine.spark.compatibility import classic_classes
+from ktk_engine.spark.compatibility import classic_class
 from ktk_engine.spark.session.scratch import make_scratch_folder
 from ktk_engine.spark.session.session import new_session
 from ktk_engine.spark.sql.bind import parse_statement, rename
@@ -137,7 +137,7 @@ def test_conditions_that_prune_nothing_are_named(sql, cube):
 @pytest.fixture
 def activate(spark):
     """Makes a session the JVM's active one, in whose zone it writes instants."""
-    sessions = classic_classes(spark).SparkSession
+    sessions = classic_class(spark, "SparkSession")
     yield lambda session: sessions.setActiveSession(session._jsparkSession)
     sessions.setActiveSession(spark._jsparkSession)
 

@@ -11,10 +11,10 @@ from ktk_engine.merge.answer import plan_schema
 from ktk_engine.merge.sorted_rows import sorted_indices, sorted_rows
 from ktk_engine.plan.plan import Plan
 from ktk_engine.spark.compatibility import collect_table
+from ktk_engine.spark.jvm import select_names
 from ktk_engine.spark.read.plan_frame import plan_frame
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.session.spark_job import spark_job
-from ktk_engine.types.quote import quote_identifier
 from ktk_engine.types.type_class import normalize
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def find_groups(frame: DataFrame, plan: Plan) -> pa.Table:
         One row a group, sorted, null last.
     """
     with spark_job():
-        groups = frame.select(*map(quote_identifier, plan.partition_by))
+        groups = select_names(frame, plan.partition_by)
         found = collect_table(groups.distinct())
     table = in_containers(found, plan)
     return table.take(sorted_indices(table, plan.partition_by))

@@ -15,6 +15,7 @@ from pyspark.sql.window import Window
 from ktk_engine.conditions.condition import TrueCondition
 from ktk_engine.files.read_rows import POSITION
 from ktk_engine.plan.plan import DatasetPlan, Plan
+from ktk_engine.spark.jvm import select_names
 from ktk_engine.spark.read.keep_rows import keep_rows
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.types.quote import quote_identifier
@@ -47,8 +48,8 @@ def run_plan(scanner: Scanner, plan: Plan, with_address: bool = False) -> DataFr
     address = dict.fromkeys([*plan.columns, *plan.order_by, *plan.partition_by])
     if plan.distinct:
         keys = dict.fromkeys([*plan.order_by, *plan.partition_by])
-        frame = frame.select(*map(quote_identifier, address)).dropDuplicates(list(keys))
-    return frame.select(*map(quote_identifier, address if with_address else plan.columns))
+        frame = select_names(frame, list(address)).dropDuplicates(list(keys))
+    return select_names(frame, list(address) if with_address else plan.columns)
 
 
 def _in_sorting_order(item: DatasetPlan) -> list[str]:
@@ -69,7 +70,7 @@ def _rows(scanner: Scanner, item: DatasetPlan) -> DataFrame:
     if not isinstance(item.condition, TrueCondition):
         frame = keep_rows(frame, item.condition)
     if item.distinct:
-        frame = frame.select(*map(quote_identifier, item.distinct)).distinct()
+        frame = select_names(frame, item.distinct).distinct()
     return frame
 
 

@@ -12,8 +12,7 @@ from pyspark.sql import functions as F
 from ktk_engine.conditions.condition import Condition, IsIn, conjunction, conjuncts
 from ktk_engine.conditions.render import to_sql
 from ktk_engine.spark.arrow_types import spark_type
-from ktk_engine.spark.frames import frame_of_table
-from ktk_engine.spark.read.scan import column
+from ktk_engine.spark.frames import frame_of_table, with_types
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -47,4 +46,4 @@ def _values(frame: DataFrame, part: IsIn) -> DataFrame:
     if pat.is_unsigned_integer(values.type):  # Spark takes none of them
         values = values.cast(pa.decimal128(20, 0))
     table = frame_of_table(frame.sparkSession, pa.table([values], names=[part.column]))
-    return table.select(column(part.column).cast(spark_type(part.values.type)).alias(part.column))
+    return with_types(table, {part.column: spark_type(part.values.type)})

@@ -30,14 +30,14 @@ from ktk_engine.log.snapshot import (
     digests_of,
 )
 from ktk_engine.spark.arrow_types import spark_schema, spark_type
-from ktk_engine.spark.frames import empty_frame, frame_of_table
+from ktk_engine.spark.frames import column, empty_frame, frame_of_table, with_types
+from ktk_engine.spark.jvm import select_names
 from ktk_engine.spark.read.cohorts import Cohort, cohorts
 from ktk_engine.spark.read.manifest import write_manifest
 from ktk_engine.spark.read.restored_by_spark import restored_by_spark
 from ktk_engine.spark.read.scan_by_arrow import scan_by_arrow
 from ktk_engine.spark.session.scratch import local_path
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.types.quote import quote_identifier
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -150,8 +150,10 @@ class Scanner:
             facts = facts.rename_columns(wanted) if wanted else None
         if with_position or facts is not None:
             frame = self._with_file_facts(frame, snapshot, files, facts, with_position)
-        chosen = [_as_class(snapshot, cohort, name) for name in columns]
-        return frame.select(*chosen, *([F.col(POSITION)] if with_position else []))
+        found = {name: _as_class(snapshot, cohort, name) for name in columns}
+        changed = {name: values for name, values in found.items() if values is not None}
+        frame = frame.withColumns(changed) if changed else frame
+        return select_names(frame, [*columns, *([POSITION] if with_position else [])])
 
     def _empty(self, snapshot: Snapshot, columns: Sequence[str], with_position: bool) -> DataFrame:
         schema = spark_schema(snapshot.schema.field(name) for name in columns)
@@ -222,9 +224,7 @@ class Scanner:
             facts = facts.append_column(name, values)
             fields.append(snapshot.schema.field(name))
         known = frame_of_table(self.session, facts)
-        known = known.select(
-            *[column(f.name).cast(spark_type(f.type)).alias(f.name) for f in fields]
-        )
+        known = with_types(known, {field.name: spark_type(field.type) for field in fields})
         # Spark encodes paths in its own way: both sides are compared decoded.
         path = F.url_decode(F.replace(F.col("_metadata.file_path"), F.lit("+"), F.lit("%2B")))
         return frame.select("*", path.alias(_PATH)).join(F.broadcast(known), _PATH).drop(_PATH)
@@ -249,26 +249,21 @@ def restorable(snapshot: Snapshot, files: pa.Table) -> bool:
     )
 
 
-def _as_class(snapshot: Snapshot, cohort: Cohort, name: str) -> Column | str:
-    """A column of a cohort in the Spark type of its class; a mere name costs no call of the JVM."""
+def _as_class(snapshot: Snapshot, cohort: Cohort, name: str) -> Column | None:
+    """A column of a cohort in the Spark type of its class; None if it is read so."""
     t = snapshot.schema.field(name).type
     if name in cohort.absent:
-        return F.lit(None).cast(spark_type(t)).alias(name)
+        return F.lit(None).cast(spark_type(t))
     stored = name not in snapshot.partition_keys
     hidden = stored and pat.is_floating(t) and cohort.files["rows"].null_count
     if not hidden and name not in cohort.read_as:
-        return quote_identifier(name)
+        return None
     # Other programs leave NaN out of bounds and put -0.0 into dictionaries, by which Spark would
     # skip row groups with rows that it looks for. It looks at no function's bounds.
     found = F.nanvl(column(name), column(name)) if hidden else column(name)
-    return (found.cast(spark_type(t)) if name in cohort.read_as else found).alias(name)
+    return found.cast(spark_type(t)) if name in cohort.read_as else found
 
 
 def _path(uri: str) -> str:
     """A URI as Spark's `file_path` gives it once decoded: one slash after `file:`."""
     return unquote(uri).replace("file:///", "file:/", 1)
-
-
-def column(name: str) -> Column:
-    """Name a column of a frame, whatever characters the name holds."""
-    return F.col(quote_identifier(name))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ktk_engine.errors import SessionError
 from ktk_engine.java.class_archive import archive_folder, archive_options
 from ktk_engine.spark.compatibility import known_settings
-from ktk_engine.spark.jvm import is_explicit
+from ktk_engine.spark.jvm import explicit_settings
 from ktk_engine.spark.session.executors import runs_here
 from ktk_engine.spark.session.gateway import start_gateway
 from ktk_engine.spark.session.metastore import has_metastore
@@ -144,9 +144,8 @@ def new_session(session: SparkSession) -> SparkSession:
     Costs about 2 ms. Python workers and plans need the settings of `REQUIRED_SETTINGS`.
     """
     own = session.newSession()
-    for key in _DEFAULTS_OF_ROWS:
-        if not is_explicit(session, key):
-            own.conf.set(key, DEFAULT_SETTINGS[key])
+    for key in set(_DEFAULTS_OF_ROWS) - explicit_settings(session, _DEFAULTS_OF_ROWS):
+        own.conf.set(key, DEFAULT_SETTINGS[key])
     for key, value in known_settings(REQUIRED_SETTINGS).items():
         own.conf.set(key, value)
     return own

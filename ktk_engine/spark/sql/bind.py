@@ -169,11 +169,13 @@ def _qualifiers(sql: str, names: Collection[tuple[str, ...]]) -> Iterator[tuple[
 
 def _reference(node: Any, parent: str) -> Reference | None:
     """Read a relation's name and place; None if the tree's text misled us."""
-    if node is not None and node.nodeName() == "RelationTimeTravel":
+    kind = None if node is None else node.nodeName()
+    if kind == "RelationTimeTravel":
         return _at_version(node, parent)
-    if node is None or node.nodeName() != "UnresolvedRelation":
+    if kind != "UnresolvedRelation":
         return None
-    start, stop = node.origin().startIndex(), node.origin().stopIndex()
+    origin = node.origin()
+    start, stop = origin.startIndex(), origin.stopIndex()
     if not start.isDefined() or not stop.isDefined():
         return None
     parts = items(node.multipartIdentifier())

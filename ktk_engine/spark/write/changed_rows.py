@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from ktk_engine.plan.statement.row_change import Clause
 from ktk_engine.spark.arrow_types import spark_type
-from ktk_engine.spark.read.scan import column
+from ktk_engine.spark.jvm import select_names
 from ktk_engine.spark.session.spark_job import spark_job
 from ktk_engine.spark.write.aggregate import aggregate
 from ktk_engine.types.quote import quote_identifier
@@ -209,7 +209,7 @@ def where_matching(rows: DataFrame, source: DataFrame, alias: str, on: str) -> D
 
 def named_columns(rows: DataFrame, names: Mapping[str, str]) -> DataFrame:
     """Some columns under other names: new name -> name."""
-    return rows.select(*[column(old).alias(new) for new, old in names.items()])
+    return select_names(rows, list(names.values())).toDF(*names)
 
 
 def _decided(rows: DataFrame, clauses: Sequence[Clause], given: Column | None = None) -> DataFrame:

@@ -12,7 +12,8 @@ from pyspark.sql.types import ArrayType, DoubleType, FloatType, MapType, StructT
 from ktk_engine.conditions.condition import Condition
 from ktk_engine.conditions.render import to_sql
 from ktk_engine.spark.compatibility import collect_table
-from ktk_engine.spark.read.scan import column
+from ktk_engine.spark.frames import column
+from ktk_engine.spark.jvm import select_names
 from ktk_engine.spark.session.spark_job import spark_job
 from ktk_engine.spark.write.aggregate import aggregate
 from ktk_engine.types.quote import quote_identifier
@@ -91,8 +92,8 @@ def rows_with_keys(rows: DataFrame, others: DataFrame, keys: Sequence[str]) -> D
 
 
 def _join_keys(rows: DataFrame, others: DataFrame, keys: Sequence[str], how: str) -> DataFrame:
-    joined = rows.join(others.select(*map(quote_identifier, keys)), list(keys), how)
-    return joined.select(*map(quote_identifier, rows.columns))  # Spark put the keys first
+    joined = rows.join(select_names(others, keys), list(keys), how)
+    return select_names(joined, rows.columns)  # Spark put the keys first
 
 
 def union_by_name(rows: DataFrame, others: DataFrame) -> DataFrame:
@@ -103,7 +104,7 @@ def union_by_name(rows: DataFrame, others: DataFrame) -> DataFrame:
 def count_keys(rows: DataFrame, keys: Sequence[str], limit: int) -> tuple[pa.Table, pa.Array]:
     """Collect different keys, no more than asked for, and the number of rows of each."""
     columns = list(map(quote_identifier, keys))
-    plain = rows.select(*columns)
+    plain = select_names(rows, keys)
     if not any(isinstance(field.dataType, _SPARKS_OWN) for field in plain.schema):
         with spark_job():
             found = collect_table(plain.limit(limit))  # mostly all of them, which saves a shuffle

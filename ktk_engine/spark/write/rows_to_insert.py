@@ -9,7 +9,8 @@ import pyspark  # noqa: F401
 from pyspark.sql import functions as F
 
 from ktk_engine.spark.arrow_types import spark_type
-from ktk_engine.spark.read.scan import column
+from ktk_engine.spark.frames import with_types
+from ktk_engine.spark.jvm import select_names
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,10 +26,7 @@ def rows_to_insert(rows: DataFrame, names: Sequence[str], schema: pa.Schema) -> 
         schema: the table's columns; those that are not filled are null.
     """
     given = rows.toDF(*names)
-    columns = [
-        (column(field.name) if field.name in names else F.lit(None))
-        .cast(spark_type(field.type))
-        .alias(field.name)
-        for field in schema
-    ]
-    return given.select(*columns)
+    types = {field.name: spark_type(field.type) for field in schema}
+    unfilled = {name: F.lit(None) for name in types if name not in names}
+    filled = given.withColumns(unfilled) if unfilled else given
+    return select_names(with_types(filled, types), schema.names)

@@ -13,7 +13,8 @@ from pyspark.sql import types as st
 
 from ktk_engine.spark.arrow_types import spark_type
 from ktk_engine.spark.compatibility import collect_table
-from ktk_engine.spark.read.scan import column
+from ktk_engine.spark.frames import column, with_types
+from ktk_engine.spark.jvm import select_names
 from ktk_engine.spark.session.spark_job import spark_job
 
 if TYPE_CHECKING:
@@ -29,13 +30,13 @@ _TAKEN = "__ktk_taken"
 def new_versions(staged: DataFrame) -> DataFrame:
     """The versions to be added, without the columns that only dbt's staging table has."""
     rows = staged.where(F.col(CHANGE_TYPE) == "insert")
-    return rows.select(*[column(n) for n in staged.columns if not _STAGED.fullmatch(n)])
+    return select_names(rows, [name for name in staged.columns if not _STAGED.fullmatch(name)])
 
 
 def closed_versions(staged: DataFrame, scd_id: str, valid_to: str) -> DataFrame:
     """The versions to be closed, and until when they held."""
     rows = staged.where(F.col(CHANGE_TYPE).isin("update", "delete"))
-    return rows.select(column(scd_id), column(valid_to))
+    return select_names(rows, (scd_id, valid_to))
 
 
 def with_stored_times(rows: DataFrame, schema: pa.Schema, names: Collection[str]) -> DataFrame:
@@ -47,15 +48,9 @@ def with_stored_times(rows: DataFrame, schema: pa.Schema, names: Collection[str]
         names: the columns in question; those of other kinds are left to the gate.
     """
     stored = {name: spark_type(schema.field(name).type) for name in names}
-    columns = [
-        column(field.name).cast(stored[field.name]).alias(field.name)
-        if field.name in stored
-        and isinstance(field.dataType, _TIMES)
-        and isinstance(stored[field.name], _TIMES)
-        else column(field.name)
-        for field in rows.schema.fields
-    ]
-    return rows.select(*columns)
+    times = [field.name for field in rows.schema.fields if isinstance(field.dataType, _TIMES)]
+    types = {name: stored[name] for name in times if isinstance(stored.get(name), _TIMES)}
+    return with_types(rows, types)
 
 
 def with_new_ids(rows: DataFrame, taken: DataFrame, scd_id: str, now: str) -> DataFrame:
@@ -71,9 +66,7 @@ def with_new_ids(rows: DataFrame, taken: DataFrame, scd_id: str, now: str) -> Da
     joined = rows.join(ids, column(scd_id) == F.col(_TAKEN), "left")
     other = F.md5(F.concat(column(scd_id), F.lit(f"|{now}")))
     chosen = F.when(F.col(_TAKEN).isNotNull(), other).otherwise(column(scd_id))
-    return joined.select(
-        *[chosen.alias(name) if name == scd_id else column(name) for name in rows.columns]
-    )
+    return select_names(joined.withColumn(scd_id, chosen), rows.columns)
 
 
 def rows_with_value(rows: DataFrame, name: str, value: object) -> DataFrame:

@@ -20,7 +20,8 @@ from ktk_engine.files.file_writer import (
 from ktk_engine.files.write_report import WriteReport, make_report
 from ktk_engine.spark.arrow_types import spark_type
 from ktk_engine.spark.compatibility import collect_table
-from ktk_engine.spark.read.scan import column
+from ktk_engine.spark.frames import column, with_types
+from ktk_engine.spark.jvm import select_names
 from ktk_engine.spark.session.executors import map_in_workers
 from ktk_engine.spark.session.spark_job import spark_job
 from ktk_engine.types.quote import quote_identifier
@@ -64,14 +65,8 @@ def _arrange(frame: DataFrame, job: WriteJob) -> DataFrame:
     Equal partition values may differ in their physical type, and then Spark would deal their rows
     to several tasks: so they are cast to the type that readers will declare.
     """
-    keys = set(job.partition_keys)
-    columns = [
-        column(field.name).cast(spark_type(field.type)).alias(field.name)
-        if field.name in keys
-        else quote_identifier(field.name)
-        for field in job.schema
-    ]
-    dealt = _dealt(frame.select(*columns), job)
+    types = {name: spark_type(job.schema.field(name).type) for name in job.partition_keys}
+    dealt = _dealt(select_names(with_types(frame, types), job.schema.names), job)
     order = list(map(quote_identifier, job.sorting))
     return dealt.sortWithinPartitions(*order) if order else dealt
 

@@ -12,8 +12,8 @@ from ktk_engine.conditions.condition import And, Condition, Or, conjuncts
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.plan.statement.row_change import RowChange
 from ktk_engine.spark.arrow_types import arrow_schema
-from ktk_engine.spark.jvm import is_deterministic
-from ktk_engine.spark.read.scan import Scanner, column
+from ktk_engine.spark.jvm import is_deterministic, select_names
+from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.sql.implied_condition import implied_condition
 from ktk_engine.spark.write.changed_rows import named_columns, where_any, where_matching
 from ktk_engine.types.type_class import normalize
@@ -94,7 +94,7 @@ def _source_keys(base: Snapshot, change: RowChange, source: DataFrame) -> NewKey
     names = equal_columns(
         change.on, change.target, base.schema.names, change.source, source.columns
     )
-    given = arrow_schema(source.select(*map(column, names.values())).schema)
+    given = arrow_schema(select_names(source, list(names.values())).schema)
     usable = {
         stored: name
         for stored, name in names.items()

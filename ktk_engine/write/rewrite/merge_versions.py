@@ -21,8 +21,9 @@ from ktk_engine.gate.gate import pass_gate
 from ktk_engine.gate.target import Target
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State, resolve
+from ktk_engine.spark.jvm import select_names
 from ktk_engine.spark.read.few_rows import first_rows
-from ktk_engine.spark.read.scan import Scanner, column
+from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.write.merge_rows import (
     counted_keys,
     rows_with_keys,
@@ -202,7 +203,7 @@ def _few_changes(staged: DataFrame, by: Versions) -> pa.Table | None:
     names = (CHANGE_TYPE, by.scd_id, by.valid_from, by.valid_to)
     if not {*names} <= {*staged.columns}:
         return None  # Spark does not mind letter case
-    return first_rows(staged.select(*map(column, names)), CHANGED_ROWS)
+    return first_rows(select_names(staged, names), CHANGED_ROWS)
 
 
 def _counted(done: WriteResult, closed: int, new: int) -> WriteResult:

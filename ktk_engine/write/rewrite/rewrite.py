@@ -14,9 +14,9 @@ from ktk_engine.gate.target import Target
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
 from ktk_engine.spark.arrow_types import arrow_schema
+from ktk_engine.spark.jvm import select_names
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.write.merge_rows import rows_with_keys
-from ktk_engine.types.quote import quote_identifier
 from ktk_engine.types.refusal import Problem, refusal
 from ktk_engine.write.affected_files import affected_files, cell_columns
 from ktk_engine.write.checked_write import CheckedWrite, check_write
@@ -79,7 +79,7 @@ class Rewrite:
 
     def stored(self, rows: DataFrame) -> DataFrame:
         """Old rows with the columns that are stored on; the others go (sync_all_columns)."""
-        return rows.select(*map(quote_identifier, self.kept))
+        return select_names(rows, self.kept)
 
     def check_cells(
         self, stay: Callable[[DataFrame], DataFrame], reason: str, shown: Sequence[str]
@@ -167,7 +167,7 @@ def start_rewrite(
     """
     write = check_write(arrow_schema(frame.schema), target, state, Retained("files"), context)
     stored = [name for name in write.gate.committed.names if name in frame.columns]
-    new = frame.select(*map(quote_identifier, stored))
+    new = select_names(frame, stored)
     return Rewrite(scanner, write, state.snapshot(target.uuid), new)
 
 
