@@ -1,0 +1,52 @@
+"""Columns of frames are chosen and cast by name, with few calls of Java."""
+
+from __future__ import annotations
+
+import py4j.clientserver
+import pytest
+from pyspark.sql import types as st
+
+from ktk_engine.spark.frames import with_types
+from ktk_engine.spark.jvm import select_names
+
+NAMES = ["a.b", "c`d", "e/f=%", "ü", "*", "a", "Select"]
+
+
+@pytest.fixture
+def frame(spark):
+    return spark.range(2).selectExpr(*["id"] * len(NAMES)).toDF(*NAMES)
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """The commands that Python sends to Java, but for those that give objects back."""
+    sent = []
+    send = py4j.clientserver.ClientServerConnection.send_command
+
+    def noted(self, command):
+        if not command.startswith("m\n"):
+            sent.append(command)
+        return send(self, command)
+
+    monkeypatch.setattr(py4j.clientserver.ClientServerConnection, "send_command", noted)
+    return sent
+
+
+@pytest.mark.parametrize("names", [NAMES, NAMES[::-1], ["*"], ["a.b", "a"], []])
+def test_names_are_taken_as_they_are(frame, names):
+    assert select_names(frame, names).columns == names
+
+
+def test_a_name_is_one_call_of_java(frame, calls):
+    select_names(frame, NAMES)
+    assert len(calls) < len(NAMES) + 10
+
+
+def test_only_other_types_are_cast(frame, calls):
+    assert with_types(frame, dict.fromkeys(NAMES, st.LongType())) is frame
+    assert len(calls) < 10
+    cast = with_types(frame, {"a.b": st.StringType(), "ü": st.LongType(), "*": st.DoubleType()})
+    types = [field.dataType.simpleString() for field in cast.schema]
+    assert cast.columns == NAMES
+    assert types == ["string", *["bigint"] * 3, "double", *["bigint"] * 2]
+    assert cast.collect()[1][0] == "1"
