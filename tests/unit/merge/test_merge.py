@@ -71,11 +71,9 @@ def read(monkeypatch):
 def test_row_groups_are_skipped_and_payload_is_read_last(cube, read):
     table = engine_of(cube).table(plan_of(cube, ["L", "v", "a"], "L = 1234"))
     assert table.to_pylist() == [{"L": 1234, "v": 1234.0, "a": 3702}]
-    assert read == [  # the cells of the other dataset are the same bytes
-        ("seed", ("L",), 1),
-        ("seed", ("v",), 1),
-        ("a", ("a",), 1),
-    ]
+    assert read[0] == ("seed", ("L",), 1)
+    # The cells of the other dataset are the same bytes; the two are read side by side.
+    assert sorted(read[1:]) == [("a", ("a",), 1), ("seed", ("v",), 1)]
 
 
 def test_a_restricted_dataset_is_read_first(cube, read):
