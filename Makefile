@@ -158,7 +158,7 @@ azurite:
 		test -f .azurite/.installed-$(AZURITE) || { \
 		echo "Installing azurite $(AZURITE), for tests with Azure" && \
 		NODE_OPTIONS="--use-openssl-ca $$NODE_OPTIONS" npm install --prefix .azurite --silent --no-fund \
-		--no-audit --no-save --fetch-retries 1 --fetch-retry-maxtimeout 1000 --fetch-timeout 60000 \
+		--no-audit --no-save --fetch-retries 1 --fetch-retry-mintimeout 1000 --fetch-retry-maxtimeout 1000 --fetch-timeout 60000 \
 		azurite@$(AZURITE) && \
 		touch .azurite/.installed-$(AZURITE); } || \
 		echo "azurite could not be installed: the tests with Azure are skipped."
