@@ -33,7 +33,8 @@ from ktk_engine.files.parquet_footer import footer_without_bounds
 from ktk_engine.format.label import partition_path
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.key import join_key
-from ktk_engine.types.exact_cast import cast_exactly, plain_type
+from ktk_engine.types.exact_cast import cast_exactly
+from ktk_engine.types.type_class import plain_type
 
 REPORT_SCHEMA = pa.schema(
     [

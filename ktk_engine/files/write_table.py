@@ -11,8 +11,8 @@ from ktk_engine.files.file_writer import REPORT_SCHEMA, WriteJob, write_files
 from ktk_engine.files.sorted_batches import sorted_batches
 from ktk_engine.files.write_report import WriteReport, make_report
 from ktk_engine.types.arrow_cast import cast_values
-from ktk_engine.types.exact_cast import plain_type
 from ktk_engine.types.to_container import to_container
+from ktk_engine.types.type_class import plain_type
 
 
 def write_table(rows: pa.Table | pa.RecordBatchReader, job: WriteJob) -> WriteReport:

@@ -5,7 +5,7 @@ See docs/design/writing.md, The gate.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -18,23 +18,14 @@ from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import ConfigurationError, ConsistencyError
 from ktk_engine.gate.breakage import breakage_text, broken_enrichments
 from ktk_engine.gate.owner import owner_fix
-from ktk_engine.gate.reserved_name import name_problem, own_name_problem
-from ktk_engine.gate.schema_change import change_schema
 from ktk_engine.gate.target import Target
 from ktk_engine.log.snapshot import Snapshot
-from ktk_engine.types.declared import apply_declared, stored_type
+from ktk_engine.types.check_columns import ColumnRules, check_columns, unless_found
+from ktk_engine.types.declared import apply_declared, with_known_classes
 from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.finding import Finding, raise_findings
 from ktk_engine.types.refusal import Problem, refusal
-from ktk_engine.types.schema import (
-    adopt_unsigned,
-    check_roles,
-    check_shared,
-    check_storable,
-    dataset_schema,
-    merge_schemas,
-)
-from ktk_engine.types.type_class import ColumnRole
+from ktk_engine.types.schema import check_shared, dataset_schema, merge_schemas
 
 _REBUILD = "The class of a column changes only with --full-refresh."
 _REPLACE = (
@@ -83,7 +74,7 @@ class GateResult:
         model, findings = apply_declared(rows, target.declared, contract=target.contract)
         if findings:
             raise_findings(findings, f"dataset {target.uuid}", len(rows.names))
-        model = _with_classes(model, self.committed, target.declared)
+        model = with_known_classes(model, self.committed, target.declared)
         order = dict.fromkeys([*rows.names, *self.committed.names])
         committed = pa.schema([self.committed.field(name) for name in order])
         indexes = {*self.indexes, *target.indexes} - set(target.partition_by)
@@ -200,29 +191,16 @@ def _check(
     built_by: Mapping[str, str] | None,
     keeps_rows: bool,
 ) -> _Checked:
-    """Run all checks: what is declared, what can be stored, what is committed, roles, cube."""
-    own = datasets.get(target.dataset)
+    """Run all checks: the columns by themselves, then beside the cube's other datasets."""
+    own, others = datasets.get(target.dataset), _remaining(target, datasets, ())
     bound = own is not None and (target.role != "table" or keeps_rows) and not full_refresh
-    committed = own.schema if own is not None and bound else None
-    others = _remaining(target, datasets, ())
     shared = _shared_columns(target, others)
-    model, findings = apply_declared(model, target.declared, contract=target.contract)
-    model = _adopted(target, model, committed, others, shared)
-    unstorable = [*check_storable(model), *_alike_names(model)]
-    if unstorable:
-        return _Checked(model, committed, (*_unless_found(findings, unstorable), *unstorable))
-    findings += check_roles(model, target.dimension_columns, target.partition_by, ())
-    findings += check_roles(model, (), (), target.indexes)
-    findings += _unless_found(_reserved_names(target, model), findings)
-    findings += _unless_found(_hidden_columns(target, model), findings)
-    notes: tuple[str, ...] = ()
-    if committed is not None:
-        configured = {*target.dimension_columns, *target.partition_by, *target.indexes}
-        policy = target.on_schema_change
-        change = change_schema(committed, model, policy, configured, keeps_rows)
-        model, committed, notes = change.model, change.committed, change.notes
-        laid_out = _with_fix_of_layout(target, own, change.findings)
-        findings += _unless_found(laid_out, findings)
+    rules = _column_rules(target, model, others, shared, own if bound else None, keeps_rows)
+    columns = check_columns(model, rules)
+    model, committed, notes = columns.model, columns.committed, columns.notes
+    findings = _with_fix_of_layout(target, own, columns.findings)
+    if not columns.storable:
+        return _Checked(model, committed, tuple(findings))
     broken = _broken(target, model, others, own)
     leaving = tuple(broken) if target.cascade and full_refresh else ()
     schemas = {name: item.schema for name, item in _remaining(target, datasets, leaving).items()}
@@ -230,16 +208,38 @@ def _check(
     found = check_shared(target.dataset, model, schemas, shared, fix)
     owned = {item.column for item in found if item.rule == "owner"}
     findings = [i for i in findings if not (i.rule == "unknown" and i.column in owned)]
-    findings += _unless_found(found, findings)
+    findings += unless_found(found, findings)
     if leaving:
         notes = (*notes, f"taken out of the cube: {', '.join(leaving)}")
     return _Checked(model, committed, tuple(findings), broken, full_refresh, leaving, notes)
 
 
-def _unless_found(new: Iterable[Finding], found: Iterable[Finding]) -> list[Finding]:
-    """One reason a column is enough."""
-    columns = {finding.column for finding in found}
-    return [finding for finding in new if finding.column not in columns]
+def _column_rules(
+    target: Target,
+    model: pa.Schema,
+    others: Mapping[str, Snapshot],
+    shared: Collection[str],
+    own: Snapshot | None,
+    keeps_rows: bool,
+) -> ColumnRules:
+    """What a target asks of its columns, beside datasets that bind it."""
+    return ColumnRules(
+        dimension_columns=target.dimension_columns,
+        partition_by=target.partition_by,
+        indexes=target.indexes,
+        hidden=frozenset(name for name in model.names if target.cube and is_hidden(name)),
+        declared=target.declared,
+        contract=target.contract,
+        shared=[
+            item.schema.field(place)
+            for item in others.values()
+            for name in shared
+            if (place := item.schema.get_field_index(name)) >= 0
+        ],
+        committed=own.schema if own is not None else None,
+        on_schema_change=target.on_schema_change,
+        keeps_rows=keeps_rows,
+    )
 
 
 def _remaining(
@@ -251,33 +251,6 @@ def _remaining(
         for name, item in datasets.items()
         if name != target.dataset and name not in leaving
     }
-
-
-def _adopted(
-    target: Target,
-    model: pa.Schema,
-    committed: pa.Schema | None,
-    others: Mapping[str, Snapshot],
-    shared: Collection[str],
-) -> pa.Schema:
-    """Settle classes that Spark has no word for, where nothing is declared (decision 12)."""
-    known: dict[str, pa.Field] = {}
-    for other in others.values():
-        for name in shared:
-            place = other.schema.get_field_index(name)
-            if place >= 0:
-                known[name] = other.schema.field(place)
-    known |= {field.name: field for field in committed or ()}
-    return _with_classes(model, known.values(), target.declared)
-
-
-def _with_classes(
-    model: pa.Schema, known: Iterable[pa.Field], declared: Collection[str]
-) -> pa.Schema:
-    """Give columns that nothing declares the known classes, as files hold them."""
-    model = adopt_unsigned(pa.schema([item for item in known if item.name not in declared]), model)
-    # Files hold microseconds (decision 7); what is finer is refused while writing.
-    return pa.schema([item.with_type(stored_type(item.type)) for item in model])
 
 
 def _broken(
@@ -350,53 +323,18 @@ def _check_declared(target: Target, model: pa.Schema, missing: str) -> None:
         raise_findings(findings, f"dataset {target.uuid}", len(model.names))
 
 
-def _alike_names(model: pa.Schema) -> list[Finding]:
-    """Columns that Spark cannot tell apart, since it ignores letter case."""
-    first: dict[str, str] = {}
-    findings = []
-    for item in model:
-        other = first.setdefault(item.name.casefold(), item.name)
-        if other != item.name:
-            reason = f"differs from `{other}` in letter case only, which Spark ignores"
-            fix = f"rename {item.name}"
-            findings.append(Finding(item.name, None, item.type, reason, fix, "duplicate"))
-    return findings
-
-
-def _reserved_names(target: Target, model: pa.Schema) -> Iterator[Finding]:
-    """Columns whose name no column may have, or does not allow their role."""
-    for item in model:
-        problem = own_name_problem(item.name)
-        if problem is not None:
-            yield Finding(item.name, None, item.type, problem, "rename it", "role")
-    roles: dict[str, ColumnRole] = dict.fromkeys(target.indexes, "index")
-    roles |= dict.fromkeys(target.dimension_columns, "dimension")
-    roles |= dict.fromkeys(target.partition_by, "partition")
-    for name, role in roles.items():
-        problem = name_problem(name, role)
-        if problem is not None:
-            yield Finding(name, None, model.field(name).type, problem, "rename it", "role")
-
-
-def _hidden_columns(target: Target, model: pa.Schema) -> Iterator[Finding]:
-    """Payload columns that no cube would show; in another role they have a finding already."""
-    for item in model if target.cube else ():
-        if is_hidden(item.name):
-            reason = "a cube does not show columns of this name, which Kartothek keeps for itself"
-            yield Finding(item.name, None, item.type, reason, "rename it", "role")
-
-
 def _with_fix_of_layout(
     target: Target, own: Snapshot | None, findings: Iterable[Finding]
-) -> Iterator[Finding]:
+) -> list[Finding]:
     """A column of the layout cannot be filled with nulls where the model lacks it."""
     layout = {*own.partition_keys, *own.dimension_columns} if own is not None else set()
     fix = "keep the column; --full-refresh changes the layout"
     if target.keeps_versions:
         fix = "keep the column: a snapshot is never rebuilt"
-    for item in findings:
-        in_layout = item.rule == "missing" and item.column in layout
-        yield replace(item, fix=fix) if in_layout else item
+    return [
+        replace(item, fix=fix) if item.rule == "missing" and item.column in layout else item
+        for item in findings
+    ]
 
 
 def _shared_columns(target: Target, others: Mapping[str, Snapshot]) -> frozenset[str]:

@@ -13,10 +13,10 @@ from ktk_engine.cube.specification import CubeSpecification, check_cube_name
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.gate.claimant import Claimant
 from ktk_engine.gate.constraint import CONSTRAINTS, Constraint
-from ktk_engine.gate.schema_change import OnSchemaChange
 from ktk_engine.log.entry import DatasetRole
 from ktk_engine.log.scope import LogScope, cube_scope, scope_of
 from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.types.check_columns import OnSchemaChange
 
 
 @dataclass(frozen=True)

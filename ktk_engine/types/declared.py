@@ -7,18 +7,17 @@ signed integers for unsigned ones, UTC for another zone. The writer then checks 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import pyarrow as pa
 import pyarrow.types as pat
 
 from ktk_engine.types.did_you_mean import nearest_name
-from ktk_engine.types.exact_cast import plain_type
 from ktk_engine.types.finding import Finding
 from ktk_engine.types.mismatch import mismatch
 from ktk_engine.types.quote import readable_identifier
 from ktk_engine.types.suggestion import cast_to
-from ktk_engine.types.type_class import class_problem, is_list, unwrap
+from ktk_engine.types.type_class import class_problem, is_list, plain_type, unwrap
 
 
 def apply_declared(
@@ -56,6 +55,42 @@ def apply_declared(
         if name not in model.names:
             findings.append(_absent(name, wanted, set(model.names) - set(declared)))
     return pa.schema(fields, metadata=model.metadata), findings
+
+
+def adopt_unsigned(committed: pa.Schema, model: pa.Schema) -> pa.Schema:
+    """Read decimals without a fraction as unsigned integers where those are committed.
+
+    Spark has no unsigned type and gives decimal(20,0) (decision 12). The writer checks every
+    value; this only settles the class, at any depth.
+
+    Args:
+        committed: the committed (or declared) schema.
+        model: the schema as Spark gives it.
+
+    Returns:
+        The model's schema with uint64 in place of such decimals.
+    """
+    known = {field.name: field.type for field in committed}
+    fields = [
+        field.with_type(_adopted(known[field.name], field.type)) if field.name in known else field
+        for field in model
+    ]
+    return pa.schema(fields, metadata=model.metadata)
+
+
+def with_known_classes(
+    model: pa.Schema, known: Iterable[pa.Field], declared: Collection[str]
+) -> pa.Schema:
+    """Give columns that nothing declares the classes that are known of them, as files hold them.
+
+    Args:
+        model: the schema as Spark gives it.
+        known: fields of columns that are committed, of its dataset or of others.
+        declared: names of the columns that are declared.
+    """
+    model = adopt_unsigned(pa.schema([item for item in known if item.name not in declared]), model)
+    # Files hold microseconds (decision 7); what is finer is refused while writing.
+    return pa.schema([item.with_type(stored_type(item.type)) for item in model])
 
 
 def stored_type(t: pa.DataType) -> pa.DataType:
@@ -114,6 +149,26 @@ def _as_declared(declared: pa.DataType, model: pa.DataType) -> pa.DataType:
         known = {f.name: f.type for f in declared}
         fields = [(f.name, _as_declared(known.get(f.name, pa.null()), f.type)) for f in plain]
         return pa.struct(fields)
+    return model
+
+
+def _adopted(committed: pa.DataType, model: pa.DataType) -> pa.DataType:
+    """Put uint64 in place of decimals without a fraction where unsigned is committed."""
+    committed, plain = unwrap(committed), unwrap(model)
+    if pat.is_unsigned_integer(committed) and pat.is_decimal(plain) and plain.scale == 0:
+        return pa.uint64()
+    if is_list(committed) and is_list(plain):
+        return pa.list_(_adopted(committed.value_type, plain.value_type))
+    if pat.is_map(committed) and pat.is_map(plain):
+        return pa.map_(
+            _adopted(committed.key_type, plain.key_type),
+            _adopted(committed.item_type, plain.item_type),
+        )
+    if pat.is_struct(committed) and pat.is_struct(plain):
+        known = {f.name: f.type for f in committed}
+        return pa.struct(
+            [f.with_type(_adopted(known.get(f.name, pa.null()), f.type)) for f in plain]
+        )
     return model
 
 

@@ -10,40 +10,6 @@ from ktk_engine.types.arrow_cast import cast_values
 from ktk_engine.types.type_class import is_list
 
 
-def plain_type(t: pa.DataType) -> pa.DataType:
-    """Strip dictionaries and views at any depth, which only say how values lie in memory.
-
-    Args:
-        t: an Arrow type.
-
-    Returns:
-        The type with the values' types in place of the dictionaries, and no views, with which
-        Arrow computes little.
-    """
-    if pat.is_dictionary(t) or pat.is_run_end_encoded(t):
-        return plain_type(t.value_type)
-    if pat.is_string_view(t):
-        return pa.string()
-    if pat.is_binary_view(t):
-        return pa.binary()
-    if pat.is_list_view(t) or pat.is_large_list_view(t):
-        return pa.list_(t.value_field.with_type(plain_type(t.value_type)))
-    if pat.is_fixed_size_list(t):
-        return pa.list_(t.value_field.with_type(plain_type(t.value_type)), t.list_size)
-    if pat.is_list(t):
-        return pa.list_(t.value_field.with_type(plain_type(t.value_type)))
-    if pat.is_large_list(t):
-        return pa.large_list(t.value_field.with_type(plain_type(t.value_type)))
-    if pat.is_struct(t):
-        return pa.struct([f.with_type(plain_type(f.type)) for f in t])
-    if pat.is_map(t):
-        return pa.map_(
-            t.key_field.with_type(plain_type(t.key_type)),
-            t.item_field.with_type(plain_type(t.item_type)),
-        )
-    return t
-
-
 def cast_exactly(
     values: pa.Array, target: pa.DataType
 ) -> tuple[pa.Array | None, pa.Array | None, str]:

@@ -24,7 +24,6 @@ from ktk_engine.types.type_class import (
     ColumnRole,
     class_name,
     class_problem,
-    is_list,
     normalize,
     role_problem,
     storage_problem,
@@ -210,47 +209,6 @@ def merge_schemas(committed: pa.Schema, model: pa.Schema, *, union: bool = False
         name for name, t in given.items() if name not in known and (union or pat.is_null(unwrap(t)))
     )
     return pa.schema([*fields, *(pa.field(name, normalize(given[name])) for name in new)])
-
-
-def adopt_unsigned(committed: pa.Schema, model: pa.Schema) -> pa.Schema:
-    """Read decimals without a fraction as unsigned integers where those are committed.
-
-    Spark has no unsigned type and gives decimal(20,0) (decision 12). The writer checks every
-    value; this only settles the class, at any depth.
-
-    Args:
-        committed: the committed (or declared) schema.
-        model: the schema as Spark gives it.
-
-    Returns:
-        The model's schema with uint64 in place of such decimals.
-    """
-    known = {field.name: field.type for field in committed}
-    fields = [
-        field.with_type(_adopted(known[field.name], field.type)) if field.name in known else field
-        for field in model
-    ]
-    return pa.schema(fields, metadata=model.metadata)
-
-
-def _adopted(committed: pa.DataType, model: pa.DataType) -> pa.DataType:
-    """Put uint64 in place of decimals without a fraction where unsigned is committed."""
-    committed, plain = unwrap(committed), unwrap(model)
-    if pat.is_unsigned_integer(committed) and pat.is_decimal(plain) and plain.scale == 0:
-        return pa.uint64()
-    if is_list(committed) and is_list(plain):
-        return pa.list_(_adopted(committed.value_type, plain.value_type))
-    if pat.is_map(committed) and pat.is_map(plain):
-        return pa.map_(
-            _adopted(committed.key_type, plain.key_type),
-            _adopted(committed.item_type, plain.item_type),
-        )
-    if pat.is_struct(committed) and pat.is_struct(plain):
-        known = {f.name: f.type for f in committed}
-        return pa.struct(
-            [f.with_type(_adopted(known.get(f.name, pa.null()), f.type)) for f in plain]
-        )
-    return model
 
 
 def _duplicates(schema: pa.Schema) -> list[Finding]:

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ktk_engine.files.sorted_batches import sort_table, sorted_batches
-from ktk_engine.types.exact_cast import plain_type
+from ktk_engine.types.type_class import plain_type
 from tests.unit.types.values import STORABLE, array, comparable, values
 
 SLOW = settings(

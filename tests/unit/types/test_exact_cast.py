@@ -7,7 +7,8 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from ktk_engine.types.exact_cast import cast_exactly, misfits, plain_type
+from ktk_engine.types.exact_cast import cast_exactly, misfits
+from ktk_engine.types.type_class import plain_type
 
 CASES = [
     ([1, -1, None, 256], pa.int64(), pa.uint8(), [1, 3]),

@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 from ktk_engine.errors import TypeClassError
+from ktk_engine.types.declared import adopt_unsigned
 from ktk_engine.types.finding import findings_table, raise_findings
 from ktk_engine.types.schema import (
-    adopt_unsigned,
     check_roles,
     check_shared,
     check_storable,

@@ -11,8 +11,7 @@ import pyarrow.types as pat
 from hypothesis import strategies as st
 
 from ktk_engine.types.arrow_cast import cast_values
-from ktk_engine.types.exact_cast import plain_type
-from ktk_engine.types.type_class import is_list, normalize, storage_problem
+from ktk_engine.types.type_class import is_list, normalize, plain_type, storage_problem
 from tests.unit.types.strategies import TYPES
 
 # What Arrow itself breaks or lacks: it casts null list views to lists that lack offsets, and no

@@ -18,8 +18,8 @@ from ktk_engine.gate.target import Target
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.check import check
 from ktk_engine.store.local.local_store import LocalStore
+from ktk_engine.types.declared import adopt_unsigned
 from ktk_engine.types.mismatch import mismatch
-from ktk_engine.types.schema import adopt_unsigned
 from ktk_engine.write.build import build
 from tests.tree import tree
 from tests.unit.types.strategies import families

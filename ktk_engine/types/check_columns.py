@@ -1,0 +1,219 @@
+"""All checks of the columns that are to be written, one after the other.
+
+What a column may be refused for begins here; see docs/design/writing.md, The gate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+import pyarrow as pa
+
+from ktk_engine.formatting import noun
+from ktk_engine.types.declared import apply_declared, with_known_classes
+from ktk_engine.types.finding import Finding
+from ktk_engine.types.reserved_name import name_problem, own_name_problem
+from ktk_engine.types.schema import check_roles, check_storable, compare_schemas
+from ktk_engine.types.type_class import ColumnRole
+
+OnSchemaChange = Literal["fail", "append_new_columns", "sync_all_columns", "ignore"]
+ON_SCHEMA_CHANGE: tuple[str, ...] = get_args(OnSchemaChange)
+
+
+@dataclass(frozen=True)
+class ColumnRules:
+    """What a dataset asks of the columns that are written to it.
+
+    Attributes:
+        dimension_columns: columns that address a cell.
+        partition_by: columns by which files are laid out.
+        indexes: further columns with a secondary index.
+        hidden: names that the dataset's cube would not show.
+        declared: types of columns, as the model's YAML gives them.
+        contract: whether there may be no other columns than the declared ones.
+        shared: fields of columns that other datasets have as well, which settle classes that
+            Spark has no word for (decision 12).
+        committed: the dataset's schema; None if nothing that it has binds the write.
+        on_schema_change: which differences from it are accepted.
+        keeps_rows: whether rows of the dataset stay.
+    """
+
+    dimension_columns: Sequence[str] = ()
+    partition_by: Sequence[str] = ()
+    indexes: Sequence[str] = ()
+    hidden: Collection[str] = ()
+    declared: Mapping[str, pa.DataType] = field(default_factory=dict)
+    contract: bool = False
+    shared: Iterable[pa.Field] = ()
+    committed: pa.Schema | None = None
+    on_schema_change: OnSchemaChange = "fail"
+    keeps_rows: bool = False
+
+    @property
+    def configured(self) -> set[str]:
+        """Columns that the configuration names."""
+        return {*self.dimension_columns, *self.partition_by, *self.indexes}
+
+
+@dataclass(frozen=True)
+class CheckedColumns:
+    """What comes of the checks.
+
+    Attributes:
+        model: the schema to store, without the columns that are left out.
+        committed: the dataset's schema, without the columns that go.
+        findings: what is refused; a column is refused for one reason.
+        notes: what was accepted, for the run's message.
+        storable: whether files can hold the columns; if not, nothing else was checked.
+    """
+
+    model: pa.Schema
+    committed: pa.Schema | None
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...] = ()
+    storable: bool = True
+
+
+def check_columns(model: pa.Schema, rules: ColumnRules) -> CheckedColumns:
+    """Check columns: what is declared, what can be stored, roles and names, what is committed.
+
+    Args:
+        model: the schema of what is to be written.
+        rules: what the dataset asks of it.
+    """
+    committed = rules.committed
+    model, findings = apply_declared(model, rules.declared, contract=rules.contract)
+    model = with_known_classes(model, [*rules.shared, *(committed or ())], rules.declared)
+    unstorable = [*check_storable(model), *_alike_names(model)]
+    if unstorable:
+        found = (*unless_found(findings, unstorable), *unstorable)
+        return CheckedColumns(model, committed, found, storable=False)
+    findings += check_roles(model, rules.dimension_columns, rules.partition_by, ())
+    findings += check_roles(model, (), (), rules.indexes)
+    findings += unless_found(_reserved_names(model, rules), findings)
+    findings += unless_found(_hidden_columns(model, rules.hidden), findings)
+    if committed is None:
+        return CheckedColumns(model, None, tuple(findings))
+    policy, configured = rules.on_schema_change, rules.configured
+    change = change_schema(committed, model, policy, configured, rules.keeps_rows)
+    findings += unless_found(change.findings, findings)
+    return CheckedColumns(change.model, change.committed, tuple(findings), change.notes)
+
+
+def unless_found(new: Iterable[Finding], found: Iterable[Finding]) -> list[Finding]:
+    """Give new findings on columns that have none yet: one reason a column is enough."""
+    columns = {finding.column for finding in found}
+    return [finding for finding in new if finding.column not in columns]
+
+
+@dataclass(frozen=True)
+class SchemaChange:
+    """What comes of the differences between a model and the committed schema.
+
+    Attributes:
+        model: the model's schema, without the columns that are left out.
+        committed: the committed schema, without the columns that go.
+        findings: the differences that are refused; a class never changes.
+        notes: what was accepted, for the run's message.
+    """
+
+    model: pa.Schema
+    committed: pa.Schema
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...]
+
+
+def change_schema(
+    committed: pa.Schema,
+    model: pa.Schema,
+    policy: OnSchemaChange,
+    configured: Collection[str] = (),
+    keeps_rows: bool = False,
+) -> SchemaChange:
+    """Judge the differences between a model and its dataset.
+
+    Args:
+        committed: the dataset's schema.
+        model: the schema of what is to be written.
+        policy: `fail` refuses every difference; `append_new_columns` takes new columns, which
+            old files read as null; `sync_all_columns` also lets columns go; `ignore` leaves
+            the model's new columns out.
+        configured: columns that the configuration names, which `ignore` cannot leave out.
+        keeps_rows: whether rows of the dataset stay.
+
+    Returns:
+        The outcome. Columns that the model lacks are refused but by `sync_all_columns`: a
+        rebuild would lose their values. Where rows stay, their values do as well, and with
+        `append_new_columns` the new rows have null there, as dbt says.
+    """
+    findings = compare_schemas(committed, model)
+    unknown = [item.column for item in findings if item.rule == "unknown"]
+    missing = [item.column for item in findings if item.rule == "missing"]
+    accepted: set[str] = set()
+    notes: list[str] = []
+    if policy in ("append_new_columns", "sync_all_columns"):
+        accepted.update(unknown)
+        notes += _note("new", unknown)
+    if policy == "sync_all_columns":
+        accepted.update(missing)
+        notes += _note("removed", missing)
+        committed = _without(committed, missing)
+    if policy == "append_new_columns" and keeps_rows:
+        accepted.update(name for name in missing if name not in configured)
+    if policy == "ignore":
+        ignored = [name for name in unknown if name not in configured]
+        accepted.update(ignored)
+        notes += _note("left out, as on_schema_change is ignore,", ignored)
+        model = _without(model, ignored)
+    refused = tuple(
+        item
+        for item in findings
+        if not (item.rule in ("unknown", "missing") and item.column in accepted)
+    )
+    return SchemaChange(model, committed, refused, tuple(notes))
+
+
+def _alike_names(model: pa.Schema) -> list[Finding]:
+    """Columns that Spark cannot tell apart, since it ignores letter case."""
+    first: dict[str, str] = {}
+    findings = []
+    for item in model:
+        other = first.setdefault(item.name.casefold(), item.name)
+        if other != item.name:
+            reason = f"differs from `{other}` in letter case only, which Spark ignores"
+            fix = f"rename {item.name}"
+            findings.append(Finding(item.name, None, item.type, reason, fix, "duplicate"))
+    return findings
+
+
+def _reserved_names(model: pa.Schema, rules: ColumnRules) -> Iterator[Finding]:
+    """Columns whose name no column may have, or does not allow their role."""
+    for item in model:
+        problem = own_name_problem(item.name)
+        if problem is not None:
+            yield Finding(item.name, None, item.type, problem, "rename it", "role")
+    roles: dict[str, ColumnRole] = dict.fromkeys(rules.indexes, "index")
+    roles |= dict.fromkeys(rules.dimension_columns, "dimension")
+    roles |= dict.fromkeys(rules.partition_by, "partition")
+    for name, role in roles.items():
+        problem = name_problem(name, role)
+        if problem is not None:
+            yield Finding(name, None, model.field(name).type, problem, "rename it", "role")
+
+
+def _hidden_columns(model: pa.Schema, hidden: Collection[str]) -> Iterator[Finding]:
+    """Payload columns that no cube would show; in another role they have a finding already."""
+    for item in model:
+        if item.name in hidden:
+            reason = "a cube does not show columns of this name, which Kartothek keeps for itself"
+            yield Finding(item.name, None, item.type, reason, "rename it", "role")
+
+
+def _without(schema: pa.Schema, names: Collection[str]) -> pa.Schema:
+    return pa.schema([field for field in schema if field.name not in names])
+
+
+def _note(what: str, names: Sequence[str]) -> list[str]:
+    return [f"{what} {noun(len(names), 'column')}: {', '.join(names)}"] if names else []
