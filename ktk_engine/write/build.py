@@ -1,16 +1,16 @@
-"""Rebuilds a dataset from a Spark DataFrame or an Arrow table, as one commit."""
+"""Builds a dataset from rows, or adds rows to it: checked, then written, as one commit."""
 
 from __future__ import annotations
 
 from ktk_engine.gate.target import Target
 from ktk_engine.log.state import State, resolve
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.write.checked_write import check_write
+from ktk_engine.write.checked_write import CheckedWrite, check_write
 from ktk_engine.write.retained import Retained
-from ktk_engine.write.rows import Rows, schema_of
+from ktk_engine.write.rows import Rows, check_constraints, schema_of
+from ktk_engine.write.staging import staged
 from ktk_engine.write.write_context import NO_CONTEXT, WriteContext
 from ktk_engine.write.write_result import WriteResult
-from ktk_engine.write.write_rows import write_rows
 
 
 def build(
@@ -46,4 +46,25 @@ def build(
         VersionGoneError: a clean-up removed what the rows were computed from.
     """
     state = state or resolve(store, target.scope)
-    return write_rows(check_write(schema_of(frame), target, state, retained, context), frame)
+    checked = check_write(schema_of(frame), target, state, retained, context)
+    return write_rows(checked, frame)
+
+
+def write_rows(write: CheckedWrite, rows: Rows) -> WriteResult:
+    """Write rows as new files and commit them.
+
+    Args:
+        write: the write, with what the gate says of these rows.
+        rows: the rows; columns by name. Those in Arrow are written in this process, without a JVM.
+
+    Raises:
+        DataError: rows break a rule; nothing was committed.
+        ConfigurationError: a constraint does not fit the rows; nothing was written.
+        ConsistencyError: the cube's datasets would not fit together any more.
+        CommitConflictError: another run changed the same dataset meanwhile.
+        VersionGoneError: a clean-up removed what the rows were computed from.
+    """
+    check_constraints(write.target.constraints, rows)
+    with staged(write.state, f"build {write.target.uuid}", write.history) as staging:
+        staging.write(write, rows)
+    return staging.results[0]

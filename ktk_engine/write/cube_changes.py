@@ -15,11 +15,10 @@ from ktk_engine.gate.target import Target
 from ktk_engine.log.commit import DatasetChange, role_of
 from ktk_engine.log.state import State
 from ktk_engine.write.change.delete_rows import delete_rows
-from ktk_engine.write.check_constraints import check_constraints
 from ktk_engine.write.checked_write import Planned, check_writes
 from ktk_engine.write.new_dataset import check_indexes, new_dataset
 from ktk_engine.write.retained import Retained
-from ktk_engine.write.rows import Rows, schema_of
+from ktk_engine.write.rows import Rows, check_constraints, schema_of
 from ktk_engine.write.staging import Staging
 from ktk_engine.write.write_context import WriteContext
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
+from ktk_engine.errors import ConfigurationError
 from ktk_engine.files.file_writer import WriteJob
 from ktk_engine.files.write_report import WriteReport
 from ktk_engine.files.write_table import write_table
+from ktk_engine.gate.constraint import Constraint
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -25,6 +28,35 @@ def schema_of(rows: Rows) -> pa.Schema:
     from ktk_engine.spark.arrow_types import arrow_schema
 
     return arrow_schema(rows.schema)
+
+
+def check_constraints(constraints: Sequence[Constraint], rows: Rows) -> None:
+    """Refuse constraints that do not fit the columns, before anything is written.
+
+    Raises:
+        ConfigurationError: a column is missing, Spark does not understand an expression, or the
+            rows are none of Spark's.
+    """
+    if not constraints or (isinstance(rows, pa.Table) and not rows.num_rows):
+        return
+    if isinstance(rows, ArrowRows):
+        raise ConfigurationError(
+            "Constraints are verified by Spark: give the rows as a DataFrame. Nothing was written."
+        )
+    from ktk_engine.spark.write.rules import check_rule
+
+    for constraint in constraints:
+        missing = [name for name in constraint.columns if name not in rows.columns]
+        if missing:
+            raise ConfigurationError(
+                f"The {constraint} names {', '.join(missing)}, which the model lacks. It has: "
+                f"{', '.join(rows.columns)}. Nothing was written."
+            )
+        for rule in constraint.rules:
+            try:
+                check_rule(rows, rule)
+            except ConfigurationError as error:
+                raise ConfigurationError(f"{error} Nothing was written.") from error
 
 
 def write_parquet(rows: Rows, job: WriteJob) -> WriteReport:

@@ -19,6 +19,7 @@ from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.write.merge_rows import rows_with_keys
 from ktk_engine.types.refusal import Problem, refusal
 from ktk_engine.write.affected_files import affected_files, cell_columns
+from ktk_engine.write.build import write_rows
 from ktk_engine.write.checked_write import CheckedWrite, check_write
 from ktk_engine.write.retained import Conditions, Retained
 from ktk_engine.write.rewrite.affected_rows import find_keys, rows_of, stored_rows
@@ -26,7 +27,6 @@ from ktk_engine.write.rewrite.predicates import RowFilter
 from ktk_engine.write.rows import Rows, schema_of
 from ktk_engine.write.write_context import WriteContext
 from ktk_engine.write.write_result import RowChanges, WriteResult
-from ktk_engine.write.write_rows import write_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
