@@ -11,13 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from ktk_engine.conditions.condition import (
-    Condition,
-    columns,
-    conjunction,
-    conjuncts,
-    null_rejecting,
-)
+from ktk_engine.conditions.condition import Condition, conjunction, conjuncts, null_rejecting
 from ktk_engine.cube.discovery import visible_columns
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.files.metadata_cache import MetadataCache
@@ -69,7 +63,7 @@ def make_plan(
     order = (*resolved.dimensions, *specification.partition_columns)
     dropped = set(specification.dimension_columns) - set(resolved.dimensions)
     address = {*order, *resolved.partition_by}
-    early = bool(dropped) and not (dropped - address) & columns(left)
+    early = bool(dropped) and not (dropped - address) & left.columns
     if early:
         aligned[0] = _projected(aligned[0], address)
     return Plan(
@@ -107,7 +101,7 @@ def _join(
     if not payload & resolved.needed:
         return None
     restricted = bool(payload.intersection(resolved.partition_by)) or any(
-        columns(part) & payload and null_rejecting(part, payload) for part in parts
+        part.columns & payload and null_rejecting(part, payload) for part in parts
     )
     return "inner" if restricted else "left"
 
@@ -124,11 +118,11 @@ def _plan_dataset(
     own = [
         part
         for part in conjuncts(resolved.condition)
-        if columns(part)
-        and columns(part) <= snapshot.columns
+        if part.columns
+        and part.columns <= snapshot.columns
         # A row that a left join fails to find still counts: only conditions that the seed
         # dataset checks as well may drop rows of such a dataset.
-        and (join != "left" or columns(part) <= specification.shared_columns)
+        and (join != "left" or part.columns <= specification.shared_columns)
     ]
     within = [c for c in specification.partition_columns if c in snapshot.partition_keys]
     pruned = prune(store, snapshot, own, within, known)

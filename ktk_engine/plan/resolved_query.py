@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from ktk_engine.conditions.condition import Condition
-from ktk_engine.conditions.condition import columns as condition_columns
 from ktk_engine.cube.discovery import visible_columns
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import QueryError
@@ -40,7 +39,7 @@ class ResolvedQuery:
     @property
     def needed(self) -> frozenset[str]:
         """Columns that the output, the condition or the groups read."""
-        read = frozenset(self.columns) | condition_columns(self.condition)
+        read = frozenset(self.columns) | self.condition.columns
         return read | frozenset(self.partition_by)
 
 

@@ -6,7 +6,7 @@ from typing import get_args
 
 import pyarrow as pa
 
-from ktk_engine.conditions.condition import Condition, TrueCondition, columns
+from ktk_engine.conditions.condition import Condition, TrueCondition
 from ktk_engine.conditions.parse import parse_condition
 from ktk_engine.errors import ConditionError
 from ktk_engine.plan.asked_columns import check_known
@@ -30,7 +30,7 @@ def row_condition(what: str, where: str | Condition | None, schema: pa.Schema) -
         return parse_condition(where, schema)
     if isinstance(where, get_args(Condition)):
         condition: Condition = where
-        check_known(what, columns(condition), schema.names)
+        check_known(what, condition.columns, schema.names)
         return condition
     raise ConditionError(
         f"where must be SQL text, for instance \"dest = 'SFO'\", but is {where!r}."
