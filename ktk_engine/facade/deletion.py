@@ -13,8 +13,8 @@ from ktk_engine.facade.transaction import change_again, cube_condition
 from ktk_engine.facade.write_table import delete_from
 from ktk_engine.log.state import State
 from ktk_engine.merge.answer import LocalEngine
+from ktk_engine.plan.cube_query import row_condition
 from ktk_engine.plan.plan_dataset import plan_rows
-from ktk_engine.plan.row_condition import row_condition
 from ktk_engine.write.affected_files import affected_files
 from ktk_engine.write.cube_changes import datasets_with
 

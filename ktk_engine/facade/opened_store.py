@@ -7,14 +7,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.cube.specification import CubeSpecification
-from ktk_engine.errors import DatasetNotFoundError, QueryError, VersionGoneError
+from ktk_engine.errors import QueryError
 from ktk_engine.files.metadata_cache import MetadataCache
-from ktk_engine.log.scope import cube_scope
-from ktk_engine.log.state import State
-from ktk_engine.log.version import parse_moment, state_at
-from ktk_engine.plan.plan_cube import LoadedCube, load_cube
+from ktk_engine.plan.open_relation import open_relation
+from ktk_engine.plan.plan_cube import LoadedCube
 from ktk_engine.plan.plan_table import LoadedTable
 from ktk_engine.store.interface import ObjectStore
 
@@ -22,8 +19,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from ktk_engine.spark.read.scan import Scanner
-
-_ATTEMPTS = 10  # a clean-up may remove a version between two steps of opening it
 
 
 class OpenedStore:
@@ -46,14 +41,6 @@ class OpenedStore:
         """The store's address."""
         return self._store.url
 
-    def _state(
-        self, name: str, version: int | str | None, timestamp: datetime | str | None
-    ) -> State:
-        """Resolve a cube or table at a version; a removed one only at an earlier one."""
-        moment = parse_moment(version, timestamp)
-        past = moment is not None or version is not None
-        return state_at(find_scope(self._store, name, removed=past), version, moment)
-
     def _load_cube(
         self,
         name: str,
@@ -62,25 +49,19 @@ class OpenedStore:
         specification: CubeSpecification | None = None,
     ) -> LoadedCube:
         """Load a cube at a version; see `Store.cube`."""
-        for left in reversed(range(_ATTEMPTS)):
-            state = self._state(name, version, timestamp)
-            if state.scope != cube_scope(name):
-                raise DatasetNotFoundError(f"{name} of {self.url} is a table, not a cube.")
-            try:
-                return load_cube(state, (), specification, self._known)
-            except VersionGoneError:
-                if not left:
-                    raise
-        raise AssertionError("unreachable: the last attempt returns or raises")
+        store, known = self._store, self._known
+        found = open_relation(store, name, version, timestamp, known, specification, "cube")
+        assert isinstance(found, LoadedCube)
+        return found
 
     def _load_table(
         self, name: str, version: int | str | None, timestamp: datetime | str | None
     ) -> LoadedTable:
         """Load a table at a version; see `Store.table`."""
-        state = self._state(name, version, timestamp)
-        if state.scope.kind == "cube":
-            raise DatasetNotFoundError(f"{name} of {self.url} is a cube, not a table.")
-        return LoadedTable(state, state.snapshot(name), self._known)
+        store, known = self._store, self._known
+        found = open_relation(store, name, version, timestamp, known, kind="table")
+        assert isinstance(found, LoadedTable)
+        return found
 
     @property
     def _scratch(self) -> Path:

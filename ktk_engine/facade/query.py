@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, get_args
 
 import pyarrow as pa
 
-from ktk_engine.conditions.condition import conjunction
 from ktk_engine.conditions.group_condition import group_condition
 from ktk_engine.errors import LocalEngineError, QueryError, SessionError
 from ktk_engine.facade.opened_store import OpenedStore
@@ -117,8 +116,8 @@ class Query:
             groups = find_groups(frame, self.plan)
         schema = plan_schema(self.plan, self.plan.partition_by)
         for values in groups.to_pylist():
-            condition = conjunction([whole.condition, *group_condition(schema, values)])
-            plan = self._loaded.plan_resolved(replace(whole, condition=condition))
+            conjuncts = (*whole.conjuncts, *group_condition(schema, values))
+            plan = self._loaded.plan_resolved(replace(whole, conjuncts=conjuncts))
             yield values, plan_frame(scanner, plan)
 
     def to_arrow(

@@ -21,6 +21,8 @@ from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.cleanup import plan_cleanup, run_cleanup, scope_to_clean
 from ktk_engine.maintain.remove import remove
+from ktk_engine.plan.open_relation import open_relation
+from ktk_engine.plan.plan_cube import LoadedCube
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.open_store import open_store
 from ktk_engine.warehouse.author import python_history
@@ -334,6 +336,5 @@ class Store(OpenedStore):
             >>> store.relation("fares")
             Table('fares', version=1)
         """
-        state = self._state(name, version, timestamp)
-        opened = self.cube if state.scope.kind == "cube" else self.table
-        return opened(name, version=version, timestamp=timestamp)
+        loaded = open_relation(self._store, name, version, timestamp, self._known)
+        return Cube(self, loaded) if isinstance(loaded, LoadedCube) else Table(self, loaded)

@@ -15,7 +15,7 @@ from ktk_engine.facade.names import names_of
 from ktk_engine.facade.opened_store import OpenedStore
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import State
-from ktk_engine.plan.row_condition import deleting_condition, row_condition
+from ktk_engine.plan.cube_query import deleting_condition, row_condition
 from ktk_engine.warehouse.author import python_history
 from ktk_engine.write.cube_changes import (
     append_rows,

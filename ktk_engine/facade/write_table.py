@@ -17,7 +17,7 @@ from ktk_engine.facade.opened_store import OpenedStore
 from ktk_engine.gate.target import Target
 from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.log.state import State, resolve
-from ktk_engine.plan.row_condition import deleting_condition
+from ktk_engine.plan.cube_query import deleting_condition
 from ktk_engine.warehouse.author import by_hand, python_history
 from ktk_engine.warehouse.name_claim import displaced_by
 from ktk_engine.write.build import build
