@@ -2,14 +2,16 @@
 
 A condition is true, false or unknown for a row; a row is kept where it is true (decision 1).
 Literals are scalars in the container type of the column's class (decision 21). The tree says
-what is asked; parsing, evaluating, pruning and writing it as SQL have their own files.
+what is asked, and of which columns; parsing, evaluating, pruning and writing it as SQL have their
+own files.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import Literal, get_args
+from functools import cached_property
+from typing import ClassVar, Literal, get_args
 
 import pyarrow as pa
 
@@ -37,17 +39,48 @@ _MIRRORED: dict[Operator, Operator] = {
 
 
 @dataclass(frozen=True)
-class TrueCondition:
+class _OnNone:
+    """A condition that reads no column."""
+
+    columns: ClassVar[frozenset[str]] = frozenset()
+
+
+@dataclass(frozen=True)
+class _OnOne:
+    """A condition that reads one column."""
+
+    column: str
+
+    @cached_property
+    def columns(self) -> frozenset[str]:
+        """Names of the columns that it reads."""
+        return frozenset({self.column})
+
+
+@dataclass(frozen=True)
+class _OnItems:
+    """A condition that reads what its items read."""
+
+    items: tuple[Condition, ...]
+
+    @cached_property
+    def columns(self) -> frozenset[str]:
+        """Names of the columns that it reads."""
+        return frozenset[str]().union(*(item.columns for item in self.items))
+
+
+@dataclass(frozen=True)
+class TrueCondition(_OnNone):
     """True for every row."""
 
 
 @dataclass(frozen=True)
-class FalseCondition:
+class FalseCondition(_OnNone):
     """False for every row."""
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(_OnOne):
     """A column compared with a value; unknown where the column is null.
 
     Attributes:
@@ -56,21 +89,19 @@ class Comparison:
         value: a valid scalar in the container type of the column's class, never NaN.
     """
 
-    column: str
     op: Operator
     value: pa.Scalar
 
 
 @dataclass(frozen=True)
-class NullSafeEqual:
+class NullSafeEqual(_OnOne):
     """SQL's `<=>` with a value: false where the column is null, never unknown."""
 
-    column: str
     value: pa.Scalar
 
 
 @dataclass(frozen=True)
-class IsIn:
+class IsIn(_OnOne):
     """A column's value is one of a list; unknown where the column is null.
 
     An empty list makes it false for every row, null or not, as in Spark.
@@ -80,7 +111,6 @@ class IsIn:
         values: the list, without nulls, in the container type of the column's class.
     """
 
-    column: str
     values: pa.Array
 
     def __hash__(self) -> int:
@@ -89,15 +119,14 @@ class IsIn:
 
 
 @dataclass(frozen=True)
-class StartsWith:
+class StartsWith(_OnOne):
     """A text column begins with a prefix (`like 'abc%'`); unknown where it is null."""
 
-    column: str
     prefix: str
 
 
 @dataclass(frozen=True)
-class Like:
+class Like(_OnOne):
     r"""A text column fits a pattern of SQL's LIKE; unknown where it is null.
 
     Attributes:
@@ -106,15 +135,12 @@ class Like:
             them or before a backslash takes it literally.
     """
 
-    column: str
     pattern: str
 
 
 @dataclass(frozen=True)
-class IsNull:
+class IsNull(_OnOne):
     """A column is null; never unknown. NaN is a number and not null."""
-
-    column: str
 
 
 @dataclass(frozen=True)
@@ -123,19 +149,20 @@ class Not:
 
     item: Condition
 
+    @property
+    def columns(self) -> frozenset[str]:
+        """Names of the columns that it reads."""
+        return self.item.columns
+
 
 @dataclass(frozen=True)
-class And:
+class And(_OnItems):
     """All items are true; false if one is false, else unknown if one is unknown."""
 
-    items: tuple[Condition, ...]
-
 
 @dataclass(frozen=True)
-class Or:
+class Or(_OnItems):
     """An item is true; false if all are false, else unknown."""
-
-    items: tuple[Condition, ...]
 
 
 Condition = (
@@ -163,26 +190,6 @@ def mirrored(op: Operator) -> Operator:
         The operator after exchanging the sides.
     """
     return _MIRRORED[op]
-
-
-def columns(condition: Condition) -> frozenset[str]:
-    """Name the columns that a condition reads.
-
-    Args:
-        condition: any condition.
-
-    Returns:
-        The names.
-    """
-    match condition:
-        case And(items) | Or(items):
-            return frozenset().union(*map(columns, items))
-        case Not(item):
-            return columns(item)
-        case TrueCondition() | FalseCondition():
-            return frozenset()
-        case _:
-            return frozenset({condition.column})
 
 
 def conjunction(items: Iterable[Condition]) -> Condition:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
+from ktk_engine.facade.opened_store import OpenedStore
 from ktk_engine.gate.target import Target
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import State
@@ -23,12 +24,9 @@ from ktk_engine.write.rewrite.recompute import compute_again
 from ktk_engine.write.staging import staged
 from ktk_engine.write.write_context import WriteContext
 
-if TYPE_CHECKING:
-    from ktk_engine.facade.store import Store
-
 
 def alter(
-    store: Store,
+    store: OpenedStore,
     uuid: str,
     add: Mapping[str, pa.DataType | str],
     drop: Collection[str],
@@ -44,7 +42,7 @@ def alter(
     statements.alter(store._store, uuid, wanted, python_history())
 
 
-def repartition(store: Store, name: str, columns: Collection[str]) -> None:
+def repartition(store: OpenedStore, name: str, columns: Collection[str]) -> None:
     """Lay a table out by other partition columns; see `Table.repartition`."""
     said = f"partitioned by {', '.join(columns) or 'nothing'}"
     context = WriteContext({"reason": said, **python_history()}, full_refresh=True)

@@ -14,6 +14,7 @@ from ktk_engine.cube.dataset_uuid import dataset_uuid
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.describe.stats import DatasetStats, collect_stats
 from ktk_engine.facade.frames import Frame, Metadata
+from ktk_engine.facade.opened_store import OpenedStore
 from ktk_engine.facade.query import Query
 from ktk_engine.facade.relation import Relation
 from ktk_engine.log.scope import cube_scope
@@ -21,10 +22,10 @@ from ktk_engine.log.state import resolve
 from ktk_engine.maintain.copy import plan_copy, run_copy
 from ktk_engine.plan.cube_query import CubeQuery
 from ktk_engine.plan.plan_cube import LoadedCube, listed_datasets
+from ktk_engine.store.open_store import open_store
 from ktk_engine.warehouse.author import python_history
 
 if TYPE_CHECKING:
-    from ktk_engine.facade.store import Store
     from ktk_engine.facade.transaction import Transaction
 
 
@@ -36,7 +37,7 @@ class Cube(Relation):
 
     _loaded: LoadedCube
 
-    def __init__(self, store: Store, loaded: LoadedCube) -> None:
+    def __init__(self, store: OpenedStore, loaded: LoadedCube) -> None:
         self._store = store
         self._loaded = loaded
 
@@ -57,11 +58,11 @@ class Cube(Relation):
         return sorted(self._loaded.snapshots, key=lambda name: (name != seed, name))
 
     def _open(self, name: str, version: int | str | None, moment: datetime | str | None) -> Cube:
-        return self._store.cube(name, version=version, timestamp=moment)
+        return Cube(self._store, self._store._load_cube(name, version, moment))
 
     def copy_to(
         self,
-        store: Store | str,
+        store: OpenedStore | str,
         name: str = "",
         *,
         datasets: Collection[str] | None = None,
@@ -71,7 +72,8 @@ class Cube(Relation):
         """Copy this version into a store, as one commit there; every file is verified on the way.
 
         Args:
-            store: where to, or its address. This cube's own store, if the copy gets a `name`.
+            store: where to, a `Store` or its address. This cube's own store, if the copy gets a
+                `name`.
             name: the copy's name; empty for the same.
             datasets: ids of the datasets to copy; None means all.
             rename: id of a dataset -> its id in the copy.
@@ -89,12 +91,11 @@ class Cube(Relation):
             >>> cube.copy_to(store, "copy", datasets=["flights"]).datasets
             ['flights']
         """
-        from ktk_engine.facade.store import Store
-
-        target = store if isinstance(store, Store) else Store(store)
+        target = store if isinstance(store, OpenedStore) else OpenedStore(open_store(store))
         state = self._loaded.state
         plan = plan_copy(state, target._store, name, datasets, rename, overwrite)
-        return target.cube(run_copy(plan, python_history()).name)
+        copy = run_copy(plan, python_history()).name
+        return Cube(target, target._load_cube(copy, None, None))
 
     def stats(self, datasets: Collection[str] | None = None) -> dict[str, DatasetStats]:
         """Tell how large the datasets of this version are.

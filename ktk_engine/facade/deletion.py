@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ktk_engine.catalog.find_dataset import find_dataset
 from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.conditions.condition import Condition, conjuncts
+from ktk_engine.facade.opened_store import OpenedStore
 from ktk_engine.facade.transaction import change_again, cube_condition
 from ktk_engine.facade.write_table import delete_from
 from ktk_engine.log.state import State
 from ktk_engine.merge.answer import LocalEngine
+from ktk_engine.plan.cube_query import row_condition
 from ktk_engine.plan.plan_dataset import plan_rows
-from ktk_engine.plan.row_condition import row_condition
 from ktk_engine.write.affected_files import affected_files
 from ktk_engine.write.cube_changes import datasets_with
-
-if TYPE_CHECKING:
-    from ktk_engine.facade.store import Store
 
 
 @dataclass(frozen=True)
@@ -33,7 +30,7 @@ class Deletion:
         datasets: ids of the datasets that lose some; of a table, its name.
     """
 
-    store: Store
+    store: OpenedStore
     state: State
     condition: Condition
     datasets: tuple[str, ...]
@@ -67,7 +64,7 @@ class Deletion:
 
 
 def plan_deletion(
-    store: Store, name: str, where: str, datasets: Collection[str] | None = None
+    store: OpenedStore, name: str, where: str, datasets: Collection[str] | None = None
 ) -> Deletion:
     """Find out what a deletion means; nothing is written.
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, get_args
 
 import pyarrow as pa
 
-from ktk_engine.conditions.condition import conjunction
 from ktk_engine.conditions.group_condition import group_condition
 from ktk_engine.errors import LocalEngineError, QueryError, SessionError
+from ktk_engine.facade.opened_store import OpenedStore
 from ktk_engine.formatting import parse_size
 from ktk_engine.plan.cube_query import CubeQuery
 from ktk_engine.plan.explain import explain
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame, SparkSession
 
-    from ktk_engine.facade.store import Store
     from ktk_engine.merge.answer import LocalEngine
     from ktk_engine.merge.sorted_rows import Values
 
@@ -41,7 +40,9 @@ class Query:
         plan: which files are read and how they are joined; plain data.
     """
 
-    def __init__(self, store: Store, loaded: LoadedCube | LoadedTable, question: CubeQuery) -> None:
+    def __init__(
+        self, store: OpenedStore, loaded: LoadedCube | LoadedTable, question: CubeQuery
+    ) -> None:
         self._store = store
         self._loaded = loaded
         self._question = question
@@ -115,8 +116,8 @@ class Query:
             groups = find_groups(frame, self.plan)
         schema = plan_schema(self.plan, self.plan.partition_by)
         for values in groups.to_pylist():
-            condition = conjunction([whole.condition, *group_condition(schema, values)])
-            plan = self._loaded.plan_resolved(replace(whole, condition=condition))
+            conjuncts = (*whole.conjuncts, *group_condition(schema, values))
+            plan = self._loaded.plan_resolved(replace(whole, conjuncts=conjuncts))
             yield values, plan_frame(scanner, plan)
 
     def to_arrow(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import pyarrow as pa
 
 from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.describe.history import read_history
 from ktk_engine.describe.info import describe_state
+from ktk_engine.facade.opened_store import OpenedStore
 from ktk_engine.formatting import parse_size
 from ktk_engine.log.state import State
 from ktk_engine.log.version import parse_moment, tags_of
@@ -29,14 +30,11 @@ from ktk_engine.plan.plan_cube import LoadedCube
 from ktk_engine.plan.plan_table import LoadedTable
 from ktk_engine.warehouse.author import python_history
 
-if TYPE_CHECKING:
-    from ktk_engine.facade.store import Store
-
 
 class Relation(ABC):
     """A cube or a table at one version."""
 
-    _store: Store
+    _store: OpenedStore
     _loaded: LoadedCube | LoadedTable
 
     def __repr__(self) -> str:

@@ -2,49 +2,35 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from ktk_engine.catalog.catalog import list_scopes
-from ktk_engine.catalog.find_scope import find_scope, present_scopes
+from ktk_engine.catalog.find_scope import present_scopes
 from ktk_engine.cube.specification import CubeSpecification
-from ktk_engine.errors import (
-    ConfigurationError,
-    DatasetNotFoundError,
-    ForeignWriterError,
-    QueryError,
-    VersionGoneError,
-)
+from ktk_engine.errors import ConfigurationError, ForeignWriterError
 from ktk_engine.facade.cube import Cube
 from ktk_engine.facade.frames import Frame, Metadata
 from ktk_engine.facade.names import names_of
+from ktk_engine.facade.opened_store import OpenedStore
 from ktk_engine.facade.table import Table
-from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.log.garbage import Garbage, Retention
 from ktk_engine.log.scope import cube_scope
-from ktk_engine.log.state import State, resolve
-from ktk_engine.log.version import parse_moment, state_at
+from ktk_engine.log.state import resolve
 from ktk_engine.maintain.cleanup import plan_cleanup, run_cleanup, scope_to_clean
 from ktk_engine.maintain.remove import remove
-from ktk_engine.plan.plan_cube import load_cube
-from ktk_engine.plan.plan_table import LoadedTable
+from ktk_engine.plan.open_relation import open_relation
+from ktk_engine.plan.plan_cube import LoadedCube
+from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.open_store import open_store
 from ktk_engine.warehouse.author import python_history
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from ktk_engine.spark.read.scan import Scanner
-    from ktk_engine.store.interface import ObjectStore
-
 _WEEK = timedelta(days=7)
-_ATTEMPTS = 10  # a clean-up may remove a version between two steps of opening it
 
 
-class Store:
+class Store(OpenedStore):
     """A store: the folder of one dbt schema, or any store that Kartothek wrote.
 
     Threads may share it, and the cubes and queries that it gives.
@@ -65,20 +51,14 @@ class Store:
         Raises:
             ConfigurationError: the address or a setting cannot be used.
         """
-        self._use(open_store(url, storage_options))
+        super().__init__(open_store(url, storage_options))
 
     @classmethod
     def of(cls, store: ObjectStore) -> Store:
         """Give a store that is open already its face."""
         made = cls.__new__(cls)
-        made._use(store)
+        OpenedStore.__init__(made, store)
         return made
-
-    def _use(self, store: ObjectStore) -> None:
-        self._store = store
-        self._known = MetadataCache()
-        self._lock = threading.Lock()
-        self._made_scratch: Path | None = None
 
     def __repr__(self) -> str:
         """Show the address."""
@@ -90,11 +70,6 @@ class Store:
         from ktk_engine.describe.info import list_contents
 
         return store_html(self.url, list_contents(self._store))
-
-    @property
-    def url(self) -> str:
-        """The store's address."""
-        return self._store.url
 
     def cubes(self) -> list[str]:
         """Names of the cubes, sorted.
@@ -140,16 +115,7 @@ class Store:
             >>> store.cube("trips", version=1)
             Cube('trips', version=1)
         """
-        for left in reversed(range(_ATTEMPTS)):
-            state = self._at(name, version, timestamp)
-            if state.scope != cube_scope(name):
-                raise DatasetNotFoundError(f"{name} of {self.url} is a table, not a cube.")
-            try:
-                return Cube(self, load_cube(state, (), specification, self._known))
-            except VersionGoneError:
-                if not left:
-                    raise
-        raise AssertionError("unreachable: the last attempt returns or raises")
+        return Cube(self, self._load_cube(name, version, timestamp, specification))
 
     def build(
         self,
@@ -246,10 +212,7 @@ class Store:
             >>> store.table("fares").rows
             2
         """
-        state = self._at(name, version, timestamp)
-        if state.scope.kind == "cube":
-            raise DatasetNotFoundError(f"{name} of {self.url} is a cube, not a table.")
-        return Table(self, LoadedTable(state, state.snapshot(name), self._known))
+        return Table(self, self._load_table(name, version, timestamp))
 
     def write_table(
         self,
@@ -373,32 +336,5 @@ class Store:
             >>> store.relation("fares")
             Table('fares', version=1)
         """
-        state = self._at(name, version, timestamp)
-        opened = self.cube if state.scope.kind == "cube" else self.table
-        return opened(name, version=version, timestamp=timestamp)
-
-    def _at(self, name: str, version: int | str | None, timestamp: datetime | str | None) -> State:
-        """Resolve a cube or table at a version; a removed one only at an earlier one."""
-        moment = parse_moment(version, timestamp)
-        past = moment is not None or version is not None
-        return state_at(find_scope(self._store, name, removed=past), version, moment)
-
-    @property
-    def _scratch(self) -> Path:
-        """Folder for manifests, removed at the end of the process."""
-        from ktk_engine.spark.session.scratch import make_scratch_folder
-
-        with self._lock:
-            if self._made_scratch is None:
-                self._made_scratch = make_scratch_folder()
-            return self._made_scratch
-
-    def _scanner(self, session: SparkSession | None) -> Scanner:
-        from ktk_engine.spark.jvm import is_classic
-        from ktk_engine.spark.read.scan import Scanner
-        from ktk_engine.spark.session.session import new_session, start_session
-
-        if session is not None and not is_classic(session):
-            raise QueryError("Queries need a classic Spark session, not one of Spark Connect.")
-        own = start_session() if session is None else new_session(session)
-        return Scanner(own, self._store, self._scratch, self._known.footers)
+        loaded = open_relation(self._store, name, version, timestamp, self._known)
+        return Cube(self, loaded) if isinstance(loaded, LoadedCube) else Table(self, loaded)

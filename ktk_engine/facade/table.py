@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from ktk_engine.conditions.condition import Condition
 from ktk_engine.describe.stats import DatasetStats, collect_stats
+from ktk_engine.facade.opened_store import OpenedStore
 from ktk_engine.facade.query import Query
 from ktk_engine.facade.relation import Relation
 from ktk_engine.maintain.copy import plan_copy, run_copy
 from ktk_engine.plan.cube_query import CubeQuery
 from ktk_engine.plan.plan_table import LoadedTable
+from ktk_engine.store.open_store import open_store
 from ktk_engine.warehouse.author import python_history
-
-if TYPE_CHECKING:
-    from ktk_engine.facade.store import Store
 
 
 class Table(Relation):
@@ -29,7 +28,7 @@ class Table(Relation):
 
     _loaded: LoadedTable
 
-    def __init__(self, store: Store, loaded: LoadedTable) -> None:
+    def __init__(self, store: OpenedStore, loaded: LoadedTable) -> None:
         self._store = store
         self._loaded = loaded
 
@@ -44,20 +43,21 @@ class Table(Relation):
         return self._loaded.snapshot.rows
 
     def _open(self, name: str, version: int | str | None, moment: datetime | str | None) -> Table:
-        return self._store.table(name, version=version, timestamp=moment)
+        return Table(self._store, self._store._load_table(name, version, moment))
 
-    def copy_to(self, store: Store | str, name: str = "", *, overwrite: bool = False) -> Table:
+    def copy_to(
+        self, store: OpenedStore | str, name: str = "", *, overwrite: bool = False
+    ) -> Table:
         """Copy this version into a store, as one commit there; see `Cube.copy_to`.
 
         Examples:
             >>> store.table("fares").copy_to(store, "copy").rows
             2
         """
-        from ktk_engine.facade.store import Store
-
-        target = store if isinstance(store, Store) else Store(store)
+        target = store if isinstance(store, OpenedStore) else OpenedStore(open_store(store))
         plan = plan_copy(self._loaded.state, target._store, name, overwrite=overwrite)
-        return target.table(run_copy(plan, python_history()).name)
+        copy = run_copy(plan, python_history()).name
+        return Table(target, target._load_table(copy, None, None))
 
     def stats(self) -> DatasetStats:
         """Tell how large this version is; see `Cube.stats`.

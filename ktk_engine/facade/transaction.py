@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -13,9 +12,10 @@ from ktk_engine.cube.discovery import discover_cube
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.facade.frames import Frame, Metadata, rows_by_dataset
 from ktk_engine.facade.names import names_of
+from ktk_engine.facade.opened_store import OpenedStore
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import State
-from ktk_engine.plan.row_condition import deleting_condition, row_condition
+from ktk_engine.plan.cube_query import deleting_condition, row_condition
 from ktk_engine.warehouse.author import python_history
 from ktk_engine.write.cube_changes import (
     append_rows,
@@ -30,9 +30,6 @@ from ktk_engine.write.rewrite.recompute import compute_again
 from ktk_engine.write.rows import Rows
 from ktk_engine.write.staging import Staging, staged
 
-if TYPE_CHECKING:
-    from ktk_engine.facade.store import Store
-
 
 class Transaction:
     """Changes of a cube that become one commit, or none; each sees what those before it did.
@@ -41,7 +38,7 @@ class Transaction:
     commit at the end of the block.
     """
 
-    def __init__(self, store: Store, staging: Staging) -> None:
+    def __init__(self, store: OpenedStore, staging: Staging) -> None:
         self._store = store
         self._staging = staging
 
@@ -133,7 +130,7 @@ def _layouts(given: Mapping[str, Sequence[str]] | None) -> dict[str, tuple[str, 
 
 @contextmanager
 def transaction(
-    store: Store, state: State, history: Mapping[str, str] | None = None
+    store: OpenedStore, state: State, history: Mapping[str, str] | None = None
 ) -> Iterator[Transaction]:
     """Let a block change a cube, and commit all of it at its end.
 
@@ -148,7 +145,7 @@ def transaction(
 
 
 def change_again(
-    store: Store,
+    store: OpenedStore,
     name: str,
     change: Callable[[Transaction], None],
     history: Mapping[str, str] | None = None,
@@ -170,7 +167,7 @@ def change_again(
 
 
 def build(
-    store: Store,
+    store: OpenedStore,
     state: State,
     specification: CubeSpecification,
     datasets: Mapping[str, Frame],

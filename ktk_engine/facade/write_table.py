@@ -13,10 +13,11 @@ from ktk_engine.cube.user_metadata import check_user_metadata
 from ktk_engine.errors import ConfigurationError, ConsistencyError
 from ktk_engine.facade.frames import Frame, rows_of
 from ktk_engine.facade.names import names_of
+from ktk_engine.facade.opened_store import OpenedStore
 from ktk_engine.gate.target import Target
 from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.log.state import State, resolve
-from ktk_engine.plan.row_condition import deleting_condition
+from ktk_engine.plan.cube_query import deleting_condition
 from ktk_engine.warehouse.author import by_hand, python_history
 from ktk_engine.warehouse.name_claim import displaced_by
 from ktk_engine.write.build import build
@@ -29,14 +30,13 @@ from ktk_engine.write.staging import staged
 from ktk_engine.write.write_context import WriteContext
 
 if TYPE_CHECKING:
-    from ktk_engine.facade.store import Store
     from ktk_engine.store.interface import ObjectStore
 
 Mode = Literal["append", "overwrite", "merge"]
 
 
 def write_table(
-    store: Store,
+    store: OpenedStore,
     name: str,
     frame: Frame,
     mode: Mode,
@@ -74,7 +74,7 @@ def write_table(
 
 
 def delete_from(
-    store: Store, name: str, where: str | Condition, history: Mapping[str, str] | None = None
+    store: OpenedStore, name: str, where: str | Condition, history: Mapping[str, str] | None = None
 ) -> None:
     """Take rows out of a table; see `Table.delete`."""
 
@@ -88,7 +88,7 @@ def delete_from(
 
 
 def _merge(
-    store: Store, target: Target, rows: Rows, key: Sequence[str], context: WriteContext
+    store: OpenedStore, target: Target, rows: Rows, key: Sequence[str], context: WriteContext
 ) -> None:
     if not isinstance(rows, pa.Table | pa.RecordBatchReader):
         from ktk_engine.write.rewrite.merge import MergeBy, merge

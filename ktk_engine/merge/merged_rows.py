@@ -21,7 +21,6 @@ from ktk_engine.conditions.condition import (
     FalseCondition,
     IsIn,
     TrueCondition,
-    columns,
     conjunction,
 )
 from ktk_engine.merge.joined_rows import JoinedRows, joined_seed
@@ -72,7 +71,7 @@ class _Merge:
             return task.schema.empty_table()
         joined = self._joined()
         if not isinstance(task.condition, TrueCondition):
-            names = sorted(columns(task.condition)) or task.columns[:1]
+            names = sorted(task.condition.columns) or task.columns[:1]
             joined = joined.keep(fulfilling(task.condition, self._columns(joined, names)))
         if task.distinct:
             cells = self._columns(joined, task.distinct)
@@ -133,7 +132,7 @@ class _Merge:
         compared = (item for item in self._others if not self._is_aligned(item))
         needed = (_compared(self._seed, item) for item in compared)
         names = dict.fromkeys(name for keys in needed for name in keys)
-        if names or columns(self._seed.condition) or self._asked_of(self._seed):
+        if names or self._seed.condition.columns or self._asked_of(self._seed):
             return list(names)
         cells = [name for name in self._seed.schema.names if name in self._seed.cell_columns]
         partitions = self._seed.files[0].values if self._seed.files else {}

@@ -14,7 +14,6 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from ktk_engine.conditions.condition import columns
 from ktk_engine.errors import LocalEngineError
 from ktk_engine.files.footers import FooterCache
 from ktk_engine.files.read_rows import KEY, POSITION, values_by_file
@@ -109,7 +108,7 @@ def tasks(
     """
     output = tuple(plan.columns if names is None else names)
     distinct = tuple(dict.fromkeys([*plan.order_by, *plan.partition_by])) if plan.distinct else ()
-    needed = {*output, *columns(plan.condition), *distinct}
+    needed = {*output, *plan.condition.columns, *distinct}
     _check(plan, needed)
     seed, *others = (_planned(store, footers, plan, item, needed) for item in plan.datasets)
     total = sum(seed.rows)
@@ -174,7 +173,7 @@ def _planned(
 ) -> _Planned:
     """A dataset with all its files, reduced to the columns that are needed of it."""
     seed = plan.datasets[0]
-    own = {*needed, *item.on, *columns(item.condition), *item.distinct}
+    own = {*needed, *item.on, *item.condition.columns, *item.distinct}
     if item.join == "seed":
         own |= {name for other in plan.datasets for name in other.on}
         own |= set(_cut_columns(plan))
@@ -316,7 +315,7 @@ def _aligned(seed: _Planned, chosen: Sequence[int], other: _Planned) -> TaskData
     whole = set(other.item.on) == set(seed.item.cell_columns)
     reduced = seed.item.distinct or other.item.distinct
     overlaid = seed.item.overlaid or other.item.overlaid
-    if not whole or reduced or overlaid or not columns(other.item.condition) <= {*other.item.on}:
+    if not whole or reduced or overlaid or not other.item.condition.columns <= {*other.item.on}:
         return None
     places = other.places
     found = [places.get((seed.groups[number], seed.cells[number])) for number in chosen]

@@ -6,12 +6,38 @@ See docs/design/reading.md, Align.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ktk_engine.cube.partition_numbers import partition_numbers
 from ktk_engine.log.snapshot import PARTITION_PREFIX
+from ktk_engine.plan.plan import DatasetPlan, prune_step
+
+
+def align(planned: Sequence[DatasetPlan], partition_columns: Sequence[str]) -> list[DatasetPlan]:
+    """Drop partitions that cannot contribute: the seed's own first, then everybody else's.
+
+    Args:
+        planned: the datasets, the seed dataset first.
+        partition_columns: the cube's.
+    """
+    seed, *others = planned
+    shared = [[c for c in partition_columns if c in o.snapshot.partition_keys] for o in others]
+    files = seed.files
+    for other, columns in zip(others, shared, strict=True):
+        if other.join == "inner":
+            files = semi_join(files, other.files, columns)
+    aligned = [_with_files(seed, files)]
+    for other, columns in zip(others, shared, strict=True):
+        aligned.append(_with_files(other, semi_join(other.files, files, columns)))
+    return aligned
+
+
+def _with_files(item: DatasetPlan, files: pa.Table) -> DatasetPlan:
+    step = prune_step("alignment", files)
+    return replace(item, files=files, steps=(*item.steps, step))
 
 
 def semi_join(files: pa.Table, other: pa.Table, columns: Sequence[str]) -> pa.Table:

@@ -1,12 +1,24 @@
-"""What a query of a cube asks for, before anything is checked."""
+"""A query of a cube: what is asked, and what that is once it is checked against the cube.
+
+See docs/design/kartothek-format.md, A query of a cube.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from functools import cached_property
+from typing import Literal, get_args
 
-from ktk_engine.conditions.condition import Condition
+import pyarrow as pa
+
+from ktk_engine.conditions.condition import Condition, TrueCondition, conjuncts
+from ktk_engine.conditions.parse import parse_condition
+from ktk_engine.cube.discovery import visible_columns
+from ktk_engine.cube.specification import CubeSpecification
+from ktk_engine.errors import ConditionError, QueryError
+from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.types.did_you_mean import nearest_name
 
 ALL_PAYLOAD: Literal["*"] = "*"
 
@@ -32,3 +44,261 @@ class CubeQuery:
     dimension_columns: Sequence[str] | None = None
     partition_by: Sequence[str] | None = None
     payload_columns: Sequence[str] | Literal["*"] | None = None
+
+
+@dataclass(frozen=True)
+class ResolvedQuery:
+    """A query that can be answered.
+
+    Attributes:
+        columns: output columns, in order.
+        conjuncts: which rows of the joined table to keep: conditions that all have to be true.
+        dimensions: the dimensions that address a row of the result, in order.
+        partition_by: columns whose values cut the result into groups, in order.
+    """
+
+    columns: tuple[str, ...]
+    conjuncts: tuple[Condition, ...]
+    dimensions: tuple[str, ...]
+    partition_by: tuple[str, ...] = ()
+
+    @cached_property
+    def needed(self) -> frozenset[str]:
+        """Columns that the output, the condition or the groups read."""
+        read = (part.columns for part in self.conjuncts)
+        return frozenset[str]().union(self.columns, self.partition_by, *read)
+
+
+def resolve_query(
+    specification: CubeSpecification, snapshots: Mapping[str, Snapshot], query: CubeQuery
+) -> ResolvedQuery:
+    """Check what is asked, in Kartothek's order: dimensions, groups, conditions, columns.
+
+    Args:
+        specification: the cube.
+        snapshots: its datasets by id.
+        query: the question.
+
+    Raises:
+        QueryError: an unknown column, with the nearest known one; groups by a column without an
+            index; columns that cannot be kept when dimensions are dropped.
+        ConditionError: the condition cannot be parsed or compares different classes.
+    """
+    schema = cube_schema(specification, snapshots)
+    prefix = specification.prefix
+    dimensions = _dimensions(specification, query.dimension_columns)
+    groups = listed_names(f"cube {prefix}", "partition_by", query.partition_by or ())
+    check_known(f"Cube {prefix}", groups, schema.names)
+    _check_indexed(prefix, groups, snapshots)
+    where = row_condition(f"Cube {prefix}", query.where, schema)
+    dropped = set(specification.dimension_columns) - set(dimensions)
+    columns = _columns(specification, schema.names, query, dimensions, groups)
+    # Within a group a dropped dimension by which the groups are made has one value.
+    _check_not_dropped(prefix, columns, dropped - set(groups), dimensions)
+    resolved = ResolvedQuery(columns, conjuncts(where), dimensions, groups)
+    if dropped:
+        _check_projection(specification, snapshots, resolved)
+    return resolved
+
+
+def cube_schema(specification: CubeSpecification, snapshots: Mapping[str, Snapshot]) -> pa.Schema:
+    """The virtual table's columns: dimensions, partition columns, then payload by dataset.
+
+    Args:
+        specification: the cube.
+        snapshots: its datasets by id.
+
+    Returns:
+        Normalised types; the seed dataset's payload comes first, then the enrichments' by name.
+    """
+    order = sorted(snapshots, key=lambda name: (name != specification.seed_dataset, name))
+    fields: dict[str, pa.Field] = {}
+    seed = snapshots[specification.seed_dataset]
+    for name in (*specification.dimension_columns, *specification.partition_columns):
+        fields[name] = seed.schema.field(name)
+    for name in order:
+        for column in visible_columns(snapshots[name]):
+            fields.setdefault(column, snapshots[name].schema.field(column))
+    return pa.schema(fields.values())
+
+
+def _dimensions(specification: CubeSpecification, asked: Sequence[str] | None) -> tuple[str, ...]:
+    if asked is None:
+        return specification.dimension_columns
+    names = listed_names(f"cube {specification.prefix}", "dimension_columns", asked)
+    if not names:
+        raise QueryError(
+            f"dimension_columns of a query of cube {specification.prefix} must not be empty; it "
+            f"has: {', '.join(specification.dimension_columns)}."
+        )
+    known = specification.dimension_columns
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise QueryError(
+            f"Cube {specification.prefix} has no dimension {with_hints(unknown, known)}. It has: "
+            f"{', '.join(known)}."
+        )
+    return names
+
+
+def _columns(
+    specification: CubeSpecification,
+    known: Sequence[str],
+    query: CubeQuery,
+    dimensions: Sequence[str],
+    groups: Sequence[str],
+) -> tuple[str, ...]:
+    """The output columns by the rule of `CubeQuery`."""
+    prefix = specification.prefix
+    left = [c for c in known if c in dimensions or c not in specification.dimension_columns]
+    if query.columns is not None:
+        if query.payload_columns is not None:
+            raise QueryError("Give columns or payload_columns, not both.")
+        columns = listed_names(f"cube {prefix}", "columns", query.columns)
+        check_known(f"Cube {prefix}", columns, known)
+        if not columns:
+            raise QueryError(f"A query of cube {prefix} needs at least one column.")
+        return columns
+    if query.payload_columns is None:
+        return tuple(left)
+    payload: Collection[str] = left
+    if query.payload_columns != ALL_PAYLOAD:
+        # A column that is asked for twice is given once, as in Kartothek.
+        payload = dict.fromkeys(query.payload_columns)
+        payload = listed_names(f"cube {prefix}", "payload_columns", list(payload))
+        check_known(f"Cube {prefix}", payload, known)
+    return tuple(sorted({*payload, *dimensions, *groups, *specification.partition_columns}))
+
+
+def _check_indexed(prefix: str, groups: Iterable[str], snapshots: Mapping[str, Snapshot]) -> None:
+    """Groups are found by index (docs/design/kartothek-format.md, Groups of a query)."""
+    indexed = frozenset().union(*(item.indexed_columns for item in snapshots.values()))
+    missing = [name for name in groups if name not in indexed]
+    if missing:
+        raise QueryError(
+            f"partition_by of a query of cube {prefix} names columns without an index: "
+            f"{', '.join(missing)}. Indexed columns: {', '.join(sorted(indexed))}."
+        )
+
+
+def _check_not_dropped(
+    prefix: str, columns: Iterable[str], dropped: Collection[str], dimensions: Sequence[str]
+) -> None:
+    """A row of fewer dimensions stands for many values of the others (decision 23)."""
+    lost = sorted(set(columns) & set(dropped))
+    if lost:
+        raise QueryError(
+            f"A query of cube {prefix} with the dimensions {', '.join(dimensions)} cannot give "
+            f"{', '.join(lost)}: one row stands for many of its values. Add it to "
+            "dimension_columns, or leave it out."
+        )
+
+
+def _check_projection(
+    specification: CubeSpecification, snapshots: Mapping[str, Snapshot], resolved: ResolvedQuery
+) -> None:
+    """Only datasets whose dimensions all remain may give columns or conditions."""
+    for name in sorted(snapshots):
+        snapshot = snapshots[name]
+        own = [c for c in specification.dimension_columns if c in snapshot.columns]
+        lost = [c for c in own if c not in resolved.dimensions]
+        payload = frozenset(visible_columns(snapshot)) - specification.shared_columns
+        needed = sorted(payload & resolved.needed)
+        if lost and needed:
+            raise QueryError(
+                f"Cannot project dataset {name} of cube {specification.prefix} with the dimensions "
+                f"{', '.join(own)} to {', '.join(resolved.dimensions)} while keeping "
+                f"{', '.join(needed)}: a cell would have several values. Keep {', '.join(lost)}, "
+                "or leave these columns out."
+            )
+
+
+def row_condition(what: str, where: str | Condition | None, schema: pa.Schema) -> Condition:
+    """Read a condition; None is true for every row.
+
+    Args:
+        what: whose rows, for messages.
+        where: SQL text, or a condition.
+        schema: the columns that there are.
+
+    Raises:
+        ConditionError: the text cannot be parsed or compares different classes, or it is no text.
+        QueryError: an unknown column, with the nearest known one.
+    """
+    if where is None:
+        return TrueCondition()
+    if isinstance(where, str):
+        return parse_condition(where, schema)
+    if isinstance(where, get_args(Condition)):
+        condition: Condition = where
+        check_known(what, condition.columns, schema.names)
+        return condition
+    raise ConditionError(
+        f"where must be SQL text, for instance \"dest = 'SFO'\", but is {where!r}."
+    )
+
+
+def deleting_condition(what: str, where: str | Condition, schema: pa.Schema) -> Condition:
+    """Read the condition of rows that are to go; see `row_condition`.
+
+    Raises:
+        ConditionError: also if there is none: a variable that happens to be None must not stand
+            for all rows.
+    """
+    if where is None:
+        raise ConditionError(
+            f"{what}: where is None, and a deletion needs a condition. For all rows write 'true'. "
+            "Nothing was deleted."
+        )
+    return row_condition(what, where, schema)
+
+
+def listed_names(of: str, what: str, asked: Sequence[str]) -> tuple[str, ...]:
+    """Give a list of names in a certain order, without repetition.
+
+    Args:
+        of: what is asked, for messages: `cube nyc`.
+        what: the argument that names them.
+        asked: what was given.
+
+    Raises:
+        QueryError: it is no list, or names a column twice.
+    """
+    if isinstance(asked, str):
+        raise QueryError(f"{what} must be a list of names, but is the text {asked!r}.")
+    if isinstance(asked, set | frozenset | dict):
+        raise QueryError(f"{what} needs an order, but is a {type(asked).__name__}: give a list.")
+    names = tuple(asked)
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise QueryError(
+            f"Columns are asked for twice: {', '.join(repeated)} ({what} of a query of {of})."
+        )
+    return names
+
+
+def check_known(of: str, asked: Iterable[str], known: Sequence[str]) -> None:
+    """Refuse unknown columns.
+
+    Args:
+        of: what is asked, for messages: `Cube nyc`.
+        asked: names.
+        known: its columns.
+
+    Raises:
+        QueryError: with the nearest known name of each unknown one.
+    """
+    unknown = sorted(set(asked) - set(known))
+    if unknown:
+        raise QueryError(
+            f"{of} has no column {with_hints(unknown, known)}. It has: {', '.join(known)}."
+        )
+
+
+def with_hints(unknown: Iterable[str], known: Sequence[str]) -> str:
+    """Name unknown columns, each with the nearest known one."""
+    hints = []
+    for name in unknown:
+        nearest = nearest_name(name, known)
+        hints.append(f"`{name}`" + (f" (did you mean `{nearest}`?)" if nearest else ""))
+    return ", ".join(hints)

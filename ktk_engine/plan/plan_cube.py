@@ -1,23 +1,32 @@
-"""From a resolved scope to a plan: the one way that SQL, Python and the command line share."""
+"""Plans queries of a cube: relevance, restriction, pruning, alignment.
+
+The one way that SQL, Python and the command line share; see docs/design/reading.md, Relevance and
+restriction.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 import pyarrow as pa
 
-from ktk_engine.conditions.condition import Condition
-from ktk_engine.cube.discovery import discover_cube
+from ktk_engine.conditions.condition import Condition, conjunction, null_rejecting
+from ktk_engine.cube.discovery import discover_cube, visible_columns
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import ConsistencyError, DatasetNotFoundError
 from ktk_engine.files.metadata_cache import MetadataCache
-from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.log.snapshot import PARTITION_PREFIX, Snapshot
 from ktk_engine.log.state import State
-from ktk_engine.plan.cube_query import CubeQuery
-from ktk_engine.plan.make_plan import make_plan
-from ktk_engine.plan.plan import Plan
-from ktk_engine.plan.resolved_query import ResolvedQuery, cube_schema, resolve_query
+from ktk_engine.plan.align import align
+from ktk_engine.plan.cube_query import CubeQuery, ResolvedQuery, cube_schema, resolve_query
+from ktk_engine.plan.overlay import is_overlaid
+from ktk_engine.plan.plan import DatasetPlan, Join, Plan
+from ktk_engine.plan.prune import prune
+
+_ROW = "row"  # of a sketch: the file's number in its snapshot
+_ORDER: dict[Join, int] = {"seed": 0, "inner": 1, "left": 2}
 
 
 @dataclass(frozen=True)
@@ -55,15 +64,40 @@ class LoadedCube:
         """Check a query against this version."""
         return resolve_query(self.specification, self.snapshots, query)
 
-    def plan_resolved(self, resolved: ResolvedQuery) -> Plan:
-        """Plan a query that is checked already."""
-        return make_plan(
-            self.state.store,
-            self.specification,
-            self.state.version,
-            self.snapshots,
-            resolved,
-            self.known,
+    def plan_resolved(self, query: ResolvedQuery) -> Plan:
+        """Decide which files are read and how they are joined, for a query that is checked already.
+
+        Opens no data file of ours; of those that another program wrote the footers at most, once.
+        """
+        cube, planned, unread = self.specification, [], []
+        done: set[Condition] = set()
+        for name in sorted(self.snapshots):
+            join = _join(self, name, query)
+            if join is None:
+                unread.append(name)
+                continue
+            own = _own_conjuncts(self, name, query, join)
+            done.update(own)
+            planned.append(_plan_dataset(self, name, own, query, join))
+        planned.sort(key=lambda item: (_ORDER[item.join], item.dataset))
+        aligned = [_with_files_to_open(item) for item in align(planned, cube.partition_columns)]
+        left = conjunction(part for part in query.conjuncts if part not in done)
+        order = (*query.dimensions, *cube.partition_columns)
+        dropped = set(cube.dimension_columns) - set(query.dimensions)
+        address = {*order, *query.partition_by}
+        early = bool(dropped) and not (dropped - address) & left.columns
+        if early:
+            aligned[0] = _projected(aligned[0], address)
+        return Plan(
+            cube=cube.prefix,
+            version=self.state.version,
+            columns=query.columns,
+            datasets=tuple(aligned),
+            unread=tuple(unread),
+            condition=left,
+            order_by=order,
+            partition_by=query.partition_by,
+            distinct=bool(dropped) and not early,
         )
 
     def only(self, datasets: Collection[str]) -> LoadedCube:
@@ -85,6 +119,82 @@ class LoadedCube:
             )
         chosen = {name: item for name, item in self.snapshots.items() if name in datasets}
         return replace(self, snapshots=chosen)
+
+
+def _join(cube: LoadedCube, name: str, query: ResolvedQuery) -> Join | None:
+    """How a dataset takes part, None if it gives neither a column nor a condition.
+
+    It is restricted, and joined inner, by a condition that cannot be true where all its payload
+    is null (decision 1), and by groups of its values.
+    """
+    if name == cube.specification.seed_dataset:
+        return "seed"
+    columns = frozenset(visible_columns(cube.snapshots[name]))
+    payload = columns - cube.specification.shared_columns
+    if not payload & query.needed:
+        return None
+    restricted = bool(payload.intersection(query.partition_by)) or any(
+        part.columns & payload and null_rejecting(part, payload) for part in query.conjuncts
+    )
+    return "inner" if restricted else "left"
+
+
+def _own_conjuncts(
+    cube: LoadedCube, name: str, query: ResolvedQuery, join: Join
+) -> list[Condition]:
+    """The conjuncts that choose among a dataset's rows before the joins.
+
+    A row that a left join fails to find still counts: only conditions that the seed dataset checks
+    as well may drop rows of such a dataset.
+    """
+    known = cube.snapshots[name].columns
+    if join == "left":
+        known = known & cube.specification.shared_columns
+    return [part for part in query.conjuncts if part.columns and part.columns <= known]
+
+
+def _plan_dataset(
+    cube: LoadedCube, name: str, own: Sequence[Condition], query: ResolvedQuery, join: Join
+) -> DatasetPlan:
+    snapshot, specification = cube.snapshots[name], cube.specification
+    within = [c for c in specification.partition_columns if c in snapshot.partition_keys]
+    pruned = prune(cube.state.store, snapshot, own, within, cube.known)
+    on = (*within, *(c for c in specification.dimension_columns if c in snapshot.columns))
+    needed = {*query.needed, *on}
+    return DatasetPlan(
+        dataset=name,
+        snapshot=snapshot,
+        files=_sketch(snapshot, pruned.kept, within),
+        columns=tuple(c for c in snapshot.schema.names if c in needed),
+        join=join,
+        on=() if join == "seed" else on,
+        condition=conjunction(own),
+        overlaid=is_overlaid(snapshot, pruned.kept, within),
+        cell_columns=on,
+        steps=pruned.steps,
+    )
+
+
+def _sketch(snapshot: Snapshot, kept: pa.BooleanArray, within: Sequence[str]) -> pa.Table:
+    """What alignment needs of some files: where they are, their partitions and sizes.
+
+    The rest of their rows is decoded when it is known which files are left.
+    """
+    names = [PARTITION_PREFIX + name for name in within]
+    files = snapshot.file_table.select([*names, "rows", "bytes"])
+    return files.append_column(_ROW, pa.array(np.arange(len(kept)))).filter(kept)
+
+
+def _with_files_to_open(item: DatasetPlan) -> DatasetPlan:
+    """Replace a sketch of the files by all that it takes to open them."""
+    kept = np.zeros(item.snapshot.file_table.num_rows, bool)
+    kept[item.files[_ROW].to_numpy()] = True
+    return replace(item, files=item.snapshot.opened(pa.array(kept)))
+
+
+def _projected(seed: DatasetPlan, on: set[str]) -> DatasetPlan:
+    """Reduce the seed dataset to fewer dimensions before the joins; it gives no payload then."""
+    return replace(seed, distinct=tuple(c for c in seed.snapshot.schema.names if c in on))
 
 
 def load_cube(

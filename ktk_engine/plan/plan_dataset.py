@@ -8,7 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ktk_engine.conditions.condition import Condition, TrueCondition, columns, conjunction
+from ktk_engine.conditions.condition import Condition, TrueCondition, conjunction
 from ktk_engine.cube.cube_metadata import PARTITION_COLUMNS
 from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.log.snapshot import Snapshot
@@ -56,13 +56,13 @@ def plan_rows(
         conditions: conjuncts on its columns.
         known: what is known of its files from other queries.
     """
-    own = [condition for condition in conditions if columns(condition)]
+    own = [condition for condition in conditions if condition.columns]
     within = _within(snapshot)
     pruned = prune(store, snapshot, own, within, known)
     overlaid = within is not None and is_overlaid(snapshot, pruned.kept, within)
     item = _dataset_plan(snapshot, snapshot.opened(pruned.kept), names, conjunction(own), overlaid)
     item = replace(item, steps=pruned.steps)
-    left = conjunction(condition for condition in conditions if not columns(condition))
+    left = conjunction(condition for condition in conditions if not condition.columns)
     return Plan(snapshot.uuid, version, tuple(names), (item,), (), left)
 
 
@@ -79,7 +79,7 @@ def _dataset_plan(
     overlaid: bool,
 ) -> DatasetPlan:
     cell = (*(_within(snapshot) or ()), *snapshot.dimension_columns)
-    needed = {*names, *columns(condition), *cell}
+    needed = {*names, *condition.columns, *cell}
     return DatasetPlan(
         dataset=snapshot.uuid,
         snapshot=snapshot,

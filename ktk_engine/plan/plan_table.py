@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from ktk_engine.conditions.condition import conjuncts
+from ktk_engine.conditions.condition import Condition, conjuncts
 from ktk_engine.errors import QueryError
 from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
-from ktk_engine.plan.asked_columns import check_known, listed_names
-from ktk_engine.plan.cube_query import CubeQuery
+from ktk_engine.plan.cube_query import CubeQuery, check_known, listed_names, row_condition
 from ktk_engine.plan.plan import Plan
 from ktk_engine.plan.plan_dataset import plan_rows
-from ktk_engine.plan.row_condition import row_condition
 
 
 @dataclass(frozen=True)
@@ -37,8 +36,14 @@ class LoadedTable:
         """Columns of the table, in order."""
         return self.snapshot.schema
 
+    def plan(
+        self, columns: Sequence[str] | None = None, where: str | Condition | None = None
+    ) -> Plan:
+        """Plan the reading of some columns of some rows."""
+        return self.answer(CubeQuery(columns, where))
+
     def answer(self, query: CubeQuery) -> Plan:
-        """Plan the reading of some columns of some rows.
+        """Plan a query of this version.
 
         Args:
             query: the question; only columns and a condition make sense for a table.

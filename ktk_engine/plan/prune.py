@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ktk_engine.conditions.condition import Condition, columns, conjunction, null_rejecting
+from ktk_engine.conditions.condition import Condition, conjunction, null_rejecting
 from ktk_engine.conditions.evaluate import evaluate
 from ktk_engine.conditions.may_match import may_match
 from ktk_engine.files.footers import statistics_of
@@ -90,13 +90,13 @@ def _all(snapshot: Snapshot) -> pa.BooleanArray:
 def _by_partitions(snapshot: Snapshot, conditions: Sequence[Condition]) -> pa.BooleanArray:
     """Partition values are known exactly: such a condition is decided here."""
     keys = set(snapshot.partition_keys)
-    decided = [c for c in conditions if columns(c) <= keys]
+    decided = [c for c in conditions if c.columns <= keys]
     if not decided:
         return _all(snapshot)
     values = snapshot.per_column("partition.")
     matching = _all(snapshot)
     for condition in decided:
-        names = columns(condition)  # none: `false`, also of what compares a column with no value
+        names = condition.columns  # none: `false`, also of what compares a column with no value
         found = pc.fill_null(evaluate(condition, values if names else snapshot.file_table), False)
         for name in names:  # null: a value that nobody can read; the scan says so
             found = pc.or_(found, pc.is_null(values[name].combine_chunks()))
@@ -109,7 +109,7 @@ def _partition_reason(snapshot: Snapshot, conditions: Sequence[Condition]) -> st
         return ""
     if not snapshot.partition_keys:
         return "not partitioned"
-    if not any(columns(c) & set(snapshot.partition_keys) for c in conditions):
+    if not any(c.columns & set(snapshot.partition_keys) for c in conditions):
         return f"no condition on {', '.join(snapshot.partition_keys)}"
     return ""
 
@@ -121,7 +121,7 @@ def _by_index(
     matching = _all(snapshot)
     missing = set()
     for condition in conditions:
-        names = columns(condition)
+        names = condition.columns
         if len(names) != 1:
             continue
         (name,) = names
@@ -151,7 +151,7 @@ def _by_statistics(
 ) -> pa.BooleanArray:
     """Smallest and largest values tell which of the files cannot hold a matching row."""
     keys = set(snapshot.partition_keys)
-    if not any(columns(c) - keys for c in conditions):
+    if not any(c.columns - keys for c in conditions):
         return matching
     described = pc.is_valid(snapshot.file_column("rows").combine_chunks())
     ours, others = pc.and_(matching, described), pc.and_not(matching, described)
@@ -171,7 +171,7 @@ def _by_statistics(
 def _bounds(snapshot: Snapshot, conditions: Sequence[Condition]) -> pa.Table:
     """What the table of files says of the columns of some conditions."""
     prefixes = (PARTITION_PREFIX, MINIMUM_PREFIX, MAXIMUM_PREFIX, NULLS_PREFIX)
-    wanted = {prefix + name for prefix in prefixes for c in conditions for name in columns(c)}
+    wanted = {prefix + name for prefix in prefixes for c in conditions for name in c.columns}
     wanted.add("rows")
     names = [name for name in snapshot.file_table.column_names if name in wanted]
     return snapshot.file_table.select(names)
@@ -181,7 +181,7 @@ def _statistics_reason(snapshot: Snapshot, conditions: Sequence[Condition]) -> s
     """Why bounds say nothing: the files' writer kept none for the columns."""
     if snapshot.file_column("rows").null_count:
         return ""  # their footers were asked
-    names = frozenset().union(*map(columns, conditions)) - set(snapshot.partition_keys)
+    names = frozenset[str]().union(*(c.columns for c in conditions)) - set(snapshot.partition_keys)
     missing = sorted(n for n in names if MINIMUM_PREFIX + n not in snapshot.file_table.column_names)
     return f"no bounds of {', '.join(f'`{name}`' for name in missing)}" if missing else ""
 
@@ -195,7 +195,7 @@ def _with_footers(
 ) -> pa.Table:
     """Files with rows and statistics as their footers have them."""
     footers = known.footers.read(store, files["key"].to_pylist())
-    names = frozenset().union(*map(columns, conditions)) - set(snapshot.partition_keys)
+    names = frozenset[str]().union(*(c.columns for c in conditions)) - set(snapshot.partition_keys)
     statistics = statistics_of(footers, sorted(names), snapshot.schema)
     plain = files.select([name for name in files.column_names if name.startswith("partition.")])
     plain = plain.append_column("rows", pa.array([f.rows for f in footers], pa.int64()))

@@ -18,7 +18,6 @@ from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
 from ktk_engine.maintain.adoption.describe_files import describe_files
 from ktk_engine.maintain.orphans import Orphan
-from ktk_engine.plan.cube_query import CubeQuery
 from ktk_engine.plan.plan import Plan
 from ktk_engine.plan.plan_cube import load_cube
 from ktk_engine.plan.plan_table import LoadedTable
@@ -113,7 +112,7 @@ def _plan(state: State, snapshots: Mapping[str, Snapshot], query: str) -> Plan |
     try:
         if state.scope.kind != "cube":
             (snapshot,) = snapshots.values()
-            return LoadedTable(state, snapshot, known).answer(CubeQuery(where=query))
-        return load_cube(state, (), None, known).answer(CubeQuery(where=query))
+            return LoadedTable(state, snapshot, known).plan(where=query)
+        return load_cube(state, (), None, known).plan(where=query)
     except KtkError as error:
         return str(error)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ktk_engine.conditions.condition import Condition, columns
+from ktk_engine.conditions.condition import Condition
 from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.plan.overlay import whole_overlays
@@ -35,7 +35,7 @@ def affected_files(store: ObjectStore, base: Snapshot, conditions: Sequence[Cond
         return prune(store, base, conditions, None, MetadataCache()).files
     within = address_partitions(base)
     files = prune(store, base, conditions, within, MetadataCache()).files
-    if all(columns(condition) <= cells for condition in conditions):
+    if all(condition.columns <= cells for condition in conditions):
         return files
     matching = pc.is_in(base.files["label"].combine_chunks(), files["label"].combine_chunks())
     return base.files.filter(whole_overlays(base, matching, within))

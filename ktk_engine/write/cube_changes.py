@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ktk_engine.conditions.condition import Condition, columns
+from ktk_engine.conditions.condition import Condition
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.cube.user_metadata import check_user_metadata
 from ktk_engine.errors import ConfigurationError, ConsistencyError, DatasetNotFoundError
@@ -137,7 +137,7 @@ def delete_cells(
     check_datasets(state, datasets)
     for name in datasets:
         uuid = state.scope.uuid_of(name)
-        lacking = sorted(columns(condition) - set(state.snapshot(uuid).schema.names))
+        lacking = sorted(condition.columns - set(state.snapshot(uuid).schema.names))
         if lacking:
             raise ConfigurationError(
                 f"Dataset {uuid} lacks {', '.join(lacking)}, which the condition asks for: nobody "
@@ -154,7 +154,7 @@ def datasets_with(state: State, condition: Condition) -> list[str]:
     Raises:
         ConfigurationError: the seed dataset lacks one, so that its cells cannot be told.
     """
-    wanted, snapshots = columns(condition), state.snapshots_by_id()
+    wanted, snapshots = condition.columns, state.snapshots_by_id()
     for name, snapshot in snapshots.items():
         lacking = sorted(wanted - set(snapshot.schema.names))
         if snapshot.is_seed and lacking:
@@ -186,7 +186,7 @@ def check_partitioned_by(
     check_datasets(state, datasets or ())
     fitting = []
     for name, snapshot in state.snapshots_by_id().items():
-        others = sorted(columns(condition) - set(snapshot.partition_keys))
+        others = sorted(condition.columns - set(snapshot.partition_keys))
         if others and (snapshot.is_seed if datasets is None else name in datasets):
             raise ConfigurationError(
                 f"Dataset {snapshot.uuid} is partitioned by "

@@ -72,6 +72,18 @@ def test_no_import_runs_up(file):
         assert upward(parts[1:], SPARK, "ktk_engine.spark") == []
 
 
+def test_nobody_inside_needs_the_face():
+    """`ktk_engine` itself hands on `Store`, which stands above all rooms: it is for outsiders."""
+    wrong = [
+        str(file.relative_to(ROOT))
+        for file in (*ENGINE, *ADAPTER)
+        for node in ast.walk(parsed(file))
+        if (isinstance(node, ast.ImportFrom) and node.module == "ktk_engine")
+        or (isinstance(node, ast.Import) and "ktk_engine" in {item.name for item in node.names})
+    ]
+    assert wrong == []
+
+
 def test_only_sparks_room_needs_spark():
     outside = [file for file in ENGINE if "spark" not in file.relative_to(ROOT).parts]
     assert [file for file in outside if "pyspark" in packages(file)] == []

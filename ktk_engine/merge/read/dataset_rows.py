@@ -14,13 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from ktk_engine.conditions.condition import (
-    Condition,
-    TrueCondition,
-    columns,
-    conjunction,
-    conjuncts,
-)
+from ktk_engine.conditions.condition import Condition, TrueCondition, conjunction, conjuncts
 from ktk_engine.conditions.evaluate import evaluate
 from ktk_engine.merge.match import NOTHING, Positions, first_of_each, last_of_each
 from ktk_engine.merge.merge_run import MemoryBudget
@@ -105,7 +99,7 @@ def read_dataset(
         range_: rows outside it belong to other tasks.
         bounds: blocks without a row that fulfils it are not needed; it says nothing of rows.
     """
-    deciding = {*keys, *columns(range_), *columns(item.condition), *item.distinct}
+    deciding = {*keys, *range_.columns, *item.condition.columns, *item.distinct}
     if item.overlaid:
         deciding |= set(item.cell_columns)
     names = [name for name in item.schema.names if name in deciding or name in asked]
@@ -174,7 +168,7 @@ def skippable(item: TaskDataset, conditions: Iterable[Condition]) -> Condition:
     """
     parts = [part for condition in conditions for part in conjuncts(condition)]
     allowed = set(item.cell_columns) if item.overlaid else set(item.schema.names)
-    return conjunction(part for part in parts if columns(part) <= allowed)
+    return conjunction(part for part in parts if part.columns <= allowed)
 
 
 def _only_needed(stored: Sequence[Blocks], at: Positions) -> tuple[list[Blocks], Positions]:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
-from ktk_engine.conditions.condition import Condition, TrueCondition, columns
+from ktk_engine.conditions.condition import Condition, TrueCondition
 from ktk_engine.conditions.may_match import may_match
 from ktk_engine.files.data_file import read_row_groups
 from ktk_engine.files.footers import row_group_footers, statistics_of
@@ -124,8 +124,8 @@ class RowGroups(StoredRows):
 
     def _may_match(self, item: TaskDataset, counts: _Numbers, condition: Condition) -> _Flags:
         """Which row groups of a dataset may match; partition values are known exactly."""
-        given = sorted(columns(condition) & set(item.files[0].values))
-        stored = sorted(columns(condition) - set(given))
+        given = sorted(condition.columns & set(item.files[0].values))
+        stored = sorted(condition.columns - set(given))
         footers = [
             footer
             for file in item.files

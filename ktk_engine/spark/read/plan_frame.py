@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ktk_engine.conditions.condition import columns
 from ktk_engine.errors import LocalEngineError
 from ktk_engine.merge.answer import LocalEngine, plan_schema
 from ktk_engine.merge.rereading import bytes_read
@@ -94,7 +93,7 @@ def _may_be_small(plan: Plan, found: Sequence[Task], names: Sequence[str]) -> bo
     """Whether the answer can be small: what no condition is left to leave out comes out."""
     conditions = [plan.condition, *(item.condition for item in plan.datasets)]
     decided = set(plan.datasets[0].snapshot.partition_keys)  # when files were chosen
-    if plan.folding or any(columns(each) - decided for each in conditions):
+    if plan.folding or any(each.columns - decided for each in conditions):
         return True
     return sum(task.rows for task in found) * row_width(plan_schema(plan, names)) <= _SMALL_ANSWER
 

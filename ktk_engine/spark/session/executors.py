@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-import ktk_engine
 from ktk_engine.spark.session.scratch import make_scratch_folder
 
 if TYPE_CHECKING:
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 _NOT_SHIPPED = frozenset(
     {"catalog", "cli", "describe", "facade", "gate", "maintain", "warehouse", "write"}
 )
+_PACKAGE = Path(__file__).parents[2]  # the folder of ktk_engine, wherever it is installed
 _lock = threading.Lock()
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
@@ -102,9 +102,8 @@ def _checked(function: Callable[[Batches], Batches]) -> Callable[[Batches], Batc
 
 
 def _files() -> dict[str, bytes]:
-    """The modules of the package by their place in it, wherever it is installed."""
-    folder = Path(ktk_engine.__path__[0])
-    found = {file.relative_to(folder): file for file in sorted(folder.rglob("*.py"))}
+    """The modules of the package by their place in it."""
+    found = {file.relative_to(_PACKAGE): file for file in sorted(_PACKAGE.rglob("*.py"))}
     return {
         f"ktk_engine/{place.as_posix()}": file.read_bytes()
         for place, file in found.items()

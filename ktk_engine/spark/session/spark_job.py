@@ -11,7 +11,7 @@ import pyspark  # noqa: F401
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from ktk_engine import errors
+import ktk_engine.errors as errors
 from ktk_engine.errors import FormatError, KtkError, ObjectNotFoundError, SessionError
 from ktk_engine.spark.compatibility import unread_file
 from ktk_engine.spark.session.unfit_workers import unfit_workers

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from ktk_engine.conditions.condition import Condition, TrueCondition, columns, conjunction
+from ktk_engine.conditions.condition import Condition, TrueCondition, conjunction
 from ktk_engine.conditions.evaluate import evaluate
 from ktk_engine.merge.answer import LocalEngine, plan_schema
 from ktk_engine.merge.memory_limit import default_memory_limit
@@ -164,7 +164,7 @@ class Renamed:
 
     def read(self, names: Sequence[str], condition: Condition = EVERY) -> pa.Table:
         """See `Rows`."""
-        needed = list(dict.fromkeys([*names, *sorted(columns(condition))]))
+        needed = list(dict.fromkeys([*names, *sorted(condition.columns)]))
         stored = self.rows.read(list(dict.fromkeys(self.names[name] for name in needed)))
         table = pa.table([stored[self.names[name]] for name in needed], needed)
         return _kept(table, condition).select(list(names))
@@ -195,7 +195,7 @@ class Limited:
 
     def read(self, names: Sequence[str], condition: Condition = EVERY) -> pa.Table:
         """See `Rows`."""
-        needed = list(dict.fromkeys([*names, *sorted(columns(condition))]))
+        needed = list(dict.fromkeys([*names, *sorted(condition.columns)]))
         first = self.rows.read(needed).slice(0, self.most)
         return _kept(first, condition).select(list(names))
 

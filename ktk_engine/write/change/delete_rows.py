@@ -8,7 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ktk_engine.conditions.condition import Condition, columns, conjuncts
+from ktk_engine.conditions.condition import Condition, conjuncts
 from ktk_engine.conditions.evaluate import evaluate
 from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.files.physical_schemas import stored_schema
@@ -61,9 +61,9 @@ def goes_whole(part: Snapshot, condition: Condition) -> bool:
     Among the affected files may be others: those that overlay cells of rows that go, and those
     with a partition value that nobody can read.
     """
-    if not columns(condition) <= set(part.partition_keys):
+    if not condition.columns <= set(part.partition_keys):
         return False
-    values = part.per_column("partition.") if columns(condition) else part.files
+    values = part.per_column("partition.") if condition.columns else part.files
     goes = pc.fill_null(evaluate(condition, values), False)
     return bool(goes.true_count == len(goes))
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from ktk_engine.conditions.condition import Condition, TrueCondition, columns, conjuncts
+from ktk_engine.conditions.condition import Condition, TrueCondition, conjuncts
 from ktk_engine.errors import ConfigurationError, DataError
 from ktk_engine.gate.target import Target
 from ktk_engine.log.snapshot import Snapshot
@@ -158,7 +158,7 @@ def _check_cells(rewrite: Rewrite, by: MergeBy, predicate: Condition) -> list[Co
         return union_by_name(others, rows_without_keys(covered, rewrite.new, by.unique_key))
 
     reason = "since their unique_key differs or incremental_predicates leave them out"
-    shown = [*by.unique_key, *sorted(columns(predicate))]
+    shown = [*by.unique_key, *sorted(predicate.columns)]
     return [rewrite.check_cells(stay, reason, shown)]
 
 

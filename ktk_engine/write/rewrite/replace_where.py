@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ktk_engine.conditions.condition import Condition, columns, conjuncts
+from ktk_engine.conditions.condition import Condition, conjuncts
 from ktk_engine.conditions.render import to_sql
 from ktk_engine.errors import ConfigurationError, DataError
 from ktk_engine.formatting import counted
@@ -88,9 +88,9 @@ def _replace_in(rewrite: Rewrite, where: RowFilter) -> WriteResult | None:
     conditions = conjuncts(predicate)
     reads: list[Conditions] = [conditions]
     cells = set(cell_columns(rewrite.base))
-    if cells and not columns(predicate) <= cells:  # else a row with the cell is replaced
+    if cells and not predicate.columns <= cells:  # else a row with the cell is replaced
         reason = f"since {to_sql(predicate)} is not true for them"
-        reads.append(rewrite.check_cells(stay, reason, sorted(columns(predicate))))
+        reads.append(rewrite.check_cells(stay, reason, sorted(predicate.columns)))
     touched, new_count = rewrite.files(conditions), count_rows(rewrite.new)
     old = rewrite.rows(touched)
     if not (new_count or rewrite.changes_layout or _covers(old, predicate, touched)):
@@ -118,7 +118,7 @@ def _checked_condition(
 ) -> Condition:
     """The predicate on the table's columns; every new row has to fulfil it."""
     condition = condition_of(where, target, schema, scanner)
-    lacking = sorted(columns(condition) - set(new.columns))
+    lacking = sorted(condition.columns - set(new.columns))
     if lacking:
         raise ConfigurationError(
             f"Dataset {target.uuid}: the predicate asks for {', '.join(lacking)}, which the model "

@@ -13,7 +13,6 @@ from ktk_engine.conditions.condition import (
     NullSafeEqual,
     Or,
     TrueCondition,
-    columns,
     conjunction,
     conjuncts,
     null_rejecting,
@@ -28,8 +27,8 @@ B = Comparison("b", "=", ONE)
 
 
 def test_structure() -> None:
-    assert columns(And((A, Not(Or((B, IsNull("c"))))))) == {"a", "b", "c"}
-    assert columns(TrueCondition()) == frozenset()
+    assert And((A, Not(Or((B, IsNull("c")))))).columns == {"a", "b", "c"}
+    assert TrueCondition().columns == frozenset()
     assert conjuncts(And((A, And((B, TrueCondition()))))) == (A, B)
     assert conjunction([A, And((B,))]) == And((A, B))
     assert conjunction([]) == TrueCondition()

@@ -1,0 +1,85 @@
+"""What cubes, tables and queries need of the store that they come from."""
+
+from __future__ import annotations
+
+import threading
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ktk_engine.cube.specification import CubeSpecification
+from ktk_engine.errors import QueryError
+from ktk_engine.files.metadata_cache import MetadataCache
+from ktk_engine.plan.open_relation import open_relation
+from ktk_engine.plan.plan_cube import LoadedCube
+from ktk_engine.plan.plan_table import LoadedTable
+from ktk_engine.store.interface import ObjectStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from ktk_engine.spark.read.scan import Scanner
+
+
+class OpenedStore:
+    """An object store, what is known of its files, and how versions in it are opened.
+
+    Cubes, tables and queries hold one; `Store` is one that gives them.
+
+    Attributes:
+        url: its address.
+    """
+
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+        self._known = MetadataCache()
+        self._lock = threading.Lock()
+        self._made_scratch: Path | None = None
+
+    @property
+    def url(self) -> str:
+        """The store's address."""
+        return self._store.url
+
+    def _load_cube(
+        self,
+        name: str,
+        version: int | str | None,
+        timestamp: datetime | str | None,
+        specification: CubeSpecification | None = None,
+    ) -> LoadedCube:
+        """Load a cube at a version; see `Store.cube`."""
+        store, known = self._store, self._known
+        found = open_relation(store, name, version, timestamp, known, specification, "cube")
+        assert isinstance(found, LoadedCube)
+        return found
+
+    def _load_table(
+        self, name: str, version: int | str | None, timestamp: datetime | str | None
+    ) -> LoadedTable:
+        """Load a table at a version; see `Store.table`."""
+        store, known = self._store, self._known
+        found = open_relation(store, name, version, timestamp, known, kind="table")
+        assert isinstance(found, LoadedTable)
+        return found
+
+    @property
+    def _scratch(self) -> Path:
+        """Folder for manifests, removed at the end of the process."""
+        from ktk_engine.spark.session.scratch import make_scratch_folder
+
+        with self._lock:
+            if self._made_scratch is None:
+                self._made_scratch = make_scratch_folder()
+            return self._made_scratch
+
+    def _scanner(self, session: SparkSession | None) -> Scanner:
+        """What reads this store's files in a new session over a session's context."""
+        from ktk_engine.spark.jvm import is_classic
+        from ktk_engine.spark.read.scan import Scanner
+        from ktk_engine.spark.session.session import new_session, start_session
+
+        if session is not None and not is_classic(session):
+            raise QueryError("Queries need a classic Spark session, not one of Spark Connect.")
+        own = start_session() if session is None else new_session(session)
+        return Scanner(own, self._store, self._scratch, self._known.footers)

@@ -1,0 +1,62 @@
+"""From the name of a cube or table to one version of it, ready to be queried."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal, TypeAlias
+
+from ktk_engine.catalog.find_scope import find_scope
+from ktk_engine.cube.specification import CubeSpecification
+from ktk_engine.errors import DatasetNotFoundError, VersionGoneError
+from ktk_engine.files.metadata_cache import MetadataCache
+from ktk_engine.log.version import parse_moment, state_at
+from ktk_engine.plan.plan_cube import LoadedCube, load_cube
+from ktk_engine.plan.plan_table import LoadedTable
+from ktk_engine.store.interface import ObjectStore
+
+Kind: TypeAlias = Literal["cube", "table"]
+
+_ATTEMPTS = 10  # a clean-up may remove a version between two steps of opening it
+
+
+def open_relation(
+    store: ObjectStore,
+    name: str,
+    version: int | str | None = None,
+    timestamp: datetime | str | None = None,
+    known: MetadataCache | None = None,
+    specification: CubeSpecification | None = None,
+    kind: Kind | None = None,
+) -> LoadedCube | LoadedTable:
+    """Open a cube or table at a version; a removed one only at an earlier one.
+
+    Args:
+        store: where it lives.
+        name: its name.
+        version: number of a commit, or a tag; None for the newest.
+        timestamp: instead of a version, the moment as of which it is read.
+        known: what is known of the store's files from other queries.
+        specification: as for `load_cube`.
+        kind: what it must be; None if a cube and a table are both welcome.
+
+    Raises:
+        DatasetNotFoundError: there is no such cube or table; the message says what exists.
+        ConsistencyError: the cube has no seed dataset yet.
+        VersionGoneError: there is no such version (any more); the message says which are left.
+    """
+    moment = parse_moment(version, timestamp)
+    past = moment is not None or version is not None
+    known = known or MetadataCache()
+    for left in reversed(range(_ATTEMPTS)):
+        state = state_at(find_scope(store, name, removed=past), version, moment)
+        found: Kind = "cube" if state.scope.kind == "cube" else "table"
+        if kind not in (None, found):
+            raise DatasetNotFoundError(f"{name} of {store.url} is a {found}, not a {kind}.")
+        try:
+            if found == "cube":
+                return load_cube(state, (), specification, known)
+            return LoadedTable(state, state.snapshot(name), known)
+        except VersionGoneError:
+            if not left:
+                raise
+    raise AssertionError("unreachable: the last attempt returns or raises")
