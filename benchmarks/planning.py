@@ -25,7 +25,9 @@ from benchmarks.report import machine, write_result
 from ktk_engine.conditions.parse import parse_condition
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.format.index_file import build_index, render_index
-from ktk_engine.log.commit import DatasetChange, Transaction, commit
+from ktk_engine.log.change.dataset_change import DatasetChange
+from ktk_engine.log.change.transaction import Transaction
+from ktk_engine.log.commit import commit
 from ktk_engine.log.entry import DatasetRole
 from ktk_engine.log.scope import cube_scope, new_commit_id
 from ktk_engine.log.snapshot import Snapshot, concat_files, files_table

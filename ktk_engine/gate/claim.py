@@ -7,7 +7,8 @@ from ktk_engine.errors import ConsistencyError
 from ktk_engine.gate.claimant import Claimant
 from ktk_engine.gate.layout import check_layout
 from ktk_engine.gate.target import Target
-from ktk_engine.log.builder import Builder, builder_of
+from ktk_engine.log.builder import Builder
+from ktk_engine.log.find_builder import builder_of
 from ktk_engine.log.state import State
 
 

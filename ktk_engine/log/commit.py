@@ -6,8 +6,8 @@ See docs/design/files-and-commits.md, Order of a commit.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from ktk_engine.errors import (
@@ -18,21 +18,21 @@ from ktk_engine.errors import (
     StoreError,
     VersionGoneError,
 )
-from ktk_engine.log.builder import Builder
 from ktk_engine.log.chain import read_entries, refuse_gap
-from ktk_engine.log.conflict import (
+from ktk_engine.log.change.conflict import (
     change_record,
     check_conflicts,
     check_given_up,
     check_needed,
     check_tags,
 )
+from ktk_engine.log.change.dataset_change import DatasetChange
+from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.entry import (
     ChangeRecord,
     DatasetEntry,
     DatasetRole,
     LogEntry,
-    Operation,
     parse_entry,
     render_entry,
 )
@@ -48,63 +48,6 @@ from ktk_engine.store.interface import ObjectStore
 
 MAXIMUM_ATTEMPTS = 50
 _LOGGER = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class DatasetChange:
-    """What a writer wants to do to one dataset.
-
-    Attributes:
-        uuid: the dataset.
-        operation: the verb.
-        rebase: gives the new snapshot on top of the current one (None if there is none yet);
-            the second argument counts attempts. Called again after each lost slot. None removes
-            the dataset.
-        partitions: folders of the partitions that are replaced; None means all of them.
-        role: what the dataset is in its cube.
-        relation: name by which SQL knows it; None leaves it as it is.
-        builder: the dbt node that builds it; None leaves it as it is.
-    """
-
-    uuid: str
-    operation: Operation
-    rebase: Callable[[Snapshot | None, int], Snapshot] | None
-    partitions: frozenset[str] | None = None
-    role: DatasetRole = "table"
-    relation: str | None = None
-    builder: Builder | None = None
-
-
-Check = Callable[[Mapping[str, Snapshot]], None]
-
-
-@dataclass(frozen=True)
-class Transaction:
-    """Everything that one commit brings.
-
-    Attributes:
-        write: the write that it ends; its id was made once, before the first put.
-        changes: one a dataset.
-        check: the cube's own checks over all snapshots as they would be; raises if violated.
-            Of a transaction that only removes datasets it gets none.
-        history: for people: the dbt node, invocation and the like.
-        deleted: keys that a clean-up is going to delete.
-        tags: names of versions to give, or with None to take back.
-        exact: whether any commit that comes in between is a conflict.
-    """
-
-    write: Write
-    changes: tuple[DatasetChange, ...]
-    check: Check = lambda snapshots: None
-    history: Mapping[str, str] = field(default_factory=dict)
-    deleted: tuple[str, ...] = ()
-    tags: Mapping[str, int | None] = field(default_factory=dict)
-    exact: bool = False
-
-    @property
-    def commit(self) -> str:
-        """The commit's id."""
-        return self.write.commit
 
 
 @dataclass(frozen=True)

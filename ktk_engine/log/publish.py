@@ -37,7 +37,7 @@ from ktk_engine.log.delta.publish_delta import drop_delta_logs, publish_delta_lo
 from ktk_engine.log.entry import DatasetEntry, digest
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.snapshot import Snapshot
-from ktk_engine.log.stage.staged_store import StagedStore
+from ktk_engine.log.stage.staged_logs import StagedLogs
 from ktk_engine.log.state import State, resolve
 from ktk_engine.store.interface import ObjectStore
 
@@ -65,7 +65,7 @@ def publish(
         A warning, empty if all is published. A failure here is never an error, not even a bug:
         it stays committed, and the next writer publishes it.
     """
-    if isinstance(store, StagedStore) and store.is_open:
+    if isinstance(store, StagedLogs) and store.is_open:
         return ""  # nobody is to see it yet
     documents, state = _publish_documents(store, scope, known or {})
     if state is None:

@@ -29,7 +29,7 @@ from ktk_engine.log.entry import DatasetEntry, LogEntry, digest
 from ktk_engine.log.foreign import has_files_of, snapshot_of_document, with_document
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.snapshot import PUBLISH, Snapshot, read_snapshot
-from ktk_engine.log.stage.staged_store import StagedStore
+from ktk_engine.log.stage.staged_logs import StagedLogs
 from ktk_engine.store.ask_all import ask_all
 from ktk_engine.store.interface import ObjectStore
 
@@ -244,7 +244,7 @@ def resolve(store: ObjectStore, scope: LogScope) -> State:
         StoreError: the store could not tell.
         FormatError: the newest log entry is damaged, or missing although a document names it.
     """
-    if isinstance(store, StagedStore) and (since := store.staged_since(scope)):
+    if isinstance(store, StagedLogs) and (since := store.staged_since(scope)):
         return _staged_head(store, scope, since)
     uuids = _document_uuids(store, scope)
     stamps = ask_all(store, lambda uuid: _stamp(store, uuid), uuids)
@@ -274,7 +274,7 @@ def resolve(store: ObjectStore, scope: LogScope) -> State:
     return State(store, scope, version, head, sha256, datasets, tuple(removals))
 
 
-def _staged_head(store: StagedStore, scope: LogScope, since: int) -> State:
+def _staged_head(store: StagedLogs, scope: LogScope, since: int) -> State:
     """What the commits of a staged run have made of a scope; they publish no documents."""
     head, sha256 = read_entry(store, scope, logged_versions(store, scope, since)[-1])
     datasets = {uuid: DatasetState(uuid, entry, None) for uuid, entry in head.datasets.items()}

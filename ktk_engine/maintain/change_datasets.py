@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ktk_engine.gate.gate import CubeCheck
-from ktk_engine.log.commit import DatasetChange, Transaction, commit
+from ktk_engine.log.change.dataset_change import DatasetChange
+from ktk_engine.log.change.transaction import Transaction
+from ktk_engine.log.commit import commit
 from ktk_engine.log.intent import announced
 from ktk_engine.log.state import State
 from ktk_engine.log.write import Write

@@ -17,7 +17,8 @@ from ktk_engine.errors import (
     KtkError,
     StoreError,
 )
-from ktk_engine.log.commit import Transaction, commit
+from ktk_engine.log.change.transaction import Transaction
+from ktk_engine.log.commit import commit
 from ktk_engine.log.garbage import (
     UNFINISHED_LIFETIME,
     Garbage,

@@ -17,7 +17,9 @@ from ktk_engine.files.physical_schemas import stored_schema
 from ktk_engine.files.write_report import WriteReport
 from ktk_engine.formatting import counted, size
 from ktk_engine.gate.gate import CubeCheck
-from ktk_engine.log.commit import Committed, DatasetChange, Transaction, commit, role_of
+from ktk_engine.log.change.dataset_change import DatasetChange
+from ktk_engine.log.change.transaction import Transaction
+from ktk_engine.log.commit import Committed, commit, role_of
 from ktk_engine.log.intent import announced
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.write import Write

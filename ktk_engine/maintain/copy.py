@@ -26,9 +26,12 @@ from ktk_engine.format.file_digest import FileDigest, damaged, named_damage, sho
 from ktk_engine.format.index_file import VALUE, build_index, flatten_index
 from ktk_engine.format.stamp import BASE_KEY
 from ktk_engine.gate.gate import CubeCheck
-from ktk_engine.log.builder import Builder, builder_of
-from ktk_engine.log.commit import DatasetChange, Transaction, commit, role_of
+from ktk_engine.log.builder import Builder
+from ktk_engine.log.change.dataset_change import DatasetChange
+from ktk_engine.log.change.transaction import Transaction
+from ktk_engine.log.commit import commit, role_of
 from ktk_engine.log.delta.publish_delta import with_publishing
+from ktk_engine.log.find_builder import builder_of
 from ktk_engine.log.intent import announced
 from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.log.snapshot import Snapshot, digests_of

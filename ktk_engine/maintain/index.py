@@ -22,7 +22,9 @@ from ktk_engine.format.index_file import (
     restrict_index,
 )
 from ktk_engine.gate.gate import CubeCheck
-from ktk_engine.log.commit import DatasetChange, Transaction, commit, role_of
+from ktk_engine.log.change.dataset_change import DatasetChange
+from ktk_engine.log.change.transaction import Transaction
+from ktk_engine.log.commit import commit, role_of
 from ktk_engine.log.intent import announced
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State

@@ -12,7 +12,8 @@ from typing import Any
 from ktk_engine.catalog.find_scope import present_scopes
 from ktk_engine.cube.dataset_uuid import dataset_uuid, uuid_as_words
 from ktk_engine.errors import KtkError
-from ktk_engine.log.builder import Builder, builder_of
+from ktk_engine.log.builder import Builder
+from ktk_engine.log.find_builder import builder_of
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import resolve
 from ktk_engine.store.ask_all import ask_all

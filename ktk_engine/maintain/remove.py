@@ -12,7 +12,7 @@ from ktk_engine.cube.cube_metadata import IS_SEED, cube_value
 from ktk_engine.errors import ConsistencyError, DatasetNotFoundError, KtkError
 from ktk_engine.format.load_document import load_document
 from ktk_engine.formatting import counted
-from ktk_engine.log.commit import DatasetChange
+from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.entry import DatasetRole
 from ktk_engine.log.state import State, resolve
 from ktk_engine.maintain.change_datasets import ChangeResult, change_datasets

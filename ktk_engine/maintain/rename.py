@@ -16,8 +16,10 @@ from ktk_engine.catalog.view import FOLDER as VIEW_FOLDER
 from ktk_engine.catalog.view import view_name
 from ktk_engine.cube.specification import check_cube_name
 from ktk_engine.errors import CommitConflictError, ConsistencyError, StoreError
-from ktk_engine.log.builder import builder_of
-from ktk_engine.log.commit import DatasetChange, Transaction, commit, role_of
+from ktk_engine.log.change.dataset_change import DatasetChange
+from ktk_engine.log.change.transaction import Transaction
+from ktk_engine.log.commit import commit, role_of
+from ktk_engine.log.find_builder import builder_of
 from ktk_engine.log.intent import announced
 from ktk_engine.log.publish import publish
 from ktk_engine.log.scope import LogScope

@@ -10,7 +10,8 @@ from ktk_engine.catalog.view import view_key
 from ktk_engine.cube.dataset_uuid import is_in_cube, split_uuid, uuid_as_words
 from ktk_engine.errors import ConsistencyError
 from ktk_engine.gate.claimant import Claimant
-from ktk_engine.log.builder import Builder, builder_of
+from ktk_engine.log.builder import Builder
+from ktk_engine.log.find_builder import builder_of
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.remove import plan_removal, run_removal

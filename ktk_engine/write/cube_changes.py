@@ -12,7 +12,8 @@ from ktk_engine.cube.user_metadata import check_user_metadata
 from ktk_engine.errors import ConfigurationError, ConsistencyError, DatasetNotFoundError
 from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.gate.target import Target
-from ktk_engine.log.commit import DatasetChange, role_of
+from ktk_engine.log.change.dataset_change import DatasetChange
+from ktk_engine.log.commit import role_of
 from ktk_engine.log.state import State
 from ktk_engine.write.change.delete_rows import delete_rows
 from ktk_engine.write.checked_write import Planned, check_writes

@@ -20,7 +20,8 @@ from ktk_engine.formatting import counted
 from ktk_engine.gate.constraint import CONSTRAINTS
 from ktk_engine.gate.gate import GateResult
 from ktk_engine.gate.target import Target
-from ktk_engine.log.commit import Committed, DatasetChange
+from ktk_engine.log.change.dataset_change import DatasetChange
+from ktk_engine.log.commit import Committed
 from ktk_engine.log.snapshot import PUBLISH, Snapshot
 from ktk_engine.types.refusal import Problem, refusal
 from ktk_engine.write.checked_write import CheckedWrite

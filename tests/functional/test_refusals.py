@@ -8,7 +8,9 @@ import pyarrow as pa
 import pytest
 from dbt.tests.util import run_dbt, write_file
 
-from ktk_engine.log.commit import DatasetChange, Transaction, commit
+from ktk_engine.log.change.dataset_change import DatasetChange
+from ktk_engine.log.change.transaction import Transaction
+from ktk_engine.log.commit import commit
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.snapshot import Snapshot, files_table
 from ktk_engine.log.state import resolve

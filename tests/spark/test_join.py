@@ -9,7 +9,9 @@ import pytest
 
 from ktk_engine.files.file_writer import WriteJob
 from ktk_engine.gate.target import Target
-from ktk_engine.log.commit import DatasetChange, Transaction, commit
+from ktk_engine.log.change.dataset_change import DatasetChange
+from ktk_engine.log.change.transaction import Transaction
+from ktk_engine.log.commit import commit
 from ktk_engine.log.scope import cube_scope, new_commit_id
 from ktk_engine.log.snapshot import concat_files
 from ktk_engine.log.state import resolve

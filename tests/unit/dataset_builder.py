@@ -24,7 +24,9 @@ from ktk_engine.format.document import DatasetDocument, render_document
 from ktk_engine.format.index_file import build_index, render_index
 from ktk_engine.format.label import partition_path
 from ktk_engine.gate.gate import CubeCheck
-from ktk_engine.log.commit import DatasetChange, Transaction, commit
+from ktk_engine.log.change.dataset_change import DatasetChange
+from ktk_engine.log.change.transaction import Transaction
+from ktk_engine.log.commit import commit
 from ktk_engine.log.scope import new_commit_id, scope_of
 from ktk_engine.log.snapshot import Snapshot, concat_files, files_table
 from ktk_engine.log.state import resolve

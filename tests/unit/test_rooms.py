@@ -45,6 +45,48 @@ def imports(file: Path, at_run_time: bool = False) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
+def modules() -> dict[str, set[str]]:
+    """The engine's modules, each with those that it imports, if only for its types.
+
+    The library's face imports whatever it shows, so that it says nothing of layers.
+    """
+    files = {
+        ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): file
+        for file in ENGINE
+        if file != ROOT / "ktk_engine" / "__init__.py"
+    }
+
+    def module_of(name: str) -> str:
+        while name and name not in files:
+            name = name.rpartition(".")[0]
+        return name
+
+    return {
+        module: {module_of(name) for name in imports(file)} - {"", module}
+        for module, file in files.items()
+    }
+
+
+def circles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """Groups of modules that all reach one another (strongly connected components)."""
+
+    def reached(start: str) -> set[str]:
+        found: set[str] = set()
+        ahead = [start]
+        while ahead:
+            new = graph[ahead.pop()] - found
+            found |= new
+            ahead += new
+        return found
+
+    reach = {module: reached(module) for module in graph}
+    groups = {
+        tuple(sorted(other for other in reach[module] if module in reach[other]))
+        for module in graph
+    }
+    return [list(group) for group in sorted(groups) if group]
+
+
 def packages(file: Path) -> set[str]:
     """The packages that a run of a file imports."""
     return {name.partition(".")[0] for name in imports(file, at_run_time=True)}
@@ -82,6 +124,17 @@ def test_nobody_inside_needs_the_face():
         or (isinstance(node, ast.Import) and "ktk_engine" in {item.name for item in node.names})
     ]
     assert wrong == []
+
+
+def test_no_imports_run_in_a_circle():
+    """Not for types either: of two modules that need each other's words, none can be read alone."""
+    assert circles(modules()) == []
+
+
+def test_circles_are_found():
+    assert circles({"a": {"b"}, "b": {"c"}, "c": set()}) == []
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set(), "e": {"f"}, "f": {"e", "a"}}
+    assert circles(graph) == [["b", "c"], ["e", "f"]]
 
 
 def test_only_sparks_room_needs_spark():

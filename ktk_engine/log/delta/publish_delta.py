@@ -32,7 +32,7 @@ from ktk_engine.log.delta.file_actions import add_actions, relative_path
 from ktk_engine.log.delta.shared_cells import may_share_cells
 from ktk_engine.log.entry import DatasetEntry
 from ktk_engine.log.snapshot import PUBLISH, Snapshot
-from ktk_engine.log.stage.staged_store import StagedStore
+from ktk_engine.log.stage.staged_logs import StagedLogs
 from ktk_engine.log.state import State, resolve
 
 DELTA = "delta"
@@ -126,7 +126,7 @@ def publish_delta(state: State, uuid: str) -> int:
         PublishError: the dataset cannot be said in Delta as it is; its log stays as it was.
         StoreError: the store failed.
     """
-    if isinstance(state.store, StagedStore) and state.store.is_open:
+    if isinstance(state.store, StagedLogs) and state.store.is_open:
         return -1  # nobody is to see it yet
     for attempt in range(_RETRIES):
         if attempt:

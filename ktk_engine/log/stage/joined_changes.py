@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from ktk_engine.log.conflict import BESIDE_FILES
-
-if TYPE_CHECKING:
-    from ktk_engine.log.commit import DatasetChange
-    from ktk_engine.log.snapshot import Snapshot
-
-    Rebase = Callable[[Snapshot | None, int], Snapshot]
+from ktk_engine.log.change.conflict import BESIDE_FILES
+from ktk_engine.log.change.dataset_change import DatasetChange
+from ktk_engine.log.snapshot import Snapshot
 
 
 def joined(first: DatasetChange, second: DatasetChange) -> DatasetChange:

@@ -9,14 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ktk_engine.errors import KtkError
-from ktk_engine.log.commit import (
-    Check,
-    Committed,
-    DatasetChange,
-    Transaction,
-    check_commit,
-    commit,
-)
+from ktk_engine.log.change.dataset_change import DatasetChange
+from ktk_engine.log.change.transaction import Check, Transaction
+from ktk_engine.log.commit import Committed, check_commit, commit
 from ktk_engine.log.intent import announced
 from ktk_engine.log.publish import publish
 from ktk_engine.log.scope import FOLDER, LogScope

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ktk_engine.errors import ConfigurationError
+from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.stage.joined_changes import computed_once
-
-if TYPE_CHECKING:
-    from ktk_engine.log.commit import Transaction
-    from ktk_engine.log.stage.staged_store import StagedStore
-    from ktk_engine.log.state import State
+from ktk_engine.log.stage.staged_store import StagedStore
+from ktk_engine.log.state import State
 
 
 def stageable(store: StagedStore, base: State, transaction: Transaction) -> Transaction:

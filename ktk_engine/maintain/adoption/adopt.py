@@ -21,7 +21,8 @@ from ktk_engine.format.document import DatasetDocument
 from ktk_engine.format.load_document import document_bytes, load_document
 from ktk_engine.formatting import counted, number, size
 from ktk_engine.gate.gate import CubeCheck
-from ktk_engine.log.commit import DatasetChange, role_of
+from ktk_engine.log.change.dataset_change import DatasetChange
+from ktk_engine.log.commit import role_of
 from ktk_engine.log.entry import DatasetEntry
 from ktk_engine.log.foreign import kept_metadata, snapshot_of_document, with_document
 from ktk_engine.log.scope import LogScope

@@ -14,7 +14,9 @@ from ktk_engine.errors import (
     ForeignWriterError,
     PublishError,
 )
-from ktk_engine.log.commit import DatasetChange, Transaction, commit, role_of
+from ktk_engine.log.change.dataset_change import DatasetChange
+from ktk_engine.log.change.transaction import Transaction
+from ktk_engine.log.commit import commit, role_of
 from ktk_engine.log.delta.delta_log import delete_log, read_log
 from ktk_engine.log.delta.publish_delta import (
     DELTA,

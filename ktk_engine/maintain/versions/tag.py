@@ -13,7 +13,8 @@ from ktk_engine.errors import (
     VersionGoneError,
 )
 from ktk_engine.log.chain import read_entries
-from ktk_engine.log.commit import Transaction, commit
+from ktk_engine.log.change.transaction import Transaction
+from ktk_engine.log.commit import commit
 from ktk_engine.log.intent import announced
 from ktk_engine.log.state import State, resolve
 from ktk_engine.log.version import check_tag, state_at, tags_of, version_of

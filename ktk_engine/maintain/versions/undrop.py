@@ -10,10 +10,11 @@ from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.cube.dataset_uuid import uuid_as_words
 from ktk_engine.errors import CommitConflictError, ConsistencyError, DatasetNotFoundError
 from ktk_engine.gate.gate import CubeCheck
-from ktk_engine.log.builder import Builder, builder_at
+from ktk_engine.log.builder import Builder
 from ktk_engine.log.chain import read_entries
-from ktk_engine.log.commit import DatasetChange
+from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.entry import DatasetEntry
+from ktk_engine.log.find_builder import builder_at
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
 from ktk_engine.maintain.change_datasets import ChangeResult, change_datasets

@@ -8,7 +8,7 @@ from ktk_engine.describe.last_change import changed_at, last_change
 from ktk_engine.errors import DatasetNotFoundError, ForeignWriterError, ForeignWriterWarning
 from ktk_engine.format.comments import Comments
 from ktk_engine.format.dataset_key import document_key
-from ktk_engine.log.commit import DatasetChange
+from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.comment import comment_on

@@ -12,7 +12,9 @@ from ktk_engine.errors import (
 from ktk_engine.format.load_document import load_document
 from ktk_engine.gate.target import Target
 from ktk_engine.log.chain import read_entries
-from ktk_engine.log.commit import DatasetChange, Transaction, commit
+from ktk_engine.log.change.dataset_change import DatasetChange
+from ktk_engine.log.change.transaction import Transaction
+from ktk_engine.log.commit import commit
 from ktk_engine.log.entry import digest
 from ktk_engine.log.scope import LogScope, new_commit_id
 from ktk_engine.log.state import resolve

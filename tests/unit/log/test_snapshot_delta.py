@@ -17,7 +17,7 @@ from ktk_engine.log import entry as entry_module
 from ktk_engine.log import snapshot as snapshot_module
 from ktk_engine.log import snapshot_delta
 from ktk_engine.log.chain import read_entries
-from ktk_engine.log.conflict import check_needed
+from ktk_engine.log.change.conflict import check_needed
 from ktk_engine.log.garbage import Retention
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.snapshot import concat_files, files_table, read_snapshot

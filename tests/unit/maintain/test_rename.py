@@ -17,7 +17,8 @@ from ktk_engine.errors import (
     StoreError,
 )
 from ktk_engine.facade import Store
-from ktk_engine.log.builder import Builder, builder_of
+from ktk_engine.log.builder import Builder
+from ktk_engine.log.find_builder import builder_of
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.check import check

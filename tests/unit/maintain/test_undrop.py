@@ -11,7 +11,8 @@ from ktk_engine.catalog.view import ViewDocument, render_view, view_key
 from ktk_engine.describe.history import read_history
 from ktk_engine.errors import ConsistencyError, DatasetNotFoundError
 from ktk_engine.format.load_document import list_documents
-from ktk_engine.log.builder import Builder, builder_of
+from ktk_engine.log.builder import Builder
+from ktk_engine.log.find_builder import builder_of
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.remove import remove

@@ -24,7 +24,9 @@ from ktk_engine.errors import (
 from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.gate.constraint import CONSTRAINTS, Constraint
 from ktk_engine.gate.target import Target
-from ktk_engine.log.commit import DatasetChange, Transaction, commit
+from ktk_engine.log.change.dataset_change import DatasetChange
+from ktk_engine.log.change.transaction import Transaction
+from ktk_engine.log.commit import commit
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.stage.publish_stages import publish_stages
 from ktk_engine.log.stage.staged_store import StagedStore

@@ -15,8 +15,9 @@ from ktk_engine.errors import ConsistencyError
 from ktk_engine.format.comments import Comments
 from ktk_engine.gate.claimant import Claimant
 from ktk_engine.gate.target import Target
-from ktk_engine.log.builder import Builder, builder_of
+from ktk_engine.log.builder import Builder
 from ktk_engine.log.entry import digest
+from ktk_engine.log.find_builder import builder_of
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.comment import comment_on

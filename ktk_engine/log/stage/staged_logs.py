@@ -1,0 +1,72 @@
+"""A store whose logs have entries that only a staged run sees.
+
+See docs/design/files-and-commits.md, Staged runs.
+"""
+
+from __future__ import annotations
+
+from ktk_engine.errors import StoreError
+from ktk_engine.log.scope import FOLDER, LogScope
+from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.store.interface import ObjectStore
+from ktk_engine.store.overlay_store import OverlayStore
+
+
+class StagedLogs(OverlayStore):
+    """Holds back what commits consist of: what readers and publishers need to know of a stage.
+
+    Log entries, snapshots and views are held back in memory. From the first entry of a scope on,
+    the scope is seen as it was then, whatever others commit. What was committed, and what becomes
+    of it, is for `StagedStore` to know.
+
+    Attributes:
+        known: snapshots by key, as the commits made them.
+    """
+
+    def __init__(self, beneath: ObjectStore) -> None:
+        """Hold back nothing yet.
+
+        Args:
+            beneath: the store that everybody sees.
+        """
+        super().__init__(beneath, self._is_of_a_commit)
+        self.known: dict[str, Snapshot] = {}
+        self._is_open, self._is_over = True, False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether commits are staged; after that they are for everybody to see."""
+        return self._is_open
+
+    def staged_since(self, scope: LogScope) -> int:
+        """The first version of a log that only the run sees; 0 if there is none."""
+        folder = scope.entry_key(0).rpartition("/")[0]
+        first = self._cut.get(folder, "")
+        return int(first.partition(".")[0]) if first else 0
+
+    def put_if_absent(self, key: str, data: bytes) -> None:
+        """See `ObjectStore.put_if_absent`; an entry cuts others' later ones off."""
+        is_entry = key.startswith(f"{FOLDER}/") and key.split("/")[3:4] == ["log"]
+        if not is_entry:
+            super().put_if_absent(key, data)
+            return
+        with self._lock:
+            if self._is_over:
+                raise StoreError("the staged run has ended", nothing_written=True)
+            super().put_if_absent(key, data)
+            if self._is_open:
+                self.cut(key)
+
+    def _end(self, is_over: bool) -> None:
+        """Hold back nothing any more, and forget what was; `is_over`: nor take an entry."""
+        with self._lock:
+            self._is_open, self._is_over = False, is_over
+            self.known.clear()
+            self.forget()
+
+    def _is_of_a_commit(self, key: str) -> bool:
+        """Whether an object is what a commit, its publishing or a view consists of."""
+        folder, *parts = key.split("/")
+        if not self._is_open or folder != FOLDER:
+            return self._is_open and not parts  # a published document
+        return parts[0] == "view" or (parts[0] in ("cube", "dataset") and parts[2:3] != ["intent"])
