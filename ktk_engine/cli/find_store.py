@@ -27,7 +27,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def store_option(command: _F) -> _F:
-    """Give a command the option `--store`, which may be before or behind its name."""
+    """Give a command the option `--store`, which may come before or after its name."""
     return click.option(
         "--store",
         "store_url",
@@ -153,7 +153,7 @@ def _is_schema(names: list[str]) -> bool:
 
 
 def _from_profile(project: Path) -> tuple[str, dict[str, Any], str]:
-    """The store that a dbt project's profile names, its settings, and where that stands."""
+    """The store that a dbt project's profile names, its settings, and the file that says so."""
     profile, profiles_file, name = _profile_of(project)
     target = os.environ.get("DBT_TARGET") or _text(profile, "target", profiles_file, "default")
     output = _section(_section(profile, "outputs", profiles_file), target, profiles_file)

@@ -15,7 +15,7 @@ from ktk_engine.conditions.sql_literal import Text
 _NAME = "ktk_long_list_"
 _SHORTEST = 4_000  # characters of the text, below which sqlglot is fast enough
 _OPENING = re.compile(r"\bin[ \t\r\n]*\(", re.IGNORECASE)
-# Before a list stands nothing that opens a text, a quoted name or a comment: so it lies in none.
+# Nothing before a list opens a text, a quoted name or a comment: so the list is in none.
 _PLAIN = re.compile(r"(?:[\w \t\r\n.,()=<>!+*]|-(?!-))*")
 
 

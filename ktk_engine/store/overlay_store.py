@@ -51,7 +51,7 @@ class OverlayStore(ObjectStore):
         return _itself, (self.beneath,)
 
     def cut(self, key: str) -> None:
-        """See no object of the store beneath any more that stands at a key or behind it.
+        """See no object of the store beneath any more at a key or after it.
 
         Args:
             key: names of its folder are cut from its own on, in code-point order.

@@ -14,7 +14,7 @@ def orphans_query(rows: str, seed: str, keys: Sequence[str], at_most: float) -> 
     """Ask for rows outside the seed dataset, if they are more than a share.
 
     Args:
-        rows: the enrichment, as it stands behind FROM.
+        rows: the enrichment, as written after FROM.
         seed: the seed dataset, likewise.
         keys: the columns that both have of a cell.
         at_most: the share of all rows that is allowed.

@@ -44,7 +44,7 @@ class RowChange:
         target: the name by which expressions know the stored rows.
         clauses: in order.
         source: the name by which they know the source's rows; empty if there is no source.
-        using: what the source is, as it stands behind `using`, with its alias.
+        using: what the source is, as written after `using`, with its alias.
         on: an SQL expression: which source rows match a stored row.
         ctes: what is before the statement: `with ...`, which the source may name.
     """

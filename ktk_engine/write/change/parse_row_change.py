@@ -39,7 +39,7 @@ def parse_row_change(text: str) -> RowChange:
 
 
 def parse_action(kind: Kind, text: str, alias: str, condition: str = "") -> Clause:
-    """Read what stands behind `then` in a clause of a merge.
+    """Read what follows `then` in a clause of a merge.
 
     Args:
         kind: which rows it is about.
@@ -179,7 +179,7 @@ def _clause(words: _Words, alias: str) -> Clause:
 
 
 def _action(kind: Kind, action: _Words, alias: str, text: str) -> Clause:
-    """Read what stands behind `then`."""
+    """Read what follows `then`."""
     if action.starts("DELETE"):
         return Clause(kind, "delete", text)
     if action.starts("UPDATE"):

@@ -21,7 +21,7 @@ class Leftovers(StoreAdapter):
     _told: Builders | None = None
 
     def cleanup_connections(self) -> None:
-        """End a run: dbt calls this behind its last node, and once more before it exits."""
+        """End a run: dbt calls this after its last node, and once more before it exits."""
         if (
             self._builders is not None
             and self._builders is not self._told

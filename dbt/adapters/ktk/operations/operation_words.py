@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-# What stands without a name after a command; elsewhere that is one name.
+# What follows a command without a name; elsewhere that is one name.
 _ARGUMENTS = {
     "remove": ("cube", "dataset"),
     "undrop": ("cube", "dataset"),
@@ -18,7 +18,7 @@ _ARGUMENTS = {
     "restore": ("cube",),
 }
 _COMMAND = re.compile(r"\bktk (\w+)((?: [\w+][\w+-]*(?:\.[\w+-]+)*)*)((?: --[a-z][\w-]*)+)")
-# In capitals stands what a person has to fill in: `--version N`.
+# What a person has to fill in is in capitals: `--version N`.
 _FLAG = re.compile(r"(?<!\S)--([a-z][a-z-]*)(?: ([A-Z]+))?(?=[\s.,;:]|$)")
 
 
