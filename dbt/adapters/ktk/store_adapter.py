@@ -8,11 +8,12 @@ from contextlib import contextmanager
 from multiprocessing.context import SpawnContext
 from typing import TYPE_CHECKING, Any
 
-from dbt.adapters.base import available
+from dbt.adapters.base import BaseAdapter, available
 from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.contracts.connection import AdapterRequiredConfig
 from dbt.adapters.contracts.relation import RelationType
 from dbt.adapters.spark import SparkColumn
+from dbt_common.behavior_flags import Behavior, BehaviorFlag
 
 from dbt.adapters.ktk.builders import Builders
 from dbt.adapters.ktk.column import KtkColumn, columns_of
@@ -45,11 +46,30 @@ class StoreAdapter(MetastoreAdapter):
     ConnectionManager = KtkConnectionManager  # type: ignore[assignment]
 
     connections: KtkConnectionManager
+    _flags: list[BehaviorFlag] | None = None  # of which `behavior` is still to be made
+    _behavior: Behavior
     _builders: Builders | None = None  # unknown until dbt has shown its nodes
 
     def __init__(self, config: AdapterRequiredConfig, mp_context: SpawnContext) -> None:
         super().__init__(config, mp_context)
         self.Relation = KtkRelation.of_project(config)
+
+    @property
+    def behavior(self) -> Behavior:
+        """Flags of dbt's own changes of behaviour, made when somebody asks for one.
+
+        dbt looks for the source lines of the whole stack to make them, at each start, and a run
+        rarely asks.
+        """
+        flags = self._flags
+        if flags is not None:  # two threads may both make them: they are the same
+            BaseAdapter.behavior.fset(self, flags)  # type: ignore[attr-defined]
+            self._flags = None
+        return self._behavior
+
+    @behavior.setter
+    def behavior(self, flags: list[BehaviorFlag]) -> None:
+        self._flags = flags
 
     @property
     def relations(self) -> Relations:
