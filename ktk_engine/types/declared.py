@@ -1,13 +1,14 @@
 """Types that a model's YAML declares: what the writer stores, and what contradicts them.
 
 Spark has no word for unsigned integers, zones and a few more (decisions 7 and 12), so a
-declaration settles the class of what Spark gives instead: decimals without a fraction and
-signed integers for unsigned ones, UTC for another zone. The writer then checks every value.
+declaration, or else what is committed, settles the class of what Spark gives instead: decimals
+without a fraction and signed integers for unsigned ones, UTC for another zone. The writer then
+checks every value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import pyarrow as pa
 import pyarrow.types as pat
@@ -18,6 +19,8 @@ from ktk_engine.types.mismatch import mismatch
 from ktk_engine.types.quote import readable_identifier
 from ktk_engine.types.suggestion import cast_to
 from ktk_engine.types.type_class import class_problem, is_list, plain_type, unwrap
+
+_Settle = Callable[[pa.DataType, pa.DataType], pa.DataType | None]
 
 
 def apply_declared(
@@ -43,7 +46,7 @@ def apply_declared(
             if contract:
                 findings.append(_undeclared(field, set(declared) - set(model.names)))
             continue
-        given = _as_declared(wanted, field.type)
+        given = _settled(wanted, field.type, _as_declared)
         found = mismatch(wanted, given, field.name)
         if found is not None:
             where = f"{found.path}: " if found.path != field.name else ""
@@ -72,7 +75,9 @@ def adopt_unsigned(committed: pa.Schema, model: pa.Schema) -> pa.Schema:
     """
     known = {field.name: field.type for field in committed}
     fields = [
-        field.with_type(_adopted(known[field.name], field.type)) if field.name in known else field
+        field.with_type(_settled(known[field.name], field.type, _as_committed))
+        if field.name in known
+        else field
         for field in model
     ]
     return pa.schema(fields, metadata=model.metadata)
@@ -127,48 +132,39 @@ def stored_type(t: pa.DataType) -> pa.DataType:
     return t
 
 
-def _as_declared(declared: pa.DataType, model: pa.DataType) -> pa.DataType:
-    """Settle the class of what Spark gives for a type that it has no word for."""
-    declared, plain = unwrap(declared), unwrap(model)
-    if pat.is_unsigned_integer(declared) and (
-        pat.is_signed_integer(plain) or (pat.is_decimal(plain) and plain.scale == 0)
-    ):
+def _as_declared(declared: pa.DataType, model: pa.DataType) -> pa.DataType | None:
+    """Settle the class of a flat type by what is declared for it; None leaves it as it is."""
+    if pat.is_unsigned_integer(declared) and pat.is_signed_integer(model):
         return pa.uint64()
-    if pat.is_timestamp(declared) and pat.is_timestamp(plain):
+    if pat.is_timestamp(declared) and pat.is_timestamp(model):
         # An instant is the same in each zone; Spark gives all of them in UTC.
-        instant = plain.tz == "UTC" and declared.tz is not None
-        return pa.timestamp("us", declared.tz) if instant else plain
-    if is_list(declared) and is_list(plain):
-        return pa.list_(_as_declared(declared.value_type, plain.value_type))
-    if pat.is_map(declared) and pat.is_map(plain):
-        return pa.map_(
-            _as_declared(declared.key_type, plain.key_type),
-            _as_declared(declared.item_type, plain.item_type),
-        )
-    if pat.is_struct(declared) and pat.is_struct(plain):
-        known = {f.name: f.type for f in declared}
-        fields = [(f.name, _as_declared(known.get(f.name, pa.null()), f.type)) for f in plain]
-        return pa.struct(fields)
-    return model
+        instant = model.tz == "UTC" and declared.tz is not None
+        return pa.timestamp("us", declared.tz) if instant else model
+    return _as_committed(declared, model)
 
 
-def _adopted(committed: pa.DataType, model: pa.DataType) -> pa.DataType:
-    """Put uint64 in place of decimals without a fraction where unsigned is committed."""
-    committed, plain = unwrap(committed), unwrap(model)
-    if pat.is_unsigned_integer(committed) and pat.is_decimal(plain) and plain.scale == 0:
+def _as_committed(committed: pa.DataType, model: pa.DataType) -> pa.DataType | None:
+    """Settle the class of a flat type by what is committed of it; None leaves it as it is."""
+    if pat.is_unsigned_integer(committed) and pat.is_decimal(model) and model.scale == 0:
         return pa.uint64()
-    if is_list(committed) and is_list(plain):
-        return pa.list_(_adopted(committed.value_type, plain.value_type))
-    if pat.is_map(committed) and pat.is_map(plain):
-        return pa.map_(
-            _adopted(committed.key_type, plain.key_type),
-            _adopted(committed.item_type, plain.item_type),
-        )
-    if pat.is_struct(committed) and pat.is_struct(plain):
-        known = {f.name: f.type for f in committed}
-        return pa.struct(
-            [f.with_type(_adopted(known.get(f.name, pa.null()), f.type)) for f in plain]
-        )
+    return None
+
+
+def _settled(known: pa.DataType, model: pa.DataType, settle: _Settle) -> pa.DataType:
+    """Settle the classes of what Spark gives by a type that is known of it, at any depth."""
+    known, plain = unwrap(known), unwrap(model)
+    found = settle(known, plain)
+    if found is not None:
+        return found
+    if is_list(known) and is_list(plain):
+        return pa.list_(_settled(known.value_type, plain.value_type, settle))
+    if pat.is_map(known) and pat.is_map(plain):
+        key = _settled(known.key_type, plain.key_type, settle)
+        return pa.map_(key, _settled(known.item_type, plain.item_type, settle))
+    if pat.is_struct(known) and pat.is_struct(plain):
+        types = {f.name: f.type for f in known}
+        settled = (_settled(types.get(f.name, pa.null()), f.type, settle) for f in plain)
+        return pa.struct([f.with_type(t) for f, t in zip(plain, settled, strict=True)])
     return model
 
 
