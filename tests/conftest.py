@@ -22,7 +22,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Thousands of tests and dbt's classes are alive all the time, and none of them is garbage: to look
-# through them anew after 700 objects each took a seventh of Python's time.
+# through them anew after every 700 new objects took a good part of Python's time.
 gc.set_threshold(20_000, 20, 20)
 
 SPARK_SETTINGS = {
