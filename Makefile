@@ -65,12 +65,10 @@ demo-cluster: .venv/.installed sample_project/data/flights.parquet
 	.venv/bin/python -m tests.cluster.demo
 
 test: .venv/.installed azurite
-	.venv/bin/python -m pytest $(PARALLEL) tests/functional/adapter --storage cube
 	.venv/bin/python -m pytest $(PARALLEL)
 
 test-dbt: .venv/.installed
-	.venv/bin/python -m pytest $(PARALLEL) tests/functional/adapter --storage table
-	.venv/bin/python -m pytest $(PARALLEL) tests/functional/adapter --storage cube
+	.venv/bin/python -m pytest $(PARALLEL) tests/functional/adapter
 
 test-spark: $(SPARK_ENV)/.installed
 	$(SPARK_ENV)/bin/python -m pytest $(PARALLEL) $(SPARK_CORE)

@@ -62,7 +62,7 @@ def pytest_unconfigure():
 def pytest_addoption(parser):
     parser.addoption(
         "--storage",
-        choices=("table", "cube"),
-        default="table",
+        choices=("table", "cube", "both"),
+        default="both",
         help="what models of dbt-tests-adapter's suites are stored as",
     )

@@ -27,42 +27,54 @@ TWICE = (
 )
 
 
+def pytest_generate_tests(metafunc):
+    """Run what has to do with the storage with both, unless `--storage` says which."""
+    if "storage" not in metafunc.fixturenames:
+        return
+    group = Path(metafunc.definition.path).stem.removeprefix("test_")
+    storages = ("table", "cube") if group in TWICE else ("table",)
+    metafunc.parametrize("storage", storages, indirect=True, scope="class")
+
+
 def pytest_collection_modifyitems(config, items):
-    """Skip what is left out, and groups that have nothing to do with the storage."""
-    storage = config.getoption("storage")
+    """Skip what is left out; leave away the storage that is not asked for."""
+    asked = config.getoption("storage")
     kept, others = [], []
     for item in items:
         if item.path.parent != Path(__file__).parent:
             kept.append(item)
             continue
+        storage = item.callspec.params["storage"]
         for mark in item.iter_markers("left_out"):
             found = parse_marker(mark, item.nodeid)
             if found.storage in ("", storage):
                 item.add_marker(pytest.mark.skip(reason=f"{found.reason}: {found.why}"))
-        group = item.path.stem.removeprefix("test_")
-        (kept if storage == "table" or group in TWICE else others).append(item)
+        (kept if asked in ("both", storage) else others).append(item)
     items[:] = kept
     config.hook.pytest_deselected(items=others)
 
 
-def pytest_terminal_summary(terminalreporter, config):
+def pytest_terminal_summary(terminalreporter):
     """Count the suites' cases."""
-    folder = f"{Path(__file__).parent.relative_to(config.rootpath).as_posix()}/"
-    counts = {
-        outcome: sum(report.nodeid.startswith(folder) for report in found)
-        for outcome in ("passed", "skipped", "failed", "error")
-        if (found := terminalreporter.stats.get(outcome))
-    }
-    shown = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)
-    storage = config.getoption("storage")
-    terminalreporter.write_line(f"dbt-tests-adapter, storage {storage}: {shown or 'no cases'}")
+    folder = f"{Path(__file__).parent.relative_to(terminalreporter.config.rootpath).as_posix()}/"
+    for storage in ("table", "cube"):
+        counts = {
+            outcome: sum(
+                report.nodeid.startswith(folder) and f"[{storage}" in report.nodeid
+                for report in found
+            )
+            for outcome in ("passed", "skipped", "failed", "error")
+            if (found := terminalreporter.stats.get(outcome))
+        }
+        shown = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)
+        terminalreporter.write_line(f"dbt-tests-adapter, storage {storage}: {shown or 'no cases'}")
 
 
 @pytest.fixture(scope="class", autouse=True)
 def storage(request):
-    """With `--storage cube`, what stores rows is a dataset of a cube of its own."""
-    if request.config.getoption("storage") == "table":
-        yield
+    """What stores rows: a table, or a dataset of a cube of its own."""
+    if request.param == "table":
+        yield request.param
         return
     cells = cells_of(request.node)
     load = ManifestLoader.load
@@ -74,11 +86,24 @@ def storage(request):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ManifestLoader, "load", load_as_cubes)
-        yield
+        yield request.param
 
 
-@pytest.fixture(scope="module")
-def test_data_dir(tmp_path_factory):
+# The folders that all of the harness's fixtures lie in: others with the other storage.
+
+
+@pytest.fixture(scope="class")
+def profiles_root(tmpdir_factory, storage):
+    return tmpdir_factory.mktemp("profile")
+
+
+@pytest.fixture(scope="class")
+def project_root(tmpdir_factory, storage):
+    return tmpdir_factory.mktemp("project")
+
+
+@pytest.fixture(scope="class")
+def test_data_dir(tmp_path_factory, storage):
     """A folder for files that a test makes, outside the repository."""
     return tmp_path_factory.mktemp("adapter") / "data"
 

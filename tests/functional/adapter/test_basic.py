@@ -36,14 +36,16 @@ from ktk_engine.catalog.catalog import list_relations
 from ktk_engine.store.local.local_store import LocalStore
 from tests.functional.adapter.in_spark import columns_of, rebuilt
 
+ARTIFACTS = True
+
 COLUMNS = ["id", "first_name", "email", "ip_address", "updated_at"]
 
 
-def statistics(request, columns=COLUMNS, cube="seed_cube") -> dict:
+def statistics(storage, columns=COLUMNS, cube="seed_cube") -> dict:
     """What docs say of a table of one row and file; its first column addresses a cube's cells."""
     values = {"rows": 1, "bytes": AnyNumber(), "files": 1, "partitions": 1}
     values["last_commit"] = AnyString()
-    if request.config.getoption("storage") == "cube":
+    if storage == "cube":
         dimension, *payload = columns
         values |= {"cube": cube, "cube_role": "seed", "dimension_columns": dimension}
         values |= {"indexed_columns": dimension, "payload_columns": ", ".join(payload)}
@@ -84,33 +86,33 @@ class TestAdapterMethod(BaseAdapterMethod):
 
 class TestSimpleMaterializations(BaseSimpleMaterializations):
     @pytest.fixture(scope="class")
-    def test_config(self, request):
+    def test_config(self, storage):
         """A dataset leaves its cube in a full refresh only."""
-        return {"require_full_refresh": request.config.getoption("storage") == "cube"}
+        return {"require_full_refresh": storage == "cube"}
 
 
 @pytest.mark.cells(ephemeral_summary=["first_name"])
 class TestDocsGenReferences(BaseDocsGenReferences):
     @pytest.fixture(scope="class")
-    def expected_catalog(self, project, request):
+    def expected_catalog(self, project, storage):
         return expected_catalog.expected_references_catalog(
             project,
             **SPARK_TYPES,
             bigint_type="bigint",
-            model_stats=statistics(request, ["first_name", "ct"], "ephemeral_summary_cube"),
-            seed_stats=statistics(request),
+            model_stats=statistics(storage, ["first_name", "ct"], "ephemeral_summary_cube"),
+            seed_stats=statistics(storage),
             view_summary_stats=expected_catalog.no_stats(),
         )
 
 
 class TestDocsGenerate(BaseDocsGenerate):
     @pytest.fixture(scope="class")
-    def expected_catalog(self, project, request):
+    def expected_catalog(self, project, storage):
         return expected_catalog.base_expected_catalog(
             project,
             **SPARK_TYPES,
             model_stats=expected_catalog.no_stats(),
-            seed_stats=statistics(request),
+            seed_stats=statistics(storage),
         )
 
 
@@ -137,8 +139,8 @@ class TestGetCatalogForSingleRelation(BaseGetCatalogForSingleRelation):
         return CatalogTable(table, columns, stats)
 
     @pytest.fixture(scope="class")
-    def expected_catalog_my_seed(self, project, request):
-        items = statistics(request, cube="my_seed_cube")
+    def expected_catalog_my_seed(self, project, storage):
+        items = statistics(storage, cube="my_seed_cube")
         del items["has_stats"]  # dbt-core adds it
         stats = {name: StatsItem(**item) for name, item in items.items()}
         return self.expected(project, "my_seed", "table", stats)
@@ -209,7 +211,7 @@ class TestSnapshotTimestamp(UpdatedRows, BaseSnapshotTimestamp):
 
 
 class TestStorage:
-    """Our own: `--storage cube` makes cube datasets of what stores rows."""
+    """Our own: storage `cube` makes cube datasets of what stores rows."""
 
     @pytest.fixture(scope="class")
     def seeds(self):
@@ -220,10 +222,10 @@ class TestStorage:
         text = "{{ config(materialized='%s') }} select * from {{ ref('base') }}"
         return {f"a_{kind}.sql": text % kind for kind in ("table", "incremental", "view")}
 
-    def test_what_relations_are(self, project, request):
+    def test_what_relations_are(self, project, storage):
         assert len(run_dbt(["build"])) == 4
         store = LocalStore(f"{project.project_root}/warehouse/{project.test_schema}")
-        uuid = "{0}_cube++{0}" if request.config.getoption("storage") == "cube" else "{0}"
+        uuid = "{0}_cube++{0}" if storage == "cube" else "{0}"
         names = ("a_incremental", "a_table", "base")
         found = {item.name: item.uuid for item in list_relations(store)}
         assert found == {name: uuid.format(name) for name in names} | {"a_view": ""}

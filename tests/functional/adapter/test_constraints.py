@@ -106,8 +106,8 @@ class NullIsRefused:
     """Our words; a cube's cells have no nulls, with a constraint or without one."""
 
     @pytest.fixture(scope="class")
-    def expected_error_messages(self, request):
-        if request.config.getoption("storage") == "cube":
+    def expected_error_messages(self, storage):
+        if storage == "cube":
             return ["`id`", "nothing was committed"]
         return ["1 row breaks the constraint not_null (id)", "nothing was committed"]
 
