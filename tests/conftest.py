@@ -32,7 +32,13 @@ SPARK_SETTINGS = {
     # alone gets 48 MB for code, which Spark overfills: a fifth of Java's time went into sweeping.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
     "-XX:ReservedCodeCacheSize=256m -Xmn512m",
-    "spark.sql.shuffle.partitions": "4",
+    # What Spark keeps of thousands of finished jobs for a page that nobody looks at fills its heap.
+    "spark.sql.ui.retainedExecutions": "10",
+    "spark.ui.retainedJobs": "50",
+    "spark.ui.retainedStages": "50",
+    "spark.ui.retainedTasks": "500",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",
     # Broadcasts would hide exchanges that the plans promise to do without.
     "spark.sql.autoBroadcastJoinThreshold": "-1",

@@ -11,10 +11,13 @@ from dbt.tests.util import run_dbt
 
 from tests.conftest import SPARK_SETTINGS
 
-# Queries over few rows take longer to compile than to run; tests/spark has them compiled.
-UNCOMPILED = {
+# Queries over few rows take longer to compile and to plan anew than to run, and more than one task
+# a stage is for nothing. Spark's own settings hold in tests/spark and for dbt in processes.
+FEW_ROWS = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
 }
 
 
@@ -24,7 +27,7 @@ def profile_target() -> dict:
         "type": "ktk",
         "store": "./warehouse",
         "threads": 2,
-        "server_side_parameters": {**SPARK_SETTINGS, **UNCOMPILED},
+        "server_side_parameters": {**SPARK_SETTINGS, **FEW_ROWS},
     }
 
 
@@ -42,6 +45,15 @@ def no_adapter_of_another_module():
     reset_adapters()
     yield
     reset_adapters()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def artifacts(request):
+    """Modules that look at dbt's artifacts say `ARTIFACTS = True`; they take a sixth of a run."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not getattr(request.module, "ARTIFACTS", False):
+            patch.setenv("DBT_WRITE_JSON", "false")
+        yield
 
 
 @pytest.fixture(scope="class")

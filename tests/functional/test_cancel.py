@@ -22,6 +22,8 @@ from tests.functional.relations import rows
 from tests.functional.waiting import wait_for
 from tests.tree import tree
 
+ARTIFACTS = True
+
 SLOW = "range(0, 10000000, 1, 1) a cross join range(0, 99999, 1, 1) b where hash(a.id, b.id) = 1"
 ENDLESS = f"select a.id from {SLOW}"
 BY_VARIABLE = "{% if var('slow', false) %} " + ENDLESS + " {% else %} select 1L as id {% endif %}"

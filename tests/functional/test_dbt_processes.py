@@ -17,6 +17,8 @@ from ktk_engine.spark.session.session import start_session
 from ktk_engine.store.local.local_store import LocalStore
 from tests.conftest import SPARK_SETTINGS
 
+ARTIFACTS = True
+
 ROWS = 100
 
 # Runs dbt again and again in one process, each time started by a line on its input.

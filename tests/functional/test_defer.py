@@ -15,6 +15,8 @@ from ktk_engine.store.local.local_store import LocalStore
 from tests.functional.cube_models import ENRICHMENT, SEED
 from tests.functional.relations import rows
 
+ARTIFACTS = True
+
 MODELS = {
     "cells.sql": SEED,
     "extra.sql": ENRICHMENT,

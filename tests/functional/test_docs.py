@@ -28,6 +28,8 @@ from ktk_engine.spark.session.session import start_session
 from tests.conftest import SPARK_SETTINGS
 from tests.functional.snippets import Snippet, snippets_of
 
+ARTIFACTS = True
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ["README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
 BUILT = ("warehouse", "target", "logs", "data")

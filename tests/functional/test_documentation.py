@@ -27,6 +27,8 @@ from ktk_engine.store.local.local_store import LocalStore
 from tests.functional.relations import store_of
 from tests.unit.dataset_builder import write_plain
 
+ARTIFACTS = True
+
 TEXT = """It's "quoted": 100 %, {{ jinja }} {% do run() %} \\ $$ -- /* */ `tick`
 Zweite Zeile: größer als ∞ 🚀"""
 RAW = "{% raw %}" + TEXT + "{% endraw %}"

@@ -16,6 +16,8 @@ from dbt.cli.main import dbtRunner
 from ktk_engine.spark.session.session import start_session
 from tests.conftest import SPARK_SETTINGS
 
+ARTIFACTS = True
+
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -23,6 +23,8 @@ import yaml
 from tests.conftest import SPARK_SETTINGS
 from tests.functional.waiting import wait_for
 
+ARTIFACTS = True
+
 GOLDEN = Path(__file__).parent / "golden" / "console"
 ROWS, COLUMNS = 24, 100
 

@@ -17,6 +17,8 @@ from tests.conftest import SPARK_SETTINGS
 from tests.functional.conftest import profile_target
 from tests.functional.relations import store_of
 
+ARTIFACTS = True
+
 HIVE = {"spark.sql.catalogImplementation": "hive"}
 
 

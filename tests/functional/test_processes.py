@@ -24,6 +24,8 @@ from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.write.build import build
 from ktk_engine.write.retained import Retained
 
+ARTIFACTS = True
+
 WRITER = """
 import sys, time
 import pyarrow as pa

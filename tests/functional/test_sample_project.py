@@ -26,6 +26,8 @@ from ktk_engine.store.local.local_store import LocalStore
 from tests.conftest import SPARK_SETTINGS
 from tests.functional import sample_answers
 
+ARTIFACTS = True
+
 SAMPLE = Path(__file__).resolve().parents[2] / "sample_project"
 CUBE_DATASETS = ["nyc++airlines", "nyc++flights", "nyc++planes", "nyc++weather"]
 CUBE_MODELS = [uuid.removeprefix("nyc++") for uuid in CUBE_DATASETS]

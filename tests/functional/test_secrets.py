@@ -10,6 +10,8 @@ from pathlib import Path
 
 import yaml
 
+ARTIFACTS = True
+
 # The first compiler alone; rows are few.
 QUICK = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 SECRET = "canary-7f3a = :#!\\ü"

@@ -22,6 +22,8 @@ from ktk_engine.store.local.local_store import LocalStore
 from tests.functional.relations import rows
 from tests.unit.dataset_builder import write_plain, write_plain_nyc
 
+ARTIFACTS = True
+
 ODD = "an odd [path] 100%20 {x} 'ö`"  # data, in paths and nowhere in SQL
 ORDERS = "id,city,amount,day\n1,Köln,0.5,2024-01-31\n2,,1.5,2024-02-01\n3,a/b=c%,NaN,\n"
 

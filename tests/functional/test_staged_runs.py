@@ -22,6 +22,8 @@ from tests.faults.invariants import AgedStore
 from tests.functional.relations import rows, store_of
 from tests.tree import tree
 
+ARTIFACTS = True
+
 PUBLISH = {"on-run-end": ["{{ ktk_publish_stage(results) }}"]}
 ROUND = "{{ var('round', 1) }}"
 FLIGHTS = f"""

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+ARTIFACTS = True
+
 # Says at its end which of the slow packages dbt has imported.
 PROGRAM = """
 import atexit, sys

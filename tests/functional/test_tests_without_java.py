@@ -17,6 +17,8 @@ from ktk_engine.gate.target import Target
 from ktk_engine.store.warehouse import Warehouse
 from ktk_engine.write.build import build
 
+ARTIFACTS = True
+
 CELLS = pa.table({"P": ["a", "a", "b/%"], "L": [1, 2, 3], "name": ["x", "x", None]})
 EXTRA = pa.table({"P": ["a", "a"], "L": [1, 9], "w": pa.array([1, None], pa.uint64())})
 DATASET = "{{{{ config(materialized='cube_{role}', cube='c', dimension_columns=['L'], {more}) }}}}"

@@ -17,7 +17,15 @@ from tests.spark.small_cube import build_cube
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    yield start_session(SPARK_SETTINGS)
+    yield with_settings(start_session(SPARK_SETTINGS))
+
+
+def with_settings(session: SparkSession) -> SparkSession:
+    """Where other tests have started Spark, theirs are the defaults of all its sessions."""
+    for key, value in SPARK_SETTINGS.items():
+        if session.conf.isModifiable(key):
+            session.conf.set(key, value)
+    return session
 
 
 @pytest.fixture
@@ -28,10 +36,7 @@ def store(tmp_path: Path) -> LocalStore:
 @pytest.fixture
 def sql(spark: SparkSession, store: LocalStore, tmp_path: Path) -> SqlSession:
     """Statements in which `an.<name>` is a relation of the test's store."""
-    session = new_session(spark)
-    for key, value in SPARK_SETTINGS.items():
-        if session.conf.isModifiable(key):
-            session.conf.set(key, value)
+    session = with_settings(new_session(spark))
     scratch = tmp_path / "scratch"
     return SqlSession(session, lambda name: store if name == "an" else None, scratch)
 

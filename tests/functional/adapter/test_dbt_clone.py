@@ -10,6 +10,8 @@ from dbt.tests.adapter.dbt_clone.test_dbt_clone import (
 )
 from dbt.tests.util import run_dbt, run_dbt_and_capture
 
+ARTIFACTS = True
+
 
 class TestCloneNotPossible(BaseCloneNotPossible):
     pass

@@ -12,6 +12,8 @@ from dbt.tests.adapter.persist_docs.test_persist_docs import (
     BasePersistDocsQuotedDescriptionNotAppliedOnMismatch,
 )
 
+ARTIFACTS = True
+
 
 class TestPersistDocs(BasePersistDocs):
     pass
