@@ -44,6 +44,15 @@ SPARK_SETTINGS = {
     "spark.sql.autoBroadcastJoinThreshold": "-1",
 }
 
+# Queries over few rows take longer to compile and to plan anew than to run, and more than one task
+# a stage is for nothing. Spark's own settings hold in most of tests/spark and for dbt in processes.
+FEW_ROWS = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
+
 
 @pytest.fixture(scope="session", autouse=True)
 def unsynced() -> Iterator[Callable[[int], None]]:

@@ -17,7 +17,7 @@ from ktk_engine.facade import Cube, Engine, Store
 from ktk_engine.spark.session.session import new_session, start_session
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.open_store import open_store
-from tests.conftest import SPARK_SETTINGS
+from tests.conftest import FEW_ROWS, SPARK_SETTINGS
 from tests.corpus.cube_frames import Frame, difference, frame_of, group_value, plain
 from tests.corpus.cube_literals import our_condition
 from tests.corpus.naive_cube import NaiveCube
@@ -26,14 +26,7 @@ from tests.corpus.outcome import Outcome
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_SETTINGS = {
-    **SPARK_SETTINGS,
-    # The cubes are tiny: re-planning while running and compiling cost more than they save.
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.shuffle.partitions": "1",
-}
+_SETTINGS = {**SPARK_SETTINGS, **FEW_ROWS}  # the cubes are tiny
 _THREADS = 4
 
 # The oddities of Kartothek by name, and our decision about each (docs/design/decisions.md).

@@ -9,16 +9,7 @@ from dbt.adapters.factory import reset_adapters
 from dbt.tests.fixtures.project import *  # noqa: F403 - the harness's fixtures
 from dbt.tests.util import run_dbt
 
-from tests.conftest import SPARK_SETTINGS
-
-# Queries over few rows take longer to compile and to plan anew than to run, and more than one task
-# a stage is for nothing. Spark's own settings hold in tests/spark and for dbt in processes.
-FEW_ROWS = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.shuffle.partitions": "1",
-}
+from tests.conftest import FEW_ROWS, SPARK_SETTINGS
 
 
 def profile_target() -> dict:

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from ktk_engine.spark.session.session import new_session, start_session
 from ktk_engine.spark.sql.sql_session import SqlSession
 from ktk_engine.store.local.local_store import LocalStore
-from tests.conftest import SPARK_SETTINGS
+from tests.conftest import FEW_ROWS, SPARK_SETTINGS
 from tests.spark.small_cube import build_cube
 
 
@@ -39,6 +39,13 @@ def sql(spark: SparkSession, store: LocalStore, tmp_path: Path) -> SqlSession:
     session = with_settings(new_session(spark))
     scratch = tmp_path / "scratch"
     return SqlSession(session, lambda name: store if name == "an" else None, scratch)
+
+
+@pytest.fixture
+def few_rows(sql: SqlSession) -> None:
+    """Hundreds of different statements over few rows."""
+    for key, value in FEW_ROWS.items():
+        sql.session.conf.set(key, value)
 
 
 @pytest.fixture

@@ -90,13 +90,7 @@ def queries(draw: st.DrawFn, cube: list[RandomDataset]) -> tuple[str, str]:
     return maker(f"an.{enrichment.name}", "an.seed", keys, share), ""
 
 
-# Hundreds of different questions of few rows: Spark took longer to compile them than to answer.
-INTERPRETED = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
-
-
+@pytest.mark.usefixtures("few_rows")
 @pytest.mark.filterwarnings("ignore")
 @given(data=st.data(), cube=cubes(enrichments=3))
 @examples(12)
@@ -106,8 +100,6 @@ def test_both_engines_agree(sql, tmp_path_factory, data, cube):
     names = tuple(dataset.name for dataset in cube)
     store.put(view_key("whole"), render_view(ViewDocument("whole", "cube", "", "c", names)))
     stores = {"an": store}
-    for key, value in INTERPRETED.items():
-        sql.session.conf.set(key, value)
     session = SqlSession(sql.session, stores.get, sql.scratch)
     local = LocalSql(KnownStores(stores.get))
     for _ in range(8):

@@ -40,6 +40,7 @@ def as_classes(table: pa.Table, plan: Plan) -> list[dict]:
     return in_containers(table, plan).to_pylist()
 
 
+@pytest.mark.usefixtures("few_rows")
 @pytest.mark.filterwarnings("ignore")
 @given(data=st.data(), cube=cubes())
 @examples(8)
@@ -50,6 +51,7 @@ def test_python_and_sql_agree_with_plain_joins(spark, sql, tmp_path_factory, dat
     check_questions(spark, sql, store, data, cube)
 
 
+@pytest.mark.usefixtures("few_rows")
 @pytest.mark.filterwarnings("ignore")
 @given(data=st.data(), cube=cubes(enrichments=2))
 @examples(3)
