@@ -25,7 +25,12 @@ from ktk_engine.types.declared import apply_declared, with_known_classes
 from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.finding import Finding, raise_findings
 from ktk_engine.types.refusal import Problem, refusal
-from ktk_engine.types.schema import check_shared, dataset_schema, merge_schemas
+from ktk_engine.types.schema import (
+    check_shared,
+    dataset_schema,
+    merge_schemas,
+    replace_null_types,
+)
 
 _REBUILD = "The class of a column changes only with --full-refresh."
 _REPLACE = (
@@ -80,7 +85,7 @@ class GateResult:
         indexes = {*self.indexes, *target.indexes} - set(target.partition_by)
         return replace(
             self,
-            physical=_without_null_types(model, committed),
+            physical=replace_null_types(model, committed),
             committed=committed,
             indexes=tuple(sorted(indexes)),
         )
@@ -125,7 +130,7 @@ def pass_gate(
     if checked.committed is not None:
         merged = merge_schemas(checked.committed, model, union=True)
         schema = dataset_schema(merged, target.partition_by)
-        model = _without_null_types(model, schema)
+        model = replace_null_types(model, schema)
     # SQL shows the columns in the model's order; only published files need Kartothek's.
     order = dict.fromkeys([*model.names, *schema.names])
     schema = pa.schema([schema.field(name) for name in order])
@@ -385,12 +390,3 @@ def _specification(
     if find_seed(target.cube, datasets) is None:
         return None
     return discover_cube(target.cube, datasets)
-
-
-def _without_null_types(model: pa.Schema, committed: pa.Schema) -> pa.Schema:
-    """An all-null column takes the committed type (decision 11)."""
-    fields = [
-        field.with_type(committed.field(field.name).type) if pa.types.is_null(field.type) else field
-        for field in model
-    ]
-    return pa.schema(fields)

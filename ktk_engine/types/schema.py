@@ -211,6 +211,20 @@ def merge_schemas(committed: pa.Schema, model: pa.Schema, *, union: bool = False
     return pa.schema([*fields, *(pa.field(name, normalize(given[name])) for name in new)])
 
 
+def replace_null_types(model: pa.Schema, committed: pa.Schema) -> pa.Schema:
+    """Give columns of nulls alone the committed types (decision 11).
+
+    Args:
+        model: the schema of what is written.
+        committed: a schema with all columns of it.
+    """
+    fields = [
+        field.with_type(committed.field(field.name).type) if pat.is_null(field.type) else field
+        for field in model
+    ]
+    return pa.schema(fields)
+
+
 def _duplicates(schema: pa.Schema) -> list[Finding]:
     """Find columns that occur more than once."""
     return [
