@@ -45,7 +45,8 @@ SPARK_SETTINGS = {
 }
 
 # Queries over few rows take longer to compile and to plan anew than to run, and more than one task
-# a stage is for nothing. Spark's own settings hold in most of tests/spark and for dbt in processes.
+# a stage is for nothing. Spark's own settings hold for dbt in processes; in tests/spark, which may
+# share its JVM with tests of dbt, queries are compiled where it has one of its own.
 FEW_ROWS = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
