@@ -10,7 +10,7 @@ import pytest
 
 from ktk_engine.cli.commands.prepare import WORKLOAD
 from ktk_engine.errors import SessionError
-from ktk_engine.java.class_archive import archive_folder, archive_options, make_archive
+from ktk_engine.java.class_archive import archive_options, make_archive
 
 # The first compiler alone: which classes are loaded does not depend on it.
 QUICK = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"}
@@ -31,11 +31,7 @@ print("rows:", spark.range(3).count())
 
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory):
-    """That of this environment, which `make` has just made; else one in a new folder."""
-    own = archive_folder()
-    if archive_options(own):
-        (made,) = own.glob("*.jsa")
-        return made
+    """In a folder that did not exist."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in QUICK.items():
             patch.setenv(name, value)
