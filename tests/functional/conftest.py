@@ -40,7 +40,10 @@ def no_adapter_of_another_module():
 
 @pytest.fixture(scope="module", autouse=True)
 def artifacts(request):
-    """Modules that look at dbt's artifacts say `ARTIFACTS = True`; they take a sixth of a run."""
+    """dbt writes its artifacts, a sixth of a small run, for modules with `ARTIFACTS = True`.
+
+    These read them, or run dbt in processes as its users do.
+    """
     with pytest.MonkeyPatch.context() as patch:
         if not getattr(request.module, "ARTIFACTS", False):
             patch.setenv("DBT_WRITE_JSON", "false")

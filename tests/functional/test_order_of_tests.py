@@ -6,8 +6,6 @@ import pytest
 from dbt.tests.util import get_manifest, run_dbt, write_file
 from dbt_common.exceptions import CompilationError
 
-ARTIFACTS = True
-
 CELLS = """
 {{ config(materialized='cube_seed', cube='c', dimension_columns=['L'], partition_by=['P']) }}
 select id % 2 as P, id as L, id as v from range(ROWS)
