@@ -15,34 +15,35 @@ from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.log.state import resolve
 from ktk_engine.spark.session.session import start_session
 from ktk_engine.store.local.local_store import LocalStore
-from tests.conftest import SPARK_SETTINGS
+from tests.conftest import FEW_ROWS, SPARK_SETTINGS
 
 ARTIFACTS = True
 
 ROWS = 100
 
-# Runs dbt again and again in one process, each time started by a line on its input.
+# Runs dbt again and again in one process, each time started by a line on its input. For another
+# `--vars` dbt would parse all anew.
 PROCESS = """
-import json, sys
+import json, os, sys
 from dbt.cli.main import dbtRunner
 (number,) = sys.argv[1:]
+os.environ["WRITER"] = number
 for line in sys.stdin:
-    model, round = line.split()
-    variables = json.dumps({"round": int(round), "writer": int(number)})
-    done = dbtRunner().invoke(["--quiet", "run", "-s", model, "--vars", variables,
-                               "--target-path", "target_" + number,
+    model, os.environ["ROUND"] = line.split()
+    done = dbtRunner().invoke(["--quiet", "run", "-s", model, "--target-path", "target_" + number,
                                "--log-path", "logs_" + number])
     failed = [str(r.message) for r in done.result or [] if str(r.status) != "success"]
     print(json.dumps({"ok": done.success, "failed": failed}), flush=True)
 """
-WRITER = "select id, {{ var('writer') }} as writer, {{ var('round') }} as round"
+WRITER = "select id, {{ env_var('WRITER') }} as writer, {{ env_var('ROUND') }} as round"
 SOURCE = "from range(100)"
 MODELS = {
     "cells": "{{ config(materialized='cube_seed', cube='c', dimension_columns=['id', 'round'], "
     f"incremental_strategy='append') }}}} {WRITER} {SOURCE}",
     "more": "{{ config(materialized='cube_enrichment', cube='c', "
     "dimension_columns=['id', 'round'], incremental_strategy='append') }} "
-    f"select id, {{{{ var('round') }}}} as round, {{{{ var('writer') }}}} as other {SOURCE}",
+    "select id, {{ env_var('ROUND') }} as round, {{ env_var('WRITER') }} as other "
+    f"{SOURCE}",
     "grown": f"{{{{ config(materialized='incremental') }}}} {WRITER} {SOURCE}",
     "merged": "{{ config(materialized='incremental', unique_key='id', "
     f"incremental_strategy='merge') }}}} {WRITER} {SOURCE}",
@@ -53,7 +54,7 @@ MODELS = {
 @pytest.fixture(scope="module")
 def project(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("project")
-    settings = {**SPARK_SETTINGS, "spark.driver.memory": "1g"}
+    settings = {**SPARK_SETTINGS, **FEW_ROWS, "spark.driver.memory": "1g"}
     target = {"type": "ktk", "schema": "an", "store": "./warehouse", "threads": 1}
     target["server_side_parameters"] = settings
     profile = {"p": {"target": "dev", "outputs": {"dev": target}}}

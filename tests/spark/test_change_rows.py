@@ -17,6 +17,8 @@ from tests.spark.numbered_rows import SEED, TABLE, check_index, content, rows, s
 from tests.tree import tree
 from tests.unit.kartothek import build_with_kartothek, kartothek, needs_kartothek
 
+pytestmark = pytest.mark.usefixtures("few_rows")
+
 BOTH = pytest.mark.parametrize("target", [TABLE, SEED], ids=["table", "cube"])
 NASTY = ("a/b", "50%", "x=y", "ü", "")
 

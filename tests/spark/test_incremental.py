@@ -28,6 +28,8 @@ from ktk_engine.write.rewrite.replace_where import replace_where
 from ktk_engine.write.write_result import RowChanges
 from tests.spark.numbered_rows import SEED, TABLE, check_index, content, rows, snapshot
 
+pytestmark = pytest.mark.usefixtures("few_rows")
+
 
 @pytest.fixture(params=["local", "s3"])
 def store(request, tmp_path):

@@ -19,6 +19,8 @@ from ktk_engine.write.write_context import WriteContext
 from tests.random_cubes import CLASSES
 from tests.spark.shown import shown
 
+pytestmark = pytest.mark.usefixtures("few_rows")
+
 COLUMNS = {f"c{number}": t for number, t in enumerate(CLASSES)}
 UNSIGNED = [name for name, t in COLUMNS.items() if t.equals(pa.uint64())]
 TARGET = Target("t", partition_by=("P",), declared=dict.fromkeys(UNSIGNED, pa.uint64()))

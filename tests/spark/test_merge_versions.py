@@ -19,6 +19,8 @@ from ktk_engine.write.rewrite.merge_versions import build_versions, merge_versio
 from ktk_engine.write.rewrite.versions import Versions
 from ktk_engine.write.write_result import RowChanges
 
+pytestmark = pytest.mark.usefixtures("few_rows")
+
 APPEND = {"on_schema_change": "append_new_columns"}
 TABLE = Target("t", partition_by=("region",), **APPEND)
 CUBE = Target("t", "seed", "c", ("id", "dbt_scd_id"), ("region",), buckets=2, **APPEND)

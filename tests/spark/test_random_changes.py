@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,6 +21,8 @@ from ktk_engine.write.retained import Retained
 from tests.random_cubes import examples
 from tests.spark.changing import run
 from tests.tree import tree
+
+pytestmark = pytest.mark.usefixtures("few_rows")
 
 Row = dict[str, Any]
 TYPES = {"P": pa.string(), "L": pa.int64(), "v": pa.float64(), "a b": pa.string()}

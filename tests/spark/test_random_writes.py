@@ -34,6 +34,8 @@ from tests.random_cubes import examples
 from tests.spark.shown import shown
 from tests.tree import tree
 
+pytestmark = pytest.mark.usefixtures("few_rows")
+
 TYPES = {
     "P": pa.string(),
     "L": pa.int64(),

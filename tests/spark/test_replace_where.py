@@ -20,6 +20,8 @@ from ktk_engine.write.write_result import RowChanges
 from tests.spark.numbered_rows import SEED, TABLE, check_index, content, rows, snapshot
 from tests.tree import tree
 
+pytestmark = pytest.mark.usefixtures("few_rows")
+
 NASTY = ("a/b", "50%", "x=y", "ü", "")
 
 
