@@ -13,7 +13,7 @@ from dbt.tests.util import get_connection, run_dbt, write_file
 from dbt_common.exceptions import DbtConfigError
 
 from ktk_engine.spark.session.session import start_session
-from tests.conftest import SPARK_SETTINGS
+from tests.conftest import FEW_ROWS, SPARK_SETTINGS
 from tests.functional.conftest import profile_target
 from tests.functional.relations import store_of
 
@@ -52,7 +52,7 @@ class Metastore:
     @pytest.fixture(scope="class")
     def dbt_profile_target(self):
         target = profile_target()
-        return {**target, "server_side_parameters": {**SPARK_SETTINGS, **HIVE}}
+        return {**target, "server_side_parameters": {**SPARK_SETTINGS, **FEW_ROWS, **HIVE}}
 
 
 class TestModels(Metastore):

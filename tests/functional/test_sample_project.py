@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import yaml
 from dbt.cli.main import dbtRunner, dbtRunnerResult
 
 from ktk_engine.log.chain import read_entries
@@ -39,6 +40,13 @@ ORDERS = {
     "delays_by_month": "month, carrier",
     "route_speeds": "origin, dest",
 }
+# As Spark does it by itself: here are many rows, and JVMs of tests are set up for few.
+AS_FOR_MANY_ROWS = {
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.shuffle.partitions": "2",
+}
 
 
 @dataclass
@@ -62,6 +70,9 @@ def sample(tmp_path_factory) -> Iterator[Sample]:
         SAMPLE, folder, ignore=shutil.ignore_patterns("warehouse", "target", "logs", "data")
     )
     subprocess.run([sys.executable, folder / "get_data.py"], check=True, cwd=folder)
+    profile = yaml.safe_load((folder / "profiles.yml").read_text())
+    profile["sample"]["outputs"]["dev"]["server_side_parameters"] = AS_FOR_MANY_ROWS
+    (folder / "profiles.yml").write_text(yaml.safe_dump(profile))
     spark = start_session(SPARK_SETTINGS)
     store = LocalStore(folder / "warehouse" / "analytics")
     results, versions = [], []
@@ -70,6 +81,8 @@ def sample(tmp_path_factory) -> Iterator[Sample]:
         results.append(json.loads((folder / "target" / "run_results.json").read_text()))
         versions.append(resolve(store, cube_scope("nyc")).version)
     session = new_session(spark)
+    for key, value in AS_FOR_MANY_ROWS.items():
+        session.conf.set(key, value)
     session.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
     scratch = folder.parent / "scratch"
     sql = SqlSession(session, lambda name: store if name == "analytics" else None, scratch)
