@@ -171,8 +171,11 @@ def root_of(store):
 
 def content(root):
     """Every file of a store, how long it is, and since when; but for the lock of a disk's store."""
-    files = [path for path in Path(root).rglob("*") if path.is_file()]
-    found = {str(path): (path.stat().st_size, path.stat().st_mtime_ns) for path in files}
+    found = {}
+    for folder, _, names in os.walk(root):
+        for path in (os.path.join(folder, name) for name in names):
+            known = os.stat(path)
+            found[path] = known.st_size, known.st_mtime_ns
     return {path: what for path, what in found.items() if not path.endswith("/.ktk/lock")}
 
 
