@@ -19,6 +19,7 @@ from ktk_engine.write.affected_files import affected_files
 from ktk_engine.write.extension import extended
 from ktk_engine.write.retained import Conditions
 from ktk_engine.write.rewrite.affected_rows import find_keys, rows_of
+from ktk_engine.write.verify_in_memory import verify_in_memory
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -52,6 +53,10 @@ def verify_constraints(
         DataError: rows break constraints, with an example of each.
     """
     session = new_session(frame.sparkSession)
+    zone = str(session.conf.get("spark.sql.session.timeZone"))
+    held = verify_in_memory(store, constraints, addition, kept, zone)
+    if held is not None:
+        return held
     scanner = Scanner(session, store, make_scratch_folder())
     rows = rows_of(scanner, addition, addition.files, 0)
     broken = _broken_rules(rows, constraints)
