@@ -91,9 +91,16 @@ def test_it_updates_as_spark_does(spark, sql, store, monkeypatch, key, updated):
     assert without
 
 
+def test_it_adds_rows_that_no_file_can_hold(spark, sql, store, monkeypatch):
+    found, wanted, without = both(spark, sql, store, monkeypatch, table(26, 34, 3), MergeBy(("L",)))
+    assert found == wanted
+    assert found[-1] == 0
+    assert without
+
+
 @pytest.mark.parametrize("limit", ["MAXIMUM_BYTES", "MAXIMUM_VALUES"])
 def test_what_is_large_is_sparks(spark, sql, store, monkeypatch, limit):
-    monkeypatch.setattr(f"ktk_engine.write.rewrite.merge_in_memory.{limit}", 10)
+    monkeypatch.setattr(f"ktk_engine.write.small_files.{limit}", 10)
     by = MergeBy(("L",), "delete+insert")
     found, wanted, without = both(spark, sql, store, monkeypatch, table(6, 14, 1), by)
     assert found == wanted

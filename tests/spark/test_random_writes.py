@@ -184,8 +184,8 @@ def write(sql: SqlSession, store: LocalStore, target: Target, step: Step) -> Non
 
 @pytest.mark.parametrize(
     ("target", "in_memory"),
-    [(TABLE, True), (TABLE, False), (CUBE, False)],
-    ids=["table in memory", "table", "cube"],
+    [(TABLE, True), (TABLE, False), (CUBE, True), (CUBE, False)],
+    ids=["table in memory", "table", "cube in memory", "cube"],
 )
 def test_random_writes(sql, tmp_path_factory, monkeypatch, target, in_memory):
     address = ("P", "L") if target.cube else ()

@@ -107,12 +107,17 @@ def _merge_into(rewrite: Rewrite, by: MergeBy, keys: NewKeys) -> WriteResult:
     check_known(rewrite.target, base, by.unique_key)
     predicate = condition_of(by.predicates, rewrite.target, base.schema, rewrite.scanner)
     conditions = [*keys.conditions(base), *conjuncts(predicate)]
-    reads = [conditions, *_check_cells(rewrite, by, predicate)]
     touched = rewrite.files(conditions)
     updated = _updated(by, rewrite.new.columns, rewrite)
+    count, updates = keys.row_count, by.strategy == "merge"
+    if isinstance(predicate, TrueCondition):
+        done = merge_in_memory(rewrite, touched, by.unique_key, updated)
+        if done is not None:
+            reads = (conditions, *done.reads)
+            return rewrite.commit(done.rows, touched, reads, count, updates, done.before)
+    reads = (conditions, *_check_cells(rewrite, by, predicate))
     rows = _merged_rows(rewrite, by.unique_key, updated, predicate, touched)
-    updates = by.strategy == "merge"
-    return rewrite.commit(rows, touched, tuple(reads), keys.row_count, updates)
+    return rewrite.commit(rows, touched, reads, count, updates)
 
 
 def _merged_rows(
@@ -121,12 +126,9 @@ def _merged_rows(
     updated: Sequence[str] | None,
     predicate: Condition,
     files: pa.Table,
-) -> DataFrame | pa.Table:
+) -> DataFrame:
     """The rows of some files after the merge; old ones that the predicate leaves out stay."""
     if isinstance(predicate, TrueCondition):
-        merged = merge_in_memory(rewrite, files, keys, updated)
-        if merged is not None:
-            return merged
         return merge_rows(rewrite.stored(rewrite.rows(files)), rewrite.new, keys, updated)
     covered, others = map(rewrite.stored, split_rows(rewrite.rows(files), predicate))
     return union_by_name(others, merge_rows(covered, rewrite.new, keys, updated))

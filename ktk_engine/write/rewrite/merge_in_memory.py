@@ -3,26 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from ktk_engine.files.read_rows import read_rows
-from ktk_engine.spark.arrow_types import arrow_schema, spark_schema
+from ktk_engine.spark.arrow_types import arrow_schema
 from ktk_engine.spark.read.few_rows import few_rows
+from ktk_engine.spark.write.merge_rows import counted_keys
 from ktk_engine.write.affected_files import cell_columns
+from ktk_engine.write.retained import Conditions
+from ktk_engine.write.rewrite.affected_rows import NewKeys
+from ktk_engine.write.rewrite.old_rows import old_rows, old_types
 from ktk_engine.write.rewrite.rewrite import Rewrite
+from ktk_engine.write.small_files import MAXIMUM_BYTES, is_small, is_sparks_own
 
-MAXIMUM_BYTES = 32 << 20  # of the files, and of the new rows
-MAXIMUM_VALUES = 10_000_000  # in the files: a small one may hold many that are alike
 _OLD, _NEW = "__ktk_old", "__ktk_new"
+
+
+@dataclass(frozen=True)
+class MergedRows:
+    """What some files hold after a merge.
+
+    Attributes:
+        rows: their rows, old and new ones.
+        before: how many rows they had that readers see.
+        reads: what was read beside the files, to see that the new rows' cells are free.
+    """
+
+    rows: pa.Table
+    before: int
+    reads: tuple[Conditions, ...]
 
 
 def merge_in_memory(
     rewrite: Rewrite, files: pa.Table, keys: Sequence[str], updated: Sequence[str] | None
-) -> pa.Table | None:
+) -> MergedRows | None:
     """Replace rows of some files by new ones of the same key, as `merge_rows` does.
 
     Args:
@@ -33,35 +51,62 @@ def merge_in_memory(
             new row; None replaces the row whole.
 
     Returns:
-        The rows of the files after the merge. None where that is Spark's: there is too much,
-        rows have cells or constraints, or Arrow compares the keys in another way.
+        The files after the merge. None where that is Spark's: there is too much, `needs_spark`,
+        Arrow compares keys or cells in another way, or a cell is taken.
     """
-    if rewrite.target.constraints or cell_columns(rewrite.base):
+    schema, cells = common_schema(rewrite), cell_columns(rewrite.base)
+    if schema is None or needs_spark(rewrite) or not is_small(files, len(rewrite.kept)):
         return None
-    if not is_small(files, len(rewrite.kept)):
-        return None
-    schema = common_schema(rewrite)
-    if schema is None or any(is_sparks_own(schema.field(key).type) for key in keys):
+    if any(is_sparks_own(schema.field(key).type) for key in keys):
         return None
     new = few_rows(rewrite.new, MAXIMUM_BYTES)
     if new is None:
         return None
-    types = old_types(rewrite)
-    old = read_rows(rewrite.scanner.store, rewrite.base, files, rewrite.kept, types)
-    return _merged(old, new.cast(schema), keys, updated)
+    new, reads = new.cast(schema), []
+    if not set(keys) <= set(cells):  # else an old row with the cell has the key
+        free = free_cells(rewrite, new, keys)
+        if free is None:
+            return None
+        reads = free
+    old = old_rows(rewrite, files, rewrite.kept)
+    return MergedRows(_merged(old, new, keys, updated), old.num_rows, tuple(reads))
 
 
-def is_small(files: pa.Table, columns: int) -> bool:
-    """Whether files have few rows for so many columns; none, or of unknown size, are not."""
-    if not files.num_rows or files["bytes"].null_count or files["rows"].null_count:
-        return False
-    rows, size = pc.sum(files["rows"]).as_py(), pc.sum(files["bytes"]).as_py()
-    return bool(size <= MAXIMUM_BYTES and rows * columns <= MAXIMUM_VALUES)
+def needs_spark(rewrite: Rewrite) -> bool:
+    """Whether rows are verified by Spark, or dealt by it to several files of a partition."""
+    target = rewrite.target
+    by_cell = bool(target.buckets) and not target.partition_by
+    dealt = bool(cell_columns(rewrite.base)) and (target.num_buckets > 1 or by_cell)
+    return bool(target.constraints) or dealt
 
 
-def old_types(rewrite: Rewrite) -> pa.Schema:
-    """The old columns that are stored on, in the types in which Spark would give them."""
-    return arrow_schema(spark_schema(rewrite.base.schema.field(name) for name in rewrite.kept))
+def free_cells(rewrite: Rewrite, new: pa.Table, keys: Sequence[str]) -> list[Conditions] | None:
+    """Look whether new rows are in a cell of an old row that stays, as `check_cells` does.
+
+    Args:
+        rewrite: the dataset.
+        new: the new rows, in the types of `common_schema`.
+        keys: an old row goes if it has those of a new one; without any, all of them stay.
+
+    Returns:
+        What was read for that; nothing where rows have no cells. None where that is Spark's: a
+        cell is taken, so that it has to refuse the rows, there is too much, or Arrow compares the
+        cells in another way.
+    """
+    cells = cell_columns(rewrite.base)
+    if not cells:
+        return []
+    if any(is_sparks_own(new.schema.field(name).type) for name in cells):
+        return None
+    conditions = NewKeys(rewrite.new, *counted_keys(new, cells)).conditions(rewrite.base)
+    files = rewrite.files(conditions)
+    names = list(dict.fromkeys([*cells, *keys]))
+    if not is_small(files, len(names)):
+        return None
+    old = old_rows(rewrite, files, names)
+    stay = old.join(new.select(keys), list(keys), join_type="left anti") if keys else old
+    taken = stay.join(new.select(cells), list(cells), join_type="left semi")
+    return None if taken.num_rows else [conditions]
 
 
 def common_schema(rewrite: Rewrite) -> pa.Schema | None:
@@ -82,11 +127,6 @@ def _widened(field: pa.Field, old: pa.Schema) -> pa.Field:
     if integers or (decimals and ours.scale == theirs.scale and ours.precision <= theirs.precision):
         return field.with_type(theirs)
     return field
-
-
-def is_sparks_own(t: pa.DataType) -> bool:
-    """To Arrow, NaN differs from NaN and -0.0 from 0.0, and it joins no nested values."""
-    return bool(pat.is_floating(t) or pat.is_nested(t) or pat.is_null(t))
 
 
 def _merged(

@@ -46,7 +46,6 @@ from ktk_engine.write.affected_files import cell_columns
 from ktk_engine.write.build import build
 from ktk_engine.write.retained import Conditions
 from ktk_engine.write.rewrite.affected_rows import NewKeys, find_keys
-from ktk_engine.write.rewrite.merge_in_memory import is_sparks_own
 from ktk_engine.write.rewrite.recompute import recompute
 from ktk_engine.write.rewrite.rewrite import Rewrite, start_rewrite
 from ktk_engine.write.rewrite.versions import Versions
@@ -55,6 +54,7 @@ from ktk_engine.write.rewrite.versions_in_memory import (
     changed_rows,
     versions_in_memory,
 )
+from ktk_engine.write.small_files import is_sparks_own
 from ktk_engine.write.write_context import NO_CONTEXT, WriteContext
 from ktk_engine.write.write_result import RowChanges, WriteResult
 

@@ -119,6 +119,7 @@ class Rewrite:
         reads: tuple[Conditions, ...],
         new_count: int,
         updates: bool,
+        before: int | None = None,
     ) -> WriteResult:
         """Put rows in the place of files.
 
@@ -128,8 +129,10 @@ class Rewrite:
             reads: what the rows depend on; see `Retained`.
             new_count: number of new rows.
             updates: whether each new row takes the place of one old row that is gone.
+            before: how many rows the files have that readers see; None counts them.
         """
-        before = stored_rows(self.scanner, self.base, touched, self.write.state.version)
+        if before is None:
+            before = stored_rows(self.scanner, self.base, touched, self.write.state.version)
         result = self.put(rows, touched, reads)
         gone = before + new_count - result.rows
         changes = RowChanges(new_count, deleted=gone)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from hashlib import md5
+
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pat
 
 from ktk_engine.conditions.condition import Condition
 from ktk_engine.conditions.evaluate import evaluate
-from ktk_engine.files.read_rows import read_rows
 from ktk_engine.plan.key_conditions import key_conditions
 from ktk_engine.spark.read.few_rows import few_rows
 from ktk_engine.spark.write.version_rows import CHANGE_TYPE
@@ -15,17 +18,30 @@ from ktk_engine.write.affected_files import cell_columns
 from ktk_engine.write.retained import Conditions
 from ktk_engine.write.rewrite.affected_rows import NewKeys
 from ktk_engine.write.rewrite.merge_in_memory import (
-    MAXIMUM_BYTES,
     common_schema,
-    is_small,
-    is_sparks_own,
-    old_types,
+    free_cells,
+    needs_spark,
 )
+from ktk_engine.write.rewrite.old_rows import old_rows, old_types
 from ktk_engine.write.rewrite.rewrite import Rewrite
 from ktk_engine.write.rewrite.versions import Versions
+from ktk_engine.write.small_files import MAXIMUM_BYTES, is_small, is_sparks_own
 from ktk_engine.write.write_result import WriteResult
 
 CHANGED_ROWS = 10_000
+
+
+@dataclass(frozen=True)
+class _NewRows:
+    """Versions to be added.
+
+    Attributes:
+        rows: the versions.
+        reads: what was read to see that their ids and cells are free.
+    """
+
+    rows: pa.Table
+    reads: tuple[Conditions, ...]
 
 
 def changed_rows(changes: pa.Table, *kinds: str) -> pa.Table:
@@ -53,55 +69,75 @@ def versions_in_memory(
 
     Returns:
         What was written, and how many versions were closed. None where that is Spark's: there is
-        too much, rows have cells or constraints, an id is taken, or versions of one id cannot be
-        told apart.
+        too much, `needs_spark`, a cell is taken, or versions of one id cannot be told apart.
     """
-    base, schema, types = rewrite.base, common_schema(rewrite), old_types(rewrite)
-    if rewrite.target.constraints or cell_columns(base) or schema is None:
-        return None
-    if any(is_sparks_own(changes.schema.field(name).type) for name in added.values.column_names):
-        return None
-    conditions, taken = [*ended.conditions(base), current], added.conditions(base)
-    closing, same = rewrite.files(conditions), rewrite.files(taken)
-    for files in (closing, same):
-        if files.num_rows and not is_small(files, len(rewrite.kept)):
-            return None
+    base, types = rewrite.base, old_types(rewrite)
     closed = changed_rows(changes, "update", "delete").select([by.scd_id, by.valid_to])
-    if not (_fits(closed, types) and _fits(added.values, types)):
+    if not _compares_as_spark(rewrite, by, closed, added.values):
         return None
-    if _are_there(rewrite, same, added.values):
+    conditions = [*ended.conditions(base), current]
+    closing = rewrite.files(conditions)
+    if not is_small(closing, len(types)):
         return None
-    old = _old_rows(rewrite, closing)
+    old = old_rows(rewrite, closing, types.names)
     found = old.filter(_is_closed(old, closed, by, current))
     if found.num_rows > ended.row_count:
         return None
-    new = few_rows(rewrite.new, MAXIMUM_BYTES) if added.row_count else schema.empty_table()
-    if new is None:
+    new = _new_rows(rewrite, by, added)
+    touched = _files_of(rewrite, found, conditions, by) if closing.num_rows else closing
+    if new is None or not is_small(touched, len(types)):
         return None
-    touched = _files_of(rewrite, found, conditions, by)
-    rows = _with_end(_old_rows(rewrite, touched), closed, by, current)
-    rows = pa.concat_tables([rows, new.cast(schema)], promote_options="default")
-    reads = ((current,), taken) if added.row_count else ((current,),)
-    return rewrite.commit(rows, touched, reads, added.row_count, True), found.num_rows
+    old = old_rows(rewrite, touched, types.names)
+    rows = [_with_end(old, closed, by, current), new.rows]
+    rows = pa.concat_tables(rows, promote_options="default")
+    reads = ((current,), *new.reads)
+    done = rewrite.commit(rows, touched, reads, added.row_count, True, old.num_rows)
+    return done, found.num_rows
 
 
-def _are_there(rewrite: Rewrite, files: pa.Table, keys: pa.Table) -> bool:
-    """Whether rows of some files have one of the keys."""
-    if not files.num_rows:
+def _compares_as_spark(rewrite: Rewrite, by: Versions, closed: pa.Table, added: pa.Table) -> bool:
+    """Whether values are compared here as Spark does, and nothing else needs it."""
+    types = old_types(rewrite)
+    if common_schema(rewrite) is None or needs_spark(rewrite):
         return False
-    old = read_rows(rewrite.scanner.store, rewrite.base, files, keys.column_names, keys.schema)
-    return bool(old.join(keys, keys.column_names, join_type="inner").num_rows)
+    compared = (*added.column_names, *cell_columns(rewrite.base))
+    if any(is_sparks_own(types.field(name).type) for name in compared):
+        return False
+    is_text = pat.is_string(types.field(by.scd_id).type)
+    return is_text and _fits(closed, types) and _fits(added, types)
+
+
+def _new_rows(rewrite: Rewrite, by: Versions, added: NewKeys) -> _NewRows | None:
+    """The new versions, in ids and cells that no other has; None where that is Spark's."""
+    schema = common_schema(rewrite)
+    assert schema is not None
+    if not added.row_count:
+        return _NewRows(schema.empty_table(), ())
+    taken = added.conditions(rewrite.base)
+    files, new = rewrite.files(taken), few_rows(rewrite.new, MAXIMUM_BYTES)
+    if new is None or not is_small(files, len(rewrite.kept)):
+        return None
+    new = _with_own_ids(rewrite, by, new.cast(schema), files)
+    free = free_cells(rewrite, new, ())
+    return None if free is None else _NewRows(new, (taken, *free))
+
+
+def _with_own_ids(rewrite: Rewrite, by: Versions, new: pa.Table, files: pa.Table) -> pa.Table:
+    """Give new versions whose id an old one has the ids of `with_new_ids`."""
+    key = [by.scd_id, by.valid_from]
+    taken = old_rows(rewrite, files, key).join(new.select(key), key, join_type="left semi")
+    now = rewrite.scanner.store.now().isoformat()
+    is_taken = pc.is_in(new[by.scd_id], value_set=taken[by.scd_id], skip_nulls=True)
+    ids = [
+        md5(f"{own}|{now}".encode(), usedforsecurity=False).hexdigest() if there else own
+        for own, there in zip(new[by.scd_id].to_pylist(), is_taken.to_pylist(), strict=True)
+    ]
+    place = new.schema.get_field_index(by.scd_id)
+    return new.set_column(place, new.schema.field(place), pa.array(ids, pa.string()))
 
 
 def _fits(rows: pa.Table, types: pa.Schema) -> bool:
     return all(field.type.equals(types.field(field.name).type) for field in rows.schema)
-
-
-def _old_rows(rewrite: Rewrite, files: pa.Table) -> pa.Table:
-    types = old_types(rewrite)
-    if not files.num_rows:
-        return types.empty_table()
-    return read_rows(rewrite.scanner.store, rewrite.base, files, types.names, types)
 
 
 def _is_closed(
@@ -115,9 +151,11 @@ def _is_closed(
 def _files_of(rewrite: Rewrite, found: pa.Table, conditions: Conditions, by: Versions) -> pa.Table:
     """The files that can hold the versions to be closed, by their places in the layout."""
     base = rewrite.base
-    names = dict.fromkeys((*base.partition_keys, *base.indices, by.valid_from))
+    cells = cell_columns(base)  # what only asks for cells leaves files beside theirs alone
+    names = dict.fromkeys(cells or (*base.partition_keys, *base.indices, by.valid_from))
     known = [n for n in names if n in found.column_names and not found[n].null_count]
-    return rewrite.files([*conditions, *key_conditions(base.schema, found.select(known))])
+    places = key_conditions(base.schema, found.select(known))
+    return rewrite.files(places if cells else [*conditions, *places])
 
 
 def _with_end(old: pa.Table, closed: pa.Table, by: Versions, current: Condition) -> pa.Table:
