@@ -13,6 +13,7 @@ Faults are decided for one request at a time, by its method and path:
 
 from __future__ import annotations
 
+import functools
 import http.client
 import threading
 import time
@@ -50,7 +51,8 @@ class FaultProxy:
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        serve = functools.partial(self._server.serve_forever, poll_interval=0.01)
+        threading.Thread(target=serve, daemon=True).start()
         port = self._server.server_address[1]
         self.endpoint = f"http://127.0.0.1:{port}"
 
