@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from ktk_engine.errors import DataError
+from ktk_engine.errors import DataError, FormatError
 from ktk_engine.gate.constraint import Constraint
 from ktk_engine.gate.target import Target
 from ktk_engine.log.snapshot import Snapshot
@@ -180,5 +180,5 @@ def test_a_damaged_file_is_an_error(spark, store):
     written = snapshot(store, FREE)
     file = store.root / written.files["key"][0].as_py()
     file.write_bytes(file.read_bytes()[:-100] + bytes(100))
-    with pytest.raises(Exception, match=file.name):
+    with pytest.raises(FormatError, match=file.name):
         verify_in_memory(store, [unique("id")], written, None, "UTC")

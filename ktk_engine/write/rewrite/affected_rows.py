@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 from ktk_engine.conditions.condition import Condition
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.plan.key_conditions import MAXIMUM_KEYS, key_conditions
-from ktk_engine.plan.plan import Plan
 from ktk_engine.plan.plan_dataset import plan_dataset
 from ktk_engine.spark.read.join import run_plan
 from ktk_engine.spark.read.scan import Scanner
@@ -23,14 +22,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def plan_of(base: Snapshot, files: pa.Table, version: int) -> Plan:
-    """Plan the reading of the rows of some files, of each cell the last."""
-    return plan_dataset(replace(base, files=files), version)
-
-
 def stored_rows(scanner: Scanner, base: Snapshot, files: pa.Table, version: int) -> int:
     """How many rows `rows_of` gives; where no cell is overlaid, the snapshot knows it."""
-    plan = plan_of(base, files, version)
+    plan = plan_dataset(replace(base, files=files), version)
     if plan.datasets[0].overlaid or files["rows"].null_count:
         return count_rows(run_plan(scanner, plan))
     return int(pc.sum(files["rows"]).as_py() or 0)
@@ -38,7 +32,7 @@ def stored_rows(scanner: Scanner, base: Snapshot, files: pa.Table, version: int)
 
 def rows_of(scanner: Scanner, base: Snapshot, files: pa.Table, version: int) -> DataFrame:
     """The rows of some files, of each cell the last; all columns of the dataset."""
-    return run_plan(scanner, plan_of(base, files, version))
+    return run_plan(scanner, plan_dataset(replace(base, files=files), version))
 
 
 @dataclass(frozen=True)

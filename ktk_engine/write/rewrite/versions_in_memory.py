@@ -127,13 +127,13 @@ def _with_own_ids(rewrite: Rewrite, by: Versions, new: pa.Table, files: pa.Table
     key = [by.scd_id, by.valid_from]
     taken = old_rows(rewrite, files, key).join(new.select(key), key, join_type="left semi")
     now = rewrite.scanner.store.now().isoformat()
-    is_taken = pc.is_in(new[by.scd_id], value_set=taken[by.scd_id], skip_nulls=True)
-    ids = [
-        md5(f"{own}|{now}".encode(), usedforsecurity=False).hexdigest() if there else own
-        for own, there in zip(new[by.scd_id].to_pylist(), is_taken.to_pylist(), strict=True)
-    ]
+    known = pc.unique(taken[by.scd_id])
+    texts = (f"{own}|{now}".encode() for own in known.to_pylist())
+    own_ids = [md5(text, usedforsecurity=False).hexdigest() for text in texts]
+    places = pc.index_in(new[by.scd_id], value_set=known, skip_nulls=True)
+    ids = pc.coalesce(pa.array(own_ids, pa.string()).take(places), new[by.scd_id])
     place = new.schema.get_field_index(by.scd_id)
-    return new.set_column(place, new.schema.field(place), pa.array(ids, pa.string()))
+    return new.set_column(place, new.schema.field(place), ids)
 
 
 def _fits(rows: pa.Table, types: pa.Schema) -> bool:
