@@ -14,7 +14,7 @@ from typing import Any
 
 from ktk_engine.errors import KtkError
 from ktk_engine.store.local.local_store import LocalStore
-from tests.faults.content import TABLE, Verb, first_content
+from tests.faults.content import ARROW_VERBS, Verb, choose_rows, first_content
 from tests.faults.questions_without_spark import ask_without_spark
 from tests.faults.verbs import run
 
@@ -68,8 +68,9 @@ def _import_everything() -> None:
     """What is imported late is imported now: later it may not be read."""
     with tempfile.TemporaryDirectory() as folder:
         store = LocalStore(Path(folder) / "s")
-        content, verbs = first_content(Random(11))
-        merge = Verb("merge", TABLE, content[TABLE][:1])
-        for verb in (*verbs, merge, Verb("compact", TABLE), Verb("comment", TABLE)):
+        for verb in first_content(Random(11))[1]:
             run(store, verb)
+        for uuid, names in ARROW_VERBS.items():
+            for name in names:
+                refused(store, Verb(name, uuid, choose_rows(Random(1), uuid), 10**6))
         ask_without_spark(store)
