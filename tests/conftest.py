@@ -12,6 +12,8 @@ import pytest
 
 from tests.servers.fixtures import *  # noqa: F403 - servers that tests ask for
 
+pytest_plugins = ("tests.quick_tests_beside",)
+
 # Spark's Python workers load classes of the tests by name, wherever the JVM was started.
 _ROOT = str(Path(__file__).parents[1])
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (_ROOT, os.environ.get("PYTHONPATH"))))
@@ -37,6 +39,8 @@ SPARK_SETTINGS = {
     "spark.ui.retainedJobs": "50",
     "spark.ui.retainedStages": "50",
     "spark.ui.retainedTasks": "500",
+    # Every task that sorts or counts by a key takes a page and fills it with zeros: 64 MB of these.
+    "spark.buffer.pageSize": "1m",
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",
