@@ -41,9 +41,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Let the last worker yield."""
     worker = getattr(config, "workerinput", None)
-    if worker and config.getoption("quick_beside"):
-        if worker["workerid"] == _last(worker["workercount"]):
-            os.nice(_NICENESS)
+    beside = worker is not None and config.getoption("quick_beside")
+    if beside and worker["workerid"] == _last(worker["workercount"]):
+        os.nice(_NICENESS)
 
 
 @pytest.hookimpl(optionalhook=True)
