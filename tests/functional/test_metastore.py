@@ -196,12 +196,12 @@ class TestRefusals(Metastore):
         (Path(project.project_root) / "models" / "python.py").unlink()
 
 
-# Two commands in one process, so that Spark starts once.
+# Several commands in one process, so that Spark starts once.
 PROGRAM = """
-import sys
+import json, sys
 from dbt.cli.main import dbtRunner
-for command in sys.argv[1:]:
-    result = dbtRunner().invoke(command.split())
+for command in json.loads(sys.argv[1]):
+    result = dbtRunner().invoke(["--quiet", *command])
     assert result.success, result.exception or [r.message for r in result.result.results]
 """
 
@@ -222,15 +222,15 @@ def test_hive_keeps_them(tmp_path):
     (tmp_path / "models").mkdir()
     for name, text in MODELS.items():
         (tmp_path / "models" / name).write_text(text)
-    for _ in range(2):
-        run = [sys.executable, "-c", PROGRAM, "run", "docs generate --no-compile"]
-        done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True)
+    run, docs = ["run"], ["docs", "generate", "--no-compile"]
+    show = ["show", "--output", "json", "--inline"]
+    show += ["select again, count(*) as n from {{ ref('grown') }} group by 1"]
+    for commands in ([run], [run, docs, show]):
+        process = [sys.executable, "-c", PROGRAM, json.dumps(commands)]
+        done = subprocess.run(process, cwd=tmp_path, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
     assert (tmp_path / "spark-warehouse" / "an.db" / "sparks" / "half=0").is_dir()
     catalog = json.loads((tmp_path / "target" / "catalog.json").read_text())["nodes"]
     assert set(catalog) == {f"model.p.{name.split('.')[0]}" for name in MODELS}
-    show = [sys.executable, "-m", "dbt.cli.main", "--quiet", "show", "--output", "json"]
-    show += ["--inline", "select again, count(*) as n from {{ ref('grown') }} group by 1"]
-    done = subprocess.run(show, cwd=tmp_path, capture_output=True, text=True)
     rows = json.loads(done.stdout)["show"]
     assert {row["again"]: row["n"] for row in rows} == {False: 4, True: 4}

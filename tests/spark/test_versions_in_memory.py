@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cache
 
 import pyarrow as pa
 import pytest
@@ -77,8 +78,14 @@ PARTS = {
 }
 
 
+@pytest.fixture(scope="module")
+def rows(spark):
+    """Rows of SQL, as Spark hands them over; the same ones are computed once."""
+    return cache(lambda *selects: spark.sql(" union all ".join(selects)).toArrow())
+
+
 @pytest.fixture
-def both(spark, sql, tmp_path, monkeypatch):
+def both(spark, sql, rows, tmp_path, monkeypatch):
     """What happens in this process and in Spark, and whether the first did without Spark."""
 
     def run(parts, changes, target=CUBE, by=BY):
@@ -93,8 +100,7 @@ def both(spark, sql, tmp_path, monkeypatch):
             store = LocalStore(tmp_path / str(len(list(tmp_path.iterdir()))))
             monkeypatch.setattr(module, "versions_in_memory", used)
             for part in parts:
-                rows = spark.sql(" union all ".join(part))
-                build(store, rows, target, retained=Retained("append"))
+                build(store, rows(*part), target, retained=Retained("append"))
 
             def write(store=store):
                 staged = lambda: spark.sql(" union all ".join(changes))  # noqa: E731
