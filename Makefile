@@ -65,7 +65,7 @@ demo-cluster: .venv/.installed sample_project/data/flights.parquet
 	.venv/bin/python -m tests.cluster.demo
 
 test: .venv/.installed azurite
-	.venv/bin/python -m pytest $(PARALLEL) --numprocesses $$(($(WORKERS) + 1)) --quick-beside
+	.venv/bin/python -m pytest $(PARALLEL)
 
 test-dbt: .venv/.installed
 	.venv/bin/python -m pytest $(PARALLEL) tests/functional/adapter

@@ -12,8 +12,6 @@ import pytest
 
 from tests.servers.fixtures import *  # noqa: F403 - servers that tests ask for
 
-pytest_plugins = ("tests.quick_tests_beside",)
-
 # Spark's Python workers load classes of the tests by name, wherever the JVM was started.
 _ROOT = str(Path(__file__).parents[1])
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (_ROOT, os.environ.get("PYTHONPATH"))))
