@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import signal
@@ -70,11 +71,12 @@ def pytest_collection_finish():
     """What was imported stays: the collector need not look through it again and again."""
     gc.collect()
     gc.freeze()
+    atexit.register(gc.unfreeze)  # extensions complain at the end of what was not collected
 
 
-def pytest_unconfigure():
-    """Extensions complain at the end of what was not collected."""
-    gc.unfreeze()
+def pytest_sessionfinish():
+    """Nor need pytest, which looks for garbage twice at its end, seconds for millions of objects."""
+    gc.freeze()
 
 
 def pytest_addoption(parser):
