@@ -75,7 +75,7 @@ def pytest_collection_finish():
 
 
 def pytest_sessionfinish():
-    """Nor need pytest, which looks for garbage twice at its end, seconds for millions of objects."""
+    """Nor need pytest, which looks for garbage twice at its end: seconds for each worker."""
     gc.freeze()
 
 
