@@ -84,11 +84,10 @@ def _for_spark(
         return frame, target
     from ktk_engine.spark.write.table_frame import table_frame, types_beyond_spark
 
-    rows = table_frame(scanner().session, frame)
     if not target.contract:
         own = types_beyond_spark(frame.schema)
         target = replace(target, declared={**own, **target.declared})
-    return rows, target
+    return table_frame(scanner().session, frame), target
 
 
 def _write_incrementally(
