@@ -38,7 +38,7 @@ SPARK_SETTINGS = {
     "spark.ui.retainedJobs": "50",
     "spark.ui.retainedStages": "50",
     "spark.ui.retainedTasks": "500",
-    # Every task that sorts or counts by a key takes a page and fills it with zeros: 64 MB of these.
+    # Every task that sorts or counts by a key fills a page with zeros, by default one of 64 MB.
     "spark.buffer.pageSize": "1m",
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.shuffle.partitions": "2",
@@ -75,7 +75,8 @@ def pytest_collection_finish():
 
 
 def pytest_sessionfinish():
-    """Nor need pytest, which looks for garbage twice at its end: seconds for each worker."""
+    """Nor need pytest, which looks twice at its end: what is garbage by then is found here."""
+    gc.collect()
     gc.freeze()
 
 
