@@ -21,7 +21,11 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
 # Settings that a version before does not know; it might take them for somebody's own.
-_SINCE: Mapping[str, tuple[int, int]] = {"spark.sql.timeType.enabled": (4, 1)}
+_SINCE: Mapping[str, tuple[int, int]] = {
+    "spark.sql.timeType.enabled": (4, 1),
+    "spark.python.unix.domain.socket.dir": (4, 1),
+    "spark.python.unix.domain.socket.enabled": (4, 1),
+}
 
 _FAILED = re.compile(r"\[FAILED_READ_FILE[^\]]*\][^\n]*? ([a-z0-9]+:/\S+\.parquet)\b")
 _FAILED_35 = re.compile(r"Encountered error while reading file ([a-z0-9]+:/\S+\.parquet)\b")

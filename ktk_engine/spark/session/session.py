@@ -23,6 +23,7 @@ from ktk_engine.spark.session.process_state import (
     use_this_python,
 )
 from ktk_engine.spark.session.scratch import make_scratch_folder
+from ktk_engine.spark.session.worker_sockets import worker_sockets
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -185,6 +186,7 @@ def _scratch_settings(
     }
     if here:
         settings["spark.local.dir"] = str(scratch / "local")
+        settings |= known_settings(worker_sockets(scratch))
     if not keeps_tables:
         # Two threads that both start with a missing folder would race to make it.
         (scratch / "warehouse").mkdir()
