@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # One question to Java by its whole name, where `jvm.java.lang.Class` is three.
 _CLASS = "java.lang.Class"
+_STRING_UTILS = "org.apache.commons.lang3.StringUtils"
+_BETWEEN_NAMES = "\0"
 
 
 def is_classic(session: SparkSession) -> bool:
@@ -118,15 +120,23 @@ def frame_of_plan(session: SparkSession, plan: Any) -> DataFrame:
 
 
 def select_names(frame: DataFrame, names: Sequence[str]) -> DataFrame:
-    """Give columns of a frame by name; `DataFrame.select` would ask Java three times for each."""
+    """Give columns of a frame by name; `DataFrame.select` would ask Java three times for each.
+
+    A list of Python's would take a call for each name: Java gets one text, and splits it.
+    """
     import pyspark  # noqa: F401
     from pyspark.sql import DataFrame
 
     if not names:
         return frame.select()
-    first, *rest = map(quote_identifier, names)
     classic: Any = frame
-    return DataFrame(classic._jdf.select(first, classic._jseq(rest)), frame.sparkSession)
+    first, *rest = map(quote_identifier, names)
+    if any(_BETWEEN_NAMES in name for name in rest):
+        others = classic._jseq(rest)
+    else:
+        texts = getattr(classic._sc._jvm, _STRING_UTILS)
+        others = texts.splitByWholeSeparator(_BETWEEN_NAMES.join(rest), _BETWEEN_NAMES)
+    return DataFrame(classic._jdf.select(first, others), frame.sparkSession)
 
 
 @contextmanager

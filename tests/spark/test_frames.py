@@ -32,14 +32,22 @@ def calls(monkeypatch):
     return sent
 
 
-@pytest.mark.parametrize("names", [NAMES, NAMES[::-1], ["*"], ["a.b", "a"], []])
+@pytest.mark.parametrize("names", [NAMES, NAMES[::-1], ["*"], ["a.b", "a"], ["a"] * 3, []])
 def test_names_are_taken_as_they_are(frame, names):
     assert select_names(frame, names).columns == names
 
 
-def test_a_name_is_one_call_of_java(frame, calls):
-    select_names(frame, NAMES)
-    assert len(calls) < len(NAMES) + 10
+def test_no_sign_of_a_name_divides_names(spark):
+    names = ["first", "zero \0 byte", "line\nend", "\\0", "\\", "", " ", "\u2028", "𝄞"]
+    frame = spark.range(1).selectExpr(*["id"] * len(names)).toDF(*names)
+    assert select_names(frame, names).columns == names
+    kept = [name for name in names if "\0" not in name]
+    assert select_names(frame, kept).columns == kept
+
+
+def test_names_are_a_few_calls_of_java(frame, calls):
+    select_names(frame, NAMES * 10)
+    assert len(calls) < 10
 
 
 def test_only_other_types_are_cast(frame, calls):

@@ -9,8 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pyspark  # noqa: F401
-from pyspark.sql import functions as F
-from pyspark.sql.window import Window
 
 from ktk_engine.conditions.condition import TrueCondition
 from ktk_engine.files.read_rows import POSITION
@@ -78,6 +76,6 @@ def _last_file_wins(frame: DataFrame, item: DatasetPlan) -> DataFrame:
     """Of several rows for one cell keep the one in the file with the greatest position."""
     keys = item.snapshot.partition_keys
     cells = map(quote_identifier, sorted(item.cell_columns, key=lambda name: name in keys))
-    window = Window.partitionBy(*cells).orderBy(F.col(POSITION).desc())
-    numbered = frame.withColumn(_ROW, F.row_number().over(window))
-    return numbered.where(F.col(_ROW) == 1).drop(_ROW, POSITION)
+    window = f"partition by {', '.join(cells)} order by {POSITION} desc"
+    numbered = frame.selectExpr("*", f"row_number() over ({window}) as {_ROW}")
+    return numbered.where(f"{_ROW} = 1").drop(_ROW, POSITION)

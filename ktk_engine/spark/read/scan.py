@@ -226,8 +226,8 @@ class Scanner:
         known = frame_of_table(self.session, facts)
         known = with_types(known, {field.name: spark_type(field.type) for field in fields})
         # Spark encodes paths in its own way: both sides are compared decoded.
-        path = F.url_decode(F.replace(F.col("_metadata.file_path"), F.lit("+"), F.lit("%2B")))
-        return frame.select("*", path.alias(_PATH)).join(F.broadcast(known), _PATH).drop(_PATH)
+        path = f"url_decode(replace(_metadata.file_path, '+', '%2B')) as {_PATH}"
+        return frame.selectExpr("*", path).join(F.broadcast(known), _PATH).drop(_PATH)
 
 
 def _files_with_unreadable_values(

@@ -40,6 +40,8 @@ DEFAULT_SETTINGS: Mapping[str, str] = {
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
     "spark.driver.memory": "2g",
+    # Where a column was made in Python, said in errors of Spark, takes ten calls of Java a column.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     # What Spark's pages and event logs show only as starred; Spark's own list is shorter.
     "spark.redaction.regex": "(?i)secret|password|passphrase|token|credential|access[.]?key"
     "|account[.]key|private[.]key|encryption[.]key|[.]sas[.]",

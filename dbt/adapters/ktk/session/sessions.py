@@ -42,6 +42,7 @@ class Sessions:
         self._lock = threading.Lock()
         self._spark: SparkSession | None = None
         self._scratch: Path | None = None
+        self._of_sessions: dict[str, str] = {}
         # By the thread itself: the number of one that ended is given to the next.
         self._of_thread: WeakKeyDictionary[threading.Thread, SqlSession] = WeakKeyDictionary()
         self._work: dict[threading.Thread, CancellableTask] = {}
@@ -164,20 +165,21 @@ class Sessions:
             with _own_interrupts():
                 self._spark = start_session(self._settings, _LOGGER.debug)
             self._scratch = make_scratch_folder()
-            self._warn_of_fixed_settings(self._spark)
+            self._sort_settings(self._spark)
         own = new_session(self._spark)
-        for key, value in self._settings.items():
-            if own.conf.isModifiable(key):
-                own.conf.set(key, value)
+        for key, value in self._of_sessions.items():
+            own.conf.set(key, value)
         return SqlSession(own, self.warehouse.find_schema, self._scratch)
 
-    def _warn_of_fixed_settings(self, spark: SparkSession) -> None:
-        """Say which settings of the profile a Spark that ran before cannot take."""
+    def _sort_settings(self, spark: SparkSession) -> None:
+        """Find what each session takes, and say what a Spark that ran before cannot take."""
+        self._of_sessions = {
+            key: value for key, value in self._settings.items() if spark.conf.isModifiable(key)
+        }
         fixed = [
             key
             for key, value in self._settings.items()
-            if not spark.conf.isModifiable(key)
-            and not _holds(key, spark.conf.get(key, None), value)
+            if key not in self._of_sessions and not _holds(key, spark.conf.get(key, None), value)
         ]
         if fixed:
             _LOGGER.warning(
