@@ -6,7 +6,7 @@ import py4j.clientserver
 import pytest
 from pyspark.sql import types as st
 
-from ktk_engine.spark.frames import with_types
+from ktk_engine.spark.frames import column, with_types
 from ktk_engine.spark.jvm import select_names
 
 NAMES = ["a.b", "c`d", "e/f=%", "ü", "*", "a", "Select"]
@@ -48,6 +48,14 @@ def test_no_sign_of_a_name_divides_names(spark):
 def test_names_are_a_few_calls_of_java(frame, calls):
     select_names(frame, NAMES * 10)
     assert len(calls) < 10
+
+
+def test_a_column_is_a_few_calls_of_java(spark, calls):
+    """PySpark does not note which line made it, ten calls more."""
+    column("a")  # PySpark asks at the first one whether it has to
+    calls.clear()
+    column("a")
+    assert 0 < len(calls) < 5
 
 
 def test_only_other_types_are_cast(frame, calls):

@@ -23,8 +23,8 @@ def worker_sockets(scratch: Path) -> dict[str, str]:
         scratch: a folder of this machine that only this user may enter, absolute.
 
     Returns:
-        None where the path of a socket would be too long for the system: workers meet Java by
-        TCP.
+        Settings of Spark; none where a socket's path would be too long for the system, so that
+        workers meet Java by TCP.
     """
     if not hasattr(socket, "AF_UNIX") or len(os.fsencode(scratch / _NAME)) > _LONGEST:
         return {}

@@ -42,7 +42,7 @@ class Sessions:
         self._lock = threading.Lock()
         self._spark: SparkSession | None = None
         self._scratch: Path | None = None
-        self._of_sessions: dict[str, str] = {}
+        self._session_settings: dict[str, str] = {}
         # By the thread itself: the number of one that ended is given to the next.
         self._of_thread: WeakKeyDictionary[threading.Thread, SqlSession] = WeakKeyDictionary()
         self._work: dict[threading.Thread, CancellableTask] = {}
@@ -167,19 +167,20 @@ class Sessions:
             self._scratch = make_scratch_folder()
             self._sort_settings(self._spark)
         own = new_session(self._spark)
-        for key, value in self._of_sessions.items():
+        for key, value in self._session_settings.items():
             own.conf.set(key, value)
         return SqlSession(own, self.warehouse.find_schema, self._scratch)
 
     def _sort_settings(self, spark: SparkSession) -> None:
         """Find what each session takes, and say what a Spark that ran before cannot take."""
-        self._of_sessions = {
+        self._session_settings = {
             key: value for key, value in self._settings.items() if spark.conf.isModifiable(key)
         }
         fixed = [
             key
             for key, value in self._settings.items()
-            if key not in self._of_sessions and not _holds(key, spark.conf.get(key, None), value)
+            if key not in self._session_settings
+            and not _holds(key, spark.conf.get(key, None), value)
         ]
         if fixed:
             _LOGGER.warning(
