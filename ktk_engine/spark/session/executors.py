@@ -93,10 +93,12 @@ def _checked(function: Callable[[Batches], Batches]) -> Callable[[Batches], Batc
     def run(batches: Batches) -> Batches:
         from pyspark import cloudpickle
 
+        from ktk_engine.spark.session.worker_garbage import freeze_imports
         from ktk_engine.spark.session.worker_packages import check_packages
 
         check_packages()
         yield from cloudpickle.loads(packed)(batches)
+        freeze_imports()
 
     return run
 
