@@ -38,14 +38,16 @@ def no_adapter_of_another_module():
     reset_adapters()
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(scope="class", autouse=True)
 def artifacts(request):
-    """dbt writes its artifacts, a sixth of a small run, for modules with `ARTIFACTS = True`.
+    """dbt writes its artifacts, a quarter of a small run, where `ARTIFACTS = True` is said.
 
-    These read them, or run dbt in processes as its users do.
+    By classes, or by modules for all that is in them: these read them, or run dbt in processes as
+    its users do.
     """
+    asked = (request.cls, request.module)
     with pytest.MonkeyPatch.context() as patch:
-        if not getattr(request.module, "ARTIFACTS", False):
+        if not any(getattr(part, "ARTIFACTS", False) for part in asked):
             patch.setenv("DBT_WRITE_JSON", "false")
         yield
 

@@ -15,8 +15,6 @@ from ktk_engine.store.local.local_store import LocalStore
 from tests.functional.cube_models import ENRICHMENT, SEED
 from tests.functional.relations import rows
 
-ARTIFACTS = True
-
 MODELS = {
     "cells.sql": SEED,
     "extra.sql": ENRICHMENT,
@@ -29,6 +27,8 @@ MODELS = {
 
 class Environments:
     """`default` is where the state comes from; `dev` has another store and the same schema."""
+
+    ARTIFACTS = True
 
     @pytest.fixture(scope="class")
     def models(self):
@@ -121,6 +121,8 @@ class TestClone(Environments):
 
 
 class TestRetry:
+    ARTIFACTS = True
+
     @pytest.fixture(scope="class")
     def models(self):
         return {

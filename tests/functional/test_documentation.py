@@ -27,8 +27,6 @@ from ktk_engine.store.local.local_store import LocalStore
 from tests.functional.relations import store_of
 from tests.unit.dataset_builder import write_plain
 
-ARTIFACTS = True
-
 TEXT = """It's "quoted": 100 %, {{ jinja }} {% do run() %} \\ $$ -- /* */ `tick`
 Zweite Zeile: größer als ∞ 🚀"""
 RAW = "{% raw %}" + TEXT + "{% endraw %}"
@@ -246,6 +244,8 @@ sources:
 
 class TestWithoutJava(Project):
     """The catalog and freshness come from documents and logs alone."""
+
+    ARTIFACTS = True
 
     @pytest.fixture(scope="class")
     def project_config_update(self):

@@ -12,8 +12,6 @@ from ktk_engine.log.state import resolve
 from tests.functional.cube_models import ENRICHMENT, SEED
 from tests.functional.relations import rows, store_of
 
-ARTIFACTS = True
-
 
 class TestAll:
     @pytest.fixture(scope="class")

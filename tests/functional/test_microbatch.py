@@ -11,8 +11,6 @@ from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.log.state import resolve
 from tests.functional.relations import rows, store_of
 
-ARTIFACTS = True
-
 EVENTS = """
 {{ config(materialized='table', event_time='at') }}
 select id as L, timestamp '2020-01-01' + make_interval(0, 0, 0, 0, cast(12 * id as int)) as at,
@@ -112,6 +110,8 @@ class TestBatches:
 
 
 class TestRowsAffected:
+    ARTIFACTS = True
+
     @pytest.fixture(scope="class")
     def models(self):
         config = (

@@ -19,8 +19,6 @@ from tests.functional.ten_cubes import CUBES, models_of_two
 from tests.tree import tree
 from tests.unit.dataset_builder import write_plain
 
-ARTIFACTS = True
-
 ENRICHMENT = (
     "{{ config(materialized='cube_enrichment', cube='%s', dataset='extra', "
     "dimension_columns=['id']) }} select id, id * %d as w from range(3)"

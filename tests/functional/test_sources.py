@@ -22,8 +22,6 @@ from ktk_engine.store.local.local_store import LocalStore
 from tests.functional.relations import rows
 from tests.unit.dataset_builder import write_plain, write_plain_nyc
 
-ARTIFACTS = True
-
 ODD = "an odd [path] 100%20 {x} 'ö`"  # data, in paths and nowhere in SQL
 ORDERS = "id,city,amount,day\n1,Köln,0.5,2024-01-31\n2,,1.5,2024-02-01\n3,a/b=c%,NaN,\n"
 
@@ -212,6 +210,8 @@ class TestSample(Sources):
 
 
 class TestWithoutJava(Sources):
+    ARTIFACTS = True
+
     @pytest.fixture
     def dbt(self, project, without_java):
         environment, marker = without_java
@@ -342,6 +342,8 @@ class TestWrong:
 
 class TestWrittenSources:
     """Definitions that `ktk adopt` writes of a store of Kartothek."""
+
+    ARTIFACTS = True
 
     def test_dbt_reads_them_and_all_their_tests_pass(self, project):
         store = LocalStore("old store")

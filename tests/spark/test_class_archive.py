@@ -10,10 +10,12 @@ import pytest
 
 from ktk_engine.cli.commands.prepare import WORKLOAD
 from ktk_engine.errors import SessionError
-from ktk_engine.java.class_archive import archive_options, make_archive
+from ktk_engine.java.class_archive import archive_folder, archive_options, make_archive
+from ktk_engine.java.find_java import find_java
 
 # The first compiler alone: which classes are loaded does not depend on it.
 QUICK = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"}
+START_JAVA = "tests.spark.start_java"
 START = """
 import sys
 from pathlib import Path
@@ -31,7 +33,9 @@ print("rows:", spark.range(3).count())
 
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory):
-    """In a folder that did not exist."""
+    """This environment's, which `make` lets `ktk prepare` make; else one of the same work."""
+    if archive_options(archive_folder()):
+        return next(archive_folder().glob("spark-*.jsa"))
     with pytest.MonkeyPatch.context() as patch:
         for name, value in QUICK.items():
             patch.setenv(name, value)
@@ -45,13 +49,30 @@ def start(folder, *options):
     return subprocess.run(command, capture_output=True, text=True, env=environment)
 
 
-def test_java_starts_from_it(archive):
-    """`-Xshare:on` is an error where the archive cannot be used."""
-    assert list(archive.parent.iterdir()) == [archive]
-    options = [item.replace("auto", "on") for item in archive_options(archive.parent)]
+def insisting(folder):
+    """The options for an archive, with which Java does not start without it."""
+    options = [item.replace("auto", "on") for item in archive_options(folder)]
     assert "-Xshare:on" in options
-    done = start(archive.parent, *options)
+    return options
+
+
+def test_java_starts_from_it(archive):
+    """`-Xshare:on` is an error where the archive cannot be used: `ktk prepare` makes it anew."""
+    done = start(archive.parent, *insisting(archive.parent))
     assert "rows: 3" in done.stdout, done.stderr
+
+
+def test_a_new_one_takes_the_place_of_the_old(tmp_path):
+    """In a folder that did not exist; of no more than what Java loads when it starts."""
+    folder = tmp_path / "environment" / "share"
+    made = make_archive(folder, START_JAVA)
+    assert list(folder.iterdir()) == [made]
+    old = made.rename(folder / "spark-1.jsa")
+    made = make_archive(folder, START_JAVA)
+    assert list(folder.iterdir()) == [made] and made != old
+    command = [find_java().executable, *insisting(folder), "-version"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_java_starts_without_one_that_does_not_fit(archive, tmp_path):

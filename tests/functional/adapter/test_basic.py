@@ -36,8 +36,6 @@ from ktk_engine.catalog.catalog import list_relations
 from ktk_engine.store.local.local_store import LocalStore
 from tests.functional.adapter.in_spark import columns_of, rebuilt
 
-ARTIFACTS = True
-
 COLUMNS = ["id", "first_name", "email", "ip_address", "updated_at"]
 
 
@@ -93,6 +91,8 @@ class TestSimpleMaterializations(BaseSimpleMaterializations):
 
 @pytest.mark.cells(ephemeral_summary=["first_name"])
 class TestDocsGenReferences(BaseDocsGenReferences):
+    ARTIFACTS = True
+
     @pytest.fixture(scope="class")
     def expected_catalog(self, project, storage):
         return expected_catalog.expected_references_catalog(
@@ -106,6 +106,8 @@ class TestDocsGenReferences(BaseDocsGenReferences):
 
 
 class TestDocsGenerate(BaseDocsGenerate):
+    ARTIFACTS = True
+
     @pytest.fixture(scope="class")
     def expected_catalog(self, project, storage):
         return expected_catalog.base_expected_catalog(
@@ -117,7 +119,7 @@ class TestDocsGenerate(BaseDocsGenerate):
 
 
 class TestEmpty(BaseEmpty):
-    pass
+    ARTIFACTS = True
 
 
 class TestEphemeral(BaseEphemeral):

@@ -13,8 +13,6 @@ from dbt.tests.adapter.ephemeral.test_ephemeral import (
 )
 from dbt.tests.util import check_relations_equal, run_dbt
 
-ARTIFACTS = True
-
 
 def executed(project, model: str) -> str:
     """What was run for a model, without white space and the digits of the schema's name."""
