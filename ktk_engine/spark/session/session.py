@@ -23,6 +23,7 @@ from ktk_engine.spark.session.process_state import (
     use_this_python,
 )
 from ktk_engine.spark.session.scratch import make_scratch_folder
+from ktk_engine.spark.session.worker_daemon import worker_daemon
 from ktk_engine.spark.session.worker_sockets import worker_sockets
 
 if TYPE_CHECKING:
@@ -165,7 +166,8 @@ def _settings(own: Mapping[str, str], scratch: Path, options: Sequence[str]) -> 
     """All settings to start with: the defaults, those of the caller, and what has to be."""
     here = runs_here(own.get("spark.master", DEFAULT_SETTINGS["spark.master"]))
     in_scratch = _scratch_settings(scratch, options, has_metastore(own), here)
-    chosen = {**DEFAULT_SETTINGS, **in_scratch, **own}
+    daemon = worker_daemon(own) if here else {}
+    chosen = {**DEFAULT_SETTINGS, **in_scratch, **daemon, **own}
     if _JAVA_OPTIONS in own:  # beside ours, which say where Java logs and what it starts from
         chosen[_JAVA_OPTIONS] = f"{in_scratch[_JAVA_OPTIONS]} {own[_JAVA_OPTIONS]}"
     return {**chosen, **known_settings(REQUIRED_SETTINGS)}

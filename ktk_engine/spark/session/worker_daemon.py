@@ -1,0 +1,43 @@
+"""Starts Spark's daemon of Python workers with the PySpark that is installed, not its archive.
+
+Spark puts `pyspark.zip` before all else on its workers' path. What is in an archive is compiled at
+each start: the daemon takes 0.65 s of CPU instead of 0.1 s, and each worker 0.1 s more.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+
+_SETTING = "spark.pyspark.python"
+
+
+def worker_daemon(own: Mapping[str, str]) -> dict[str, str]:
+    """Give the setting for workers that run on this machine.
+
+    Args:
+        own: the caller's settings of Spark.
+
+    Returns:
+        Settings of Spark; none where another Python, or the PySpark of another Spark, is asked for.
+    """
+    here = sys.executable
+    asked = {own.get(_SETTING, here), os.environ.get("PYSPARK_PYTHON", here)}
+    if asked != {here} or "SPARK_HOME" in os.environ:
+        return {}
+    return {"spark.python.daemon.module": __name__}
+
+
+def put_archives_last(path: list[str]) -> None:
+    """Sort a path in place: what no folder holds is still found in an archive."""
+    path.sort(key=lambda entry: entry.endswith(".zip"))
+
+
+if __name__ == "__main__":
+    put_archives_last(sys.path)
+    # No more than this before workers are forked: pyarrow would start threads.
+    import pyspark  # noqa: F401
+    from pyspark.daemon import manager
+
+    manager()

@@ -1,0 +1,61 @@
+"""Which daemon starts Python workers: ours where they run this Python with this PySpark."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from ktk_engine.spark.session.session import _settings
+from ktk_engine.spark.session.worker_daemon import put_archives_last
+
+MODULE = "spark.python.daemon.module"
+OURS = "ktk_engine.spark.session.worker_daemon"
+PYTHON = "spark.pyspark.python"
+
+START = f"""
+import sys, threading
+from {OURS} import put_archives_last
+from pyspark.daemon import manager
+assert threading.active_count() == 1
+assert not {{"pyarrow", "numpy", "pandas"}} & set(sys.modules)
+"""
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_asked_for(monkeypatch):
+    for name in ("PYSPARK_PYTHON", "SPARK_HOME"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize("own", [{}, {PYTHON: sys.executable}, {"spark.master": "local[2]"}])
+def test_this_machines_workers_have_ours(own, tmp_path):
+    assert _settings(own, tmp_path, ())[MODULE] == OURS
+
+
+@pytest.mark.parametrize("own", [{PYTHON: "/elsewhere/python"}, {"spark.master": "yarn"}])
+def test_others_have_sparks(own, tmp_path):
+    assert MODULE not in _settings(own, tmp_path, ())
+
+
+@pytest.mark.parametrize("name", ["PYSPARK_PYTHON", "SPARK_HOME"])
+def test_the_environment_may_name_another(name, tmp_path, monkeypatch):
+    monkeypatch.setenv(name, "/elsewhere")
+    assert MODULE not in _settings({PYTHON: sys.executable}, tmp_path, ())
+
+
+def test_the_profile_decides(tmp_path):
+    assert _settings({MODULE: "somebodys.daemon"}, tmp_path, ())[MODULE] == "somebodys.daemon"
+
+
+def test_only_archives_change_places():
+    path = ["/spark/python/lib/pyspark.zip", "", "/lib/py4j-src.zip", "/b", "/a"]
+    put_archives_last(path)
+    assert path == ["", "/b", "/a", "/spark/python/lib/pyspark.zip", "/lib/py4j-src.zip"]
+
+
+def test_it_is_one_thread_when_workers_are_forked():
+    """Threads do not survive a fork, and their locks stay taken."""
+    done = subprocess.run([sys.executable, "-c", START], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
