@@ -14,12 +14,13 @@ MODULE = "spark.python.daemon.module"
 OURS = "ktk_engine.spark.session.worker_daemon"
 PYTHON = "spark.pyspark.python"
 
-START = f"""
+IMPORTED = """
 import sys, threading
-from {OURS} import put_archives_last
-from pyspark.daemon import manager
+import pyspark.daemon
 assert threading.active_count() == 1
-assert not {{"pyarrow", "numpy", "pandas"}} & set(sys.modules)
+before = set(sys.modules)
+import ktk_engine.spark.session.worker_daemon
+print(*{name.partition(".")[0] for name in set(sys.modules) - before})
 """
 
 
@@ -55,7 +56,8 @@ def test_only_archives_change_places():
     assert path == ["", "/b", "/a", "/spark/python/lib/pyspark.zip", "/lib/py4j-src.zip"]
 
 
-def test_it_is_one_thread_when_workers_are_forked():
-    """Threads do not survive a fork, and their locks stay taken."""
-    done = subprocess.run([sys.executable, "-c", START], capture_output=True, text=True)
+def test_before_workers_are_forked_it_imports_no_more_than_sparks():
+    """Packages such as pyarrow start threads, and threads do not survive a fork."""
+    done = subprocess.run([sys.executable, "-c", IMPORTED], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+    assert set(done.stdout.split()) - sys.stdlib_module_names == {"ktk_engine"}
