@@ -42,7 +42,7 @@ SPARK_CORE = tests/corpus/test_corpus.py \
 	$(addprefix tests/functional/test_, incremental.py materializations.py) tests/unit/spark
 # Each worker has a JVM of its own, which is never busy while dbt parses: two fit two cores.
 WORKERS ?= 2
-# The suite starts some hundred processes: without it each would compile the package anew.
+# The suite starts some hundred processes: each would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 # Long modules first (corpus, faults, dbt, Spark), unit tests last: both workers end together.
 PARALLEL = --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder --durations 20

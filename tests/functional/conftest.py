@@ -40,9 +40,9 @@ def no_adapter_of_another_module():
 
 @pytest.fixture(scope="class", autouse=True)
 def artifacts(request):
-    """dbt writes its artifacts, a quarter of a small run, where `ARTIFACTS = True` is said.
+    """dbt writes its artifacts, a quarter of a small run, only where `ARTIFACTS = True`.
 
-    By classes, or by modules for all that is in them: these read them, or run dbt in processes as
+    Classes say so that read them; modules, if all of their tests do, or run dbt in processes as
     its users do.
     """
     asked = (request.cls, request.module)

@@ -7,10 +7,13 @@ each start: the daemon takes 0.65 s of CPU instead of 0.1 s, and each worker 0.1
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 
 _SETTING = "spark.pyspark.python"
+# Spark's own, in its folder python/lib.
+_ARCHIVES = re.compile(r"(^|[/\\])(pyspark|py4j-[^/\\]+-src)\.zip$")
 
 
 def worker_daemon(own: Mapping[str, str]) -> dict[str, str]:
@@ -30,8 +33,8 @@ def worker_daemon(own: Mapping[str, str]) -> dict[str, str]:
 
 
 def put_archives_last(path: list[str]) -> None:
-    """Sort a path in place: what no folder holds is still found in an archive."""
-    path.sort(key=lambda entry: entry.endswith(".zip"))
+    """Move Spark's archives to a path's end: what is installed nowhere is still found in them."""
+    path.sort(key=lambda entry: _ARCHIVES.search(entry) is not None)
 
 
 if __name__ == "__main__":

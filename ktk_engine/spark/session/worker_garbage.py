@@ -9,14 +9,15 @@ from __future__ import annotations
 import gc
 import sys
 
-_modules = 0  # that were there when they were last set aside; a worker runs one task at a time
+_modules = 0  # how many there were at the last call that froze them
 
 
 def freeze_imports() -> None:
-    """Set aside what is alive, for a task's end, if modules were imported since the last time.
+    """Let later collections pass over what is alive, if modules were imported since the last call.
 
-    What else is alive at this moment is freed as ever once nothing refers to it, but no more as
-    garbage that refers to itself: a worker imports modules in its first tasks only.
+    To be called at the end of a task, when little else is alive. That is still freed once nothing
+    refers to it, but cycles of it stay for the worker's life; only a worker's first tasks import
+    modules.
     """
     global _modules
     if len(sys.modules) > _modules:

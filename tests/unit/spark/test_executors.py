@@ -19,6 +19,7 @@ MODULES = (
     "ktk_engine.files.read_rows",
     "ktk_engine.merge.merge",
     "ktk_engine.spark.read.task_frame",
+    "ktk_engine.spark.session.worker_garbage",
     "ktk_engine.spark.session.worker_packages",
     "ktk_engine.store.local.local_store",
 )

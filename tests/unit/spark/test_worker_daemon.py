@@ -50,10 +50,13 @@ def test_the_profile_decides(tmp_path):
     assert _settings({MODULE: "somebodys.daemon"}, tmp_path, ())[MODULE] == "somebodys.daemon"
 
 
-def test_only_archives_change_places():
-    path = ["/spark/python/lib/pyspark.zip", "", "/lib/py4j-src.zip", "/b", "/a"]
+def test_only_sparks_archives_change_places():
+    """Archives of others, and folders, may hide what is installed, as they do elsewhere."""
+    sparks = ["/spark/python/lib/pyspark.zip", "/spark/python/lib/py4j-0.10.9.9-src.zip"]
+    others = ["", "/b", "/mine/my-pyspark.zip", "/mine/overrides.zip", "/a"]
+    path = [sparks[0], *others[:3], sparks[1], *others[3:]]
     put_archives_last(path)
-    assert path == ["", "/b", "/a", "/spark/python/lib/pyspark.zip", "/lib/py4j-src.zip"]
+    assert path == [*others, *sparks]
 
 
 def test_before_workers_are_forked_it_imports_no_more_than_sparks():
