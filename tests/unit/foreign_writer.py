@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from uuid import uuid4
 
 import pyarrow as pa
 
@@ -23,7 +24,7 @@ def foreign_document(store, uuid, table=None):
     """What another program would write now."""
     document = load_document(store, uuid)
     table = table if table is not None else pa.table({"a": [7]})
-    files, _, _ = Builder(store, uuid).files(table, f"{id(table):032x}")
+    files, _, _ = Builder(store, uuid).files(table, uuid4().hex)
     added = dict(zip(files["label"].to_pylist(), files["key"].to_pylist(), strict=True))
     return replace(document, partitions={**document.partitions, **added}, stamp=None)
 
