@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from ktk_engine.spark.session.scratch import make_scratch_folder
+from ktk_engine.spark.session.worker_engine import workers_find_engine
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -65,15 +66,17 @@ def _with_names(function: Callable[[Batches], Batches], names: list[str]) -> Cal
 
 
 def ship_engine(context: SparkContext) -> None:
-    """Send this package to a cluster's executors, unless they have it from this process already.
+    """Send this package to executors, unless they have it from this process already.
 
-    There it comes before an installed package of this name, which may be another version.
+    There it comes before an installed package of this name, which may be another version. Workers
+    on this machine need none if a new interpreter finds what this one has.
 
     Args:
         context: of any session.
     """
-    if runs_here(context.master or "") and context.pythonExec == sys.executable:
-        return  # workers are this interpreter
+    is_this_python = runs_here(context.master or "") and context.pythonExec == sys.executable
+    if is_this_python and workers_find_engine():
+        return
     files = _files()
     name = f"ktk_engine-{_digest(files)}.zip"
     with _lock:  # Spark refuses a second file of this name

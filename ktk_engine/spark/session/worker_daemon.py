@@ -11,6 +11,8 @@ import re
 import sys
 from collections.abc import Mapping
 
+from ktk_engine.spark.session.worker_engine import workers_find_engine
+
 _SETTING = "spark.pyspark.python"
 # Spark's own, in its folder python/lib.
 _ARCHIVES = re.compile(r"(^|[/\\])(pyspark|py4j-[^/\\]+-src)\.zip$")
@@ -23,11 +25,12 @@ def worker_daemon(own: Mapping[str, str]) -> dict[str, str]:
         own: the caller's settings of Spark.
 
     Returns:
-        Settings of Spark; none where another Python, or the PySpark of another Spark, is asked for.
+        Settings of Spark; none where another Python, or the PySpark of another Spark, is asked
+        for, or where workers would not find this module.
     """
     here = sys.executable
     asked = {own.get(_SETTING, here), os.environ.get("PYSPARK_PYTHON", here)}
-    if asked != {here} or "SPARK_HOME" in os.environ:
+    if asked != {here} or "SPARK_HOME" in os.environ or not workers_find_engine():
         return {}
     return {"spark.python.daemon.module": __name__}
 
