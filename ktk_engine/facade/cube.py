@@ -17,6 +17,7 @@ from ktk_engine.facade.frames import Frame, Metadata
 from ktk_engine.facade.opened_store import OpenedStore
 from ktk_engine.facade.query import Query
 from ktk_engine.facade.relation import Relation
+from ktk_engine.log.change.after_commit import after_commit
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.copy import plan_copy, run_copy
@@ -95,7 +96,8 @@ class Cube(Relation):
         state = self._loaded.state
         plan = plan_copy(state, target._store, name, datasets, rename, overwrite)
         copy = run_copy(plan, python_history()).name
-        return Cube(target, target._load_cube(copy, None, None))
+        with after_commit(copy):
+            return Cube(target, target._load_cube(copy, None, None))
 
     def stats(self, datasets: Collection[str] | None = None) -> dict[str, DatasetStats]:
         """Tell how large the datasets of this version are.
@@ -179,7 +181,7 @@ class Cube(Relation):
                 metadata=metadata,
                 overwrite=overwrite,
             )
-        return self.at()
+        return self._changed()
 
     def append(self, datasets: Mapping[str, Frame], *, metadata: Metadata | None = None) -> Cube:
         """Add rows to datasets, in one commit; a cell that is there already gets the new row.
@@ -202,7 +204,7 @@ class Cube(Relation):
         """
         with self.transaction() as changes:
             changes.append(datasets, metadata=metadata)
-        return self.at()
+        return self._changed()
 
     def update(
         self,
@@ -232,7 +234,7 @@ class Cube(Relation):
         """
         with self.transaction() as changes:
             changes.update(datasets, where, metadata=metadata)
-        return self.at()
+        return self._changed()
 
     def delete(self, where: str | Condition, datasets: Collection[str] | None = None) -> Cube:
         """Take out the rows that fulfil a condition, in one commit.
@@ -300,7 +302,7 @@ class Cube(Relation):
         """
         with self.transaction() as changes:
             changes.drop(*datasets)
-        return self.at()
+        return self._changed()
 
     def alter(
         self,
@@ -339,14 +341,14 @@ class Cube(Relation):
 
         uuid = dataset_uuid(self.name, listed_datasets(self._loaded, (dataset,))[0])
         alter(self._store, uuid, add or {}, drop, rename or {}, properties or {})
-        return self.at()
+        return self._changed()
 
     def _change_again(self, change: Callable[[Transaction], None]) -> Cube:
         """Make a change that needs no rows, again where another commit came first."""
         from ktk_engine.facade.transaction import change_again
 
         change_again(self._store, self.name, change)
-        return self.at()
+        return self._changed()
 
     def query(
         self,

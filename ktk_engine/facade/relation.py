@@ -13,6 +13,7 @@ from ktk_engine.describe.history import read_history
 from ktk_engine.describe.info import describe_state
 from ktk_engine.facade.opened_store import OpenedStore
 from ktk_engine.formatting import parse_size
+from ktk_engine.log.change.after_commit import after_commit
 from ktk_engine.log.state import State
 from ktk_engine.log.version import parse_moment, tags_of
 from ktk_engine.maintain.check import check
@@ -87,6 +88,11 @@ class Relation(ABC):
         """
         return self._open(self.name, version, timestamp)
 
+    def _changed(self) -> Self:
+        """Open it after a change."""
+        with after_commit(self.name):
+            return self.at()
+
     def restore(
         self, version: int | str | None = None, timestamp: datetime | str | None = None
     ) -> Self:
@@ -109,7 +115,7 @@ class Relation(ABC):
             Cube('trips', version=3)
         """
         restore(self._state.store, self.name, version, parse_moment(version, timestamp))
-        return self.at()
+        return self._changed()
 
     def tag(self, name: str) -> None:
         """Name this version, so that no clean-up takes it as long as it has the name.
@@ -180,7 +186,7 @@ class Relation(ABC):
             ktk_engine.errors.ConfigurationError: ...
         """
         change_indexes(self._state.store, self.name, columns, dataset, python_history())
-        return self.at()
+        return self._changed()
 
     def drop_index(self, *columns: str, dataset: str | None = None) -> Self:
         """Take secondary indices away, as one commit; see `index`.
@@ -193,7 +199,7 @@ class Relation(ABC):
         """
         store = self._state.store
         change_indexes(store, self.name, columns, dataset, python_history(), drop=True)
-        return self.at()
+        return self._changed()
 
     def compact(self, *, dataset: str | None = None, target_size: int | str = TARGET_BYTES) -> Self:
         """Rewrite small and overlaid files as few large ones, one commit a dataset; rows stay.
@@ -225,7 +231,7 @@ class Relation(ABC):
         for found in find_compactions(self._state.store, self.name, dataset, size):
             if found.files.num_rows:
                 compact(found, python_history())
-        return self.at()
+        return self._changed()
 
     def publish(self, formats: str | None = "delta", dataset: str | None = None) -> Self:
         """Let other engines read it: a Delta log beside the files follows every commit.
@@ -252,7 +258,7 @@ class Relation(ABC):
         else:
             check_formats(formats)
             publish_datasets(store, self.name, dataset, said)
-        return self.at()
+        return self._changed()
 
     def rename(self, name: str) -> Self:
         """Give it another name in its store; its history stays under the old one.
@@ -275,7 +281,8 @@ class Relation(ABC):
             ['journeys']
         """
         rename(self._state.store, self.name, name, python_history())
-        return self._open(name, None, None)
+        with after_commit(name):
+            return self._open(name, None, None)
 
     def info(self) -> dict[str, Any]:
         """Describe this version: datasets, columns, sizes, comments, the last commit.

@@ -16,6 +16,7 @@ from ktk_engine.facade.frames import Frame, Metadata
 from ktk_engine.facade.names import names_of
 from ktk_engine.facade.opened_store import OpenedStore
 from ktk_engine.facade.table import Table
+from ktk_engine.log.change.after_commit import after_commit
 from ktk_engine.log.garbage import Garbage, Retention
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import resolve
@@ -178,7 +179,8 @@ class Store(OpenedStore):
         frames = datasets if isinstance(datasets, Mapping) else {cube.seed_dataset: datasets}
         state = resolve(self._store, cube_scope(cube.prefix))
         build(self, state, cube, frames, partition_on or {}, metadata or {}, overwrite)
-        return self.cube(cube.prefix)
+        with after_commit(cube.prefix):
+            return self.cube(cube.prefix)
 
     def tables(self) -> list[str]:
         """Names of the plain tables, sorted.
@@ -258,7 +260,8 @@ class Store(OpenedStore):
 
         layout = {"partition_by": partition_by, "indexes": indexes, "clustered_by": clustered_by}
         write_table(self, name, frame, mode, key, layout, metadata or {})
-        return self.table(name)
+        with after_commit(name):
+            return self.table(name)
 
     def drop(self, name: str) -> None:
         """Take out a cube with all its datasets, or a table, in one commit; files stay at first.

@@ -13,6 +13,7 @@ from ktk_engine.describe.stats import DatasetStats, collect_stats
 from ktk_engine.facade.opened_store import OpenedStore
 from ktk_engine.facade.query import Query
 from ktk_engine.facade.relation import Relation
+from ktk_engine.log.change.after_commit import after_commit
 from ktk_engine.maintain.copy import plan_copy, run_copy
 from ktk_engine.plan.cube_query import CubeQuery
 from ktk_engine.plan.plan_table import LoadedTable
@@ -57,7 +58,8 @@ class Table(Relation):
         target = store if isinstance(store, OpenedStore) else OpenedStore(open_store(store))
         plan = plan_copy(self._loaded.state, target._store, name, overwrite=overwrite)
         copy = run_copy(plan, python_history()).name
-        return Table(target, target._load_table(copy, None, None))
+        with after_commit(copy):
+            return Table(target, target._load_table(copy, None, None))
 
     def stats(self) -> DatasetStats:
         """Tell how large this version is; see `Cube.stats`.
@@ -85,7 +87,7 @@ class Table(Relation):
         from ktk_engine.facade.write_table import delete_from
 
         delete_from(self._store, self.name, where)
-        return self.at()
+        return self._changed()
 
     def alter(
         self,
@@ -104,7 +106,7 @@ class Table(Relation):
         from ktk_engine.facade.alter import alter
 
         alter(self._store, self.name, add or {}, drop, rename or {}, properties or {})
-        return self.at()
+        return self._changed()
 
     def repartition(self, *columns: str) -> Table:
         """Lay the table out by other partition columns: all rows are written again, in one commit.
@@ -127,7 +129,7 @@ class Table(Relation):
         from ktk_engine.facade.alter import repartition
 
         repartition(self._store, self.name, columns)
-        return self.at()
+        return self._changed()
 
     def query(
         self, columns: Sequence[str] | None = None, where: str | Condition | None = None

@@ -16,6 +16,7 @@ from ktk_engine.catalog.view import FOLDER as VIEW_FOLDER
 from ktk_engine.catalog.view import view_name
 from ktk_engine.cube.specification import check_cube_name
 from ktk_engine.errors import CommitConflictError, ConsistencyError, StoreError
+from ktk_engine.log.change.after_commit import after_commit
 from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.commit import commit, role_of
@@ -135,7 +136,8 @@ def run_rename(plan: RenamePlan, history: Mapping[str, str] | None = None) -> Ch
             f"rename {old} {plan.new}"
         )
         raise
-    done = resolve(store, plan.scope)
+    with after_commit(plan.new):
+        done = resolve(store, plan.scope)
     names = tuple(done.scope.dataset_id(uuid) for uuid in done.datasets)
     return ChangeResult(plan.new, names, done.version, warning)
 

@@ -30,6 +30,7 @@ def update_properties(
     from ktk_engine.catalog.find_dataset import find_dataset
     from ktk_engine.catalog.find_scope import find_scope
     from ktk_engine.cube.discovery import discover_cube
+    from ktk_engine.log.change.after_commit import after_commit
     from ktk_engine.maintain.properties import Notes, note
 
     if not pairs and not unset:
@@ -45,7 +46,9 @@ def update_properties(
         raise click.UsageError(f"{cube} is a table: it has no datasets.")
     notes = Notes(set=dict(map(_pair, pairs)), unset=unset)
     if note(store, uuid, notes, {"command": "ktk update-properties"}):
-        click.echo(f"Noted of {uuid}: version {find_scope(store, cube).version}.")
+        with after_commit(cube):
+            version = find_scope(store, cube).version
+        click.echo(f"Noted of {uuid}: version {version}.")
     else:
         click.echo(f"{uuid} has exactly these already.")
 
