@@ -121,4 +121,4 @@ class PublishError(KtkError):
 
 
 class SessionError(KtkError):
-    """Spark or Java is missing, too old, or could not be started."""
+    """Spark or Java is missing, too old, or could not be started; or no temporary file could."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
+from ktk_engine.temporary_files import temporary_files
 from ktk_engine.types.to_container import to_container
 
 RUN_BYTES = 256 << 20
@@ -33,17 +35,22 @@ def sorted_batches(
         run_bytes: how many bytes of rows are held and sorted at once. More are kept in a
             temporary folder meanwhile, and of each part of them as many rows are in memory again
             as one of these parts has.
+
+    Raises:
+        SessionError: the temporary folder cannot be written, or has no room.
     """
     if not names:
         yield from batches
         return
-    with tempfile.TemporaryDirectory(prefix="ktk-sort-") as folder:
+    with ExitStack() as made:
+        folder: Path | None = None
         runs: list[pa.Table] = []
         held: list[pa.RecordBatch] = []
         for batch in batches:
             held.append(batch)
             if sum(item.nbytes for item in held) >= run_bytes:
-                runs.append(_stored(_sorted(held, schema, names), Path(folder) / str(len(runs))))
+                folder = folder or _make_folder(made)
+                runs.append(_stored(_sorted(held, schema, names), folder / str(len(runs))))
                 held = []
         last = _sorted(held, schema, names)
         if not runs:
@@ -68,11 +75,19 @@ def _comparable(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     return to_container(column, None, "floor")
 
 
+def _make_folder(made: ExitStack) -> Path:
+    """Make a temporary folder, which is removed when `made` ends."""
+    with temporary_files("No temporary folder can be made to sort rows in"):
+        folder = tempfile.TemporaryDirectory(prefix="ktk-sort-", ignore_cleanup_errors=True)
+        return Path(made.enter_context(folder))
+
+
 def _stored(table: pa.Table, path: Path) -> pa.Table:
     """Put rows into a file and give them back from there, without memory of their own."""
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table, _BATCH_ROWS)
-    return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+    with temporary_files(f"Rows cannot be sorted in the temporary file {path}"):
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table, _BATCH_ROWS)
+        return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
 
 
 def _merged(runs: list[pa.Table], names: Sequence[str]) -> Iterator[pa.RecordBatch]:

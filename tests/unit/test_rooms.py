@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 # From the ground up: a room imports only rooms before it.
 ROOMS = (
-    *("errors", "formatting", "progress", "java"),
+    *("errors", "formatting", "progress", "temporary_files", "java"),
     *("types", "conditions", "store", "format", "cube", "log", "catalog"),
     *("files", "plan", "gate", "merge", "spark", "write", "maintain", "describe", "warehouse"),
     *("report", "facade", "cli"),

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
-from ktk_engine.errors import SessionError
+from ktk_engine.temporary_files import temporary_files
 
 
 def write_manifest(folder: Path, uris: Sequence[str], sizes: Sequence[int]) -> Path:
@@ -46,13 +46,8 @@ def write_manifest(folder: Path, uris: Sequence[str], sizes: Sequence[int]) -> P
         )
         for uri, size in zip(uris, sizes, strict=True)
     ]
-    try:
+    with temporary_files(f"The temporary file {manifest} cannot be written"):
         log = manifest / "_spark_metadata"
         log.mkdir(parents=True)
         (log / "9.compact").write_text("\n".join(lines), encoding="utf-8")
-    except OSError as error:
-        raise SessionError(
-            f"The temporary file {manifest} cannot be written: {error.strerror or error}. Free "
-            "some space there, or set TMPDIR to another folder. Nothing was read."
-        ) from error
     return manifest

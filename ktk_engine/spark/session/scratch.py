@@ -8,7 +8,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from ktk_engine.errors import SessionError
+from ktk_engine.temporary_files import temporary_files
 
 
 def make_scratch_folder() -> Path:
@@ -17,13 +17,8 @@ def make_scratch_folder() -> Path:
     Raises:
         SessionError: the system's folder for temporary files cannot be written.
     """
-    try:
+    with temporary_files("No temporary folder can be made"):
         folder = Path(tempfile.mkdtemp(prefix="ktk-"))
-    except OSError as error:
-        raise SessionError(
-            f"No temporary folder can be made: {error}. Free some space there, or set TMPDIR to "
-            "another folder."
-        ) from error
     owner = os.getpid()
 
     def remove() -> None:

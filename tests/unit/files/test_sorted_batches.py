@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ktk_engine.errors import SessionError
 from ktk_engine.files.sorted_batches import sort_table, sorted_batches
 from ktk_engine.types.type_class import plain_type
 from tests.unit.types.values import STORABLE, array, comparable, values
@@ -62,6 +64,35 @@ def test_no_rows():
 def test_many_equal_keys():
     table = pa.table({"a": [1] * 1000, "n": range(1000)})
     assert sorted(sorted_by_disk(table, ["a"], 7)["n"].to_pylist()) == list(range(1000))
+
+
+def test_there_is_no_temporary_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
+    table = numbers(100, 10)
+    assert sorted_by_disk(table, ["d"], 30, 10**9).num_rows == 100, "which fits into memory"
+    with pytest.raises(SessionError, match=r"No temporary folder .*missing.*set TMPDIR"):
+        sorted_by_disk(table, ["d"], 30)
+
+
+def test_there_is_no_room(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    try:
+        with pytest.raises(SessionError, match=r"cannot be sorted .*ktk-sort.*set TMPDIR"):
+            sorted_by_disk(numbers(100, 10), ["d"], 30)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not list(tmp_path.iterdir())
+
+
+def test_errors_of_what_gives_rows_stay_as_they_are():
+    def batches():
+        yield from numbers(100, 10).to_batches(30)
+        raise OSError("of the store")
+
+    with pytest.raises(OSError, match="of the store"):
+        list(sorted_batches(batches(), numbers(0, 1).schema, ["d"], 1))
 
 
 def is_key(t: pa.DataType) -> bool:
