@@ -10,7 +10,14 @@ from ktk_engine.format.file_digest import FileDigest, shorten
 
 
 class DigestingSink:
-    """Passes bytes on to a file and digests them; Python's part of a `pyarrow.PythonFile`."""
+    """Passes bytes on to a file and digests them; Python's part of a `pyarrow.PythonFile`.
+
+    Attributes:
+        closed: False, as its owner closes the file. Arrow asks before each write and takes any
+            exception for a yes: in a property it would swallow a Ctrl-C.
+    """
+
+    closed = False
 
     def __init__(self, file: pa.NativeFile) -> None:
         """Wrap a file that nothing was written to yet.
@@ -23,11 +30,6 @@ class DigestingSink:
         self._tail = hashlib.sha256()
         self._size = 0
         self._tail_start: int | None = None
-
-    @property
-    def closed(self) -> bool:
-        """Whether the file is closed."""
-        return bool(self._file.closed)
 
     def write(self, data: bytes) -> int:
         """Write some bytes."""

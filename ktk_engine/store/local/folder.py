@@ -105,16 +105,16 @@ def _open(root: str, segments: Sequence[str], create: bool) -> int:
 
 
 def _walk(root: str, segments: Sequence[str], create: bool) -> int:
-    descriptor = _open_root(root, create)
+    opened = [_open_root(root, create)]
     try:
         for segment in segments:
-            child = _open_child(segment, descriptor, create)
-            os.close(descriptor)
-            descriptor = child
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return descriptor
+            opened.append(_open_child(segment, opened[-1], create))
+            os.close(opened.pop(0))
+        return opened.pop()
+    finally:
+        # Each once, whenever a Ctrl-C comes: another thread may have got the number since.
+        while opened:
+            os.close(opened.pop())
 
 
 def _open_root(root: str, create: bool) -> int:
