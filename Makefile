@@ -1,7 +1,7 @@
 # make demo     builds the sample project and shows what it answers
 # make demo-cluster  the same on a Spark cluster of processes, with the store on S3 (moto)
-# make test     the whole test suite, dbt's own with both storages; `make unit` is its quick part,
-#               without Java
+# make test     the whole test suite, dbt's own with both storages
+# make unit     its pure part, under a minute: no Java, no process, no network
 # make test-dbt dbt's own suites (dbt-tests-adapter), with plain tables and with cube datasets
 # make test-spark SPARK=3.5  the functional core on another version of Spark, with the packages of
 #               tests/versions, in an environment of its own
@@ -83,8 +83,8 @@ test-cluster: .venv/.installed
 test-faults: .venv/.installed azurite
 	KTK_FAULTS=large .venv/bin/python -m pytest tests/faults
 
-unit: .venv/.installed azurite
-	.venv/bin/python -m pytest tests/unit
+unit: .venv/.installed
+	.venv/bin/python -m pytest --numprocesses $(WORKERS) tests/unit
 
 lint: .venv/.installed
 	.venv/bin/ruff check .

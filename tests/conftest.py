@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers.fixtures import *  # noqa: F403 - servers that tests ask for
+pytest_plugins = ["tests.support.fixtures", "tests.servers.fixtures"]
 
 # Spark's Python workers load classes of the tests by name, wherever the JVM was started.
 _ROOT = str(Path(__file__).parents[1])

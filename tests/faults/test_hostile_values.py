@@ -26,8 +26,8 @@ from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.write.build import build
 from ktk_engine.write.write_context import WriteContext
 from tests.faults.report import Tally
-from tests.tree import tree
-from tests.unit.kartothek import ORACLE, run_in_oracle
+from tests.support.kartothek import ORACLE, run_in_oracle
+from tests.support.tree import tree
 
 HOSTILE = [
     *"/%=#?*[]{}\\:~+ 'é\"`;$&|<>,@!^",

@@ -15,7 +15,7 @@ from tests.faults.content import TABLE, Verb
 from tests.faults.invariants import verify
 from tests.faults.read import rows_of
 from tests.faults.verbs import run
-from tests.unit.kartothek import needs_kartothek, run_in_oracle
+from tests.support.kartothek import needs_kartothek, run_in_oracle
 
 pytestmark = needs_kartothek
 FIRST, SECOND, OTHER = (("a", 1, 10), ("b/%", 2, 20)), (("a", 3, 30),), (("b/%", 4, 40),)

@@ -24,7 +24,7 @@ from tests.faults.report import Tally
 from tests.faults.scale import LARGE
 from tests.faults.scale import SEED as CHANCE
 from tests.faults.verbs import run
-from tests.unit.dataset_builder import write_plain_nyc
+from tests.support.dataset_builder import write_plain_nyc
 
 THREADS = 12
 SECONDS = 60.0 if LARGE else 4.0

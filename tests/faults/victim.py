@@ -14,7 +14,7 @@ from ktk_engine.log.state import resolve
 from ktk_engine.store.local.local_store import LocalStore
 from tests.faults.content import ENRICHMENT, SEED, TABLE, Content, Row, Verb
 from tests.faults.verbs import run, table
-from tests.unit.dataset_builder import write_plain, write_plain_nyc
+from tests.support.dataset_builder import write_plain, write_plain_nyc
 
 CUBE, VIEW, PLAIN, PLAIN_CUBE = "c", "w", "plain", "nyc"
 KEYS = 25

@@ -20,7 +20,7 @@ from ktk_engine.spark.session.session import start_session
 from tests.conftest import SPARK_SETTINGS
 from tests.functional.relations import rows
 from tests.functional.waiting import wait_for
-from tests.tree import tree
+from tests.support.tree import tree
 
 ARTIFACTS = True
 

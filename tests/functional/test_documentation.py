@@ -25,7 +25,7 @@ from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import State, resolve
 from ktk_engine.store.local.local_store import LocalStore
 from tests.functional.relations import store_of
-from tests.unit.dataset_builder import write_plain
+from tests.support.dataset_builder import write_plain
 
 TEXT = """It's "quoted": 100 %, {{ jinja }} {% do run() %} \\ $$ -- /* */ `tick`
 Zweite Zeile: größer als ∞ 🚀"""

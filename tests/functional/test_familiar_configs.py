@@ -12,7 +12,7 @@ from ktk_engine.describe.info import describe
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import resolve
 from ktk_engine.store.local.local_store import LocalStore
-from tests.tree import tree
+from tests.support.tree import tree
 
 SORTED = """
 {{ config(materialized='table', zorder=['a'], write_compression='gzip', transient=true,

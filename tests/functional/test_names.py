@@ -16,8 +16,8 @@ from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import resolve
 from tests.functional.relations import rows, store_of
 from tests.functional.ten_cubes import CUBES, models_of_two
-from tests.tree import tree
-from tests.unit.dataset_builder import write_plain
+from tests.support.dataset_builder import write_plain
+from tests.support.tree import tree
 
 ENRICHMENT = (
     "{{ config(materialized='cube_enrichment', cube='%s', dataset='extra', "

@@ -8,7 +8,7 @@ from dbt_common.exceptions import DbtConfigError
 
 from ktk_engine.maintain.publish.publish_datasets import check_publishing
 from tests.functional.relations import store_of
-from tests.unit.delta.readers import READERS
+from tests.integration.delta.readers import READERS
 
 FLIGHTS = """{{ config(materialized='cube_seed', cube='nyc', dimension_columns=['hour'],
     partition_by=['origin']) }}

@@ -15,7 +15,15 @@ from pyspark.sql import Row
 
 from ktk_engine.catalog.view import ViewDocument, render_view, view_key
 from ktk_engine.store.local.local_store import LocalStore
-from tests.random_cubes import answer, columns_of, comparable, conditions, cubes, examples, write
+from tests.support.random_cubes import (
+    answer,
+    columns_of,
+    comparable,
+    conditions,
+    cubes,
+    examples,
+    write,
+)
 
 QUESTIONS = 6
 MODEL = """

@@ -17,7 +17,7 @@ from ktk_engine.log.state import resolve
 from ktk_engine.log.write import Write
 from ktk_engine.store.local.local_store import LocalStore
 from tests.functional.cube_models import ENRICHMENT, SEED
-from tests.tree import tree
+from tests.support.tree import tree
 
 
 class TestRefusals:

@@ -12,7 +12,7 @@ from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import resolve
 from ktk_engine.store.local.local_store import LocalStore
 from tests.functional.cube_models import ENRICHMENT, SEED
-from tests.tree import tree
+from tests.support.tree import tree
 
 
 def store_of(project) -> LocalStore:

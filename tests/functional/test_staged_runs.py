@@ -20,7 +20,7 @@ from ktk_engine.log.state import resolve
 from ktk_engine.maintain.cleanup import run_cleanup
 from tests.faults.invariants import AgedStore
 from tests.functional.relations import rows, store_of
-from tests.tree import tree
+from tests.support.tree import tree
 
 ARTIFACTS = True
 

@@ -14,8 +14,8 @@ from ktk_engine.write.retained import Retained
 from ktk_engine.write.write_result import RowChanges
 from tests.spark.changing import run
 from tests.spark.numbered_rows import SEED, TABLE, check_index, content, rows, snapshot
-from tests.tree import tree
-from tests.unit.kartothek import build_with_kartothek, kartothek, needs_kartothek
+from tests.support.kartothek import build_with_kartothek, kartothek, needs_kartothek
+from tests.support.tree import tree
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 

@@ -12,7 +12,7 @@ import pytest
 from ktk_engine.errors import TypeClassError
 from ktk_engine.maintain.check import check
 from tests.spark.times import HAS_TIMES
-from tests.unit.dataset_builder import write_plain
+from tests.support.dataset_builder import write_plain
 
 MOMENT = dt.datetime(2020, 2, 29, 12, 30, 0, 123456)
 

@@ -23,8 +23,8 @@ from ktk_engine.maintain.compactable import find_compactions
 from ktk_engine.write.build import build
 from ktk_engine.write.retained import Retained
 from tests.spark.numbered_rows import SEED, TABLE, check_index, content, rows, snapshot
-from tests.tree import tree
-from tests.unit.faulty_store import FaultyStore, fail
+from tests.support.faulty_store import FaultyStore, fail
+from tests.support.tree import tree
 
 OLD_ARROW = int(pa.__version__.split(".")[0]) < 20
 APPEND = Retained("append")

@@ -19,8 +19,8 @@ from ktk_engine.write.rewrite.merge import MergeBy, merge
 from ktk_engine.write.rewrite.merge_in_memory import merge_in_memory
 from ktk_engine.write.rewrite.predicates import Predicates
 from ktk_engine.write.write_context import WriteContext
-from tests.random_cubes import CLASSES, INDEXED
 from tests.spark.committed import outcome
+from tests.support.random_cubes import CLASSES, INDEXED
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 

@@ -17,7 +17,7 @@ from ktk_engine.maintain.check import check
 from ktk_engine.types.arrow_name import parse_type
 from ktk_engine.write.build import build
 from tests.spark.times import needs_times
-from tests.tree import tree
+from tests.support.tree import tree
 
 U64 = Decimal(2**64 - 1)
 BERLIN = "timestamp[us, tz=Europe/Berlin]"

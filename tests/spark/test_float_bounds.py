@@ -12,7 +12,7 @@ from ktk_engine.format.load_document import load_document
 from ktk_engine.gate.target import Target
 from ktk_engine.spark.frames import frame_of_table
 from ktk_engine.write.build import build
-from tests.unit.dataset_builder import write_plain
+from tests.support.dataset_builder import write_plain
 
 NAN, INF = math.nan, math.inf
 GROUPS = [

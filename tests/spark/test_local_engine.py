@@ -11,8 +11,8 @@ from ktk_engine.facade import Query, Store
 from ktk_engine.gate.target import Target
 from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.write.build import build
-from tests.random_cubes import INDEXED, columns_of, conditions, cubes, examples, write
-from tests.unit.merge.foreign_cubes import write_foreign
+from tests.support.foreign_cubes import write_foreign
+from tests.support.random_cubes import INDEXED, columns_of, conditions, cubes, examples, write
 
 QUESTIONS = 3
 

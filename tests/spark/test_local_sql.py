@@ -16,7 +16,7 @@ from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.types.quote import quote_identifier, quote_literal
 from ktk_engine.warehouse.in_process.local_sql import LocalSql
 from ktk_engine.warehouse.known_queries import coverage_query, orphans_query
-from tests.random_cubes import (
+from tests.support.random_cubes import (
     CLASSES,
     COMPARABLE,
     RandomDataset,

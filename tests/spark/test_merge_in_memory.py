@@ -16,8 +16,8 @@ from ktk_engine.write.build import build
 from ktk_engine.write.rewrite.merge import MergeBy, merge
 from ktk_engine.write.rewrite.merge_in_memory import merge_in_memory
 from ktk_engine.write.write_context import WriteContext
-from tests.random_cubes import CLASSES
 from tests.spark.shown import shown
+from tests.support.random_cubes import CLASSES
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 

@@ -18,9 +18,9 @@ from ktk_engine.spark.sql.sql_session import SqlSession
 from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.write.build import build
 from ktk_engine.write.retained import Retained
-from tests.random_cubes import examples
 from tests.spark.changing import run
-from tests.tree import tree
+from tests.support.random_cubes import examples
+from tests.support.tree import tree
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 

@@ -17,7 +17,7 @@ from ktk_engine.spark.frames import frame_of_table
 from ktk_engine.spark.read.collect import in_containers
 from ktk_engine.spark.sql.sql_session import SqlSession
 from ktk_engine.store.local.local_store import LocalStore
-from tests.random_cubes import (
+from tests.support.random_cubes import (
     RandomDataset,
     answer,
     columns_of,

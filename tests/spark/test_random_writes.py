@@ -30,9 +30,9 @@ from ktk_engine.write.rewrite.merge import MergeBy, merge
 from ktk_engine.write.rewrite.predicates import EVERY_ROW, Predicates
 from ktk_engine.write.rewrite.replace_where import replace_where
 from ktk_engine.write.write_context import WriteContext
-from tests.random_cubes import examples
 from tests.spark.shown import shown
-from tests.tree import tree
+from tests.support.random_cubes import examples
+from tests.support.tree import tree
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 

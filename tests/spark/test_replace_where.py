@@ -18,7 +18,7 @@ from ktk_engine.write.rewrite.replace_where import replace_where
 from ktk_engine.write.write_context import WriteContext
 from ktk_engine.write.write_result import RowChanges
 from tests.spark.numbered_rows import SEED, TABLE, check_index, content, rows, snapshot
-from tests.tree import tree
+from tests.support.tree import tree
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 

@@ -6,7 +6,7 @@ import pytest
 
 from ktk_engine.catalog.view import ViewDocument, render_view, view_key
 from ktk_engine.facade import Store
-from tests.unreadable_value import BAD, DAYS, write_cube
+from tests.support.unreadable_value import BAD, DAYS, write_cube
 
 
 @pytest.fixture

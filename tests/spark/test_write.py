@@ -24,7 +24,7 @@ from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.write.build import build
 from ktk_engine.write.retained import Retained
 from ktk_engine.write.write_context import WriteContext
-from tests.tree import tree
+from tests.support.tree import tree
 
 SEED = Target("seed", "seed", "c", ("L",), ("P",), indexes=("k",), buckets=4)
 

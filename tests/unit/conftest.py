@@ -1,40 +1,33 @@
-import json
+"""Unit tests are pure: they start no process and open no connection."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
 
 import pytest
-from click.testing import CliRunner
 
-from ktk_engine.cli.main import main
-from ktk_engine.store.local.local_store import LocalStore
-from tests.corpus.cases import cube_cases
-from tests.unit.faulty_store import FaultyStore
-
-
-def pytest_generate_tests(metafunc):
-    if "reference_cube" in metafunc.fixturenames:
-        cases = cube_cases()
-        names = [path.parent.name for path in cases]
-        metafunc.parametrize("reference_cube", cases, ids=names, indirect=True)
+_IMPURE = {
+    *("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.exec"),
+    *("socket.connect", "socket.bind", "socket.getaddrinfo"),
+}
+_running: list[str] = []  # the test that runs, if one does
+_events: list[str] = []
 
 
-@pytest.fixture
-def reference_cube(request):
-    """A cube that Kartothek wrote: its description and its store."""
-    return json.loads(request.param.read_text()), LocalStore(request.param.parent / "store")
+def _note(event: str, arguments: tuple[object, ...]) -> None:
+    if event in _IMPURE and _running:
+        _events.append(event)
 
 
-@pytest.fixture
-def store(tmp_path):
-    """An empty store, which can be made to fail."""
-    return FaultyStore(tmp_path / "store")
+sys.addaudithook(_note)
 
 
-@pytest.fixture
-def ktk(store):
-    """Run a command on the store, or on one at another place; gives the result."""
-
-    def run(*arguments, code=0, at=store.root, **options):
-        result = CliRunner().invoke(main, ["--store", str(at), *arguments], **options)
-        assert result.exit_code == code, result.output
-        return result
-
-    return run
+@pytest.fixture(autouse=True)
+def pure(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail a test that starts a process or opens a connection: it belongs in tests/integration."""
+    _running.append(request.node.nodeid)
+    yield
+    _running.clear()
+    events, _events[:] = sorted(set(_events)), []
+    assert not events, f"a unit test did {', '.join(events)}: move it to tests/integration"

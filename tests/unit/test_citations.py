@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 from functools import cache
 from pathlib import Path
 
@@ -117,17 +115,6 @@ def test_pages_link_to_what_exists(page):
         numbers = {int(number) for number in re.findall(r"\d+", match[1])}
         wrong += [match[0]] if numbers - decision_numbers() else []
     assert not wrong
-
-
-@pytest.mark.skipif(not shutil.which("make"), reason="no make here")
-@pytest.mark.parametrize(
-    "target", ["unit", "test", "test-dbt", "test-spark", "test-cluster", "test-faults"]
-)
-def test_make_runs_tests_that_exist(target):
-    command = ["make", "--dry-run", "--no-print-directory", target, "SPARK=3.5"]
-    printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    paths = re.findall(r"(?<=\s)tests(?:/[\w.-]+)*(?=\s)", printed)
-    assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
 def anchor_of(heading: str) -> str:

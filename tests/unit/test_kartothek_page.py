@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.unit.kartothek import ORACLE, needs_kartothek
-from tests.unit.kartothek_page import (
+from tests.support.kartothek_page import (
     COMMANDS,
     CUBES,
     DATASETS,
     NO_ARGUMENTS,
-    NO_FUNCTIONS,
     TESTS,
 )
 
@@ -74,40 +69,3 @@ def test_everything_is_on_the_page(api, table):
     taken = {word for words in api.values() for word in words.split()} - NO_ARGUMENTS
     known = "Commands" if table == "Commands" else "Arguments"
     assert taken - names(known, "arguments of datasets") == set()
-
-
-_API = """
-import inspect, json
-from kartothek.api import consistency, cube, dataset, discover, serialization
-from kartothek.cli import cli
-
-def functions(*modules):
-    found = {}
-    for module in modules:
-        for name in getattr(module, "__all__", None) or dir(module):
-            value = getattr(module, name)
-            if callable(value) and not name.startswith("_"):
-                try:
-                    found[name] = sorted(inspect.signature(value).parameters)
-                except (TypeError, ValueError):
-                    found[name] = []
-    return found
-
-def options(command):
-    return sorted(name for p in command.params for name in p.opts if name.startswith("-"))
-
-print(json.dumps([
-    functions(cube, discover, consistency), functions(dataset, serialization),
-    {"": options(cli), **{name: options(command) for name, command in cli.commands.items()}},
-]))
-"""
-
-
-@needs_kartothek
-def test_that_is_what_kartothek_offers():
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    told = subprocess.run([ORACLE, "-c", _API], capture_output=True, text=True, env=environment)
-    assert told.returncode == 0, told.stderr
-    for offered, known in zip(json.loads(told.stdout), (CUBES, DATASETS, COMMANDS), strict=True):
-        offered = {name: words for name, words in offered.items() if name not in NO_FUNCTIONS}
-        assert offered == {name: sorted(words.split()) for name, words in known.items()}

@@ -12,7 +12,7 @@ from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.store.warehouse import Warehouse
 from ktk_engine.warehouse.author import by_hand
 from ktk_engine.warehouse.relations import Relations, check_view_columns
-from tests.unit.dataset_builder import write_plain_nyc
+from tests.support.dataset_builder import write_plain_nyc
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 import json
 import re
-import subprocess
-import sys
 
 import pytest
 from click.testing import CliRunner
@@ -11,7 +9,7 @@ from ktk_engine.cli.main import main
 from ktk_engine.format.comments import Comments
 from ktk_engine.format.dataset_key import document_key
 from ktk_engine.maintain.comment import comment_on
-from tests.unit.dataset_builder import build_nyc, build_table, keys, write_plain_nyc
+from tests.support.dataset_builder import build_nyc, build_table, keys, write_plain_nyc
 
 
 def test_info(store, ktk):
@@ -144,29 +142,6 @@ def test_version_and_help():
     text = CliRunner().invoke(main, ["--help"]).output
     for command in ("info", "history", "remove", "cleanup", "explain", "compact"):
         assert command in text
-
-
-def test_commands_without_a_query_import_no_pandas(store):
-    build_nyc(store)
-    code = """if True:
-        import sys
-        from ktk_engine.cli.main import main
-        for command in (["info", "nyc"], ["info"], ["history", "nyc"], ["cleanup"]):
-            main(["--store", sys.argv[1], *command], standalone_mode=False)
-        print({"pandas", "pyarrow.dataset", "pyspark", "sqlglot"} & set(sys.modules))
-    """
-    run = [sys.executable, "-c", code, str(store.root)]
-    done = subprocess.run(run, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "set()"
-
-
-def test_prepare_says_where_it_cannot_write(ktk, tmp_path, monkeypatch):
-    (tmp_path / "file").touch()
-    monkeypatch.setattr(
-        "ktk_engine.cli.commands.prepare.archive_folder", lambda: tmp_path / "file" / "share"
-    )
-    said = ktk("prepare", code=1).output
-    assert f"No archive can be written to {tmp_path}/file/share: Not a directory." in said
 
 
 def test_a_folder_that_does_not_exist_is_not_empty(tmp_path):

@@ -7,7 +7,7 @@ from ktk_engine.cli.find_store import open_other_store
 from ktk_engine.cli.main import main
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.store.local.local_store import LocalStore
-from tests.unit.dataset_builder import build_table
+from tests.support.dataset_builder import build_table
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from ktk_engine.gate.target import Target
 from ktk_engine.write.build import build
-from tests.unit.dataset_builder import build_nyc
+from tests.support.dataset_builder import build_nyc
 
 
 def test_a_table(store, ktk):

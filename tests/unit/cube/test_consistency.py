@@ -6,7 +6,7 @@ import pytest
 from ktk_engine.cube.consistency import check_cube
 from ktk_engine.cube.discovery import discover_cube, find_seed
 from ktk_engine.errors import ConsistencyError
-from tests.unit.dataset_builder import NYC
+from tests.support.dataset_builder import NYC
 
 
 @dataclass

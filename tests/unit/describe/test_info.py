@@ -8,7 +8,7 @@ from ktk_engine.describe.info import describe, list_contents
 from ktk_engine.errors import DatasetNotFoundError
 from ktk_engine.format.dataset_key import document_key
 from ktk_engine.maintain.remove import remove
-from tests.unit.dataset_builder import (
+from tests.support.dataset_builder import (
     Builder,
     build_nyc,
     build_table,

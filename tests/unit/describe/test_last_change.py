@@ -12,8 +12,14 @@ from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.comment import comment_on
-from tests.unit.dataset_builder import Builder, build_nyc, build_table, commit_change, write_plain
-from tests.unit.foreign_writer import append_as_kartothek
+from tests.support.dataset_builder import (
+    Builder,
+    build_nyc,
+    build_table,
+    commit_change,
+    write_plain,
+)
+from tests.support.foreign_writer import append_as_kartothek
 
 PLAIN = LogScope("dataset", "plain")
 LONG_AGO = datetime(2020, 2, 29, 12, 30, tzinfo=UTC)

@@ -12,7 +12,7 @@ import pytest
 from ktk_engine.describe.stats import DatasetStats
 from ktk_engine.errors import DatasetNotFoundError
 from ktk_engine.facade import Store
-from tests.unit.dataset_builder import (
+from tests.support.dataset_builder import (
     Builder,
     build_nyc,
     build_table,

@@ -1,12 +1,9 @@
-import subprocess
-import sys
-
 import pytest
 
 import ktk_engine
 from ktk_engine.errors import DatasetNotFoundError
 from ktk_engine.maintain.remove import remove
-from tests.unit.dataset_builder import build_nyc, build_table
+from tests.support.dataset_builder import build_nyc, build_table
 
 
 def test_store(store):
@@ -36,18 +33,3 @@ def test_store(store):
 def test_unknown_name():
     with pytest.raises(AttributeError, match="no attribute 'Stor'"):
         ktk_engine.Stor  # noqa: B018
-
-
-@pytest.mark.parametrize(
-    ("module", "unwanted"),
-    [
-        ("ktk_engine", ["pyarrow"]),
-        ("ktk_engine.cli.main", ["pyarrow.parquet", "rich.table", "yaml", "pandas", "pyspark"]),
-        ("ktk_engine.describe.info", ["pandas", "pyspark", "sqlglot", "rich"]),
-        ("ktk_engine.facade", ["pyspark"]),
-    ],
-)
-def test_imports_are_cheap(module, unwanted):
-    code = f"import {module}, sys; print(*(set(sys.modules) & set({unwanted!r})))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == []

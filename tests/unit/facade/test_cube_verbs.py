@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 from datetime import UTC, datetime
 
@@ -31,8 +29,8 @@ from ktk_engine.maintain.check import check
 from ktk_engine.maintain.versions.restore import restore
 from ktk_engine.write.build import build
 from ktk_engine.write.retained import Retained
-from tests.tree import tree
-from tests.unreadable_value import write_cube
+from tests.support.tree import tree
+from tests.support.unreadable_value import write_cube
 
 FLIGHTS = pa.table(
     {
@@ -430,23 +428,6 @@ def test_files_of_the_store_stay_sound_after_a_full_disk(opened, cube, monkeypat
     with pytest.raises((OSError, KtkError)):
         cube.append({"flights": FLIGHTS})
     assert tree(opened._store.root) == before
-
-
-def test_neither_java_nor_pyspark_is_needed(tmp_path):
-    program = f"""
-import sys
-import pyarrow as pa
-from ktk_engine import Store
-store = Store({str(tmp_path / "s")!r})
-cube = store.build("c", pa.table({{"a": [1, 2], "v": [1, 2]}}), dimension_columns=["a"])
-cube = cube.append({{"seed": pa.table({{"a": [3], "v": [3]}})}}).delete("v = 1")
-assert cube.query().count() == 2
-store.write_table("t", pa.table({{"a": [1]}}))
-store.write_table("t", pa.table({{"a": [1]}}), "merge", key=["a"])
-assert not [name for name in sys.modules if name.startswith(("pyspark", "py4j", "dbt"))]
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
 
 
 def test_the_log_says_when(cube):

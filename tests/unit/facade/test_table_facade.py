@@ -10,7 +10,7 @@ from ktk_engine.errors import DatasetNotFoundError, QueryError, VersionGoneError
 from ktk_engine.gate.target import Target
 from ktk_engine.write.build import build
 from ktk_engine.write.retained import Retained
-from tests.unit.dataset_builder import build_nyc
+from tests.support.dataset_builder import build_nyc
 
 ROWS = pa.table(
     {"P": ["a/b", "a/b", "é", "%"], "n": [3, 1, None, 2], "t": ["x", "", None, "'"]},

@@ -25,7 +25,7 @@ from ktk_engine.log.entry import parse_entry
 from ktk_engine.log.intent import read_intents
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.snapshot import read_snapshot
-from tests.unit.dataset_builder import build_table, keys, write_plain
+from tests.support.dataset_builder import build_table, keys, write_plain
 
 HOSTILE = {
     "duplicate key": b'{"a": 1, "b": {"c": 1, "d": 2, "c": 3}}',

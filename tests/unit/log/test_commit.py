@@ -21,7 +21,7 @@ from ktk_engine.log.state import resolve
 from ktk_engine.log.write import Write
 from ktk_engine.store.backoff import Backoff
 from ktk_engine.write.build import build
-from tests.unit.dataset_builder import (
+from tests.support.dataset_builder import (
     NYC,
     Builder,
     airlines,
@@ -35,7 +35,7 @@ from tests.unit.dataset_builder import (
     weather,
     weather_builder,
 )
-from tests.unit.faulty_store import fail
+from tests.support.faulty_store import fail
 
 PLAIN = LogScope("dataset", "plain")
 CUBE = LogScope("cube", "nyc")

@@ -19,7 +19,7 @@ from ktk_engine.log.scope import scope_of
 from ktk_engine.log.snapshot import read_snapshot
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.remove import remove
-from tests.unit.dataset_builder import Builder, build_nyc, build_table, commit_change
+from tests.support.dataset_builder import Builder, build_nyc, build_table, commit_change
 
 PLAIN = scope_of("plain")
 NOTHING = Retention(timedelta(0), 1)

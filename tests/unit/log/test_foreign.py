@@ -24,7 +24,7 @@ from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.remove import remove
 from ktk_engine.maintain.versions.undrop import undrop
-from tests.unit.dataset_builder import (
+from tests.support.dataset_builder import (
     airlines,
     airlines_builder,
     build_nyc,
@@ -38,8 +38,8 @@ from tests.unit.dataset_builder import (
     write_plain,
     write_plain_nyc,
 )
-from tests.unit.faulty_store import fail
-from tests.unit.foreign_writer import append_as_kartothek, append_ours, foreign_document
+from tests.support.faulty_store import fail
+from tests.support.foreign_writer import append_as_kartothek, append_ours, foreign_document
 
 CUBE = LogScope("cube", "nyc")
 PLAIN = LogScope("dataset", "plain")

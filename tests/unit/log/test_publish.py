@@ -8,7 +8,7 @@ from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import resolve
 from ktk_engine.log.write import Write
 from ktk_engine.maintain.remove import remove
-from tests.unit.dataset_builder import (
+from tests.support.dataset_builder import (
     NYC,
     airlines,
     airlines_builder,
@@ -21,7 +21,7 @@ from tests.unit.dataset_builder import (
     weather,
     weather_builder,
 )
-from tests.unit.faulty_store import fail
+from tests.support.faulty_store import fail
 
 CUBE = LogScope("cube", "nyc")
 

@@ -28,7 +28,7 @@ from ktk_engine.maintain.cleanup import plan_cleanup, run_cleanup
 from ktk_engine.maintain.remove import remove
 from ktk_engine.maintain.versions.tag import tag_version
 from ktk_engine.maintain.versions.undrop import undrop
-from tests.unit.dataset_builder import Builder, commit_change, keys
+from tests.support.dataset_builder import Builder, commit_change, keys
 
 PLAIN = LogScope("dataset", "plain")
 NOTHING = Retention(timedelta(0), 1)

@@ -33,7 +33,7 @@ from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.write.build import build
 from ktk_engine.write.retained import Retained
 from ktk_engine.write.write_context import WriteContext
-from tests.unit.interrupting_store import InterruptingStore
+from tests.support.interrupting_store import InterruptingStore
 
 CUBE, PLAIN, NEW = LogScope("cube", "c"), LogScope("dataset", "t"), LogScope("dataset", "new")
 SEED = Target("s", "seed", "c", ("x",), ("p",), buckets=2)

@@ -22,7 +22,7 @@ from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.write.build import build
 from ktk_engine.write.retained import Retained
 from ktk_engine.write.rewrite.recompute import recompute
-from tests.unit.faulty_store import fail
+from tests.support.faulty_store import fail
 
 CUBE = cube_scope("c")
 SEED = Target("s", "seed", "c", ("x",), ("p",), indexes=("v", "w"), buckets=2)

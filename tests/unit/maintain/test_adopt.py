@@ -16,7 +16,7 @@ from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.adoption.adopt import plan_adoption, run_adoption
 from ktk_engine.maintain.check import check
-from tests.unit.dataset_builder import (
+from tests.support.dataset_builder import (
     build_nyc,
     build_table,
     commit_change,
@@ -24,8 +24,7 @@ from tests.unit.dataset_builder import (
     weather_builder,
     write_plain,
 )
-from tests.unit.foreign_writer import append_ours, foreign_document
-from tests.unit.kartothek import needs_kartothek, run_in_oracle
+from tests.support.foreign_writer import append_ours, foreign_document
 
 PLAIN = LogScope("dataset", "plain")
 CUBE = LogScope("cube", "nyc")
@@ -151,28 +150,3 @@ def test_the_command(store, ktk):
     assert not (store.root / "sources.yml").exists()
     assert "Taken over: version" in ktk("adopt", "plain", "--force").output
     assert "no other program changed it" in ktk("adopt", "plain").output
-
-
-BUILD_INDICES = """
-import sys
-from functools import partial
-from kartothek.io.eager import build_dataset_indices
-import pyarrow.parquet as pq
-from storefact import get_store_from_url
-
-store = partial(get_store_from_url, "hfs://" + sys.argv[1])
-read = pq.read_pandas  # it passes a set, which newer versions of Arrow refuse
-pq.read_pandas = lambda source, columns=None: read(source, columns=columns and list(columns))
-build_dataset_indices(store, "plain", ["b"])
-build_dataset_indices(store, "plain", ["b"])
-"""
-
-
-@needs_kartothek
-def test_kartotheks_build_dataset_indices(store):
-    build_table(store, table=pa.table({"a": [1, 2], "b": ["x", "y"]}))
-    done = run_in_oracle(BUILD_INDICES, store.root)
-    assert done.returncode == 0, done.stderr
-    state = resolve(store, PLAIN)
-    assert state.datasets["plain"].same_files and not state.datasets["plain"].problem
-    assert state.snapshot("plain").rows == 2 and list(state.snapshot("plain").indices) == ["b"]

@@ -18,7 +18,7 @@ from ktk_engine.log.state import resolve
 from ktk_engine.maintain.check import check
 from ktk_engine.write.build import build
 from ktk_engine.write.retained import Retained
-from tests.unit.dataset_builder import write_plain_nyc
+from tests.support.dataset_builder import write_plain_nyc
 
 CELLS = Target("cells", "seed", "c", ("k",), partition_by=("P",), indexes=("text",))
 MORE = Target("more", "enrichment", "c", ("k",), partition_by=("P",))

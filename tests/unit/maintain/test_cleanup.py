@@ -13,8 +13,7 @@ from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.cleanup import plan_cleanup, run_cleanup
 from ktk_engine.maintain.remove import remove
-from tests.tree import tree
-from tests.unit.dataset_builder import (
+from tests.support.dataset_builder import (
     Builder,
     build_nyc,
     build_table,
@@ -24,7 +23,8 @@ from tests.unit.dataset_builder import (
     weather_builder,
     write_plain,
 )
-from tests.unit.faulty_store import fail
+from tests.support.faulty_store import fail
+from tests.support.tree import tree
 
 CUBE = LogScope("cube", "nyc")
 PLAIN = LogScope("dataset", "plain")

@@ -1,5 +1,3 @@
-import json
-
 import pyarrow as pa
 import pytest
 
@@ -15,7 +13,7 @@ from ktk_engine.maintain.comment import comment_on
 from ktk_engine.maintain.remove import remove
 from ktk_engine.write.build import build
 from ktk_engine.write.retained import Retained
-from tests.unit.dataset_builder import (
+from tests.support.dataset_builder import (
     Builder,
     build_nyc,
     build_table,
@@ -23,8 +21,7 @@ from tests.unit.dataset_builder import (
     keys,
     write_plain,
 )
-from tests.unit.foreign_writer import append_as_kartothek
-from tests.unit.kartothek import needs_kartothek, run_in_oracle
+from tests.support.foreign_writer import append_as_kartothek
 
 PLAIN = LogScope("dataset", "plain")
 TEXT = """ It's "quoted": 100 %, {{ jinja }} {% raw %} \\ $$ -- /* */
@@ -133,32 +130,3 @@ def test_another_programs_dataset(store):
 def test_another_programs_idea_of_a_comment_is_none(store, metadata):
     write_plain(store, "plain", pa.table({"a": [1]}), metadata=metadata)
     assert comments(store) == Comments()
-
-
-READ = """
-import json, sys
-from kartothek.api.dataset import read_table, update_dataset_from_dataframes
-from kartothek.core.factory import DatasetFactory
-from functools import partial
-from storefact import get_store_from_url
-import pandas as pd
-
-store = partial(get_store_from_url, "hfs://" + sys.argv[1])
-rows = read_table("plain", store, table="table")["a"].tolist()
-update_dataset_from_dataframes(pd.DataFrame({"a": [9]}), store, "plain")
-metadata = DatasetFactory("plain", store).dataset_metadata.metadata
-print(json.dumps({"rows": rows, "metadata": metadata}))
-"""
-
-
-@needs_kartothek
-def test_kartothek_reads_the_dataset_and_keeps_its_comments(store):
-    build(store, pa.table({"a": [1, 2]}), Target("plain"))
-    comment_on(store, "plain", Comments(TEXT, {"a": TEXT}))
-    done = run_in_oracle(READ, store.root)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert found["rows"] == [1, 2]
-    assert (found["metadata"][RELATION_KEY], found["metadata"][COLUMNS_KEY]) == (TEXT, {"a": TEXT})
-    assert comments(store) == Comments(TEXT, {"a": TEXT})
-    assert resolve(store, PLAIN).datasets["plain"].foreign

@@ -17,10 +17,11 @@ from ktk_engine.errors import (
     StoreError,
 )
 from ktk_engine.maintain.check import check
-from ktk_engine.store.local.local_store import LocalStore
-from tests.tree import tree
-from tests.unit.faulty_store import FaultyStore
-from tests.unit.kartothek import PLACES, build_with_kartothek, needs_kartothek, read_with_kartothek
+from tests.support.faulty_store import FaultyStore
+from tests.support.kartothek import (
+    PLACES,
+)
+from tests.support.tree import tree
 
 ROWS = pa.table(
     {
@@ -179,17 +180,3 @@ def test_command(cube, target, ktk):
     assert "not OLD=NEW" in copy("--rename", "cells", code=2)
     assert "is at version 1." in copy("--version", "1")
     assert target.cube("c").query().count() == 6
-
-
-@needs_kartothek
-def test_cubes_of_kartothek(tmp_path):
-    source, target = LocalStore(tmp_path / "k"), LocalStore(tmp_path / "t")
-    build_with_kartothek(source)
-    expected = read_with_kartothek(source)
-    copy = Store.of(source).cube("k").copy_to(Store.of(target))
-    found = read_with_kartothek(target)
-    assert found["rows"] == expected["rows"]
-    assert found["index_columns"] == expected["index_columns"]
-    assert found["metadata"]["more"]["note"] == "kept"
-    assert rows(copy) == rows(Store.of(source).cube("k"))
-    assert check(target, "k", deep=True).problems == ()

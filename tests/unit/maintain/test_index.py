@@ -27,13 +27,9 @@ from ktk_engine.maintain.remove import remove
 from ktk_engine.write.build import build
 from ktk_engine.write.extension import Extension
 from ktk_engine.write.retained import Retained
-from tests.unit.dataset_builder import build_nyc, keys, write_plain, write_plain_nyc
-from tests.unit.kartothek import (
+from tests.support.dataset_builder import build_nyc, keys, write_plain, write_plain_nyc
+from tests.support.kartothek import (
     PLACES,
-    build_with_kartothek,
-    kartothek,
-    needs_kartothek,
-    read_with_kartothek,
 )
 
 CUBE = cube_scope("c")
@@ -310,41 +306,3 @@ def test_of_a_plan_that_has_nothing_nothing_comes(store):
     write_plain(store, "t", pa.table({"p": PLACES, "a": [1] * 5}), ("p",), indexes=("a",))
     plan = plan_indexes(store, "t", ["a"])
     assert run_index_plan(plan).datasets == () and not resolve(store, plain("t")).version
-
-
-@needs_kartothek
-class TestWithKartothek:
-    def test_reads_and_uses_an_index_on_its_own_files(self, store):
-        build_with_kartothek(store)
-        before = read_with_kartothek(store)
-        cube = Store(store.root).cube("k").index("u", "day")
-        found = read_with_kartothek(store)
-        assert found["rows"] == before["rows"] and len(found["rows"]) == 10
-        assert found["index_columns"] == ["day", "u", "v"]
-        assert found["metadata"]["more"]["note"] == "kept"
-        answer = kartothek(
-            store,
-            """
-cube, _ = discover_cube("k", store)
-dataset = DatasetMetadata.load_from_store("k++more", store).load_all_indices(store)
-labels = sorted(dataset.indices["u"].query(3))
-frames = query_cube(cube, store, conditions=[C("u") == 3], partition_by=["v"])
-print(json.dumps([len(labels), [int(n) for f in frames for n in f["x"]]]))
-""",
-        )
-        assert answer == [1, [3]]
-        assert not check(store, "k").problems
-        cube.drop_index("u", "day")
-        assert read_with_kartothek(store) == {**before, "metadata": before["metadata"]} | {
-            "metadata": read_with_kartothek(store)["metadata"]
-        }
-
-    def test_misses_no_index_of_a_suppressed_dimension(self, store):
-        build_with_kartothek(store)
-        before = read_with_kartothek(store)
-        cube = Store(store.root).cube("k").drop_index("x")
-        found = read_with_kartothek(store)
-        assert found["suppress_index_on"] == ["x"] and found["rows"] == before["rows"]
-        cube.index("x")
-        found = read_with_kartothek(store)
-        assert found["suppress_index_on"] == [] and found["rows"] == before["rows"]

@@ -21,10 +21,9 @@ from ktk_engine.maintain.adoption.adopt import plan_adoption, run_adoption
 from ktk_engine.maintain.check import check
 from ktk_engine.maintain.cleanup import plan_cleanup, run_cleanup, scope_to_clean
 from ktk_engine.maintain.versions.tag import tag_version
-from tests.tree import tree
-from tests.unit.dataset_builder import flights, keys, write_plain, write_plain_nyc
-from tests.unit.foreign_writer import append_as_kartothek
-from tests.unit.kartothek import kartothek, needs_kartothek, read_with_kartothek
+from tests.support.dataset_builder import flights, keys, write_plain, write_plain_nyc
+from tests.support.foreign_writer import append_as_kartothek
+from tests.support.tree import tree
 
 CUBE, PLAIN = LogScope("cube", "nyc"), LogScope("dataset", "plain")
 NOTHING = Retention(timedelta(0), 1)
@@ -183,31 +182,3 @@ def test_from_python(store):
     assert ours.cleanup("nyc", delete=True).bytes > 0 and not left & keys(store)
     assert ours.cleanup("nyc").is_empty
     assert ours.cube("nyc").query().to_arrow(engine="local").num_rows == flights().num_rows
-
-
-_REPEAT = """
-cube = Cube(["x"], ["p"], "again", index_columns=["v"])
-frame = pd.DataFrame({"x": [0, 1], "p": ["a", "b"], "v": [1, 2]})
-for _ in range(3):
-    build_cube({"seed": frame, "more": frame[["x", "p"]].assign(w=1)}, cube, store, overwrite=True)
-append_to_cube(frame.assign(v=3), cube, store)
-remove_partitions(cube, store, C("p") == "b", ["seed"])
-delete_cube(cube, store, ["more"])
-"""
-
-
-@needs_kartothek
-def test_leftovers_of_kartothek(store):
-    store.root.mkdir()
-    kartothek(store, _REPEAT)
-    before = read_with_kartothek(store, "again")
-    grow_old(store)
-    scope = LogScope("cube", "again")
-    done = run_cleanup(store, scope, NOTHING)
-    assert len(done.garbage.objects) > 10
-    after = read_with_kartothek(store, "again")
-    assert after["rows"] == before["rows"] and after["datasets"] == ["seed"]
-    snapshot = resolve(store, scope).snapshot("again++seed")
-    needed = {*snapshot.files["key"].to_pylist(), *snapshot.indices.values()}
-    left = {key for key in keys(store, "again++") if key.endswith(".parquet")}
-    assert left == needed

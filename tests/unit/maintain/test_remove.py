@@ -5,7 +5,7 @@ from ktk_engine.format.load_document import list_documents
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.remove import remove
-from tests.unit.dataset_builder import (
+from tests.support.dataset_builder import (
     build_nyc,
     build_table,
     commit_change,

@@ -24,7 +24,7 @@ from ktk_engine.log.state import resolve
 from ktk_engine.maintain.check import check
 from ktk_engine.maintain.rename import rename
 from ktk_engine.maintain.versions.undrop import undrop
-from tests.unit.dataset_builder import (
+from tests.support.dataset_builder import (
     build_nyc,
     build_table,
     commit_change,
@@ -33,9 +33,8 @@ from tests.unit.dataset_builder import (
     keys,
     write_plain_nyc,
 )
-from tests.unit.foreign_writer import append_as_kartothek
-from tests.unit.interrupting_store import InterruptingStore
-from tests.unit.kartothek import build_with_kartothek, needs_kartothek, read_with_kartothek
+from tests.support.foreign_writer import append_as_kartothek
+from tests.support.interrupting_store import InterruptingStore
 
 
 def rows(store, name):
@@ -188,14 +187,3 @@ def test_command(store, ktk):
     assert keys(store) == before
     assert "Renamed nyc to n (5 files, " in ktk("rename", "nyc", "n").output
     assert Store(store.root).cubes() == ["n"]
-
-
-@needs_kartothek
-def test_kartothek_reads_it_under_the_new_name(store):
-    build_with_kartothek(store)
-    before = read_with_kartothek(store)
-    Store(store.root).cube("k").rename("k2")
-    found = read_with_kartothek(store, "k2")
-    for key in ("rows", "datasets", "index_columns", "seed", "suppress_index_on"):
-        assert found[key] == before[key], key
-    assert found["metadata"]["more"]["note"] == "kept" and len(found["rows"]) == 10

@@ -29,9 +29,8 @@ from ktk_engine.maintain.cleanup import plan_cleanup, run_cleanup
 from ktk_engine.maintain.remove import remove
 from ktk_engine.maintain.versions.tag import delete_tag, tag_state, tag_version
 from ktk_engine.write.build import build
-from tests.unit.dataset_builder import build_table, keys, write_plain_nyc
-from tests.unit.foreign_writer import append_as_kartothek
-from tests.unit.kartothek import build_with_kartothek, needs_kartothek, read_with_kartothek
+from tests.support.dataset_builder import build_table, keys, write_plain_nyc
+from tests.support.foreign_writer import append_as_kartothek
 
 PLAIN, CUBE = scope_of("plain"), cube_scope("c")
 NOTHING = Retention(timedelta(0), 1)
@@ -338,17 +337,3 @@ def test_versions_that_can_be_read(grown, ktk):
     for entry in found:
         assert rows(grown, entry["version"]) == [1 if entry["version"] == 1 else 3]
     assert re.search(r"\n1 \(old\) ", ktk("versions", "plain").stdout)
-
-
-@needs_kartothek
-def test_kartothek_reads_a_cube_with_tags(store):
-    build_with_kartothek(store)
-    before = read_with_kartothek(store)
-    cube = Store(store.root).cube("k")
-    cube.tag("first")
-    cube.index("u").tag("second")
-    found = read_with_kartothek(store)
-    assert found["rows"] == before["rows"] and len(found["rows"]) == 10
-    run_cleanup(store, cube_scope("k"), NOTHING)
-    assert Store(store.root).cube("k", version="first").specification.index_columns == {"v"}
-    assert read_with_kartothek(store)["rows"] == before["rows"]

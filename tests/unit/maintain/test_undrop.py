@@ -17,7 +17,7 @@ from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.remove import remove
 from ktk_engine.maintain.versions.undrop import plan_undrop, undrop
-from tests.unit.dataset_builder import (
+from tests.support.dataset_builder import (
     airlines,
     airlines_builder,
     build_nyc,

@@ -21,7 +21,7 @@ from ktk_engine.merge.read import aligned_rows
 from ktk_engine.merge.tasks import tasks
 from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.write.build import build
-from tests.random_cubes import examples
+from tests.support.random_cubes import examples
 
 WHERE = ("", "v > 5", "a > 20", "L > 3 and L < 9", "P = 1", "v in (3, 11)", "v > 5 or a = 0")
 

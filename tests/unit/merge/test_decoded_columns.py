@@ -16,7 +16,7 @@ from ktk_engine.files.data_file import chunk_ranges, read_row_groups
 from ktk_engine.files.footers import FooterCache
 from ktk_engine.merge.answer import LocalEngine
 from ktk_engine.merge.read import decoded_columns
-from tests.unit.merge.foreign_cubes import write_files
+from tests.support.foreign_cubes import write_files
 
 ROWS = 60
 CELLS = {

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ktk_engine.merge.cell_codes import cell_codes
 from ktk_engine.merge.match import first_of_each, last_of_each, match
-from tests.random_cubes import CLASSES, COMPARABLE, examples
+from tests.support.random_cubes import CLASSES, COMPARABLE, examples
 
 VALUES = {
     **{t: [None, *values] for t, values in CLASSES.items() if t in COMPARABLE},

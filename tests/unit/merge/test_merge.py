@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import pickle
-import subprocess
-import sys
 from concurrent.futures import CancelledError
 
 import pyarrow as pa
@@ -23,9 +21,9 @@ from ktk_engine.merge.merge_run import MergeRun
 from ktk_engine.merge.run_tasks import run_tasks
 from ktk_engine.merge.tasks import tasks
 from ktk_engine.write.build import build
-from tests.unit.dataset_builder import write_plain
-from tests.unit.merge.foreign_cubes import write_files
-from tests.unreadable_value import write_cube
+from tests.support.dataset_builder import write_plain
+from tests.support.foreign_cubes import write_files
+from tests.support.unreadable_value import write_cube
 
 LARGE = 1 << 40
 ROWS = 2_000
@@ -267,10 +265,3 @@ def test_row_groups_with_nan_are_not_skipped(store):
     write_files(store, specification, "seed", [seed])
     write_files(store, specification, "a", [other], row_group_rows=2)
     assert engine_of(store).table(plan_of(store))["a"].to_pylist() == [1, 4]
-
-
-def test_nothing_of_pyspark_is_imported():
-    code = (
-        "import ktk_engine.merge.answer, sys; assert not {'pyspark', 'pandas'} & set(sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)

@@ -17,8 +17,8 @@ from ktk_engine.files.footers import FooterCache
 from ktk_engine.merge.answer import LocalEngine
 from ktk_engine.merge.cell_range import CellRange
 from ktk_engine.merge.tasks import tasks
-from tests.random_cubes import examples
-from tests.unit.merge.foreign_cubes import write_files
+from tests.support.foreign_cubes import write_files
+from tests.support.random_cubes import examples
 
 A = [-1.5, 0.0, 2.0, math.nan, None]
 B = ["", "b", "c", None]

@@ -24,7 +24,7 @@ from ktk_engine.merge.take import batches_of, take
 from ktk_engine.merge.task import TaskFile
 from ktk_engine.merge.tasks import tasks
 from ktk_engine.write.build import build
-from tests.unit.merge.foreign_cubes import write_files
+from tests.support.foreign_cubes import write_files
 
 LARGE = 1 << 40
 N = 1_000

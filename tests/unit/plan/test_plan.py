@@ -14,7 +14,7 @@ from ktk_engine.plan.explain import explain, explain_as_dict
 from ktk_engine.plan.overlay import keep_overlaying, overlaid_files
 from ktk_engine.plan.plan_cube import load_cube
 from ktk_engine.plan.plan_dataset import plan_dataset, plan_rows
-from tests.unit.dataset_builder import (
+from tests.support.dataset_builder import (
     build_nyc,
     commit_change,
     flights,

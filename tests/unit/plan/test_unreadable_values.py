@@ -9,7 +9,7 @@ from ktk_engine.errors import FormatError
 from ktk_engine.facade import Store
 from ktk_engine.gate.target import Target
 from ktk_engine.write.build import build
-from tests.unreadable_value import BAD, DAYS, write_cube
+from tests.support.unreadable_value import BAD, DAYS, write_cube
 
 
 def opened(cube, where):

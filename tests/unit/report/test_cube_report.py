@@ -16,8 +16,7 @@ from ktk_engine.plan.plan import Plan
 from ktk_engine.report.cube_report import make_report
 from ktk_engine.report.html_report import render_html
 from ktk_engine.report.partition_map import MAXIMUM_BINS, Partitions, partition_map
-from tests.unit.dataset_builder import build_nyc, write_plain_nyc
-from tests.unit.kartothek import build_with_kartothek, needs_kartothek
+from tests.support.dataset_builder import build_nyc, write_plain_nyc
 
 PLACES = ["a/b", "50%", "x=y", "größe", "</script>"]
 
@@ -109,14 +108,6 @@ def test_other_programs_files(store, write):
     report = make_report(store, "nyc")
     assert report.partitions["flights"].sizes[("EWR",)][2] == 1
     assert "nyc" in render_html(report)
-
-
-@needs_kartothek
-def test_a_cube_of_kartothek(store):
-    build_with_kartothek(store)
-    report = make_report(store, "k")
-    assert sum(sizes[0] for sizes in report.partitions[report.seed].sizes.values()) == 10
-    assert render_html(report)
 
 
 def test_nothing_of_the_store_is_markup(store, cube):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,40 +10,6 @@ import pytest
 from ktk_engine.errors import SessionError
 from ktk_engine.spark.session import executors, worker_packages
 from ktk_engine.spark.session.unfit_workers import unfit_workers
-
-# What Python workers import, directly or as pickles name it.
-MODULES = (
-    "ktk_engine.files.file_writer",
-    "ktk_engine.files.read_rows",
-    "ktk_engine.merge.merge",
-    "ktk_engine.spark.read.task_frame",
-    "ktk_engine.spark.session.worker_garbage",
-    "ktk_engine.spark.session.worker_packages",
-    "ktk_engine.store.local.local_store",
-)
-INSTALLED = ("pyarrow", "numpy", "numpy.libs", "pyspark", "py4j")
-
-
-def test_what_is_shipped_needs_nothing_but_spark_pyarrow_and_numpy(tmp_path):
-    packages = tmp_path / "packages"
-    packages.mkdir()
-    spec = importlib.util.find_spec("pyarrow")
-    for name in INSTALLED:
-        installed = Path(spec.origin).parents[1] / name
-        if installed.exists():
-            (packages / name).symlink_to(installed)
-    archive = tmp_path / "engine.zip"
-    executors._write_archive(archive, executors._files())
-    program = (
-        f"import sys; sys.path[:0] = [{str(archive)!r}, {str(packages)!r}]\n"
-        f"import {', '.join(MODULES)}\n"
-        "print(ktk_engine.__file__)"
-    )
-    command = [sys.executable, "-I", "-S", "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(str(archive))
-    assert archive.stat().st_size < 500_000
 
 
 def test_the_same_files_have_the_same_name():

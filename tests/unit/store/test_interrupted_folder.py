@@ -8,6 +8,8 @@ import pytest
 
 from ktk_engine.store.local.folder import open_folder
 
+pytestmark = pytest.mark.usefixtures("synced")
+
 FOLDERS = ["a", "größe", "p=%2F"]
 
 

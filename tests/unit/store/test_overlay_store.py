@@ -8,7 +8,7 @@ import pytest
 
 from ktk_engine.errors import ObjectExistsError, ObjectNotFoundError, TokenMismatchError
 from ktk_engine.store.overlay_store import OverlayStore
-from tests.unit.interrupting_store import InterruptingStore
+from tests.support.interrupting_store import InterruptingStore
 
 KEYS = ("a", "b/c", "b/d", "b/d2/e", "h/1", "h/2", "h/x%2F/ä", "h/x%2F/z", "hh")
 REFUSALS = (ObjectExistsError, ObjectNotFoundError, TokenMismatchError)

@@ -44,9 +44,8 @@ from ktk_engine.write.build import build
 from ktk_engine.write.present_rows import present_rows
 from ktk_engine.write.retained import Retained
 from ktk_engine.write.staging import staged
-from tests.tree import tree
-from tests.unit.dataset_builder import write_plain
-from tests.unit.kartothek import kartothek, needs_kartothek
+from tests.support.dataset_builder import write_plain
+from tests.support.tree import tree
 
 ODD = pa.table(
     {
@@ -390,50 +389,6 @@ def test_python_verbs_of_a_table(table):
     assert found.info()["datasets"][0]["metadata"] == {"a": [1]}
     with pytest.raises(ConfigurationError, match="has no column `zz`"):
         found.alter(drop=["zz"])
-
-
-READ_TABLE = """
-frame = read_table(dataset_uuid="t", store=store, table="table")
-frame = frame.sort_values("a").reset_index(drop=True)
-print(json.dumps([sorted(frame.columns), json.loads(frame.to_json(orient="records"))]))
-"""
-READ_CUBE = """
-cube, _ = discover_cube("c", store)
-frame = pd.concat(query_cube(cube, store)).sort_values(["p", "x"])
-print(json.dumps([sorted(frame.columns), json.loads(frame.to_json(orient="records"))]))
-"""
-
-
-@needs_kartothek
-def test_kartothek_sees_the_new_columns_only(store, run):
-    data = pa.table({"a": [1, 2], "old": ["x", "y"], "gone": [1.5, 2.5]})
-    build(store, data, Target("t"))
-    build(
-        store,
-        pa.table({"a": [3], "old": ["z"], "gone": [3.5]}),
-        Target("t"),
-        retained=Retained("append"),
-    )
-    run("alter table s.t rename column old to new")
-    run("alter table s.t drop column gone")
-    run("alter table s.t set tblproperties (owner = 'ops')")
-    names, found = kartothek(store, READ_TABLE)
-    assert names == ["a", "new"]
-    assert [row["new"] for row in found] == ["x", "y", "z"]
-    run("alter table s.t add column gone double")
-    names, found = kartothek(store, READ_TABLE)
-    assert all(row.get("gone") is None for row in found)
-
-
-@needs_kartothek
-def test_kartothek_reads_a_cube_with_other_payload(cube, store):
-    cube.alter("cells", add={"new": "double"}, rename={"v": "value"})
-    names, found = kartothek(store, READ_CUBE)
-    assert names == ["i", "new", "p", "value", "w", "x"]
-    assert [row["value"] for row in found] == [1.0, 20.0, 3.0]
-    assert [row["new"] for row in found] == [None] * 3
-    cube.at().alter("cells", drop=["new"])
-    assert "new" not in kartothek(store, READ_CUBE)[0]
 
 
 def test_another_layout(table):

@@ -25,8 +25,8 @@ from ktk_engine.warehouse.name_claim import NameClaim, displace, displaced_by
 from ktk_engine.write.build import build
 from ktk_engine.write.retained import Retained
 from ktk_engine.write.write_context import WriteContext
-from tests.tree import tree
-from tests.unit.dataset_builder import build_table, write_plain, write_plain_nyc
+from tests.support.dataset_builder import build_table, write_plain, write_plain_nyc
+from tests.support.tree import tree
 
 ROWS = pa.table({"id": [1, 2], "v": [1.0, 2.0]})
 MINE = Builder("model.p.mine", "p")

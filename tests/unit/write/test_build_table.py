@@ -21,7 +21,7 @@ from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.types.declared import adopt_unsigned
 from ktk_engine.types.mismatch import mismatch
 from ktk_engine.write.build import build
-from tests.tree import tree
+from tests.support.tree import tree
 from tests.unit.types.strategies import families
 from tests.unit.types.values import STORABLE, array, comparable, sound, tables, values
 

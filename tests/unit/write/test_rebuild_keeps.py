@@ -13,7 +13,7 @@ from ktk_engine.maintain.comment import comment_on
 from ktk_engine.write.build import build
 from ktk_engine.write.retained import Retained
 from ktk_engine.write.write_context import WriteContext
-from tests.unit.dataset_builder import write_plain
+from tests.support.dataset_builder import write_plain
 
 ROWS = pa.table({"p": [1, 2], "a": [1, 2]})
 NOTES = {"owner": "us", "nested": {"x": [1]}, "creation_time": "2001-01-01T00:00:00"}

@@ -17,8 +17,8 @@ from ktk_engine.format.document import DatasetDocument, render_document
 from ktk_engine.merge.sorted_rows import sorted_indices
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.schema import dataset_schema
-from tests.random_cubes import RandomDataset, Row
-from tests.unit.dataset_builder import Builder
+from tests.support.dataset_builder import Builder
+from tests.support.random_cubes import RandomDataset, Row
 
 PHYSICAL: dict[pa.DataType, list[pa.DataType]] = {
     pa.int64(): [pa.int64()],

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import initialize
 
-from tests.unit.facade.cube_verbs import EXAMPLES, CubeVerbs, joined
+from tests.support import kartothek
+from tests.support.cube_verbs import EXAMPLES, CubeVerbs, joined
 
 PYTHON = os.environ.get("KTK_ORACLE_PYTHON", "")
 DAY = date(1970, 1, 1)
@@ -31,7 +32,7 @@ class Kartothek:
     """A process of Kartothek's that goes on."""
 
     def __init__(self) -> None:
-        script = str(Path(__file__).with_name("kartothek_process.py"))
+        script = str(Path(kartothek.__file__).with_name("kartothek_verbs.py"))
         command = [PYTHON, "-I", "-W", "ignore", script]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -15,7 +15,8 @@ from ktk_engine.facade import Store
 from ktk_engine.files.footers import FooterCache
 from ktk_engine.merge.answer import LocalEngine
 from ktk_engine.store.local.local_store import LocalStore
-from tests.random_cubes import (
+from tests.support.foreign_cubes import joined_with_nulls, write_foreign
+from tests.support.random_cubes import (
     INDEXED,
     RandomCondition,
     RandomDataset,
@@ -28,7 +29,6 @@ from tests.random_cubes import (
     examples,
     write,
 )
-from tests.unit.merge.foreign_cubes import joined_with_nulls, write_foreign
 
 QUESTIONS = 4
 EVERYTHING = RandomCondition("", lambda row: True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 FILES = [*ROOT.glob("ktk_engine/**/*.py"), *ROOT.glob("dbt/**/*.py")]
 
 TWO_THREADS = """

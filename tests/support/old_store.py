@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from ktk_engine.store.local.local_store import LocalStore
-from tests.unit.kartothek import build_with_kartothek, kartothek
+from tests.support.kartothek import build_with_kartothek, kartothek
 
 _WRITE = """
 from functools import partial

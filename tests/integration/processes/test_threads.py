@@ -18,7 +18,7 @@ from ktk_engine.files import footers, index_cache
 from ktk_engine.format import index_file
 from ktk_engine.store.read_cache import ReadCache
 from ktk_engine.store.warehouse import Warehouse
-from tests.unit.dataset_builder import (
+from tests.support.dataset_builder import (
     build_nyc,
     commit_change,
     flights,

@@ -33,8 +33,8 @@ from ktk_engine.write.alter.column_changes import ColumnChanges
 from ktk_engine.write.build import build
 from ktk_engine.write.retained import Retained
 from ktk_engine.write.staging import staged
-from tests.unit.dataset_builder import write_plain
-from tests.unit.interrupting_store import InterruptingStore
+from tests.support.dataset_builder import write_plain
+from tests.support.interrupting_store import InterruptingStore
 
 CUBE, PLAIN = LogScope("cube", "c"), LogScope("dataset", "t")
 OLD = LogScope("dataset", "old")  # which another program wrote

@@ -24,7 +24,7 @@ from ktk_engine.warehouse.source_definitions import render_sources
 from tests.faults.content import ARROW_VERBS, SEED, TABLE, choose_verb, first_content
 from tests.faults.read import content_of
 from tests.faults.verbs import run
-from tests.unit.dataset_builder import write_plain_nyc
+from tests.support.dataset_builder import write_plain_nyc
 
 _VERBS = {uuid: tuple(v for v in verbs if v != "publish") for uuid, verbs in ARROW_VERBS.items()}
 

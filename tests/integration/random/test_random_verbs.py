@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import HealthCheck, Phase, settings
 
-from tests.unit.facade.cube_verbs import EXAMPLES, CubeVerbs
+from tests.support.cube_verbs import EXAMPLES, CubeVerbs
 
 
 class TestCubeVerbs(CubeVerbs.TestCase):

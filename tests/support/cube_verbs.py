@@ -22,7 +22,7 @@ from ktk_engine.log.scope import cube_scope
 from ktk_engine.maintain.check import check
 from ktk_engine.maintain.cleanup import run_cleanup
 from ktk_engine.maintain.comment import comment_on
-from tests.unit.facade.random_rows import CELL, KINDS, PARTITIONS, SCHEMAS, Cells, frame_of, rows_of
+from tests.support.random_rows import CELL, KINDS, PARTITIONS, SCHEMAS, Cells, frame_of, rows_of
 
 Model = dict[str, Cells]
 EXAMPLES = int(os.environ.get("KTK_EXAMPLES", "10"))

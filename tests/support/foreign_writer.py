@@ -10,7 +10,7 @@ import pyarrow as pa
 from ktk_engine.format.dataset_key import document_key
 from ktk_engine.format.document import render_document
 from ktk_engine.format.load_document import load_document
-from tests.unit.dataset_builder import Builder, commit_change
+from tests.support.dataset_builder import Builder, commit_change
 
 
 def append_as_kartothek(store, uuid, table=None):

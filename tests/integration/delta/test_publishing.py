@@ -38,10 +38,10 @@ from ktk_engine.maintain.publish.publish_datasets import (
 from ktk_engine.maintain.remove import remove
 from ktk_engine.maintain.versions.undrop import undrop
 from ktk_engine.types.schema import dataset_schema
-from tests.unit.delta.readers import READERS
-from tests.unit.faulty_store import fail
-from tests.unit.interrupting_store import InterruptingStore
-from tests.unit.kartothek import kartothek, needs_kartothek
+from tests.integration.delta.readers import READERS
+from tests.support.faulty_store import fail
+from tests.support.interrupting_store import InterruptingStore
+from tests.support.kartothek import kartothek, needs_kartothek
 
 ROWS = pa.table({"x": [1, 2], "s": ["a", "é"]})
 NOW = Retention(timedelta(0), 1)

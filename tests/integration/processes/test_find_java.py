@@ -36,3 +36,12 @@ def test_java_that_answers_with_no_text(home):
     home.chmod(0o755)
     with pytest.raises(SessionError, match="Java of unknown version"):
         java.find_java()
+
+
+def test_prepare_says_where_it_cannot_write(ktk, tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(
+        "ktk_engine.cli.commands.prepare.archive_folder", lambda: tmp_path / "file" / "share"
+    )
+    said = ktk("prepare", code=1).output
+    assert f"No archive can be written to {tmp_path}/file/share: Not a directory." in said

@@ -21,7 +21,9 @@ from ktk_engine.errors import (
 from ktk_engine.store.cloud import upload
 from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.store.probe import probe
-from tests.unit.store.awkward_keys import AWKWARD
+from tests.support.awkward_keys import AWKWARD
+
+pytestmark = pytest.mark.usefixtures("synced")
 
 KINDS = ("local", "s3", "azure", "gcs")
 

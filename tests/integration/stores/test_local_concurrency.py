@@ -9,6 +9,8 @@ import pytest
 from ktk_engine.errors import ObjectExistsError, ObjectNotFoundError, TokenMismatchError
 from ktk_engine.store.local.local_store import LocalStore
 
+pytestmark = pytest.mark.usefixtures("synced")
+
 FORK = multiprocessing.get_context("fork")
 
 

@@ -12,7 +12,7 @@ from ktk_engine.facade import Store
 from ktk_engine.log.snapshot import PARTITION_PREFIX
 from ktk_engine.plan.plan import DatasetPlan
 from ktk_engine.store.local.local_store import LocalStore
-from tests.random_cubes import (
+from tests.support.random_cubes import (
     RandomDataset,
     answer,
     columns_of,

@@ -21,9 +21,9 @@ from ktk_engine.maintain.publish.publish_datasets import (
     publish_datasets,
     stop_publishing,
 )
-from tests.unit.delta.readers import READERS, in_order
-from tests.unit.facade.cube_verbs import EXAMPLES, CubeVerbs
-from tests.unit.facade.random_rows import SCHEMAS, table_of
+from tests.integration.delta.readers import READERS, in_order
+from tests.support.cube_verbs import EXAMPLES, CubeVerbs
+from tests.support.random_rows import SCHEMAS, table_of
 
 SETTINGS = settings(
     max_examples=EXAMPLES,

@@ -1,0 +1,93 @@
+"""Kartothek 5.3.0 reads what `alter table` left."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from ktk_engine import Store
+from ktk_engine.gate.target import Target
+from ktk_engine.store.warehouse import Warehouse
+from ktk_engine.warehouse.alter import run_alteration
+from ktk_engine.warehouse.relations import Relations
+from ktk_engine.write.build import build
+from ktk_engine.write.retained import Retained
+from tests.support.kartothek import kartothek, needs_kartothek
+
+pytestmark = needs_kartothek
+
+
+@pytest.fixture
+def relations(store):
+    """The relations of a warehouse, whose schema `s` the store is."""
+    root = store.root.parent
+    return Relations(Warehouse(str(root)))
+
+
+@pytest.fixture
+def run(relations, store):
+    def run(sql: str) -> bool:
+        return run_alteration(relations, sql.replace("s.", f"{store.root.name}."))
+
+    return run
+
+
+CELLS = pa.table({"p": ["a", "a", "b"], "x": [1, 2, 1], "v": [1.0, 2.0, 3.0], "i": ["k", "l", "k"]})
+
+
+MORE = pa.table({"p": ["a", "b"], "x": [1, 1], "w": [1, 2]})
+
+
+@pytest.fixture
+def cube(store):
+    opened = Store(store.root)
+    found = opened.build(
+        "c", {"cells": CELLS, "more": MORE}, seed="cells", dimension_columns=["x"],
+        partition_by=["p"], indexes=["i"],
+    )  # fmt: skip
+    # Cells that come again overlay the old ones, in files that others wrote before.
+    return found.append({"cells": CELLS.slice(1, 1).set_column(2, "v", pa.array([20.0]))})
+
+
+READ_TABLE = """
+frame = read_table(dataset_uuid="t", store=store, table="table")
+frame = frame.sort_values("a").reset_index(drop=True)
+print(json.dumps([sorted(frame.columns), json.loads(frame.to_json(orient="records"))]))
+"""
+
+
+READ_CUBE = """
+cube, _ = discover_cube("c", store)
+frame = pd.concat(query_cube(cube, store)).sort_values(["p", "x"])
+print(json.dumps([sorted(frame.columns), json.loads(frame.to_json(orient="records"))]))
+"""
+
+
+def test_kartothek_sees_the_new_columns_only(store, run):
+    data = pa.table({"a": [1, 2], "old": ["x", "y"], "gone": [1.5, 2.5]})
+    build(store, data, Target("t"))
+    build(
+        store,
+        pa.table({"a": [3], "old": ["z"], "gone": [3.5]}),
+        Target("t"),
+        retained=Retained("append"),
+    )
+    run("alter table s.t rename column old to new")
+    run("alter table s.t drop column gone")
+    run("alter table s.t set tblproperties (owner = 'ops')")
+    names, found = kartothek(store, READ_TABLE)
+    assert names == ["a", "new"]
+    assert [row["new"] for row in found] == ["x", "y", "z"]
+    run("alter table s.t add column gone double")
+    names, found = kartothek(store, READ_TABLE)
+    assert all(row.get("gone") is None for row in found)
+
+
+def test_kartothek_reads_a_cube_with_other_payload(cube, store):
+    cube.alter("cells", add={"new": "double"}, rename={"v": "value"})
+    names, found = kartothek(store, READ_CUBE)
+    assert names == ["i", "new", "p", "value", "w", "x"]
+    assert [row["value"] for row in found] == [1.0, 20.0, 3.0]
+    assert [row["new"] for row in found] == [None] * 3
+    cube.at().alter("cells", drop=["new"])
+    assert "new" not in kartothek(store, READ_CUBE)[0]
