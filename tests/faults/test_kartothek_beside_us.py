@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ktk_engine.errors import ForeignWriterError
+from ktk_engine.errors import ForeignWriterError, ForeignWriterWarning
 from ktk_engine.format.dataset_key import document_key
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import resolve
@@ -68,7 +68,7 @@ def test_an_update_from_a_stale_document_overwrites_nothing(store):
     run(store, Verb("append", TABLE, (("a", 5, 50),)))
     store.put(document_key(TABLE), stale)
     by_kartothek(store.root, UPDATE)
-    with pytest.raises(ForeignWriterError, match="version 2"):
+    with pytest.warns(ForeignWriterWarning), pytest.raises(ForeignWriterError, match="version 2"):
         run(store, Verb("append", TABLE, (("a", 6, 60),)))
     assert resolve(store, scope_of(TABLE)).version == 3
 
@@ -85,7 +85,11 @@ def test_its_garbage_collection_leaves_the_newest_version(store):
 
 def test_a_deletion_is_said_and_does_not_come_back(store):
     by_kartothek(store.root, DELETE)
-    with pytest.raises(ForeignWriterError, match="removed by another program"):
+    removed = "removed by another program"
+    with (
+        pytest.warns(ForeignWriterWarning, match=removed),
+        pytest.raises(ForeignWriterError, match=removed),
+    ):
         run(store, Verb("append", TABLE, SECOND))
     run(store, Verb("remove", TABLE))
     run(store, Verb("build", TABLE, OTHER))

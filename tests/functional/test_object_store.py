@@ -164,7 +164,7 @@ class TestProject:
 
     def test_the_command_finds_the_keys_in_the_profile(self, built, monkeypatch):
         monkeypatch.chdir(built.project_root)
-        monkeypatch.setenv("DBT_PROFILES_DIR", built.profiles_dir)
+        monkeypatch.setenv("DBT_PROFILES_DIR", str(built.profiles_dir))
         result = CliRunner().invoke(main, ["info", "c"])
         assert "cube c, version" in result.output
         assert SECRET not in result.output

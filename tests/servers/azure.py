@@ -60,17 +60,22 @@ def start_azure():
         ["node", str(_MAIN), *settings, "--disableTelemetry", "--silent", "--skipApiVersionCheck"],
         stdout=subprocess.DEVNULL,
     )
-    end = time.monotonic() + _SECONDS
+
+    def stop() -> None:
+        with process:  # waits, and closes its pipes
+            process.kill()
+
+    deadline = time.monotonic() + _SECONDS
     while True:
         try:
             socket.create_connection(("127.0.0.1", port), 1).close()
             break
         except OSError:
-            if time.monotonic() > end or process.poll() is not None:
-                process.kill()
+            if time.monotonic() > deadline or process.poll() is not None:
+                stop()
                 raise
             time.sleep(0.05)
     where = {"authority": f"127.0.0.1:{port}", "scheme": "http"}
     both = {f"{kind}_storage_{name}": v for kind in ("blob", "dfs") for name, v in where.items()}
     AzureFileSystem(ACCOUNT, account_key=KEY, **both).create_dir(CONTAINER)
-    return AzureServer(f"http://127.0.0.1:{port}/{ACCOUNT}"), process.kill
+    return AzureServer(f"http://127.0.0.1:{port}/{ACCOUNT}"), stop

@@ -272,8 +272,13 @@ def start_gcs_stub():
     process = subprocess.Popen(
         [sys.executable, "-m", __spec__.name], stdout=subprocess.PIPE, text=True, cwd=root
     )
+
+    def stop() -> None:
+        with process:  # waits, and closes its pipes
+            process.kill()
+
     assert process.stdout is not None
-    return GCSStub(f"http://127.0.0.1:{int(process.stdout.readline())}"), process.kill
+    return GCSStub(f"http://127.0.0.1:{int(process.stdout.readline())}"), stop
 
 
 def main() -> None:

@@ -33,6 +33,7 @@ class TestPythonSample(BasePythonSampleTests):
     pass
 
 
+@pytest.mark.filterwarnings("ignore:If `index_col` is not specified")  # by the suite's own model
 class TestPySpark(BasePySparkTests):
     @pytest.fixture(scope="class")
     def models(self):

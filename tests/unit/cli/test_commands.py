@@ -190,6 +190,7 @@ def test_tables_break_no_words_on_a_narrow_terminal(store, ktk, columns):
         assert words <= {word.rstrip(":") for word in wide.split()}, found
 
 
+@pytest.mark.filterwarnings("default::ktk_engine.errors.ForeignWriterWarning")
 def test_what_another_program_did_is_one_line(store, ktk):
     build_nyc(store)
     store.delete([document_key("nyc++weather")])

@@ -75,7 +75,7 @@ def test_values_of_another_class(t: pa.DataType, value: Any) -> None:
         literal.literal_for("c", t, value)
 
 
-@pytest.mark.parametrize("value", [None, math.nan, pd.NaT, pd.NA, np.datetime64("NaT")])
+@pytest.mark.parametrize("value", [None, math.nan, pd.NaT, pd.NA, np.datetime64("NaT", "ns")])
 def test_null_and_nan_are_refused(value: Any) -> None:
     for t in (pa.int64(), pa.float64(), pa.timestamp("us"), pa.null()):
         with pytest.raises(ConditionError, match=r"NULL|NaN"):

@@ -95,6 +95,7 @@ def test_a_copy_without_its_log_is_a_plain_dataset(store, tmp_path):
     assert append_ours(store).entry.version == 1
 
 
+@pytest.mark.filterwarnings("default::ktk_engine.errors.ForeignWriterWarning")
 def test_a_dataset_that_only_a_document_knows_is_read_and_adopted(store):
     build_table(store)
     document = foreign_document(store, "plain")
