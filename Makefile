@@ -2,6 +2,7 @@
 # make demo-cluster  the same on a Spark cluster of processes, with the store on S3 (moto)
 # make test     the whole test suite, dbt's own with both storages; `make unit` is its quick part,
 #               without Java
+# make coverage the same quick part, and how many statements and branches it has run
 # make test-dbt dbt's own suites (dbt-tests-adapter), with plain tables and with cube datasets
 # make test-spark SPARK=4.1  the functional core on another version of Spark (3.5, 4.0, 4.1, 4.2), in
 #               an environment of its own
@@ -11,7 +12,7 @@
 #               `make test` has one
 # make test-faults  kills, interrupts, flipped bits, full disks and more, in long: about an hour;
 #               `make test` has a small part of it
-# make lint     ruff and mypy; `make format` rewrites
+# make lint     ruff, mypy, import-linter and typos; `make format` rewrites
 # make lock     writes uv.lock anew after a change of the dependencies in pyproject.toml
 # make bench    measures queries beside DuckDB, plain Spark and Kartothek, merges beside rebuilds,
 #               what the adapter itself costs, start-up beside dbt-spark, and memory; writes
@@ -66,8 +67,8 @@ export KTK_ORACLE_PYTHON := $(CURDIR)/.oracle/bin/python
 endif
 endif
 
-.PHONY: demo demo-cluster test test-dbt test-spark test-lowest test-cluster test-faults unit lint \
-	format lock bench oracle azurite python3.8 python3.11 docs clean
+.PHONY: demo demo-cluster test test-dbt test-spark test-lowest test-cluster test-faults unit \
+	coverage lint format lock bench oracle azurite python3.8 python3.11 docs clean
 
 demo: .venv/.installed sample_project/data/flights.parquet
 	cd sample_project && ../.venv/bin/dbt build
@@ -99,12 +100,17 @@ test-faults: .venv/.installed azurite
 	KTK_FAULTS=large .venv/bin/python -m pytest tests/faults
 
 unit: .venv/.installed azurite
-	.venv/bin/python -m pytest tests/unit
+	.venv/bin/python -m pytest $(PYTEST_ARGS) tests/unit
+
+coverage: PYTEST_ARGS += --cov --cov-report=term:skip-covered --cov-report=xml
+coverage: unit
 
 lint: .venv/.installed
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
+	.venv/bin/lint-imports --no-logo
+	.venv/bin/typos
 
 format: .venv/.installed
 	.venv/bin/ruff check --fix .
