@@ -52,9 +52,9 @@ WORKERS ?= 2
 unexport PYTHONDONTWRITEBYTECODE
 # Long modules first (corpus, faults, dbt, Spark), unit tests last: both workers end together.
 PARALLEL = --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder --durations 20
-# The uv on PATH, else one of our own.
+# The uv on PATH, if it is new enough for pyproject.toml, else one of our own.
 UV_VERSION = 0.13.9
-UV := $(or $(UV),$(shell uv --version > /dev/null 2>&1 && command -v uv),.uv/$(UV_VERSION)/bin/uv)
+UV := $(or $(UV),$(shell uv version > /dev/null 2>&1 && command -v uv),.uv/$(UV_VERSION)/bin/uv)
 # Installs into a folder what uv.lock names.
 sync = UV_PROJECT_ENVIRONMENT=$(1) $(UV) sync --quiet --locked --compile-bytecode
 
