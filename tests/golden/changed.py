@@ -80,14 +80,14 @@ class Changed:
         self._lines = self.rows()
         return [*self._lines, *self._files.new_types()]
 
-    def step(self, change: Change, names: Mapping[str, str] | None = None) -> list[str]:
+    def step(self, change: Change) -> list[str]:
         """Make a change; gives what it says, counts, the rows that go and come, and types."""
         version = self.relation.version
+        lines = []
         try:
-            said = change()
-            lines = said if isinstance(said, list) else []
+            change()
         except KtkError as error:
-            lines = [type(error).__name__, *message_lines(str(error), names)]
+            lines = [type(error).__name__, *message_lines(str(error), {self._store.url: "<store>"})]
         return [*lines, *self.after(version)]
 
     def after(self, version: int) -> list[str]:
@@ -159,6 +159,7 @@ def cube_changes(store: Store, changed: Changed, frame: MakeFrame) -> Iterator[t
         return lambda: cube().delete(where, datasets)
 
     first, second, third, fourth, fifth = conditions(before, 5)
+    alone = None if before.storage == "seed" else [dataset]
     cell = "k between 2 and 9"
     place = Draws("place", before.seed).one(sorted({row["p"] for row in before.rows}))
     some: list[tuple[str, Change]] = [
@@ -171,7 +172,7 @@ def cube_changes(store: Store, changed: Changed, frame: MakeFrame) -> Iterator[t
         (f"append, delete where {fourth}, append", lambda: transaction(fourth)),
         ("compact", lambda: cube().compact(dataset=dataset)),
         (f"remove partitions p = '{place}'", lambda: cube().remove_partitions(f"p = '{place}'")),
-        (f"delete where {fifth} again", delete(fifth)),
+        (f"delete where {fifth} again", delete(fifth, alone)),
     ]
     yield from Draws("order", before.seed).some(some, len(some))
     yield "update all", lambda: cube().update(rows(4))
@@ -188,3 +189,134 @@ def changes_of(store: Store, changed: Changed, frame: MakeFrame) -> Iterator[tup
 def built(store: Store, storage: Any, seed: int, name: str = "t") -> Changed:
     return Changed(store, state(storage, seed), name).build()
 
+
+
+def refused_changes(
+    store: Store, changed: Changed, frame: MakeFrame
+) -> Iterator[tuple[str, Change]]:
+    """Changes with a fault each; none may be committed."""
+    before, name, dataset = changed.before, changed.name, changed.dataset
+    good = new_rows(before, 8)[:3]
+    good = [{**row, "k": 50 + number, "i": number} for number, row in enumerate(good)]
+
+    def append(rows: pa.Table) -> Change:
+        if before.in_cube:
+            return lambda: store.cube(name).append({dataset: frame(rows)})
+        return lambda: store.write_table(name, frame(rows))
+
+    def with_column(column: str, type_: pa.DataType, value: Any = None) -> pa.Table:
+        values = pa.array([value] * len(good), type_)
+        rows = table(good)
+        if column not in rows.column_names:
+            return rows.append_column(column, values)
+        return rows.set_column(rows.column_names.index(column), column, values)
+
+    def rows_with(**values: Any) -> pa.Table:
+        """Good rows but for the last one."""
+        return table([*good[:-1], {**good[-1], **values}])
+
+    for column, type_, value in (
+        ("i", pa.float64(), 1.0),
+        ("k", pa.string(), "1"),
+        ("s", pa.binary(), b"x"),
+        ("m", pa.decimal128(10, 3), None),
+        ("m", pa.float64(), None),
+        ("d", pa.timestamp("us"), None),
+        ("t", pa.timestamp("us", "UTC"), None),
+        ("b", pa.int64(), 1),
+        ("n", pa.string(), None),
+        ("new", pa.int64(), 1),
+    ):
+        yield f"column {column} of type {type_}", append(with_column(column, type_, value))
+    yield "a column is missing", append(table(good).drop_columns(["m"]))
+    yield "two columns are missing, one is wrong", append(
+        with_column("f", pa.int64(), 1).drop_columns(["s", "d"])
+    )
+    yield "no index value", append(rows_with(i=None))
+    yield "no partition value", append(rows_with(p=None))
+    yield "no dimension value", append(rows_with(k=None))
+    yield "a cell comes twice", append(table([*good, {**good[0], "i": 7}]))
+    if not before.in_cube:
+        yield from _refused_by_tables(store, name, good, frame)
+    else:
+        yield from _refused_by_cubes(store, changed, good, frame)
+    where_delete = [
+        "i = k",
+        "unknown = 1",
+        "s > 3",
+        "upper(s) = 'A'",
+        "",
+        "d = '2024-02-30'",
+    ]
+    for where in where_delete:
+        yield f"delete where {where!r}", _deleted(store, changed, where)
+
+
+def _deleted(store: Store, changed: Changed, where: str) -> Change:
+    if changed.before.in_cube:
+        return lambda: store.cube(changed.name).delete(where, [changed.dataset])
+    return lambda: store.table(changed.name).delete(where)
+
+
+def _refused_by_tables(
+    store: Store, name: str, good: list[Any], frame: MakeFrame
+) -> Iterator[tuple[str, Change]]:
+    def write(rows: pa.Table, mode: Any = "append", **options: Any) -> Change:
+        return lambda: store.write_table(name, frame(rows), mode, **options)
+
+    rows = table(good)
+    yield "merge without a key", write(rows, "merge")
+    yield "merge by an unknown key", write(rows, "merge", key=["unknown"])
+    yield "merge by a key that the rows lack", write(rows.drop_columns(["k"]), "merge", key=["k"])
+    yield "merge of a key that comes twice", write(
+        table([*good, {**good[0], "i": 7}]), "merge", key=["k"]
+    )
+    yield "merge of a key of floats that comes twice", write(
+        table([{**row, "f": value} for row, value in zip(good, (0.0, -0.0, 1.5), strict=True)]),
+        "merge",
+        key=["f"],
+    )
+    yield "merge of another class", write(
+        table(good, k=pa.float64()), "merge", key=["k"]
+    )
+    yield "merge by a nested key", write(rows, "merge", key=["n"])
+    yield "another layout", write(rows, "merge", key=["k"], partition_by=["b"])
+    yield "append in another layout", write(rows, partition_by=["d"])
+    yield "an index of nested values", write(rows, indexes=["n"])
+    yield "an index of an unknown column", write(rows, indexes=["unknown"])
+    yield "an unknown mode", write(rows, "replace")
+
+
+def _refused_by_cubes(
+    store: Store, changed: Changed, good: list[Any], frame: MakeFrame
+) -> Iterator[tuple[str, Change]]:
+    name, dataset = changed.name, changed.dataset
+    rows = table(good)
+
+    def cube() -> Any:
+        return store.cube(name)
+
+    yield "append to an unknown dataset", lambda: cube().append({"unknown": frame(rows)})
+    yield "extend by what is there", lambda: cube().extend({dataset: frame(rows)})
+    yield "extend by columns of another dataset", lambda: cube().extend({"more": frame(rows)})
+    yield "extend without a dimension", lambda: cube().extend(
+        {"more": frame(rows.select(["s"]).rename_columns(["more"]))}
+    )
+    yield "update where a column is unknown", lambda: cube().update(
+        {dataset: frame(rows)}, "unknown = 1"
+    )
+    yield "update of another class", lambda: cube().update(
+        {dataset: frame(table(good, i=pa.float64()))}, "k > 3"
+    )
+    yield "update by rows that repeat cells that stay", lambda: cube().update(
+        {dataset: frame(table([{**good[0], "k": 12}, {**good[0], "k": 12}]))}, "k = 99"
+    )
+    yield "remove partitions by payload", lambda: cube().remove_partitions("s = ''")
+    yield "delete where the seed dataset lacks a column", lambda: cube().delete(
+        "x = 1 and s = ''", [OTHER, dataset]
+    )
+    yield "drop the seed dataset", lambda: cube().drop(cube().datasets[0])
+    yield "drop an unknown dataset", lambda: cube().drop("unknown")
+    yield "build what is there", lambda: store.build(
+        name, {"seed": frame(rows)}, dimension_columns=["k"]
+    )

@@ -179,3 +179,63 @@ def conditions(before: State, count: int) -> list[str]:
         "p in ('50%', 'x=y') and k > 4",
     ]
     return draws.some(plain, count)
+
+
+Question = dict[str, Any]
+
+
+def questions(before: State) -> list[Question]:
+    """Draw questions, as arguments of `query`: columns and a condition, or what cubes have."""
+    draws = Draws("questions", before.storage, before.seed)
+    names = [*COLUMNS, *(["x"] if before.in_cube else [])]
+    found: list[Question] = [{}]
+    for where in conditions(before, 13):
+        columns = draws.some(names, 1 + draws.below(5))
+        found.append({"columns": columns, "where": where})
+    found += [
+        {"columns": ["k"]},
+        {"columns": ["n", "f", "k"], "where": "k in (1, 2, 3, 12, 99)"},
+        {"columns": ["k", "z"], "where": "z is null or z < timestamp '2000-01-01 00:00:00Z'"},
+        {"columns": ["s", "k"], "where": "false"},
+        {"columns": ["m", "d"], "where": "not (m > 0 and d <> date '2024-02-29')"},
+    ]
+    if not before.in_cube:
+        return [*found, {"where": "k is null"}, {"columns": ["p"], "where": "k <=> null"}]
+    return [
+        *found,
+        {"columns": ["x", "k", "s"], "where": "x >= 3 and s is not null"},
+        {"payload_columns": ["b", "x"], "where": "i <> 0"},
+        {"columns": ["k"], "where": "x < 8", "dimension_columns": ["k"]},
+        {"columns": ["k", "f", "x"], "partition_by": ["i"]},
+    ]
+
+
+def refused_questions(before: State) -> list[Question]:
+    """Questions with a fault each."""
+    found: list[Question] = [
+        {"columns": ["kk"]},
+        {"columns": ["k", "k"]},
+        {"columns": []},
+        {"where": "sss = ''"},
+        {"where": "s > 3"},
+        {"where": "i = 'seven'"},
+        {"where": "i = k"},
+        {"where": "i = 0.5"},
+        {"where": "n = 1"},
+        {"where": "d = '2024-02-30'"},
+        {"where": "upper(s) = 'B'"},
+        {"where": "k in (select 1)"},
+        {"where": "k >"},
+        {"where": "b = 1"},
+    ]
+    if not before.in_cube:
+        return found
+    return [
+        *found,
+        {"dimension_columns": ["x"]},
+        {"dimension_columns": []},
+        {"partition_by": ["f"]},
+        {"datasets": ["unknown"]},
+        {"payload_columns": ["unknown"]},
+        {"columns": ["k"], "payload_columns": ["x"]},
+    ]
