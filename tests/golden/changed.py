@@ -118,7 +118,10 @@ def table_changes(
     before, name = changed.before, changed.name
 
     def write(step: int, mode: Any, key: tuple[str, ...] = ()) -> Change:
-        return lambda: store.write_table(name, frame(table(new_rows(before, step))), mode, key=key)
+        rows = new_rows(before, step)
+        if mode == "append":  # what keys that come twice do is recorded for itself
+            rows = [row for row in rows if row["k"] is None or row["k"] >= 20]
+        return lambda: store.write_table(name, frame(table(rows)), mode, key=key)
 
     def delete(where: str) -> Change:
         return lambda: store.table(name).delete(where)
@@ -189,6 +192,18 @@ def changes_of(store: Store, changed: Changed, frame: MakeFrame) -> Iterator[tup
 def built(store: Store, storage: Any, seed: int, name: str = "t") -> Changed:
     return Changed(store, state(storage, seed), name).build()
 
+
+
+def merges_of_keys_that_come_twice(
+    store: Store, changed: Changed, frame: MakeFrame
+) -> Iterator[tuple[str, Change]]:
+    """Merges into a table in which rows share a key."""
+    for key in (["k"], ["k", "p"], ["d"]):
+        rows = {tuple(row[name] for name in key): row for row in new_rows(changed.before, len(key))}
+        new = table(list(rows.values()))
+        yield f"merge by {', '.join(key)}", lambda new=new, key=key: store.write_table(
+            changed.name, frame(new), "merge", key=key
+        )
 
 
 def refused_changes(

@@ -103,7 +103,8 @@ def state(storage: Storage, seed: int, partitioned: bool | None = None) -> State
     """Draw a dataset that three commits have written.
 
     Args:
-        storage: what stores it. A table has keys that are null, and others that come twice.
+        storage: what stores it. A table has keys that are null, and with odd seeds some that come
+            twice.
         seed: any number.
         partitioned: whether it is laid out by `p`; None draws that, too.
     """
@@ -114,8 +115,10 @@ def state(storage: Storage, seed: int, partitioned: bool | None = None) -> State
     place = {key: draws.one(places) for key in range(20)}
     first = [draws.row(key, place[key]) for key in draws.some(range(12), 9)]
     parts = [first]
-    for start in (12, 14):
+    for start in (12, 16):
         again = [draws.row(row["k"], row["p"]) for row in draws.some(first, 2)]
+        if storage == "table" and seed % 2 == 0:
+            again = [{**row, "k": start + 2 + number} for number, row in enumerate(again)]
         parts.append([*again, *(draws.row(key, place[key]) for key in (start, start + 1))])
     if storage == "table":
         parts[0].append(draws.row(None, places[0]))

@@ -16,7 +16,13 @@ SEED = 5
 Way = Callable[[Any], list[str]]
 
 
-def check_way(changed: Changed, name: str, way: Way, only: Callable[[Question], bool]) -> None:
+def check_way(
+    changed: Changed,
+    name: str,
+    way: Way,
+    only: Callable[[Question], bool],
+    refused: bool = True,
+) -> None:
     """Compare the rows that a way gives with those that are recorded for all ways.
 
     Args:
@@ -24,17 +30,13 @@ def check_way(changed: Changed, name: str, way: Way, only: Callable[[Question], 
         name: of the way.
         way: gives the rows of a question.
         only: whether the way takes a question.
+        refused: whether to ask what is refused, too.
     """
+    faulty = refused_questions(changed.before)
     with records(f"questions-{changed.before.storage}", name) as found:
-        for question in questions(changed.before):
-            title = _title(question)
-            if only(question):
-                found.check(title, way(question))
-            else:
-                found.leave_out(title)
-        for question in refused_questions(changed.before):
-            title = _title(question)
-            if not only(question):
+        for question in (*questions(changed.before), *faulty):
+            title = title_of(question)
+            if not only(question) or (question in faulty and not refused):
                 found.leave_out(title)
                 continue
             try:
@@ -53,5 +55,6 @@ def is_plain(question: Question) -> bool:
     return set(question) <= {"columns", "where"} and question.get("columns") != []
 
 
-def _title(question: Question) -> str:
+def title_of(question: Question) -> str:
+    """The title of its record."""
     return ", ".join(f"{key} {value!r}" for key, value in question.items()) or "everything"

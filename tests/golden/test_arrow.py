@@ -11,7 +11,13 @@ from click.testing import CliRunner
 
 from ktk_engine import Store
 from tests.golden.canonical import row_lines
-from tests.golden.changed import as_it_is, built, changes_of, refused_changes
+from tests.golden.changed import (
+    as_it_is,
+    built,
+    changes_of,
+    merges_of_keys_that_come_twice,
+    refused_changes,
+)
 from tests.golden.changes import STORAGES
 from tests.golden.inside import SCHEMA, create_view, rows_in_process
 from tests.golden.questions import SEED, check_way, every, is_plain
@@ -32,6 +38,15 @@ def test_changes(tmp_path, storage, seed):
             found.check(f"{head}: {what}", changed.step(change))
     assert changed.relation.check()["problems"] == ()
 
+
+
+def test_merges_of_keys_that_come_twice(tmp_path):
+    store = Store(tmp_path / "store")
+    changed = built(store, "table", 1)
+    with records("changes-twice", "arrow") as found:
+        found.check("rows at first", changed.start())
+        for what, change in merges_of_keys_that_come_twice(store, changed, as_it_is):
+            found.check(what, changed.step(change))
 
 
 @pytest.mark.parametrize("storage", STORAGES)
