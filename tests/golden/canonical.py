@@ -88,7 +88,7 @@ class Files:
         new = types - self._types
         self._known |= found
         self._types |= new
-        return [f"types: {text}" for text in sorted(new)]
+        return sorted(new)
 
 
 # Sizes in bytes depend on the libraries' versions.

@@ -35,9 +35,15 @@ class Changed:
     def __init__(self, store: Store, before: State, name: str, dataset: str = CHANGED) -> None:
         self._store = store
         self._lines: list[str] = []
+        self._types: list[str] = []
         self.before = before
         self.name = name
         self.dataset = dataset if before.in_cube else name
+
+    @property
+    def commits(self) -> int:
+        """How many wrote the state."""
+        return len(self.before.parts)
 
     @property
     def relation(self) -> Any:
@@ -78,10 +84,15 @@ class Changed:
         """The rows at first; `step` says what changes in them."""
         self._files = Files(Path(self._store.url.removeprefix("file://")))
         self._lines = self.rows()
-        return [*self._lines, *self._files.new_types()]
+        self._types = self._files.new_types()
+        return self._lines
+
+    def types(self) -> list[str]:
+        """The types that columns had in files, those of the state first."""
+        return [*self._types, *self._files.new_types()]
 
     def step(self, change: Change) -> list[str]:
-        """Make a change; gives what it says, counts, the rows that go and come, and types."""
+        """Make a change; gives what it says, counts, and the rows that go and come."""
         version = self.relation.version
         lines = []
         try:
@@ -99,7 +110,6 @@ class Changed:
         return [
             *(lines or ["nothing is committed"]),
             *change_lines(before, self._lines),
-            *self._files.new_types(),
         ]
 
 
@@ -111,9 +121,7 @@ def _commit_lines(entry: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def table_changes(
-    store: Store, changed: Changed, frame: MakeFrame
-) -> Iterator[tuple[str, Change]]:
+def table_changes(store: Store, changed: Changed, frame: MakeFrame) -> Iterator[tuple[str, Change]]:
     """Every way to change a table, in an order that its seed draws, with a text of each."""
     before, name = changed.before, changed.name
 
@@ -193,7 +201,6 @@ def built(store: Store, storage: Any, seed: int, name: str = "t") -> Changed:
     return Changed(store, state(storage, seed), name).build()
 
 
-
 def merges_of_keys_that_come_twice(
     store: Store, changed: Changed, frame: MakeFrame
 ) -> Iterator[tuple[str, Change]]:
@@ -201,8 +208,9 @@ def merges_of_keys_that_come_twice(
     for key in (["k"], ["k", "p"], ["d"]):
         rows = {tuple(row[name] for name in key): row for row in new_rows(changed.before, len(key))}
         new = table(list(rows.values()))
-        yield f"merge by {', '.join(key)}", lambda new=new, key=key: store.write_table(
-            changed.name, frame(new), "merge", key=key
+        yield (
+            f"merge by {', '.join(key)}",
+            lambda new=new, key=key: store.write_table(changed.name, frame(new), "merge", key=key),
         )
 
 
@@ -244,8 +252,9 @@ def refused_changes(
     ):
         yield f"column {column} of type {type_}", append(with_column(column, type_, value))
     yield "a column is missing", append(table(good).drop_columns(["m"]))
-    yield "two columns are missing, one is wrong", append(
-        with_column("f", pa.int64(), 1).drop_columns(["s", "d"])
+    yield (
+        "two columns are missing, one is wrong",
+        append(with_column("f", pa.int64(), 1).drop_columns(["s", "d"])),
     )
     yield "no index value", append(rows_with(i=None))
     yield "no partition value", append(rows_with(p=None))
@@ -283,17 +292,19 @@ def _refused_by_tables(
     yield "merge without a key", write(rows, "merge")
     yield "merge by an unknown key", write(rows, "merge", key=["unknown"])
     yield "merge by a key that the rows lack", write(rows.drop_columns(["k"]), "merge", key=["k"])
-    yield "merge of a key that comes twice", write(
-        table([*good, {**good[0], "i": 7}]), "merge", key=["k"]
+    yield (
+        "merge of a key that comes twice",
+        write(table([*good, {**good[0], "i": 7}]), "merge", key=["k"]),
     )
-    yield "merge of a key of floats that comes twice", write(
-        table([{**row, "f": value} for row, value in zip(good, (0.0, -0.0, 1.5), strict=True)]),
-        "merge",
-        key=["f"],
+    yield (
+        "merge of a key of floats that comes twice",
+        write(
+            table([{**row, "f": value} for row, value in zip(good, (0.0, -0.0, 1.5), strict=True)]),
+            "merge",
+            key=["f"],
+        ),
     )
-    yield "merge of another class", write(
-        table(good, k=pa.float64()), "merge", key=["k"]
-    )
+    yield "merge of another class", write(table(good, k=pa.float64()), "merge", key=["k"])
     yield "merge by a nested key", write(rows, "merge", key=["n"])
     yield "another layout", write(rows, "merge", key=["k"], partition_by=["b"])
     yield "append in another layout", write(rows, partition_by=["d"])
@@ -314,24 +325,32 @@ def _refused_by_cubes(
     yield "append to an unknown dataset", lambda: cube().append({"unknown": frame(rows)})
     yield "extend by what is there", lambda: cube().extend({dataset: frame(rows)})
     yield "extend by columns of another dataset", lambda: cube().extend({"more": frame(rows)})
-    yield "extend without a dimension", lambda: cube().extend(
-        {"more": frame(rows.select(["s"]).rename_columns(["more"]))}
+    yield (
+        "extend without a dimension",
+        lambda: cube().extend({"more": frame(rows.select(["s"]).rename_columns(["more"]))}),
     )
-    yield "update where a column is unknown", lambda: cube().update(
-        {dataset: frame(rows)}, "unknown = 1"
+    yield (
+        "update where a column is unknown",
+        lambda: cube().update({dataset: frame(rows)}, "unknown = 1"),
     )
-    yield "update of another class", lambda: cube().update(
-        {dataset: frame(table(good, i=pa.float64()))}, "k > 3"
+    yield (
+        "update of another class",
+        lambda: cube().update({dataset: frame(table(good, i=pa.float64()))}, "k > 3"),
     )
-    yield "update by rows that repeat cells that stay", lambda: cube().update(
-        {dataset: frame(table([{**good[0], "k": 12}, {**good[0], "k": 12}]))}, "k = 99"
+    yield (
+        "update by rows that repeat cells that stay",
+        lambda: cube().update(
+            {dataset: frame(table([{**good[0], "k": 12}, {**good[0], "k": 12}]))}, "k = 99"
+        ),
     )
     yield "remove partitions by payload", lambda: cube().remove_partitions("s = ''")
-    yield "delete where the seed dataset lacks a column", lambda: cube().delete(
-        "x = 1 and s = ''", [OTHER, dataset]
+    yield (
+        "delete where the seed dataset lacks a column",
+        lambda: cube().delete("x = 1 and s = ''", [OTHER, dataset]),
     )
     yield "drop the seed dataset", lambda: cube().drop(cube().datasets[0])
     yield "drop an unknown dataset", lambda: cube().drop("unknown")
-    yield "build what is there", lambda: store.build(
-        name, {"seed": frame(rows)}, dimension_columns=["k"]
+    yield (
+        "build what is there",
+        lambda: store.build(name, {"seed": frame(rows)}, dimension_columns=["k"]),
     )

@@ -65,12 +65,24 @@ def rows_in_sql(session: Any, root: Path, text: str) -> list[Mapping[str, Any]]:
     return collect_table(sql.sql(text)).to_pylist()
 
 
+class _Nothing(int):
+    """A limit that nothing keeps, and that knows whether it was asked."""
+
+    asked = False
+
+    def __ge__(self, other: object) -> bool:
+        self.asked = True
+        return False
+
+
 # No setting says how much is small enough for this process.
 @contextmanager
 def done_by_spark() -> Iterator[None]:
     """Let Spark do what this process would do itself, since it is little."""
     from ktk_engine.write import small_files
 
+    limit = _Nothing()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(small_files, "MAXIMUM_BYTES", -1)
+        patch.setattr(small_files, "MAXIMUM_BYTES", limit)
         yield
+    assert limit.asked, "this limit decides no more: find what does"

@@ -36,8 +36,8 @@ def test_changes(tmp_path, storage, seed):
         found.check(f"{head}: rows at first", changed.start())
         for what, change in changes_of(store, changed, as_it_is):
             found.check(f"{head}: {what}", changed.step(change))
+        found.check(f"{head}: types", changed.types())
     assert changed.relation.check()["problems"] == ()
-
 
 
 def test_merges_of_keys_that_come_twice(tmp_path):

@@ -1,0 +1,448 @@
+"""Models, snapshots and statements of dbt that change rows, or are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+
+from tests.golden.canonical import table
+from tests.golden.changes import Draws, Row, State, Storage, new_rows, state
+
+DAY = datetime(2024, 1, 2)
+MakeRows = Callable[[State], pa.Table]
+_MERGE = {"incremental_strategy": "merge"}
+_TABLE: Sequence[Storage] = ("table",)
+_IN_CUBES: Sequence[Storage] = ("seed", "enrichment")
+
+
+def some_rows(before: State) -> pa.Table:
+    return table(new_rows(before, 1))
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model.
+
+    Attributes:
+        name: what it is about.
+        config: its configuration, beside what stores it.
+        rows: makes what it selects from.
+        select: what it selects.
+        where: which of these rows.
+        twice: whether there are two executors, which both answer.
+        partitioned: whether it is laid out by `p`; None if its seed draws that.
+        storages: what may store it.
+        constraints: of columns.
+        commits: how many write its state.
+    """
+
+    name: str
+    config: dict[str, Any] = field(default_factory=dict)
+    rows: MakeRows = some_rows
+    select: str = "*"
+    where: str = ""
+    twice: bool = False
+    partitioned: bool | None = None
+    storages: Sequence[Storage] = ("table", "seed", "enrichment")
+    constraints: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    commits: int = 3
+
+    def model(self, storage: Storage) -> str:
+        return f"{storage}_{self.name}"
+
+    def state(self, storage: Storage) -> State:
+        found = state(storage, Draws(self.name).below(1000), self.partitioned)
+        return replace(found, parts=found.parts[: self.commits])
+
+    def sql(self, storage: Storage) -> str:
+        """The model's text."""
+        config = {"materialized": "incremental", "indexes": ["i"], **self.config}
+        if self.state(storage).partitioned:
+            config = {"partition_by": ["p"], **config}
+        if storage == "table":
+            if config.get("incremental_strategy") in ("merge", "delete+insert"):
+                config = {"unique_key": ["k"], **config}
+        else:
+            names = {"cube": self.model(storage), "cube_role": storage, "dimension_columns": ["k"]}
+            config = {**names, **config}
+        if self.twice:
+            config["tags"] = ["twice"]
+        return (
+            f"{{{{ config({', '.join(f'{key}={value!r}' for key, value in config.items())}) }}}}\n"
+            f"select {self.select} from {INPUT}{f' where {self.where}' if self.where else ''}"
+        )
+
+
+# Each model reads a file of its name.
+INPUT = "parquet.`{{ env_var('KTK_GOLDEN_INPUTS') }}/{{ this.name }}.parquet`"
+
+
+def _on_one_day(before: State) -> pa.Table:
+    return table(new_rows(before, 1, DAY))
+
+
+def _is_new(row: Row) -> bool:
+    return row["k"] is not None and row["k"] >= 20
+
+
+def _fresh(before: State) -> list[Row]:
+    return [row for row in new_rows(before, 1) if _is_new(row)]
+
+
+def _fresh_of_stored(before: State) -> list[Row]:
+    """New rows of keys that are there, which a predicate on small keys covers."""
+    return [row for row in new_rows(before, 1) if row["k"] is not None and row["k"] <= 12]
+
+
+def _keys(before: State) -> pa.Table:
+    """Rows of keys that come twice."""
+    rows = new_rows(before, 1)
+    again = Draws("again", before.seed).some(rows, 2)
+    return table([*rows, *({**row, "i": 7, "s": "again"} for row in again)])
+
+
+def _conditions(**more: Any) -> dict[str, Any]:
+    return {**_MERGE, "target_alias": "t", "source_alias": "s", **more}
+
+
+CHANGES = [
+    Case("append", {"incremental_strategy": "append"}),
+    Case("overwrite", {"incremental_strategy": "insert_overwrite"}, partitioned=True),
+    Case("merge", _MERGE, twice=True),
+    Case("merge_by_place", {**_MERGE, "unique_key": ["p", "k"]}, twice=True, storages=_TABLE),
+    Case("merge_some", {**_MERGE, "merge_update_columns": ["f", "s"]}, twice=True),
+    Case(
+        "merge_others",
+        {**_MERGE, "merge_exclude_columns": ["f", "n"]},
+        twice=True,
+        storages=("table", "enrichment"),
+    ),
+    Case(
+        "merge_fewer_columns",
+        {**_MERGE, "on_schema_change": "append_new_columns"},
+        select="* except (s, m), 'new' as more",
+        storages=_TABLE,
+        twice=True,
+    ),
+    Case(
+        "merge_where",
+        {**_MERGE, "incremental_predicates": ["DBT_INTERNAL_DEST.i >= 0", "b is not null"]},
+        storages=_TABLE,
+    ),
+    Case("merge_by_float", {**_MERGE, "unique_key": ["f"]}, where="k in (20, 23)", storages=_TABLE),
+    Case("delete_insert", {"incremental_strategy": "delete+insert"}, twice=True),
+    Case(
+        "delete_insert_keys",
+        {"incremental_strategy": "delete+insert", "unique_key": ["s"]},
+        rows=lambda before: table(_fresh(before)),
+        twice=True,
+    ),
+    Case(
+        "delete_insert_where",
+        {
+            "incremental_strategy": "delete+insert",
+            "incremental_predicates": "DBT_INTERNAL_DEST.k <= 12",
+        },
+        rows=lambda before: table([*_fresh(before), *_fresh_of_stored(before)]),
+        storages=("table", "seed"),
+    ),
+    Case(
+        "replace_where",
+        {"incremental_strategy": "replace_where", "incremental_predicates": ["k >= 8", "k < 24"]},
+        where="k >= 8 and k < 24",
+    ),
+    Case(
+        "replace_where_payload",
+        {"incremental_strategy": "replace_where", "incremental_predicates": ["i >= 0"]},
+        rows=lambda before: table(_fresh(before)),
+        where="i >= 0",
+    ),
+    Case(
+        "microbatch",
+        {
+            "incremental_strategy": "microbatch",
+            "event_time": "t",
+            "batch_size": "day",
+            "begin": "2024-01-01",
+        },
+        rows=_on_one_day,
+    ),
+    Case(
+        "clauses",
+        _conditions(
+            matched_condition="t.i <> s.i or s.f is null",
+            not_matched_condition="s.k <> 24",
+            not_matched_by_source_condition="t.k < 3",
+            not_matched_by_source_action="delete",
+        ),
+    ),
+    Case(
+        "clauses_update",
+        _conditions(
+            skip_not_matched_step=True,
+            merge_update_columns=["s", "f"],
+            not_matched_by_source_condition="t.b",
+            not_matched_by_source_action="update set m = t.m + 1, s = 'gone'",
+        ),
+        rows=lambda before: table([row for row in new_rows(before, 1) if row["k"] != 25]),
+        storages=("table", "seed"),
+    ),
+]
+
+
+def _with(**values: Any) -> MakeRows:
+    """New rows, whose last one has a fault."""
+
+    def rows(before: State) -> pa.Table:
+        found = _fresh(before)
+        return table([*found[:-1], {**found[-1], **values}])
+
+    return rows
+
+
+def _as_stored(before: State) -> pa.Table:
+    """A new row with the key of one that is there, in another place."""
+    (row, *_) = (row for row in before.rows if row["k"] is not None and row["i"] == -1)
+    return table([row])
+
+
+_CONTRACT = {"contract": {"enforced": True}, "on_schema_change": "fail"}
+REFUSED = [
+    replace(case, commits=1)
+    for case in [
+        Case("float_for_integer", _MERGE, select="* except (i), double(k) as i", twice=True),
+        Case("string_for_key", _MERGE, select="* except (k), string(k) as k", twice=True),
+        Case("other_scale", select="* except (m), cast(m as decimal(12, 3)) as m"),
+        Case("zone_for_none", select="* except (t), cast(t as timestamp) as t"),
+        Case("missing_column", _MERGE, select="* except (m)"),
+        Case("further_column", _MERGE, select="*, 1 as more"),
+        Case("no_place", _MERGE, rows=_with(p=None), partitioned=True, twice=True),
+        Case("no_index", _MERGE, rows=_with(i=None), twice=True),
+        Case("no_dimension", {"incremental_strategy": "append"}, rows=_with(k=None)),
+        Case("keys_twice", _MERGE, rows=_with(k=23), partitioned=False, twice=True),
+        Case("float_keys_twice", {**_MERGE, "unique_key": "f"}, rows=_with(f=0.0), where="true"),
+        Case(
+            "cells_twice",
+            {"incremental_strategy": "append"},
+            rows=_with(k=23),
+            partitioned=False,
+        ),
+        Case(
+            "cells_taken",
+            {**_MERGE, "unique_key": ["s"]},
+            rows=_as_stored,
+            select="* except (s), 'other' as s",
+            storages=_IN_CUBES,
+            twice=True,
+        ),
+        Case(
+            "cells_left_out",
+            {**_MERGE, "incremental_predicates": ["i >= 0"]},
+            rows=_as_stored,
+            storages=_IN_CUBES,
+        ),
+        Case(
+            "cells_beside",
+            {"incremental_strategy": "replace_where", "incremental_predicates": ["i >= 0"]},
+            rows=_as_stored,
+            select="* except (i), 0L as i",
+            storages=_IN_CUBES,
+        ),
+        Case(
+            "outside",
+            {"incremental_strategy": "replace_where", "incremental_predicates": ["k >= 24"]},
+            rows=_with(),
+        ),
+        Case("unread_predicate", {**_MERGE, "incremental_predicates": ["i > k"]}),
+        Case("predicate_of_another_class", {**_MERGE, "incremental_predicates": ["s > 3"]}),
+        Case("predicate_of_no_column", {**_MERGE, "incremental_predicates": ["unknown = 1"]}),
+        Case("unknown_key", {**_MERGE, "unique_key": ["unknown"]}, twice=True),
+        Case("unknown_update", {**_MERGE, "merge_update_columns": ["f", "unknown"]}, twice=True),
+        Case("other_layout", {**_MERGE, "partition_by": ["b"]}, partitioned=True),
+        Case("nested_index", {**_MERGE, "indexes": ["n"]}),
+        Case(
+            "no_event_time",
+            {
+                "incremental_strategy": "microbatch",
+                "event_time": "unknown",
+                "batch_size": "day",
+                "begin": "2024-01-01",
+            },
+        ),
+        Case("clause_twice", _conditions(matched_condition="true"), rows=_keys),
+        Case("clause_of_no_column", _conditions(matched_condition="t.unknown = 1")),
+        Case("lost_value", _MERGE, select="* except (m), cast(m * 1000 as decimal(38, 2)) as m"),
+        Case(
+            "check",
+            {**_MERGE, **_CONTRACT},
+            rows=_with(k=99),
+            storages=_TABLE,
+            constraints={"k": [{"type": "check", "expression": "k < 90"}]},
+        ),
+        Case(
+            "unique",
+            {"incremental_strategy": "append", **_CONTRACT},
+            rows=lambda before: table([before.rows[0], *_fresh(before)]),
+            storages=_TABLE,
+            constraints={"k": [{"type": "unique"}]},
+            twice=True,
+        ),
+        Case(
+            "not_null",
+            {**_MERGE, **_CONTRACT},
+            rows=_with(s=None),
+            storages=_TABLE,
+            constraints={"s": [{"type": "not_null"}]},
+        ),
+    ]
+]
+
+
+_SQL_TYPES = {
+    "p": "string",
+    "k": "bigint",
+    "i": "bigint",
+    "f": "double",
+    "m": "decimal(10,2)",
+    "s": "string",
+    "d": "date",
+    "t": "timestamp_ntz",
+    "z": "timestamp",
+    "b": "boolean",
+    "n": "struct<x: bigint, y: array<string>>",
+}
+
+
+def contracts(cases: Sequence[Case]) -> dict[str, Any]:
+    """What YAML says of models with constraints."""
+    models = []
+    for case in cases:
+        if case.constraints:
+            columns = [
+                {"name": name, "data_type": kind, "constraints": case.constraints.get(name, [])}
+                for name, kind in _SQL_TYPES.items()
+            ]
+            models.append({"name": case.model("table"), "columns": columns})
+    return {"models": models}
+
+
+SNAPSHOTS: dict[str, dict[str, Any]] = {
+    "timestamp": {"strategy": "timestamp", "updated_at": "at"},
+    "timestamp_invalidate": {
+        "strategy": "timestamp",
+        "updated_at": "at",
+        "hard_deletes": "invalidate",
+        "partition_by": ["p"],
+    },
+    "check": {"strategy": "check", "check_cols": ["i", "s", "f"]},
+    "check_all": {
+        "strategy": "check",
+        "check_cols": "all",
+        "hard_deletes": "new_record",
+        "indexes": ["i"],
+    },
+    "current": {
+        "strategy": "check",
+        "check_cols": ["s", "d", "b"],
+        "hard_deletes": "invalidate",
+        "dbt_valid_to_current": "timestamp '9999-01-01 00:00:00'",
+        "partition_by": ["p"],
+    },
+}
+SNAPSHOT_SEED = 6
+# dbt's time of a snapshot, in place of the clock's.
+GET_TIME = """
+{% macro ktk__snapshot_get_time() %}
+  timestamp '{{ env_var('KTK_GOLDEN_TIME') }}'
+{% endmacro %}
+"""
+
+
+def snapshot_sql(name: str, storage: Storage) -> str:
+    config = {"unique_key": "k", **SNAPSHOTS[name]}
+    if storage == "seed":
+        cube = {"cube": f"{storage}_{name}", "cube_role": "seed"}
+        config |= {**cube, "dimension_columns": ["k", "dbt_scd_id"]}
+    text = ", ".join(f"{key}={value!r}" for key, value in config.items())
+    return (
+        f"{{% snapshot {storage}_{name} %}}\n{{{{ config({text}, tags=['twice']) }}}}\n"
+        f"select * from {INPUT}\n{{% endsnapshot %}}"
+    )
+
+
+def snapshot_rows(step: int) -> pa.Table:
+    """A source: in each step some rows change, some go, and some come, or come back."""
+    base = state("seed", SNAPSHOT_SEED, True)
+    first = datetime(2024, 3, 1, tzinfo=UTC)
+    rows = {row["k"]: {**row, "at": first + timedelta(hours=row["k"])} for row in base.rows}
+    for number in range(1, step + 1):
+        draws = Draws("snapshot", number)
+        changed, gone = draws.some(sorted(rows), 4), draws.some(sorted(rows), 2)
+        for key in changed:
+            place, at = rows[key]["p"], first + timedelta(days=number)
+            rows[key] = {**draws.row(key, place), "at": at}
+        for key in gone:
+            del rows[key]
+        for key in (30 + number, 40 + number):
+            rows[key] = {**draws.row(key, "neu"), "at": first + timedelta(days=number)}
+    return table(list(rows.values()), at=pa.timestamp("us", "UTC"))
+
+
+SNAPSHOT_TIMES = [f"2024-06-0{1 + step} 00:00:00+00:00" for step in range(3)]
+
+
+def refused_snapshot_rows() -> pa.Table:
+    rows = snapshot_rows(1)
+    return pa.concat_tables([rows, rows.slice(0, 1)])
+
+
+STATEMENTS = [
+    "delete from {t} where i = 7",
+    "delete from {t} as x where x.s = 'b c' and not x.b or x.k in (select 3L)",
+    "update {t} set s = upper(s), m = m + 1 where d is not null and f > 0",
+    "update {t} as x set x.f = default, b = (x.i = 0) where x.k between 2 and 6",
+    "update {t} set k = k + 100 where k in (5, 6, 7, 8)",
+    "update {t} set n = named_struct('x', k, 'y', array(s)) where n is null",
+    """merge into {t} as t using {s} as s on t.k = s.k and t.p = s.p
+       when matched and s.b then update set *
+       when matched and s.i < 0 then delete
+       when not matched then insert *""",
+    """merge into {t} as t using (select k, p, s from {s} where k > 20) as s on t.k = s.k
+       when matched then update set s = s.s
+       when not matched and s.k <> 24 then insert (k, p, i, t) values
+         (s.k + 1000, s.p, 7, timestamp_ntz '2024-01-01 00:00:00')
+       when not matched by source and t.i < 0 then update set s = 'alone'
+       when not matched by source and t.k = 2 then delete""",
+    """merge into {t} using {s} on {t}.s = {s}.s and {t}.p = {s}.p
+       when matched then delete""",
+    "delete from {t} where p = 'a/b'",
+    "delete from {t} where upper(s) = 'NONE'",
+    "insert into {t} select * replace (k + 2000 as k) from {s} where k > 21",
+    "delete from {t}",
+]
+REFUSED_STATEMENTS = [
+    "update {t} set unknown = 1",
+    "update {t} set k = 1, K = 2",
+    "update {t} set n.x = 1",
+    "delete from {t} where rand() > 2",
+    "update {t} set i = null where i = 7",
+    """merge into {t} as t using {s} as s on t.k = s.k
+       when matched then update set s = (select 'x')""",
+    """merge into {t} as t using (select * from {s} union all select * from {s}) as s on t.k = s.k
+       when matched then update set i = s.i""",
+    """merge into {t} as t using (select k, p from {s}) as s on t.k = s.k
+       when not matched then insert *""",
+    """merge into {t} as t using {s} as s on t.k = s.k
+       when not matched then insert (k, p) values (s.k)""",
+    """merge into {t} as t using {s} as s on t.k = s.k
+       when matched then delete when matched and t.i = 7 then update set i = 8""",
+    """merge with schema evolution into {t} as t using {s} as s on t.k = s.k
+       when not matched then insert *""",
+    "update {t} set k = 12",
+    "insert into {t} select * except (i), double(k) as i from {s}",
+    "update {t} set s = 'x' where f = 'a'",
+]
