@@ -46,6 +46,11 @@ class Changed:
         return len(self.before.parts)
 
     @property
+    def uuid(self) -> str:
+        """What messages call the dataset."""
+        return f"{self.name}++{self.dataset}" if self.before.in_cube else self.name
+
+    @property
     def relation(self) -> Any:
         """The table or cube at its newest version."""
         return self._store.relation(self.name)

@@ -16,6 +16,7 @@ DAY = datetime(2024, 1, 2)
 MakeRows = Callable[[State], pa.Table]
 _MERGE = {"incremental_strategy": "merge"}
 _TABLE: Sequence[Storage] = ("table",)
+_FIRST: Sequence[Storage] = ("table", "seed")
 _IN_CUBES: Sequence[Storage] = ("seed", "enrichment")
 
 
@@ -54,6 +55,10 @@ class Case:
     def model(self, storage: Storage) -> str:
         return f"{storage}_{self.name}"
 
+    def schema(self, storage: Storage) -> str:
+        """What its schema's name ends with; writes look through all that a schema holds."""
+        return storage if self in CHANGES else f"refused_{storage}"
+
     def state(self, storage: Storage) -> State:
         found = state(storage, Draws(self.name).below(1000), self.partitioned)
         return replace(found, parts=found.parts[: self.commits])
@@ -61,6 +66,7 @@ class Case:
     def sql(self, storage: Storage) -> str:
         """The model's text."""
         config = {"materialized": "incremental", "indexes": ["i"], **self.config}
+        config["schema"] = self.schema(storage)
         if self.state(storage).partitioned:
             config = {"partition_by": ["p"], **config}
         if storage == "table":
@@ -106,7 +112,7 @@ def _keys(before: State) -> pa.Table:
 
 
 def _conditions(**more: Any) -> dict[str, Any]:
-    return {**_MERGE, "target_alias": "t", "source_alias": "s", **more}
+    return {**_MERGE, "target_alias": "old", "source_alias": "new", **more}
 
 
 CHANGES = [
@@ -114,12 +120,16 @@ CHANGES = [
     Case("overwrite", {"incremental_strategy": "insert_overwrite"}, partitioned=True),
     Case("merge", _MERGE, twice=True),
     Case("merge_by_place", {**_MERGE, "unique_key": ["p", "k"]}, twice=True, storages=_TABLE),
-    Case("merge_some", {**_MERGE, "merge_update_columns": ["f", "s"]}, twice=True),
+    Case(
+        "merge_some",
+        {**_MERGE, "merge_update_columns": ["f", "s"]},
+        twice=True,
+    ),
     Case(
         "merge_others",
         {**_MERGE, "merge_exclude_columns": ["f", "n"]},
         twice=True,
-        storages=("table", "enrichment"),
+        storages=_TABLE,
     ),
     Case(
         "merge_fewer_columns",
@@ -134,12 +144,13 @@ CHANGES = [
         storages=_TABLE,
     ),
     Case("merge_by_float", {**_MERGE, "unique_key": ["f"]}, where="k in (20, 23)", storages=_TABLE),
-    Case("delete_insert", {"incremental_strategy": "delete+insert"}, twice=True),
+    Case("delete_insert", {"incremental_strategy": "delete+insert"}, twice=True, storages=_FIRST),
     Case(
         "delete_insert_keys",
         {"incremental_strategy": "delete+insert", "unique_key": ["s"]},
         rows=lambda before: table(_fresh(before)),
         twice=True,
+        storages=("table", "enrichment"),
     ),
     Case(
         "delete_insert_where",
@@ -148,18 +159,20 @@ CHANGES = [
             "incremental_predicates": "DBT_INTERNAL_DEST.k <= 12",
         },
         rows=lambda before: table([*_fresh(before), *_fresh_of_stored(before)]),
-        storages=("table", "seed"),
+        storages=_TABLE,
     ),
     Case(
         "replace_where",
         {"incremental_strategy": "replace_where", "incremental_predicates": ["k >= 8", "k < 24"]},
         where="k >= 8 and k < 24",
+        storages=_FIRST,
     ),
     Case(
         "replace_where_payload",
         {"incremental_strategy": "replace_where", "incremental_predicates": ["i >= 0"]},
         rows=lambda before: table(_fresh(before)),
         where="i >= 0",
+        storages=("enrichment",),
     ),
     Case(
         "microbatch",
@@ -174,9 +187,9 @@ CHANGES = [
     Case(
         "clauses",
         _conditions(
-            matched_condition="t.i <> s.i or s.f is null",
-            not_matched_condition="s.k <> 24",
-            not_matched_by_source_condition="t.k < 3",
+            matched_condition="old.i <> new.i or new.f is null",
+            not_matched_condition="new.k <> 24",
+            not_matched_by_source_condition="old.k < 3",
             not_matched_by_source_action="delete",
         ),
     ),
@@ -185,11 +198,11 @@ CHANGES = [
         _conditions(
             skip_not_matched_step=True,
             merge_update_columns=["s", "f"],
-            not_matched_by_source_condition="t.b",
-            not_matched_by_source_action="update set m = t.m + 1, s = 'gone'",
+            not_matched_by_source_condition="old.b",
+            not_matched_by_source_action="update set m = old.m + 1, s = 'gone'",
         ),
         rows=lambda before: table([row for row in new_rows(before, 1) if row["k"] != 25]),
-        storages=("table", "seed"),
+        storages=_TABLE,
     ),
 ]
 
@@ -216,20 +229,33 @@ REFUSED = [
     for case in [
         Case("float_for_integer", _MERGE, select="* except (i), double(k) as i", twice=True),
         Case("string_for_key", _MERGE, select="* except (k), string(k) as k", twice=True),
-        Case("other_scale", select="* except (m), cast(m as decimal(12, 3)) as m"),
-        Case("zone_for_none", select="* except (t), cast(t as timestamp) as t"),
+        Case(
+            "other_scale",
+            select="* except (m), cast(m as decimal(12, 3)) as m",
+            storages=_FIRST,
+        ),
+        Case(
+            "zone_for_none",
+            select="* except (t), cast(t as timestamp) as t",
+            storages=_FIRST,
+        ),
         Case("missing_column", _MERGE, select="* except (m)"),
-        Case("further_column", _MERGE, select="*, 1 as more"),
+        Case("further_column", _MERGE, select="*, 1 as more", storages=_TABLE),
         Case("no_place", _MERGE, rows=_with(p=None), partitioned=True, twice=True),
         Case("no_index", _MERGE, rows=_with(i=None), twice=True),
         Case("no_dimension", {"incremental_strategy": "append"}, rows=_with(k=None)),
         Case("keys_twice", _MERGE, rows=_with(k=23), partitioned=False, twice=True),
-        Case("float_keys_twice", {**_MERGE, "unique_key": "f"}, rows=_with(f=0.0), where="true"),
+        Case(
+            "float_keys_twice",
+            {**_MERGE, "unique_key": "f"},
+            rows=_with(f=0.0),
+            where="true",
+            storages=_TABLE,
+        ),
         Case(
             "cells_twice",
             {"incremental_strategy": "append"},
-            rows=_with(k=23),
-            partitioned=False,
+            rows=lambda before: table([*_fresh(before), {**_fresh(before)[0], "i": 7}]),
         ),
         Case(
             "cells_taken",
@@ -257,13 +283,31 @@ REFUSED = [
             {"incremental_strategy": "replace_where", "incremental_predicates": ["k >= 24"]},
             rows=_with(),
         ),
-        Case("unread_predicate", {**_MERGE, "incremental_predicates": ["i > k"]}),
-        Case("predicate_of_another_class", {**_MERGE, "incremental_predicates": ["s > 3"]}),
-        Case("predicate_of_no_column", {**_MERGE, "incremental_predicates": ["unknown = 1"]}),
-        Case("unknown_key", {**_MERGE, "unique_key": ["unknown"]}, twice=True),
-        Case("unknown_update", {**_MERGE, "merge_update_columns": ["f", "unknown"]}, twice=True),
+        Case("unread_predicate", {**_MERGE, "incremental_predicates": ["i > k"]}, storages=_TABLE),
+        Case(
+            "predicate_of_another_class",
+            {**_MERGE, "incremental_predicates": ["s > 3"]},
+            storages=_TABLE,
+        ),
+        Case(
+            "predicate_of_no_column",
+            {**_MERGE, "incremental_predicates": ["unknown = 1"]},
+            storages=_TABLE,
+        ),
+        Case(
+            "unknown_key",
+            {**_MERGE, "unique_key": ["unknown"]},
+            twice=True,
+            storages=_FIRST,
+        ),
+        Case(
+            "unknown_update",
+            {**_MERGE, "merge_update_columns": ["f", "unknown"]},
+            twice=True,
+            storages=_FIRST,
+        ),
         Case("other_layout", {**_MERGE, "partition_by": ["b"]}, partitioned=True),
-        Case("nested_index", {**_MERGE, "indexes": ["n"]}),
+        Case("nested_index", {**_MERGE, "indexes": ["n"]}, storages=_TABLE),
         Case(
             "no_event_time",
             {
@@ -272,19 +316,29 @@ REFUSED = [
                 "batch_size": "day",
                 "begin": "2024-01-01",
             },
+            storages=_FIRST,
+        ),
+        Case(
+            "outside_of_batch",
+            {
+                "incremental_strategy": "microbatch",
+                "event_time": "t",
+                "batch_size": "day",
+                "begin": "2024-01-01",
+            },
+            rows=_with(t=datetime(2024, 1, 7)),
+            where="t = timestamp_ntz '2024-01-07 00:00:00'",
         ),
         Case("clause_twice", _conditions(matched_condition="true"), rows=_keys),
-        Case("clause_of_no_column", _conditions(matched_condition="t.unknown = 1")),
-        Case("lost_value", _MERGE, select="* except (m), cast(m * 1000 as decimal(38, 2)) as m"),
         Case(
-            "check",
+            "constraint_check",
             {**_MERGE, **_CONTRACT},
             rows=_with(k=99),
             storages=_TABLE,
             constraints={"k": [{"type": "check", "expression": "k < 90"}]},
         ),
         Case(
-            "unique",
+            "constraint_unique",
             {"incremental_strategy": "append", **_CONTRACT},
             rows=lambda before: table([before.rows[0], *_fresh(before)]),
             storages=_TABLE,
@@ -292,7 +346,7 @@ REFUSED = [
             twice=True,
         ),
         Case(
-            "not_null",
+            "constraint_not_null",
             {**_MERGE, **_CONTRACT},
             rows=_with(s=None),
             storages=_TABLE,
@@ -362,8 +416,19 @@ GET_TIME = """
 """
 
 
+# The cases of each storage.
+SNAPSHOT_NAMES: list[tuple[Storage, str]] = [
+    ("table", "timestamp_invalidate"),
+    ("table", "check"),
+    ("table", "check_all"),
+    ("table", "current"),
+    ("seed", "timestamp"),
+    ("seed", "check_all"),
+]
+
+
 def snapshot_sql(name: str, storage: Storage) -> str:
-    config = {"unique_key": "k", **SNAPSHOTS[name]}
+    config = {"unique_key": "k", "schema": "versions", **SNAPSHOTS[name]}
     if storage == "seed":
         cube = {"cube": f"{storage}_{name}", "cube_role": "seed"}
         config |= {**cube, "dimension_columns": ["k", "dbt_scd_id"]}
@@ -395,11 +460,17 @@ def snapshot_rows(step: int) -> pa.Table:
 SNAPSHOT_TIMES = [f"2024-06-0{1 + step} 00:00:00+00:00" for step in range(3)]
 
 
-def refused_snapshot_rows() -> pa.Table:
-    rows = snapshot_rows(1)
-    return pa.concat_tables([rows, rows.slice(0, 1)])
+def refused_snapshot_rows(storage: Storage) -> pa.Table:
+    """A source in which a new key comes twice, or one column has another class."""
+    rows = snapshot_rows(2)
+    if storage == "seed":
+        return rows.set_column(rows.column_names.index("b"), "b", rows["k"])
+    new = rows.slice(0, 1)
+    new = new.set_column(new.column_names.index("k"), "k", pa.array([50]))
+    return pa.concat_tables([rows, new, new])
 
 
+# The one before the last changes nothing. Those of an enrichment are every other one.
 STATEMENTS = [
     "delete from {t} where i = 7",
     "delete from {t} as x where x.s = 'b c' and not x.b or x.k in (select 3L)",
@@ -407,42 +478,41 @@ STATEMENTS = [
     "update {t} as x set x.f = default, b = (x.i = 0) where x.k between 2 and 6",
     "update {t} set k = k + 100 where k in (5, 6, 7, 8)",
     "update {t} set n = named_struct('x', k, 'y', array(s)) where n is null",
-    """merge into {t} as t using {s} as s on t.k = s.k and t.p = s.p
-       when matched and s.b then update set *
-       when matched and s.i < 0 then delete
-       when not matched then insert *""",
-    """merge into {t} as t using (select k, p, s from {s} where k > 20) as s on t.k = s.k
-       when matched then update set s = s.s
-       when not matched and s.k <> 24 then insert (k, p, i, t) values
-         (s.k + 1000, s.p, 7, timestamp_ntz '2024-01-01 00:00:00')
-       when not matched by source and t.i < 0 then update set s = 'alone'
-       when not matched by source and t.k = 2 then delete""",
-    """merge into {t} using {s} on {t}.s = {s}.s and {t}.p = {s}.p
-       when matched then delete""",
-    "delete from {t} where p = 'a/b'",
+    "merge into {t} as old using {s} as new on old.k = new.k and old.p = new.p "
+    "when matched and new.b then update set * when matched and new.i < 0 then delete "
+    "when not matched then insert *",
+    "merge into {t} as old using (select k, p, s from {s} where k > 20) as new on old.k = new.k "
+    "when matched then update set s = new.s "
+    "when not matched and new.k <> 24 then insert (k, p, i, t) "
+    "values (new.k + 1000, new.p, 7, timestamp_ntz '2024-01-01 00:00:00') "
+    "when not matched by source and old.i < 0 then update set s = 'alone' "
+    "when not matched by source and old.k = 2 then delete",
+    "merge into {t} as old using {s} as new on old.s = new.s and old.p = new.p "
+    "when matched then delete",
+    "insert into {t} select * except (k), k + 2000 as k from {s} where k > 21",
+    "delete from {t} where p = 'x=y'",
     "delete from {t} where upper(s) = 'NONE'",
-    "insert into {t} select * replace (k + 2000 as k) from {s} where k > 21",
     "delete from {t}",
 ]
+_MATCH = "merge into {t} as old using {s} as new on old.k = new.k "
 REFUSED_STATEMENTS = [
     "update {t} set unknown = 1",
     "update {t} set k = 1, K = 2",
     "update {t} set n.x = 1",
     "delete from {t} where rand() > 2",
-    "update {t} set i = null where i = 7",
-    """merge into {t} as t using {s} as s on t.k = s.k
-       when matched then update set s = (select 'x')""",
-    """merge into {t} as t using (select * from {s} union all select * from {s}) as s on t.k = s.k
-       when matched then update set i = s.i""",
-    """merge into {t} as t using (select k, p from {s}) as s on t.k = s.k
-       when not matched then insert *""",
-    """merge into {t} as t using {s} as s on t.k = s.k
-       when not matched then insert (k, p) values (s.k)""",
-    """merge into {t} as t using {s} as s on t.k = s.k
-       when matched then delete when matched and t.i = 7 then update set i = 8""",
-    """merge with schema evolution into {t} as t using {s} as s on t.k = s.k
-       when not matched then insert *""",
-    "update {t} set k = 12",
+    "update {t} set p = null where k = 13",
+    "update {t} set k = 12 where k = 13",
+    f"{_MATCH} when matched then update set s = (select 'x')",
+    "merge into {t} as old using (select * from {s} union all select * from {s}) as new "
+    "on old.k = new.k when matched then update set i = new.i",
+    "merge into {t} as old using (select k, p from {s}) as new on old.k = new.k "
+    "when not matched then insert *",
+    f"{_MATCH} when not matched then insert (k, p) values (new.k)",
+    f"{_MATCH} when matched then update set unknown = 1",
+    "merge with schema evolution into {t} as old using {s} as new on old.k = new.k "
+    "when not matched then insert *",
+    "merge into {t} as old using {s} as new on old.k = new.k + 1000 "
+    "when not matched then insert (p, k, i) values ('a/b', 777, 7)",
     "insert into {t} select * except (i), double(k) as i from {s}",
-    "update {t} set s = 'x' where f = 'a'",
+    "insert into {t} select p, k from {s}",
 ]

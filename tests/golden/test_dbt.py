@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -10,25 +11,24 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from dbt.tests.util import run_dbt
+from dbt.tests.util import run_dbt, run_dbt_and_capture
 
 from ktk_engine import Store
-from ktk_engine.errors import KtkError
 from tests.functional.conftest import *  # noqa: F403 - dbt's own harness
-from tests.golden.canonical import message_lines, row_lines
+from tests.golden.canonical import message_lines, table
 from tests.golden.changed import Changed
-from tests.golden.changes import STORAGES, new_rows
+from tests.golden.changes import STORAGES, new_rows, state
 from tests.golden.inside import done_by_spark
 from tests.golden.models import (
     CHANGES,
     GET_TIME,
     REFUSED,
     REFUSED_STATEMENTS,
+    SNAPSHOT_NAMES,
     SNAPSHOT_TIMES,
-    SNAPSHOTS,
     STATEMENTS,
-    Case,
     contracts,
+    refused_snapshot_rows,
     snapshot_rows,
     snapshot_sql,
 )
@@ -36,6 +36,8 @@ from tests.golden.records import Records, records
 
 ONE_DAY = ["--event-time-start", "2024-01-02", "--event-time-end", "2024-01-03"]
 TWICE = ["--select", "tag:twice"]
+CASES = {case.name: case for case in (*CHANGES, *REFUSED)}
+STATEMENT_SEED = 3
 
 
 @pytest.fixture(scope="class")
@@ -48,10 +50,6 @@ def inputs(tmp_path_factory):
         yield folder
 
 
-def store_of(project) -> Store:
-    return Store(f"{project.project_root}/warehouse/{project.test_schema}")
-
-
 @contextmanager
 def all_records(file: str, executor: str) -> Iterator[dict[str, Records]]:
     """The records of each storage."""
@@ -60,75 +58,190 @@ def all_records(file: str, executor: str) -> Iterator[dict[str, Records]]:
         yield {s: stack.enter_context(records(name, executor)) for s, name in names.items()}
 
 
-def counts(item) -> list[str]:
+def counts(response) -> list[str]:
     """The counts that dbt's artifacts have."""
-    found = item.adapter_response
     kinds = ("inserted", "updated", "deleted")
-    return [", ".join(f"{kind} {found[f'rows_{kind}']}" for kind in kinds)] if found else []
+    found = [f"{kind} {response[f'rows_{kind}']}" for kind in kinds if f"rows_{kind}" in response]
+    return [", ".join(found)] if found else []
 
 
-class Models:
-    """Models on states that are there, run once as they are, and those with two executors again."""
-
-    cases: list[Case]
-    file: str
-    passes: bool
+class TestModels:
+    """One project for all, since dbt takes seconds to read one and each has a store of its own."""
 
     @pytest.fixture(scope="class")
     @classmethod
     def models(cls):
         texts = {
             f"{case.model(storage)}.sql": case.sql(storage)
-            for case in cls.cases
+            for case in CASES.values()
             for storage in case.storages
         }
-        return {**texts, "schema.yml": yaml.safe_dump(contracts(cls.cases))}
+        return {**texts, "schema.yml": yaml.safe_dump(contracts(list(CASES.values())))}
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def snapshots(cls):
+        return {
+            f"{storage}_{name}.sql": snapshot_sql(name, storage) for storage, name in SNAPSHOT_NAMES
+        }
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def macros(cls):
+        return {"get_time.sql": GET_TIME}
 
     @pytest.fixture(scope="class")
     @classmethod
     def states(cls, project, inputs):
         """Each model's relation, and a copy of the store with all of them."""
-        store, found = store_of(project), {}
-        for case in cls.cases:
+        found = {}
+        for case in CASES.values():
             for storage in case.storages:
                 name, before = case.model(storage), case.state(storage)
+                store = cls.store(project, case.schema(storage))
                 found[case.name, storage] = Changed(store, before, name, name).build()
                 pq.write_table(case.rows(before), inputs / f"{name}.parquet")
-        warehouse = Path(project.project_root) / "warehouse"
-        shutil.copytree(warehouse, warehouse.with_name("at_first"))
+        cls.keep(project)
         return found
 
-    def check(self, project, states, executor, *arguments):
+    @staticmethod
+    def store(project, schema: str) -> Store:
+        return Store(f"{project.project_root}/warehouse/{project.test_schema}_{schema}")
+
+    @staticmethod
+    def keep(project) -> None:
+        """Copy the store, for `as_kept`."""
+        root = Path(project.project_root)
+        shutil.rmtree(root / "kept", ignore_errors=True)
+        shutil.copytree(root / "warehouse", root / "kept")
+
+    @staticmethod
+    def as_kept(project) -> None:
         root = Path(project.project_root)
         shutil.rmtree(root / "warehouse")
-        shutil.copytree(root / "at_first", root / "warehouse")
+        shutil.copytree(root / "kept", root / "warehouse")
+
+    def lines(self, project, text: str) -> list[str]:
+        names = {project.test_schema: "<schema>", str(project.project_root): "<project>"}
+        return message_lines(text, names)
+
+    def check_models(self, project, states, executor, *arguments):
+        self.as_kept(project)
         for changed in states.values():
             changed.start()
-        results = run_dbt(["run", *ONE_DAY, *arguments], expect_pass=self.passes)
+        results, log = run_dbt_and_capture(["run", *ONE_DAY, *arguments], expect_pass=False)
         found = {item.node.name: item for item in results}
-        names = {project.test_schema: "<schema>", str(project.project_root): "<project>"}
-        with all_records(self.file, executor) as expected:
+        with (
+            all_records("models", executor) as changes,
+            all_records("refused-models", executor) as refused,
+        ):
             for (name, storage), changed in states.items():
+                expected = (refused if CASES[name] in REFUSED else changes)[storage]
                 item = found.get(f"{storage}_{name}")
                 if item is None:
-                    expected[storage].leave_out(name)
+                    expected.leave_out(name)
                     continue
-                lines = message_lines(item.message, names)
-                expected[storage].check(
-                    name, [*lines, *counts(item), *changed.after(changed.commits)]
-                )
+                said = item.message
+                if said == "ERROR":  # of a batch only the log has more
+                    (said,) = re.findall(rf"Dataset {re.escape(changed.uuid)}\b[^\x1b]*", log)
+                lines = self.lines(project, said)
+                after = changed.after(changed.commits)
+                expected.check(name, [*lines, *counts(item.adapter_response), *after])
+            for storage, expected in changes.items():
+                of_storage = [c for (name, s), c in states.items() if s == storage]
+                types = {line for changed in of_storage for line in changed.types()}
+                expected.check("types", sorted(types))
 
-    def test_as_it_is(self, project, states):
-        self.check(project, states, "here")
+    def test_models(self, project, states):
+        self.check_models(project, states, "here")
 
-    def test_by_spark(self, project, states):
+    def test_models_by_spark(self, project, states):
         with done_by_spark():
-            self.check(project, states, "spark", *TWICE)
+            self.check_models(project, states, "spark", *TWICE)
 
+    def snapshot(self, inputs, step, refused=False):
+        """Run all snapshots on the rows of a step; gives what is said of each."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("KTK_GOLDEN_TIME", SNAPSHOT_TIMES[step])
+            for storage, name in SNAPSHOT_NAMES:
+                rows = refused_snapshot_rows(storage) if refused else snapshot_rows(step)
+                pq.write_table(rows, inputs / f"{storage}_{name}.parquet")
+            return {r.node.name: r for r in run_dbt(["snapshot"], expect_pass=not refused)}
 
-class TestChanges(Models):
-    cases, file, passes = CHANGES, "models", True
+    def check_snapshots(self, project, inputs, executor, steps):
+        """Compare runs that follow those which are kept."""
+        store = self.store(project, "versions")
+        found = {
+            (storage, name): Changed(store, state(storage, 0), f"{storage}_{name}")
+            for storage, name in SNAPSHOT_NAMES
+        }
+        with records("snapshots", executor) as expected:
+            for (storage, name), changed in found.items():
+                rows = changed.start()
+                if 1 in steps:
+                    expected.check(f"{storage}, {name}: rows at first", rows)
+                else:
+                    expected.leave_out(f"{storage}, {name}: rows at first")
+            for step, what in enumerate(("second run", "third run", "refused run"), 1):
+                if step not in steps:
+                    for storage, name in found:
+                        expected.leave_out(f"{storage}, {name}: {what}")
+                    continue
+                versions = {key: changed.relation.version for key, changed in found.items()}
+                items = self.snapshot(inputs, min(step, 2), step == 3)
+                for (storage, name), changed in found.items():
+                    item = items[changed.name]
+                    lines = [*self.lines(project, item.message), *counts(item.adapter_response)]
+                    after = changed.after(versions[storage, name])
+                    expected.check(f"{storage}, {name}: {what}", [*lines, *after])
+                if step == 1:
+                    self.keep(project)
 
+    def test_snapshots(self, project, states, inputs):
+        self.as_kept(project)
+        self.snapshot(inputs, 0)
+        self.check_snapshots(project, inputs, "here", (1, 2, 3))
 
-class TestRefused(Models):
-    cases, file, passes = REFUSED, "refused-models", False
+    def test_snapshots_by_spark(self, project, states, inputs):
+        self.as_kept(project)
+        with done_by_spark():
+            self.check_snapshots(project, inputs, "spark", (2,))
+
+    @pytest.mark.parametrize("storage", STORAGES)
+    def test_statements(self, project, states, storage):
+        self.as_kept(project)
+        changed, source = self.statement_state(project, storage)
+        with records(f"statements-{storage}", "statement") as found:
+            found.check("rows at first", changed.start())
+            step = 2 if storage == "enrichment" else 1
+            for number, text in enumerate(STATEMENTS[::step]):
+                found.check(f"{number}: {text}", self.statement(project, changed, source, text))
+
+    @pytest.mark.parametrize("storage", ["table", "seed"])
+    def test_refused_statements(self, project, states, storage):
+        changed, source = self.statement_state(project, storage)
+        changed.start()
+        with records(f"refused-statements-{storage}", "statement") as found:
+            for text in REFUSED_STATEMENTS:
+                found.check(text, self.statement(project, changed, source, text))
+
+    def statement_state(self, project, storage):
+        store = self.store(project, "stated")
+        before = state(storage, STATEMENT_SEED, True)
+        name = f"stated_{storage}"
+        store.write_table("given", table(new_rows(before, 1)), "overwrite")
+        if name in {*store.tables(), *store.cubes()}:
+            store.drop(name)
+        return Changed(store, before, name, name).build(), f"{project.test_schema}_stated.given"
+
+    def statement(self, project, changed, source, text):
+        version = changed.relation.version
+        text = text.format(t=f"{project.test_schema}_stated.{changed.dataset}", s=source)
+        try:
+            with project.adapter.connection_named("__test"):
+                response, _ = project.adapter.execute(text, fetch=False)
+        except Exception as error:  # noqa: BLE001 - dbt's and the engine's, whatever they are
+            lines = self.lines(project, str(error))
+        else:
+            lines = [*self.lines(project, str(response)), *counts(vars(response))]
+        return [*lines, *changed.after(version)]
