@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ class Changed:
     def __init__(self, store: Store, before: State, name: str, dataset: str = CHANGED) -> None:
         self._store = store
         self._lines: list[str] = []
-        self._types: list[str] = []
+        self._counts: list[str] = []
         self.before = before
         self.name = name
         self.dataset = dataset if before.in_cube else name
@@ -89,12 +89,12 @@ class Changed:
         """The rows at first; `step` says what changes in them."""
         self._files = Files(Path(self._store.url.removeprefix("file://")))
         self._lines = self.rows()
-        self._types = self._files.new_types()
+        self._counts = self._files.new_types()
         return self._lines
 
-    def types(self) -> list[str]:
-        """The types that columns had in files, those of the state first."""
-        return [*self._types, *self._files.new_types()]
+    def layout(self) -> list[str]:
+        """How many files each commit left, and the types that columns had in files."""
+        return [*self._counts, *self._files.new_types()]
 
     def step(self, change: Change) -> list[str]:
         """Make a change; gives what it says, counts, and the rows that go and come."""
@@ -110,20 +110,20 @@ class Changed:
         """What the commits since a version have changed, since the last call of this or `start`."""
         relation = self.relation
         commits = [entry for entry in relation.history(3) if entry["version"] > version]
-        lines = [line for entry in reversed(commits) for line in _commit_lines(entry)]
+        changes = [
+            (change, f"{change['operation']} {change['dataset']}")
+            for entry in reversed(commits)
+            for change in entry["changes"]
+        ]
+        lines = [f"{what}, rows {c['rows_delta']:+} = {c['rows']}" for c, what in changes]
+        self._counts += [
+            f"{what}, files {c['files_delta']:+} = {c['files']}" for c, what in changes
+        ]
         before, self._lines = self._lines, self.rows()
         return [
             *(lines or ["nothing is committed"]),
             *change_lines(before, self._lines),
         ]
-
-
-def _commit_lines(entry: Mapping[str, Any]) -> Iterator[str]:
-    for change in entry["changes"]:
-        yield (
-            f"commit: {change['operation']} {change['dataset']}, rows {change['rows_delta']:+} = "
-            f"{change['rows']}, files {change['files_delta']:+} = {change['files']}"
-        )
 
 
 def table_changes(store: Store, changed: Changed, frame: MakeFrame) -> Iterator[tuple[str, Change]]:

@@ -1,7 +1,7 @@
 """What the engine answered when the records were written, and how an answer is compared with it.
 
 A file of `tests/golden/records` has sections: a line `## title`, then lines of text. A section
-whose title ends with `[executor]` holds for this executor alone, the others for all of them.
+with the title `## title @ executor` holds for this executor alone, the others for all of them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "records"
-_TITLE = "## "
+_TITLE, _OF = "## ", " @ "
 
 
 class Records:
@@ -36,7 +36,7 @@ class Records:
             title: names the section: what is changed, and the seed.
             lines: the answer, without an end of line.
         """
-        found, own = list(lines), f"{title} [{self._executor}]"
+        found, own = list(lines), f"{title}{_OF}{self._executor}"
         assert title not in self._asked, f"two records are named {title}"
         self._asked.add(title)
         if os.environ.get("KTK_GOLDEN") == "write":
@@ -62,7 +62,7 @@ class Records:
         """
         if os.environ.get("KTK_GOLDEN") == "write":
             _write(self._path, self._sections)
-        titles = {title for title in self._sections if not title.endswith("]")}
+        titles = {title for title in self._sections if _OF not in title}
         for title in sorted(titles - self._asked):
             if title.startswith(whole):
                 self._failures.append(f"{title} is recorded, and was not answered")

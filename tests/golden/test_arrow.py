@@ -36,7 +36,7 @@ def test_changes(tmp_path, storage, seed):
         found.check(f"{head}: rows at first", changed.start())
         for what, change in changes_of(store, changed, as_it_is):
             found.check(f"{head}: {what}", changed.step(change))
-        found.check(f"{head}: types", changed.types())
+        found.check(f"{head}: files and types", changed.layout())
     assert changed.relation.check()["problems"] == ()
 
 

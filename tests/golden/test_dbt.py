@@ -148,9 +148,13 @@ class TestModels:
                 after = changed.after(changed.commits)
                 expected.check(name, [*lines, *counts(item.adapter_response), *after])
             for storage, expected in changes.items():
-                of_storage = [c for (name, s), c in states.items() if s == storage]
-                types = {line for changed in of_storage for line in changed.types()}
-                expected.check("types", sorted(types))
+                layouts = {
+                    line
+                    for (name, of), changed in states.items()
+                    if of == storage and f"{of}_{name}" in found
+                    for line in changed.layout()
+                }
+                expected.check("files and types", sorted(layouts))
 
     def test_models(self, project, states):
         self.check_models(project, states, "here")

@@ -55,7 +55,7 @@ def test_changes(tmp_path, frame, storage):
         found.check(f"{head}: rows at first", changed.start())
         for what, change in changes_of(store, changed, frame):
             found.check(f"{head}: {what}", changed.step(change))
-        found.check(f"{head}: types", changed.types())
+        found.check(f"{head}: files and types", changed.layout())
     assert changed.relation.check()["problems"] == ()
 
 
