@@ -240,7 +240,10 @@ class TestModels:
 
     def statement(self, project, changed, source, text):
         version = changed.relation.version
-        text = text.format(t=f"{project.test_schema}_stated.{changed.dataset}", s=source)
+        known = {row["k"] for row in changed.before.rows} - {None}
+        one = min(known & {row["k"] for row in new_rows(changed.before, 1)})
+        name = f"{project.test_schema}_stated.{changed.dataset}"
+        text = text.format(t=name, s=source, one=one)
         try:
             with project.adapter.connection_named("__test"):
                 response, _ = project.adapter.execute(text, fetch=False)

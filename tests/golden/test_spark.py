@@ -109,5 +109,10 @@ def test_questions(tmp_path, spark, storage):
         return asked in all_of_them and all_of_them.index(asked) % 2 == 1
 
     check_way(changed, "engine", by_engine, is_odd)
-    check_way(changed, "frame", by_frame, lambda asked: not is_odd(asked))
+    check_way(
+        changed,
+        "frame",
+        by_frame,
+        lambda asked: not is_odd(asked) and asked.get("columns") != [],  # each Spark's own way
+    )
     check_way(changed, "SQL", by_sql, is_plain, refused=False)  # Spark says what is wrong
