@@ -14,7 +14,6 @@ import yaml
 from dbt.tests.util import run_dbt, run_dbt_and_capture
 
 from ktk_engine import Store
-from tests.functional.conftest import *  # noqa: F403 - dbt's own harness
 from tests.golden.canonical import message_lines, table
 from tests.golden.changed import Changed
 from tests.golden.changes import STORAGES, new_rows, state
