@@ -20,17 +20,19 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from ktk_engine.facade import Store
-from ktk_engine.gate.target import Target
-from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.session.executors import ship_engine
-from ktk_engine.spark.session.scratch import make_scratch_folder
-from ktk_engine.spark.session.session import new_session
-from ktk_engine.spark.sql.sql_session import SqlSession
-from ktk_engine.store.local.local_store import LocalStore
-from ktk_engine.write.build import build
-from ktk_engine.write.rewrite.merge import MergeBy, merge
 from tests.faults.content import TABLE, Row
 from tests.faults.invariants import found_content, verify, verify_cleanup
+from tests.support.changes import Target, build
+from tests.support.spark import (
+    MergeBy,
+    Scanner,
+    SqlSession,
+    make_scratch_folder,
+    merge,
+    new_session,
+)
+from tests.support.stores import LocalStore
 
 ROWS, PLACES, TASKS = 2400, 24, 4
 TARGET = Target(TABLE, partition_by=("P",), indexes=("k",), buckets=TASKS)

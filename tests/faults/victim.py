@@ -7,14 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-from ktk_engine.catalog.catalog import list_scopes
-from ktk_engine.catalog.view import ViewDocument, render_view, view_key
-from ktk_engine.log.scope import new_commit_id, scope_of
-from ktk_engine.log.state import resolve
-from ktk_engine.store.local.local_store import LocalStore
 from tests.faults.content import ENRICHMENT, SEED, TABLE, Content, Row, Verb
 from tests.faults.verbs import run, table
+from tests.support.committed import list_scopes, new_commit_id, resolve, scope_of
 from tests.support.dataset_builder import write_plain, write_plain_nyc
+from tests.support.documents import ViewDocument, render_view, view_key
+from tests.support.stores import LocalStore
 
 CUBE, VIEW, PLAIN, PLAIN_CUBE = "c", "w", "plain", "nyc"
 KEYS = 25

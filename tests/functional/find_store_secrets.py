@@ -15,8 +15,8 @@ from pathlib import Path
 
 from dbt.cli.main import dbtRunner
 
-from ktk_engine.store.open_store import open_store
 from tests.servers.s3 import SECRET, S3Server
+from tests.support.stores import open_store
 
 found: set[str] = set()
 

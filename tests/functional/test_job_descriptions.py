@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from dbt.tests.util import run_dbt
 
-from ktk_engine.spark.session.session import start_session
 from tests.conftest import SPARK_SETTINGS
+from tests.support.spark import start_session
 
 PYTHON = """
 def model(dbt, session):

@@ -7,10 +7,9 @@ import json
 import pytest
 from dbt.tests.util import run_dbt, write_file
 
-from ktk_engine.log.scope import cube_scope, scope_of
-from ktk_engine.log.state import resolve
 from tests.functional.cube_models import ENRICHMENT, SEED
 from tests.functional.relations import rows, store_of
+from tests.support.committed import cube_scope, resolve, snapshot_of
 
 
 class TestAll:
@@ -38,9 +37,7 @@ class TestAll:
         assert sorted(rows(project, "select L, v from {s}.lowest")) == [
             (i, 2 * i) for i in range(5)
         ]
-        assert resolve(store_of(project), scope_of("lowest")).snapshot("lowest").partition_keys == (
-            "v",
-        )
+        assert snapshot_of(store_of(project), "lowest").partition_keys == ("v",)
 
     def test_the_catalog_knows_all_relations(self, project):
         run_dbt(["build"])

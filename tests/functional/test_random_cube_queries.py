@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import Row
 
-from ktk_engine.catalog.view import ViewDocument, render_view, view_key
-from ktk_engine.store.local.local_store import LocalStore
+from tests.support.documents import ViewDocument, render_view, view_key
 from tests.support.random_cubes import (
     answer,
     columns_of,
@@ -24,6 +23,7 @@ from tests.support.random_cubes import (
     examples,
     write,
 )
+from tests.support.stores import LocalStore
 
 QUESTIONS = 6
 MODEL = """

@@ -8,16 +8,10 @@ import pyarrow as pa
 import pytest
 from dbt.tests.util import run_dbt, write_file
 
-from ktk_engine.log.change.dataset_change import DatasetChange
-from ktk_engine.log.change.transaction import Transaction
-from ktk_engine.log.commit import commit
-from ktk_engine.log.scope import cube_scope
-from ktk_engine.log.snapshot import Snapshot, files_table
-from ktk_engine.log.state import resolve
-from ktk_engine.log.write import Write
-from ktk_engine.store.local.local_store import LocalStore
 from tests.functional.cube_models import ENRICHMENT, SEED
-from tests.support.tree import tree
+from tests.support.changes import DatasetChange, Transaction, Write, commit
+from tests.support.committed import Snapshot, cube_scope, files_table, resolve
+from tests.support.stores import LocalStore, tree
 
 
 class TestRefusals:

@@ -11,11 +11,10 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from ktk_engine.catalog.view import ViewDocument, render_view, view_key
 from ktk_engine.facade import Store
-from ktk_engine.gate.target import Target
-from ktk_engine.store.warehouse import Warehouse
-from ktk_engine.write.build import build
+from tests.support.changes import Target, build
+from tests.support.documents import ViewDocument, render_view, view_key
+from tests.support.stores import Warehouse
 
 ARTIFACTS = True
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ktk_engine.store.open_store import open_store
 from tests.servers.azure import missing_azurite, start_azure
 from tests.servers.gcs_stub import start_gcs_stub
 from tests.servers.s3 import start_s3
+from tests.support.stores import open_store
 
 
 @pytest.fixture(scope="session")

@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 from ktk_engine.spark.compatibility import spark_version
 from ktk_engine.spark.session.session import new_session, start_session
 from ktk_engine.spark.sql.sql_session import SqlSession
-from ktk_engine.store.local.local_store import LocalStore
 from tests.conftest import FEW_ROWS, SPARK_SETTINGS
 from tests.spark.small_cube import build_cube
+from tests.support.stores import LocalStore
 
 
 @pytest.fixture(scope="session")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from ktk_engine.catalog.view import ViewDocument, render_view, view_key
-from ktk_engine.gate.target import Target
-from ktk_engine.write.build import build
+from tests.support.changes import Target, build
+from tests.support.documents import ViewDocument, render_view, view_key
 
 SEED = Target("seed", "seed", "c", ("L",), ("P",), indexes=("k",), buckets=2)
 

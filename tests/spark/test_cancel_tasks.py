@@ -11,11 +11,10 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from ktk_engine.facade import Store
-from ktk_engine.gate.target import Target
 from ktk_engine.spark.session.job_group import job_group
-from ktk_engine.store.open_store import open_store
-from ktk_engine.write.build import build
 from tests.servers.fault_proxy import FaultProxy
+from tests.support.changes import Target, build
+from tests.support.stores import open_store
 
 CELLS = pa.table({"L": range(100), "P": [n % 2 for n in range(100)]})
 MORE = CELLS.append_column("e", CELLS["L"])

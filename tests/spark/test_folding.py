@@ -6,16 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from ktk_engine.catalog.view import ViewDocument
-from ktk_engine.gate.target import Target
 from ktk_engine.merge.read import folded_rows
-from ktk_engine.plan.folding import Folding
 from ktk_engine.spark.compatibility import collect_table
 from ktk_engine.spark.read import plan_frame
 from ktk_engine.spark.sql import planned_places
 from ktk_engine.spark.sql.sql_session import SqlSession
-from ktk_engine.write.build import build
 from tests.spark.small_cube import add_view
+from tests.support.changes import Target, build
+from tests.support.documents import ViewDocument
+from tests.support.queries import Folding
 
 FOLDED = {
     "select sum(v), sum(n), min(v), max(d) from s.c": None,

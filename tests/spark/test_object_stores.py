@@ -9,18 +9,15 @@ import pyarrow as pa
 import pytest
 
 from dbt.adapters.ktk.operations.cube_query import plan_line
-from ktk_engine.catalog.view import ViewDocument, render_view, view_key
 from ktk_engine.facade import Store
-from ktk_engine.gate.target import Target
-from ktk_engine.maintain.check import check
-from ktk_engine.plan.explain import explain
 from ktk_engine.spark.session.session import new_session
 from ktk_engine.spark.sql.sql_session import SqlSession
-from ktk_engine.store.local.local_store import LocalStore
-from ktk_engine.store.open_store import open_store
-from ktk_engine.write.build import build
-from ktk_engine.write.retained import Retained
 from tests.servers.fault_proxy import FaultProxy
+from tests.support.changes import Target, build
+from tests.support.committed import check
+from tests.support.documents import ViewDocument, render_view, view_key
+from tests.support.queries import explain
+from tests.support.stores import LocalStore, open_store
 
 CELLS = Target("cells", "seed", "c", ("id",), ("p",), indexes=("half",))
 EXTRA = Target("extra", "enrichment", "c", ("id",))
@@ -40,7 +37,7 @@ def test_written_and_read_by_tasks(request, spark, kind, tmp_path):
     select = "select id, cast(id % 3 as string) as p, id div 2 as half from range({})"
     build(store, sql.sql(select.format("0, 60")), CELLS)
     build(store, sql.sql("select id, id * 2 as v from range(10, 60)"), EXTRA)
-    build(store, sql.sql(select.format("60, 90")), CELLS, retained=Retained("append"))
+    build(store, sql.sql(select.format("60, 90")), CELLS, mode="append")
     store.put(view_key("c"), render_view(ViewDocument("c", "cube", cube="c")))
     expected = [(90, sum(2 * n for n in range(10, 60)), sum(n // 2 for n in range(90)))]
     assert rows("select count(*), sum(v), sum(half) from an.c") == expected
@@ -77,7 +74,7 @@ def build_wide(store):
     build(store, wide_rows(range(20_000)), OVERLAID)
     newer = wide_rows(range(40)).drop_columns(["text"])
     newer = newer.append_column("text", pa.array(["newer"] * 40))
-    build(store, newer, OVERLAID, retained=Retained("append"))
+    build(store, newer, OVERLAID, mode="append")
 
 
 @pytest.fixture(scope="module")

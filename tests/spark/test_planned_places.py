@@ -7,16 +7,15 @@ from functools import partial
 import pyarrow as pa
 import pytest
 
-from ktk_engine.catalog.view import ViewDocument
 from ktk_engine.errors import LocalEngineError
-from ktk_engine.gate.target import Target
-from ktk_engine.merge.answer import LocalEngine
 from ktk_engine.spark.compatibility import collect_table
 from ktk_engine.spark.jvm import send_answers_at_once
 from ktk_engine.spark.read import plan_frame
 from ktk_engine.spark.sql import planned_places
-from ktk_engine.write.build import build
 from tests.spark.small_cube import add_view
+from tests.support.changes import Target, build
+from tests.support.documents import ViewDocument
+from tests.support.queries import LocalEngine
 
 
 @pytest.fixture

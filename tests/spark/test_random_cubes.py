@@ -8,15 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbt.adapters.ktk.operations.cube_query import cube_query_text
-from ktk_engine.catalog.view import ViewDocument, render_view, view_key
 from ktk_engine.facade import Store
-from ktk_engine.plan.plan import Plan
 from ktk_engine.spark.arrow_types import spark_type
 from ktk_engine.spark.compatibility import collect_table
 from ktk_engine.spark.frames import frame_of_table
 from ktk_engine.spark.read.collect import in_containers
 from ktk_engine.spark.sql.sql_session import SqlSession
-from ktk_engine.store.local.local_store import LocalStore
+from tests.support.documents import ViewDocument, render_view, view_key
+from tests.support.queries import Plan
 from tests.support.random_cubes import (
     RandomDataset,
     answer,
@@ -27,6 +26,7 @@ from tests.support.random_cubes import (
     examples,
     write,
 )
+from tests.support.stores import LocalStore
 
 QUESTIONS = 3
 

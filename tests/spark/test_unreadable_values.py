@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ktk_engine.catalog.view import ViewDocument, render_view, view_key
 from ktk_engine.facade import Store
+from tests.support.documents import ViewDocument, render_view, view_key
 from tests.support.unreadable_value import BAD, DAYS, write_cube
 
 

@@ -7,8 +7,7 @@ import pytest
 
 from ktk_engine.errors import QueryError
 from ktk_engine.facade import Store
-from ktk_engine.gate.target import Target
-from ktk_engine.write.build import build
+from tests.support.changes import Target, build
 
 WHERE = "OK = true and SCHED = true"
 

@@ -2,36 +2,40 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import count
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ktk_engine.cube.specification import CubeSpecification
-from ktk_engine.files.file_statistics import computable
-from ktk_engine.format.common_metadata import render_common_metadata
-from ktk_engine.format.dataset_key import (
+from tests.support.changes import CubeCheck, DatasetChange, Transaction, Write, commit
+from tests.support.committed import (
+    Snapshot,
+    concat_files,
+    files_table,
+    new_commit_id,
+    resolve,
+    scope_of,
+)
+from tests.support.documents import (
     TABLE,
+    CubeSpecification,
+    DatasetDocument,
+    build_index,
     common_metadata_key,
     data_key,
     document_key,
     index_key,
+    load_document,
+    partition_path,
+    render_common_metadata,
+    render_document,
+    render_index,
 )
-from ktk_engine.format.document import DatasetDocument, render_document
-from ktk_engine.format.index_file import build_index, render_index
-from ktk_engine.format.label import partition_path
-from ktk_engine.gate.gate import CubeCheck
-from ktk_engine.log.change.dataset_change import DatasetChange
-from ktk_engine.log.change.transaction import Transaction
-from ktk_engine.log.commit import commit
-from ktk_engine.log.scope import new_commit_id, scope_of
-from ktk_engine.log.snapshot import Snapshot, concat_files, files_table
-from ktk_engine.log.state import resolve
-from ktk_engine.log.write import Write
-from ktk_engine.types.schema import dataset_schema
+from tests.support.queries import computable, dataset_schema
 
 NYC = CubeSpecification("nyc", ("carrier", "hour"), ("origin",), "flights")
 _TIME = datetime(2025, 1, 1)
@@ -231,9 +235,25 @@ def write_plain_nyc(store):
     write_plain(store, "nyc++weather", weather(), ("origin",), NYC.metadata("weather"))
 
 
-def keys(store, prefix=""):
-    """All keys of a store."""
-    return {info.key for info in store.list(prefix)}
+def append_as_kartothek(store, uuid, table=None):
+    """Add a file without our log: the top-level stamp is lost, `ktk_base` stays."""
+    changed = foreign_document(store, uuid, table)
+    store.put(document_key(uuid), render_document(changed))
+    return changed
+
+
+def foreign_document(store, uuid, table=None):
+    """What another program would write now."""
+    document = load_document(store, uuid)
+    table = table if table is not None else pa.table({"a": [7]})
+    files, _, _ = Builder(store, uuid).files(table, uuid4().hex)
+    added = dict(zip(files["label"].to_pylist(), files["key"].to_pylist(), strict=True))
+    return replace(document, partitions={**document.partitions, **added}, stamp=None)
+
+
+def append_ours(store, value=1):
+    table = pa.table({"a": [value]})
+    return commit_change(store, lambda c: Builder(store, "plain").append(table, c))
 
 
 def _statistics(data):

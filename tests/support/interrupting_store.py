@@ -9,8 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 
 from ktk_engine.errors import ObjectExistsError, ObjectNotFoundError, TokenMismatchError
-from ktk_engine.store.backoff import Backoff
-from ktk_engine.store.interface import ObjectInfo, ObjectStore
+from tests.support.stores import Backoff, ObjectInfo, ObjectStore
 
 
 class InterruptingStore(ObjectStore):

@@ -17,7 +17,7 @@ from ktk_engine.errors import ConfigurationError, ConsistencyError, ForeignWrite
 from ktk_engine.facade import Store
 from ktk_engine.maintain.adoption.adopt import plan_adoption, run_adoption
 from ktk_engine.maintain.adoption.recover_cube import CubeWords
-from ktk_engine.maintain.check import check
+from tests.support.committed import check
 from tests.support.kartothek import kartothek, needs_kartothek, read_with_kartothek
 from tests.support.old_store import write_old_store
 

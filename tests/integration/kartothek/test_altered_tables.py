@@ -6,13 +6,11 @@ import pyarrow as pa
 import pytest
 
 from ktk_engine import Store
-from ktk_engine.gate.target import Target
-from ktk_engine.store.warehouse import Warehouse
 from ktk_engine.warehouse.alter import run_alteration
 from ktk_engine.warehouse.relations import Relations
-from ktk_engine.write.build import build
-from ktk_engine.write.retained import Retained
+from tests.support.changes import Target, build
 from tests.support.kartothek import kartothek, needs_kartothek
+from tests.support.stores import Warehouse
 
 pytestmark = needs_kartothek
 
@@ -70,7 +68,7 @@ def test_kartothek_sees_the_new_columns_only(store, run):
         store,
         pa.table({"a": [3], "old": ["z"], "gone": [3.5]}),
         Target("t"),
-        retained=Retained("append"),
+        mode="append",
     )
     run("alter table s.t rename column old to new")
     run("alter table s.t drop column gone")

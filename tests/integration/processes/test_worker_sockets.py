@@ -9,9 +9,9 @@ from uuid import uuid4
 
 import pytest
 
-from ktk_engine.spark.compatibility import spark_version
 from ktk_engine.spark.session.session import _settings
 from ktk_engine.spark.session.worker_sockets import worker_sockets
+from tests.support.spark import spark_version
 
 ENABLED = "spark.python.unix.domain.socket.enabled"
 FOLDER = "spark.python.unix.domain.socket.dir"

@@ -17,7 +17,6 @@ from ktk_engine.errors import (
     StoreError,
     TokenMismatchError,
 )
-from ktk_engine.files.data_file import read_data_file
 from ktk_engine.format.file_digest import digest_of_file
 from ktk_engine.store.backoff import Backoff
 from ktk_engine.store.cloud.cloud_store import CloudStore
@@ -26,6 +25,7 @@ from ktk_engine.store.probe import probe
 from ktk_engine.store.warehouse import Warehouse
 from tests.servers.fault_proxy import FAULTS, FaultProxy
 from tests.servers.s3 import SECRET
+from tests.support.queries import read_data_file
 
 
 @pytest.fixture

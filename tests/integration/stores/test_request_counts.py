@@ -9,18 +9,14 @@ import pyarrow as pa
 import pytest
 
 from ktk_engine.catalog.catalog import Relation
-from ktk_engine.describe.info import describe
 from ktk_engine.facade import Store
-from ktk_engine.format.comments import Comments
-from ktk_engine.gate.target import Target
-from ktk_engine.log.scope import cube_scope
-from ktk_engine.log.state import resolve
 from ktk_engine.store.open_store import open_store
 from ktk_engine.store.warehouse import Warehouse
 from ktk_engine.warehouse.relations import Relations
-from ktk_engine.write.build import build
-from ktk_engine.write.retained import Retained
 from tests.servers.fault_proxy import FaultProxy
+from tests.support.changes import Target, build
+from tests.support.committed import cube_scope, describe, resolve, snapshot_of
+from tests.support.documents import Comments
 
 ROWS = 10_000
 SEED = Target("s", "seed", "c", ("id",), ("p",), indexes=("half",))
@@ -90,7 +86,7 @@ def test_commits(store, counted):
     assert requests == {"GET": 15, "PUT": 6, "HEAD": 1, "POST": 1}
     # Four data files, and two indices that are read and written.
     rows = seed_rows(range(ROWS, ROWS + 4))
-    _, requests = counted(lambda: build(store, rows, SEED, retained=Retained("append")))
+    _, requests = counted(lambda: build(store, rows, SEED, mode="append"))
     assert requests == {"GET": 17, "PUT": 11, "HEAD": 1, "POST": 1}
 
 
@@ -122,11 +118,10 @@ def test_columns_are_fetched_in_few_large_ranges(s3_server, proxy, counted):
     rows = pa.table({name: range(40_000) for name in names})
     target = Target("t", row_group_rows=10_000)
     build(store, rows, target)
-    from ktk_engine.files.data_file import read_data_file
-    from ktk_engine.log.scope import scope_of
     from ktk_engine.log.snapshot import digests_of
+    from tests.support.queries import read_data_file
 
-    files = resolve(store, scope_of("t")).snapshot("t").files
+    files = snapshot_of(store, "t").files
     key, (digest,) = files["key"][0].as_py(), digests_of(files)
     table, requests = counted(lambda: read_data_file(store, key, digest, ["c3", "c4"]))
     assert table.num_rows == 40_000

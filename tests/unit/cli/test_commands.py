@@ -4,12 +4,11 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from ktk_engine.catalog.view import ViewDocument, render_view, view_key
 from ktk_engine.cli.main import main
-from ktk_engine.format.comments import Comments
-from ktk_engine.format.dataset_key import document_key
-from ktk_engine.maintain.comment import comment_on
-from tests.support.dataset_builder import build_nyc, build_table, keys, write_plain_nyc
+from tests.support.changes import comment_on
+from tests.support.dataset_builder import build_nyc, build_table, write_plain_nyc
+from tests.support.documents import Comments, ViewDocument, document_key, render_view, view_key
+from tests.support.stores import keys
 
 
 def test_info(store, ktk):

@@ -6,8 +6,8 @@ from click.testing import CliRunner
 from ktk_engine.cli.find_store import open_other_store
 from ktk_engine.cli.main import main
 from ktk_engine.errors import ConfigurationError
-from ktk_engine.store.local.local_store import LocalStore
 from tests.support.dataset_builder import build_table
+from tests.support.stores import LocalStore
 
 
 @pytest.fixture

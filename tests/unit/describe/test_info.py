@@ -6,8 +6,7 @@ import pytest
 from ktk_engine.describe.history import read_history
 from ktk_engine.describe.info import describe, list_contents
 from ktk_engine.errors import DatasetNotFoundError
-from ktk_engine.format.dataset_key import document_key
-from ktk_engine.maintain.remove import remove
+from tests.support.changes import remove
 from tests.support.dataset_builder import (
     Builder,
     build_nyc,
@@ -18,6 +17,7 @@ from tests.support.dataset_builder import (
     write_plain,
     write_plain_nyc,
 )
+from tests.support.documents import document_key
 
 
 def test_cube(store):

@@ -9,8 +9,6 @@ from ktk_engine.errors import (
     ConsistencyError,
     StoreError,
 )
-from ktk_engine.format.load_document import load_document
-from ktk_engine.gate.target import Target
 from ktk_engine.log.chain import read_entries
 from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.change.transaction import Transaction
@@ -19,8 +17,7 @@ from ktk_engine.log.entry import digest
 from ktk_engine.log.scope import LogScope, new_commit_id
 from ktk_engine.log.state import resolve
 from ktk_engine.log.write import Write
-from ktk_engine.store.backoff import Backoff
-from ktk_engine.write.build import build
+from tests.support.changes import Target, build
 from tests.support.dataset_builder import (
     NYC,
     Builder,
@@ -31,11 +28,11 @@ from tests.support.dataset_builder import (
     commit_change,
     flights,
     flights_builder,
-    keys,
     weather,
     weather_builder,
 )
-from tests.support.faulty_store import fail
+from tests.support.documents import load_document
+from tests.support.stores import Backoff, fail, keys
 
 PLAIN = LogScope("dataset", "plain")
 CUBE = LogScope("cube", "nyc")

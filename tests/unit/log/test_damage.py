@@ -9,8 +9,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ktk_engine.catalog.view import ViewDocument, parse_view, render_view
-from ktk_engine.describe.history import read_history
 from ktk_engine.errors import FormatError, KtkError
 from ktk_engine.log.chain import read_entries
 from ktk_engine.log.entry import parse_entry
@@ -18,8 +16,10 @@ from ktk_engine.log.garbage import Retention, find_garbage
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.snapshot import read_snapshot
 from ktk_engine.log.state import resolve
-from ktk_engine.maintain.remove import remove
+from tests.support.changes import remove
+from tests.support.committed import read_history
 from tests.support.dataset_builder import Builder, build_nyc, build_table, commit_change
+from tests.support.documents import ViewDocument, parse_view, render_view
 
 PLAIN = scope_of("plain")
 NOTHING = Retention(timedelta(0), 1)

@@ -6,7 +6,6 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
-from ktk_engine.catalog.catalog import list_relations
 from ktk_engine.cli.main import main
 from ktk_engine.errors import (
     CommitConflictError,
@@ -15,31 +14,30 @@ from ktk_engine.errors import (
     FormatError,
     KtkError,
 )
-from ktk_engine.format.dataset_key import document_key
-from ktk_engine.format.document import render_document
-from ktk_engine.format.load_document import load_document
 from ktk_engine.log import commit as commit_module
 from ktk_engine.log.chain import read_entries
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import resolve
-from ktk_engine.maintain.remove import remove
-from ktk_engine.maintain.versions.undrop import undrop
+from tests.support.changes import remove, undrop
+from tests.support.committed import list_relations
 from tests.support.dataset_builder import (
     airlines,
     airlines_builder,
+    append_as_kartothek,
+    append_ours,
     build_nyc,
     build_table,
     commit_change,
     flights,
     flights_builder,
-    keys,
+    foreign_document,
     weather,
     weather_builder,
     write_plain,
     write_plain_nyc,
 )
-from tests.support.faulty_store import fail
-from tests.support.foreign_writer import append_as_kartothek, append_ours, foreign_document
+from tests.support.documents import document_key, load_document, render_document
+from tests.support.stores import fail, keys
 
 CUBE = LogScope("cube", "nyc")
 PLAIN = LogScope("dataset", "plain")

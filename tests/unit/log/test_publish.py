@@ -1,13 +1,11 @@
 import pytest
 
-from ktk_engine.format.dataset_key import document_key
-from ktk_engine.format.load_document import list_documents, load_document
 from ktk_engine.log.intent import announced, read_intents
 from ktk_engine.log.publish import publish
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import resolve
 from ktk_engine.log.write import Write
-from ktk_engine.maintain.remove import remove
+from tests.support.changes import remove
 from tests.support.dataset_builder import (
     NYC,
     airlines,
@@ -17,11 +15,11 @@ from tests.support.dataset_builder import (
     commit_change,
     flights,
     flights_builder,
-    keys,
     weather,
     weather_builder,
 )
-from tests.support.faulty_store import fail
+from tests.support.documents import document_key, list_documents, load_document
+from tests.support.stores import fail, keys
 
 CUBE = LogScope("cube", "nyc")
 

@@ -24,11 +24,9 @@ from ktk_engine.log.snapshot import concat_files, files_table, read_snapshot
 from ktk_engine.log.snapshot_delta import ExtendedFiles, SnapshotBase, find_delta
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.check_log import check_log
-from ktk_engine.maintain.cleanup import plan_cleanup, run_cleanup
-from ktk_engine.maintain.remove import remove
-from ktk_engine.maintain.versions.tag import tag_version
-from ktk_engine.maintain.versions.undrop import undrop
-from tests.support.dataset_builder import Builder, commit_change, keys
+from tests.support.changes import plan_cleanup, remove, run_cleanup, tag_version, undrop
+from tests.support.dataset_builder import Builder, commit_change
+from tests.support.stores import keys
 
 PLAIN = LogScope("dataset", "plain")
 NOTHING = Retention(timedelta(0), 1)

@@ -11,12 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ktk_engine.catalog.catalog import list_relations
-from ktk_engine.catalog.view import ViewDocument, render_view, view_key
 from ktk_engine.errors import CommitConflictError, ConfigurationError, StoreError
-from ktk_engine.format.comments import Comments
-from ktk_engine.format.load_document import load_document
-from ktk_engine.gate.target import Target
 from ktk_engine.log.chain import read_entry
 from ktk_engine.log.garbage import Retention
 from ktk_engine.log.publish import publish
@@ -24,23 +19,26 @@ from ktk_engine.log.scope import LogScope
 from ktk_engine.log.stage.publish_stages import discard_stages, publish_stages
 from ktk_engine.log.stage.staged_store import StagedStore
 from ktk_engine.log.state import resolve
-from ktk_engine.maintain.cleanup import plan_cleanup, run_cleanup
-from ktk_engine.maintain.comment import comment_on
-from ktk_engine.maintain.index import change_indexes
-from ktk_engine.maintain.remove import remove
-from ktk_engine.maintain.versions.tag import tag_version
-from ktk_engine.store.local.local_store import LocalStore
-from ktk_engine.write.build import build
-from ktk_engine.write.retained import Retained
-from ktk_engine.write.write_context import WriteContext
+from tests.support.changes import (
+    Target,
+    build,
+    change_indexes,
+    comment_on,
+    plan_cleanup,
+    remove,
+    run_cleanup,
+    tag_version,
+)
+from tests.support.committed import list_relations
+from tests.support.documents import Comments, ViewDocument, load_document, render_view, view_key
 from tests.support.interrupting_store import InterruptingStore
+from tests.support.stores import LocalStore
 
 CUBE, PLAIN, NEW = LogScope("cube", "c"), LogScope("dataset", "t"), LogScope("dataset", "new")
 SEED = Target("s", "seed", "c", ("x",), ("p",), buckets=2)
 ENRICHMENT = Target("e", "enrichment", "c", ("x",), ("p",), buckets=2)
 TABLE = Target("t")
 NOTHING = Retention(timedelta(0), 1)
-APPEND = Retained("append")
 
 
 def cells(*numbers, value="v", partitions=("a/%ä", "")):
@@ -93,10 +91,10 @@ def everything(store):
 
 def run(stage, numbers=(5, 6)):
     """What a run with several models does."""
-    build(stage, cells(*numbers), SEED, WriteContext({"node": "model.p.s"}))
-    build(stage, cells(*numbers, value="w"), ENRICHMENT, WriteContext({"node": "model.p.e"}))
-    build(stage, rows(1), TABLE, retained=APPEND)
-    build(stage, rows(2), TABLE, retained=APPEND)
+    build(stage, cells(*numbers), SEED, history={"node": "model.p.s"})
+    build(stage, cells(*numbers, value="w"), ENRICHMENT, history={"node": "model.p.e"})
+    build(stage, rows(1), TABLE, mode="append")
+    build(stage, rows(2), TABLE, mode="append")
     comment_on(stage, "t", Comments("what it is"))
     change_indexes(stage, "t", ["a"])
     build(stage, rows(3), Target("new"))
@@ -239,11 +237,11 @@ def test_a_commit_of_another_process_that_contradicts_publishes_nothing(store):
 def test_commits_of_others_that_do_not_contradict_stay(store):
     stage = StagedStore(store)
     build(stage, cells(5, value="w"), ENRICHMENT)
-    build(stage, rows(1), TABLE, retained=APPEND)
+    build(stage, rows(1), TABLE, mode="append")
     comment_on(stage, "t", Comments("said"))
-    build(stage, rows(2), TABLE, retained=APPEND)
+    build(stage, rows(2), TABLE, mode="append")
     build(store, cells(8), SEED)
-    build(store, rows(100), TABLE, retained=APPEND)
+    build(store, rows(100), TABLE, mode="append")
     publish_stages([stage])
     found = content(store, PLAIN)[1]["t"]
     assert {row for _, row in found[1]} == {f"{{'a': {n}}}" for n in (0, 1, 2, 100)}
@@ -260,7 +258,7 @@ def test_a_staged_scope_is_seen_as_it_was(store):
     for number in range(3):
         build(store, cells(8 + number), SEED)
     assert content(stage, CUBE) == seen
-    build(stage, cells(6, value="w"), ENRICHMENT, retained=APPEND)
+    build(stage, cells(6, value="w"), ENRICHMENT, mode="append")
     publish_stages([stage])
     assert content(store, CUBE)[0] == 6
 
@@ -323,8 +321,8 @@ def test_threads_stage_side_by_side(store):
     stage = StagedStore(store)
 
     def append(number):
-        build(stage, cells(number, value="w"), ENRICHMENT, retained=APPEND)
-        build(stage, cells(number), SEED, retained=APPEND)
+        build(stage, cells(number, value="w"), ENRICHMENT, mode="append")
+        build(stage, cells(number), SEED, mode="append")
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(append, range(10, 22)))

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from ktk_engine.catalog.view import ViewDocument, render_view, view_key
 from ktk_engine.errors import (
     CommitConflictError,
     ConsistencyError,
@@ -18,23 +17,22 @@ from ktk_engine.errors import (
 )
 from ktk_engine.facade import Store
 from ktk_engine.log.builder import Builder
-from ktk_engine.log.find_builder import builder_of
-from ktk_engine.log.scope import cube_scope
-from ktk_engine.log.state import resolve
 from ktk_engine.maintain.check import check
 from ktk_engine.maintain.rename import rename
 from ktk_engine.maintain.versions.undrop import undrop
+from tests.support.committed import builder_of, cube_scope, resolve
 from tests.support.dataset_builder import (
+    append_as_kartothek,
     build_nyc,
     build_table,
     commit_change,
     flights,
     flights_builder,
-    keys,
     write_plain_nyc,
 )
-from tests.support.foreign_writer import append_as_kartothek
+from tests.support.documents import ViewDocument, render_view, view_key
 from tests.support.interrupting_store import InterruptingStore
+from tests.support.stores import keys
 
 
 def rows(store, name):

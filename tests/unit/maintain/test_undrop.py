@@ -7,16 +7,17 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from ktk_engine.catalog.view import ViewDocument, render_view, view_key
-from ktk_engine.describe.history import read_history
 from ktk_engine.errors import ConsistencyError, DatasetNotFoundError
-from ktk_engine.format.load_document import list_documents
 from ktk_engine.log.builder import Builder
-from ktk_engine.log.find_builder import builder_of
-from ktk_engine.log.scope import LogScope
-from ktk_engine.log.state import resolve
 from ktk_engine.maintain.remove import remove
 from ktk_engine.maintain.versions.undrop import plan_undrop, undrop
+from tests.support.committed import (
+    builder_of,
+    cube_scope,
+    read_history,
+    resolve,
+    snapshot_of,
+)
 from tests.support.dataset_builder import (
     airlines,
     airlines_builder,
@@ -24,13 +25,14 @@ from tests.support.dataset_builder import (
     build_table,
     commit_change,
     flights_builder,
-    keys,
     weather,
     weather_builder,
     write_plain_nyc,
 )
+from tests.support.documents import ViewDocument, list_documents, render_view, view_key
+from tests.support.stores import keys
 
-CUBE = LogScope("cube", "nyc")
+CUBE = cube_scope("nyc")
 
 
 def test_an_enrichment_comes_back_with_its_files_name_and_builder(store):
@@ -42,7 +44,7 @@ def test_an_enrichment_comes_back_with_its_files_name_and_builder(store):
             weather_builder(store).append(weather(), commit_id), relation="wx", builder=mine
         ),
     )
-    before = resolve(store, CUBE).snapshot("nyc++weather")
+    before = snapshot_of(store, "nyc++weather")
     document = store.get("nyc++weather.by-dataset-metadata.json")
     remove(store, "nyc", "weather")
     commit_change(store, lambda c: airlines_builder(store).rebuild(airlines(), c))
@@ -64,7 +66,7 @@ def test_a_table_and_a_whole_cube_come_back(store):
     build_table(store)
     remove(store, "plain")
     assert undrop(store, "plain").version == 3
-    assert resolve(store, LogScope("dataset", "plain")).snapshot("plain").rows == 3
+    assert snapshot_of(store, "plain").rows == 3
     build_nyc(store)
     remove(store, "nyc", cascade=True)
     with pytest.raises(ConsistencyError, match="These were removed: airlines, flights, weather"):
@@ -77,11 +79,11 @@ def test_a_table_and_a_whole_cube_come_back(store):
 
 def test_what_kartothek_wrote_comes_back_too(store):
     write_plain_nyc(store)
-    before = resolve(store, CUBE).snapshot("nyc++weather")
+    before = snapshot_of(store, "nyc++weather")
     remove(store, "nyc", "weather")
     assert list_documents(store) == ["nyc++flights"]
     undrop(store, "nyc", "weather")
-    assert resolve(store, CUBE).snapshot("nyc++weather").labels == before.labels
+    assert snapshot_of(store, "nyc++weather").labels == before.labels
 
 
 def test_what_is_there_or_never_was_is_said(store):

@@ -4,16 +4,14 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from ktk_engine.conditions.condition import TrueCondition
 from ktk_engine.conditions.parse import parse_condition
 from ktk_engine.errors import ConditionError, QueryError
-from ktk_engine.log.scope import LogScope
-from ktk_engine.log.state import resolve
 from ktk_engine.plan.align import semi_join
 from ktk_engine.plan.explain import explain, explain_as_dict
 from ktk_engine.plan.overlay import keep_overlaying, overlaid_files
 from ktk_engine.plan.plan_cube import load_cube
 from ktk_engine.plan.plan_dataset import plan_dataset, plan_rows
+from tests.support.committed import cube_scope, resolve
 from tests.support.dataset_builder import (
     build_nyc,
     commit_change,
@@ -22,12 +20,13 @@ from tests.support.dataset_builder import (
     weather,
     weather_builder,
 )
+from tests.support.queries import TrueCondition
 
 
 @pytest.fixture
 def cube(store):
     build_nyc(store)
-    return load_cube(resolve(store, LogScope("cube", "nyc")))
+    return load_cube(resolve(store, cube_scope("nyc")))
 
 
 def part(plan, name):
@@ -67,7 +66,7 @@ def test_partitions_are_pruned_and_aligned(cube):
 def test_index(store):
     table = pa.concat_tables([flights(["EWR"]), flights(["JFK"]).slice(0, 1)])
     commit_change(store, lambda c: flights_builder(store).rebuild(table, c))
-    cube = load_cube(resolve(store, LogScope("cube", "nyc")))
+    cube = load_cube(resolve(store, cube_scope("nyc")))
     plan = cube.plan(["delay"], "hour = 2")
     assert steps(plan, "flights") == {
         "total": 2,
@@ -93,7 +92,7 @@ def test_statistics(cube):
 def test_restricted_dataset_is_joined_inner_and_aligns_the_seed(store):
     commit_change(store, lambda c: flights_builder(store).rebuild(flights(), c))
     commit_change(store, lambda c: weather_builder(store).rebuild(weather(["JFK"]), c))
-    cube = load_cube(resolve(store, LogScope("cube", "nyc")))
+    cube = load_cube(resolve(store, cube_scope("nyc")))
     left = cube.plan(["delay", "gust"])
     assert (part(left, "weather").join, files(left)) == ("left", {"flights": 2, "weather": 1})
     inner = cube.plan(["delay"], "gust > 0")
@@ -140,7 +139,7 @@ def overlaid(store):
     commit_change(store, lambda c: builder.rebuild(flights(), c))
     commit_change(store, lambda c: builder.append(flights(["JFK"], 500), c))
     commit_change(store, lambda c: builder.append(flights(["JFK"], 20), c))
-    return load_cube(resolve(store, LogScope("cube", "nyc")))
+    return load_cube(resolve(store, cube_scope("nyc")))
 
 
 def test_overlaid_files(overlaid):

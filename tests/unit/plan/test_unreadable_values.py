@@ -7,8 +7,7 @@ import pytest
 
 from ktk_engine.errors import FormatError
 from ktk_engine.facade import Store
-from ktk_engine.gate.target import Target
-from ktk_engine.write.build import build
+from tests.support.changes import Target, build
 from tests.support.unreadable_value import BAD, DAYS, write_cube
 
 

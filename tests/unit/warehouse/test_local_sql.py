@@ -10,15 +10,14 @@ import pyarrow as pa
 import pytest
 
 from ktk_engine.catalog.source_address import StoreAddress
-from ktk_engine.catalog.view import ViewDocument, render_view, view_key
 from ktk_engine.errors import DatasetNotFoundError, LocalEngineError
-from ktk_engine.gate.target import Target
 from ktk_engine.plan.statement.named_relations import KnownStores
-from ktk_engine.store.local.local_store import LocalStore
-from ktk_engine.types.quote import quote_identifier
 from ktk_engine.warehouse.in_process.local_sql import LocalSql
 from ktk_engine.warehouse.known_queries import coverage_query, failing_query, orphans_query
-from ktk_engine.write.build import build
+from tests.support.changes import Target, build
+from tests.support.documents import ViewDocument, render_view, view_key
+from tests.support.queries import quote_identifier
+from tests.support.stores import LocalStore
 
 NAN = math.nan
 SEED = pa.table(
