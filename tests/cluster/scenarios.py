@@ -20,17 +20,17 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from ktk_engine.facade import Store
-from ktk_engine.spark.session.executors import ship_engine
+from ktk_engine.spark.session.executors import ship_engine  # deep: ships again, on purpose
 from tests.faults.content import TABLE, Row
 from tests.faults.invariants import found_content, verify, verify_cleanup
 from tests.support.changes import Target, build
 from tests.support.spark import (
     MergeBy,
     Scanner,
-    SqlSession,
     make_scratch_folder,
     merge,
     new_session,
+    statements,
 )
 from tests.support.stores import LocalStore
 
@@ -155,7 +155,7 @@ def work(session: SparkSession, root: Path) -> dict[str, Any]:
     changed = own.range(290, 310).selectExpr("id as D", "cast(id % 3 as string) as P", "id as v")
     merge(scanner, changed, SEED, MergeBy(("D",), "merge"))
     query = Store(str(root)).cube("c").query(where="v >= 6")
-    sql = SqlSession(own, lambda name: store if name == "an" else None, make_scratch_folder())
+    sql = statements(own, store)
     counted = sql.sql("select P, count(*) as n, sum(v) as s from an.t group by P order by P")
     return {
         "spark": sorted(map(tuple, query.spark(session).select("D", "P", "v", "w").collect())),

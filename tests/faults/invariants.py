@@ -7,9 +7,12 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from ktk_engine.format.index_file import VALUE
-from ktk_engine.format.stamp import read_stamp, stamp_is_valid
-from ktk_engine.maintain.cleanup import delete_unfinished, find_unfinished
+from ktk_engine.format.index_file import VALUE  # deep: the stored column
+from ktk_engine.format.stamp import read_stamp, stamp_is_valid  # deep: stamps by the byte
+from ktk_engine.maintain.cleanup import (  # deep: what killed writers left
+    delete_unfinished,
+    find_unfinished,
+)
 from tests.faults.content import TABLE, Content
 from tests.faults.read import content_of, rows_of
 from tests.support.changes import Retention, publish, run_cleanup
@@ -29,9 +32,8 @@ from tests.support.documents import (
     common_metadata_key,
     data_key,
     document_key,
-    flatten_index,
     parse_document,
-    read_index,
+    stored_index,
 )
 from tests.support.stores import LocalStore, ObjectStore
 
@@ -141,7 +143,7 @@ def _verify_files(store: LocalStore, snapshot: Snapshot) -> None:
         require(path.is_file(), f"{key} is missing")
         require(path.stat().st_size == size.as_py(), f"{key} has another length")
     for column, key in snapshot.indices.items():
-        index = flatten_index(read_index(store.get(key)))
+        index = stored_index(store, key)
         named = set(zip(index[VALUE].to_pylist(), index["label"].to_pylist(), strict=True))
         require(named == _pairs(store, snapshot, column), f"{key} does not fit the files")
 

@@ -22,7 +22,7 @@ from tests.support.committed import (
     snapshot_of,
 )
 from tests.support.queries import MetadataCache, comparison, prune
-from tests.support.spark import SqlSession, make_scratch_folder, new_session
+from tests.support.spark import new_session, statements
 from tests.support.stores import LocalStore
 
 _DEEP = {"deep": True} if "deep" in inspect.signature(check).parameters else {}
@@ -34,9 +34,7 @@ class Questions:
     def __init__(self, store: LocalStore, spark: SparkSession) -> None:
         self._store = store
         self._spark = new_session(spark)
-        self._sql = SqlSession(
-            self._spark, lambda name: store if name == "an" else None, make_scratch_folder()
-        )
+        self._sql = statements(self._spark, store)
 
     def ask(self, key: str, number: int, by_spark: bool) -> dict[str, Answer]:
         """Ask everything that may read a file.

@@ -7,7 +7,7 @@ from typing import Any
 
 from ktk_engine.errors import KtkError
 from ktk_engine.facade import Store
-from ktk_engine.log.garbage import find_garbage
+from ktk_engine.log.garbage import find_garbage  # deep: asked by a thread
 from tests.faults.answer import Answer, answered
 from tests.faults.content import ENRICHMENT, SEED, TABLE
 from tests.faults.read import rows_of

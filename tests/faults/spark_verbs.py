@@ -32,7 +32,10 @@ def run_by_spark(session: SparkSession, store: LocalStore, verb: Verb) -> None:
     if verb.name == "compact":
         found = find_compaction(resolve(store, target.scope), verb.uuid)
         if found.files.num_rows:
-            with mock.patch("ktk_engine.maintain.compact.IN_PROCESS_BYTES", 0):
+            with mock.patch(
+                "ktk_engine.maintain.compact.IN_PROCESS_BYTES",  # deep: patched
+                0,
+            ):
                 compact(found, scanner=lambda: scanner)
         return
     frame = frame_of_table(session, table(verb.uuid, verb.rows))

@@ -15,7 +15,7 @@ from tests.support.committed import check, snapshot_of
 from tests.support.documents import Comments
 from tests.support.kartothek import ORACLE, run_in_oracle
 from tests.support.queries import MetadataCache, comparison, prune, read_rows
-from tests.support.spark import SqlSession, make_scratch_folder, new_session
+from tests.support.spark import new_session, statements
 from tests.support.stores import LocalStore, tree
 
 HOSTILE = [
@@ -52,9 +52,7 @@ print(json.dumps(found))
 def test_values(request, tmp_path, spark):
     """As partition, in an index, as payload and as a comment."""
     store = LocalStore(tmp_path / "an")
-    session = SqlSession(
-        new_session(spark), lambda name: store if name == "an" else None, make_scratch_folder()
-    )
+    session = statements(new_session(spark), store)
     tally = Tally("values that are hard to store")
     stored = {}
     for number, value in enumerate(dict.fromkeys(HOSTILE)):

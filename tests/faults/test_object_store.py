@@ -6,7 +6,7 @@ import logging
 from random import Random
 
 from ktk_engine.errors import CommitStateUnknownError, KtkError
-from ktk_engine.store.cloud.cloud_store import CloudStore
+from ktk_engine.store.cloud.cloud_store import CloudStore  # deep: a cloud that fails
 from tests.faults.content import ARROW_VERBS, SEED, TABLE, Content, choose_verb, first_content
 from tests.faults.read import content_of
 from tests.faults.report import Tally

@@ -55,7 +55,7 @@ def main() -> None:
         look(f"object {key}", stored.get(key))
     from pyspark import SparkContext
 
-    from ktk_engine.cli.find_store import _from_profile
+    from ktk_engine.cli.find_store import _from_profile  # deep: a profile alone
 
     context = SparkContext._active_spark_context
     assert context is not None

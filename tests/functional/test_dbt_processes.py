@@ -13,7 +13,7 @@ import yaml
 
 from tests.conftest import FEW_ROWS, SPARK_SETTINGS
 from tests.support.committed import cube_scope, scope_of, version_of
-from tests.support.spark import start_session
+from tests.support.spark import start_session, statements
 from tests.support.stores import LocalStore
 
 ARTIFACTS = True
@@ -99,11 +99,11 @@ def run_at_once(processes: list, rounds: int, *models: str) -> list[list[dict]]:
 
 def rows(project: Path, name: str) -> list[tuple]:
     """The rows of a dataset, as another process reads them."""
-    from tests.support.spark import SqlSession, new_session
+    from tests.support.spark import new_session
 
     store = LocalStore(project / "warehouse" / "an")
     session = new_session(start_session(SPARK_SETTINGS))
-    sql = SqlSession(session, lambda schema: store, project / "scratch")
+    sql = statements(session, store, project / "scratch")
     return sorted(tuple(row) for row in sql.sql(f"select * from an.{name}").collect())
 
 

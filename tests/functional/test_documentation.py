@@ -16,7 +16,7 @@ import yaml
 from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 from dbt_common.exceptions import DbtConfigError
 
-from ktk_engine.formatting import moment
+from ktk_engine.formatting import moment  # deep: times as they are shown
 from tests.functional.relations import store_of
 from tests.support.committed import State, read_entries, read_view, resolve, scope_of
 from tests.support.dataset_builder import write_plain

@@ -104,7 +104,7 @@ class TestWithoutComment:
         assert {text for number, _, text in jobs() if number not in before} == {"model.test.one"}
 
     def test_an_operation(self, project, monkeypatch):
-        monkeypatch.setattr("ktk_engine.maintain.compact.IN_PROCESS_BYTES", 0)
+        monkeypatch.setattr("ktk_engine.maintain.compact.IN_PROCESS_BYTES", 0)  # deep: patched
         run_dbt(["run", "-s", "grows"])
         run_dbt(["run", "-s", "grows"])
         before = {number for number, _, _ in jobs()}

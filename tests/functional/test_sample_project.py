@@ -17,11 +17,10 @@ import pytest
 import yaml
 from dbt.cli.main import dbtRunner, dbtRunnerResult
 
-from ktk_engine.log.snapshot import read_snapshot
 from tests.conftest import SPARK_SETTINGS
 from tests.functional import sample_answers
-from tests.support.committed import cube_scope, read_entries, scope_of, version_of
-from tests.support.spark import SqlSession, new_session, start_session
+from tests.support.committed import cube_scope, read_entries, read_snapshot, scope_of, version_of
+from tests.support.spark import SqlSession, new_session, start_session, statements
 from tests.support.stores import LocalStore
 
 ARTIFACTS = True
@@ -82,7 +81,7 @@ def sample(tmp_path_factory) -> Iterator[Sample]:
         session.conf.set(key, value)
     session.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
     scratch = folder.parent / "scratch"
-    sql = SqlSession(session, lambda name: store if name == "analytics" else None, scratch)
+    sql = statements(session, store, scratch, schema="analytics")
     yield Sample(folder, store, sql, results, versions)
 
 

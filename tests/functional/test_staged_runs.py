@@ -13,11 +13,10 @@ import pytest
 from dbt.tests.util import run_dbt, run_dbt_and_capture
 from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
-from ktk_engine.log.chain import read_entry
 from tests.faults.invariants import AgedStore
 from tests.functional.relations import rows, store_of
 from tests.support.changes import Retention, run_cleanup
-from tests.support.committed import cube_scope, scope_of, version_of
+from tests.support.committed import cube_scope, read_entry, scope_of, version_of
 from tests.support.stores import tree
 
 ARTIFACTS = True
@@ -264,8 +263,8 @@ class TestAHookThatPublishesNothing:
 DIES = """
 import os, signal, sys, time
 from dbt.cli.main import dbtRunner
-from ktk_engine.log import commit
-from ktk_engine.log.stage import publish_stages
+from ktk_engine.log import commit  # deep: patched in a process
+from ktk_engine.log.stage import publish_stages  # deep: patched in a process
 moment, name, calls = *sys.argv[1:], []
 number, module = (3, commit) if moment == "stages" else (1, publish_stages)
 function = "stageable" if moment == "stages" else "commit"

@@ -13,7 +13,7 @@ import yaml
 
 from ktk_engine.facade import Store
 from tests.support.changes import Target, build
-from tests.support.documents import ViewDocument, render_view, view_key
+from tests.support.documents import ViewDocument, add_view
 from tests.support.stores import Warehouse
 
 ARTIFACTS = True
@@ -96,7 +96,7 @@ def project(tmp_path_factory) -> Path:
         ViewDocument("whole", "cube", cube="c", datasets=("cells", "extra")),
         ViewDocument("staged", "view", "select name as n from an.cells", columns={"n": "string"}),
     ):
-        store.put(view_key(view.name), render_view(view))
+        add_view(store, view)
     return folder
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.support.changes import Target
 from tests.support.committed import snapshot_of
-from tests.support.documents import flatten_index, read_index
+from tests.support.documents import stored_index
 
 TABLE = Target("t", partition_by=("P",), indexes=("k",))
 SEED = Target("t", "seed", "c", ("L",), ("P",), indexes=("k",), buckets=4)
@@ -26,7 +26,7 @@ def snapshot(store, target):
 
 def check_index(store, target, sql):
     found = snapshot(store, target)
-    index = flatten_index(read_index(store.get(found.indices["k"])))
+    index = stored_index(store, found.indices["k"])
     assert set(index["label"].to_pylist()) <= set(found.labels)
     values = {row.k for row in sql.sql("select distinct k from an.t where k is not null").collect()}
     assert set(index["value"].to_pylist()) >= values

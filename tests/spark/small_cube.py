@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.support.changes import Target, build
-from tests.support.documents import ViewDocument, render_view, view_key
+from tests.support.documents import ViewDocument, add_view
 
 SEED = Target("seed", "seed", "c", ("L",), ("P",), indexes=("k",), buckets=2)
 
@@ -21,7 +21,3 @@ def build_cube(spark, store):
         )
         build(store, frame, Target(name, "enrichment", "c", ("L",), ("P",)))
     add_view(store, ViewDocument("c", "cube", cube="c"))
-
-
-def add_view(store, view):
-    store.put(view_key(view.name), render_view(view))

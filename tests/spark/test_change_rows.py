@@ -56,7 +56,7 @@ def test_whole_files_go_unread(spark, sql, store, target):
 
 @BOTH
 def test_another_commit_in_between(spark, sql, store, target, monkeypatch):
-    from ktk_engine.write.change import change_rows as module
+    from ktk_engine.write.change import change_rows as module  # deep: patched
 
     build(store, rows(spark, 0, 50), target)
     seen = []
@@ -252,8 +252,7 @@ def test_a_row_that_goes_does_not_bring_back_an_older_one(spark, sql, store):
     ],
 )
 def test_what_cannot_be_done_is_said_before(spark, sql, store, text, error, message):
-    from tests.spark.small_cube import add_view
-    from tests.support.documents import ViewDocument
+    from tests.support.documents import ViewDocument, add_view
 
     build(store, rows(spark, 0, 5), TABLE)
     add_view(store, ViewDocument("seen", "view", sql="select 1 as v"))

@@ -60,7 +60,7 @@ def nasty(start: int) -> pa.Table:
 @pytest.fixture(params=["in Spark", "in this process"])
 def compact(request, monkeypatch, sql):
     """Compacts in either way."""
-    monkeypatch.setattr("ktk_engine.maintain.compact.IN_PROCESS_BYTES", 0)
+    monkeypatch.setattr("ktk_engine.maintain.compact.IN_PROCESS_BYTES", 0)  # deep: patched
 
     def run(found, history=None):
         in_spark = request.param == "in Spark"

@@ -205,7 +205,7 @@ def test_what_arrow_would_do_otherwise_is_sparks(both, target):
 
 @pytest.mark.parametrize("limit", ["MAXIMUM_BYTES", "MAXIMUM_VALUES"])
 def test_what_is_large_is_sparks(both, monkeypatch, limit):
-    monkeypatch.setattr(f"ktk_engine.write.small_files.{limit}", 10)
+    monkeypatch.setattr(f"ktk_engine.write.small_files.{limit}", 10)  # deep: patched
     found, wanted, here = both(OVERLAID, table([5, 6, 14], 3), IDS)
     assert found == wanted
     assert not here

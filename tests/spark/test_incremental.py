@@ -14,7 +14,7 @@ from ktk_engine.errors import (
     VersionGoneError,
 )
 from ktk_engine.facade import Store
-from ktk_engine.gate.gate import pass_gate
+from ktk_engine.gate.gate import pass_gate  # deep: counted
 from tests.spark.numbered_rows import SEED, TABLE, check_index, content, rows, snapshot
 from tests.support.changes import Retention, RowChanges, Target, build, run_cleanup
 from tests.support.committed import resolve
@@ -75,7 +75,7 @@ def test_rows_pass_the_gate_once(spark, sql, store, write, monkeypatch):
         return pass_gate(*args, **options)
 
     for module in ("checked_write", "rewrite.merge_versions"):
-        monkeypatch.setattr(f"ktk_engine.write.{module}.pass_gate", counted)
+        monkeypatch.setattr(f"ktk_engine.write.{module}.pass_gate", counted)  # deep: patched
     new = rows(spark, 0, 5).where("L = 1")
     if write == "merge":
         merge(sql.scanner(store), new, TABLE, MergeBy(("L",)))

@@ -98,7 +98,7 @@ def test_it_adds_rows_that_no_file_can_hold(spark, sql, store, monkeypatch):
 
 @pytest.mark.parametrize("limit", ["MAXIMUM_BYTES", "MAXIMUM_VALUES"])
 def test_what_is_large_is_sparks(spark, sql, store, monkeypatch, limit):
-    monkeypatch.setattr(f"ktk_engine.write.small_files.{limit}", 10)
+    monkeypatch.setattr(f"ktk_engine.write.small_files.{limit}", 10)  # deep: patched
     by = MergeBy(("L",), "delete+insert")
     found, wanted, without = both(spark, sql, store, monkeypatch, table(6, 14, 1), by)
     assert found == wanted

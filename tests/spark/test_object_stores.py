@@ -11,12 +11,12 @@ import pytest
 from dbt.adapters.ktk.operations.cube_query import plan_line
 from ktk_engine.facade import Store
 from ktk_engine.spark.session.session import new_session
-from ktk_engine.spark.sql.sql_session import SqlSession
 from tests.servers.fault_proxy import FaultProxy
 from tests.support.changes import Target, build
 from tests.support.committed import check
-from tests.support.documents import ViewDocument, render_view, view_key
+from tests.support.documents import ViewDocument, add_view
 from tests.support.queries import explain
+from tests.support.spark import statements
 from tests.support.stores import LocalStore, open_store
 
 CELLS = Target("cells", "seed", "c", ("id",), ("p",), indexes=("half",))
@@ -27,9 +27,7 @@ TABLE = Target("t", partition_by=("p",))
 @pytest.mark.parametrize("kind", ["s3", "azure", "gcs"])
 def test_written_and_read_by_tasks(request, spark, kind, tmp_path):
     store = request.getfixturevalue(f"{kind}_store")
-    sql = SqlSession(
-        new_session(spark), lambda name: store if name == "an" else None, tmp_path / "scratch"
-    )
+    sql = statements(new_session(spark), store, tmp_path / "scratch")
 
     def rows(text):
         return [tuple(row) for row in sql.sql(text).collect()]
@@ -38,7 +36,7 @@ def test_written_and_read_by_tasks(request, spark, kind, tmp_path):
     build(store, sql.sql(select.format("0, 60")), CELLS)
     build(store, sql.sql("select id, id * 2 as v from range(10, 60)"), EXTRA)
     build(store, sql.sql(select.format("60, 90")), CELLS, mode="append")
-    store.put(view_key("c"), render_view(ViewDocument("c", "cube", cube="c")))
+    add_view(store, ViewDocument("c", "cube", cube="c"))
     expected = [(90, sum(2 * n for n in range(10, 60)), sum(n // 2 for n in range(90)))]
     assert rows("select count(*), sum(v), sum(half) from an.c") == expected
     assert rows("select id, v from an.c where half = 20 order by id") == [(40, 80), (41, 82)]
@@ -90,7 +88,7 @@ def wide(s3_server, tmp_path_factory):
 
 
 def session_of(spark, store, folder):
-    return SqlSession(new_session(spark), lambda name: store if name == "an" else None, folder)
+    return statements(new_session(spark), store, folder)
 
 
 def fetched(proxy, name):

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from ktk_engine.errors import DataError
 from ktk_engine.spark.frames import frame_of_table
-from ktk_engine.spark.sql.sql_session import SqlSession
 from tests.spark.changing import run
 from tests.support.changes import Target, build
 from tests.support.random_cubes import examples
+from tests.support.spark import statements
 from tests.support.stores import LocalStore, tree
 
 pytestmark = pytest.mark.usefixtures("few_rows")
@@ -219,7 +219,7 @@ def test_merges(sql, tmp_path_factory, data, cube, old, new, plan) -> None:
     if not (plan["matched"] or plan["inserted"] or plan["unmatched"]):
         plan = {**plan, "matched": [("", "*")]}
     store = LocalStore(tmp_path_factory.mktemp("merge") / "analytics")
-    sql = SqlSession(sql.session, lambda name: store if name == "an" else None, sql.scratch)
+    sql = statements(sql.session, store, sql.scratch)
     target, half = (CUBE if cube else TABLE), data.draw(st.integers(0, len(old)))
     first, second = old[:half], old[half:]
     if cube:  # of a cell in both, the second row counts
@@ -240,7 +240,7 @@ def test_merges(sql, tmp_path_factory, data, cube, old, new, plan) -> None:
 )
 def test_deletes_and_updates(sql, tmp_path_factory, cube, old, condition, action) -> None:
     store = LocalStore(tmp_path_factory.mktemp("change") / "analytics")
-    sql = SqlSession(sql.session, lambda name: store if name == "an" else None, sql.scratch)
+    sql = statements(sql.session, store, sql.scratch)
     if cube:
         old = list(cells(old).values())
     put(sql, store, CUBE if cube else TABLE, old)

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import ktk_engine.maintain.compact
+import ktk_engine.maintain.compact  # deep: patched
 import ktk_engine.write.rewrite.merge
 from ktk_engine.errors import DataError
 from ktk_engine.spark.frames import frame_of_table

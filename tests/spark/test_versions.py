@@ -5,13 +5,12 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from ktk_engine.catalog.source_address import StoreAddress
 from ktk_engine.errors import QueryError, VersionGoneError
 from ktk_engine.spark.sql.sql_session import SqlSession
-from tests.spark.small_cube import add_view
 from tests.support.changes import Target, build, tag_version
 from tests.support.committed import cube_scope, resolve, state_at
-from tests.support.documents import ViewDocument
+from tests.support.documents import ViewDocument, add_view
+from tests.support.queries import StoreAddress
 
 SEED = Target("s", "seed", "c", ("x",), ("p",))
 

@@ -18,7 +18,7 @@ from ktk_engine.errors import ConfigurationError, DataError, StoreError, TypeCla
 from ktk_engine.spark.compatibility import collect_table
 from tests.support.changes import Target, build
 from tests.support.committed import cube_scope, resolve, snapshot_of
-from tests.support.documents import flatten_index, read_index
+from tests.support.documents import stored_index
 from tests.support.stores import LocalStore, tree
 
 SEED = Target("seed", "seed", "c", ("L",), ("P",), indexes=("k",), buckets=4)
@@ -59,7 +59,7 @@ def test_files_statistics_and_index_describe_the_rows(spark, store):
         assert file["max.v"] == max(table["v"].to_pylist())
         assert file["nulls.v"] == 0
         assert {value % 7 for value in table["L"].to_pylist()} == {file["partition.P"]}
-    index = flatten_index(read_index(store.get(snapshot.indices["k"])))
+    index = stored_index(store, snapshot.indices["k"])
     pairs = set(zip(index["value"].to_pylist(), index["label"].to_pylist(), strict=True))
     labels = dict(
         zip(

@@ -34,6 +34,7 @@ from ktk_engine.maintain.remove import plan_removal, remove
 from ktk_engine.maintain.versions.restore import restore
 from ktk_engine.maintain.versions.tag import tag_version
 from ktk_engine.maintain.versions.undrop import undrop
+from ktk_engine.warehouse.relations import Relations
 from ktk_engine.write import build as build_module
 from ktk_engine.write.alter.alter_columns import alter_columns
 from ktk_engine.write.alter.column_changes import ColumnChanges

@@ -3,16 +3,29 @@
 
 from __future__ import annotations
 
-from ktk_engine.catalog.catalog import list_relations, list_scopes, read_view
+from ktk_engine.catalog.catalog import (
+    by_name,
+    find_relation,
+    list_relations,
+    list_scopes,
+    read_view,
+)
 from ktk_engine.describe.history import read_history
 from ktk_engine.describe.info import describe, list_contents
 from ktk_engine.log import state as log_state
-from ktk_engine.log.chain import read_entries
+from ktk_engine.log.builder import Builder
+from ktk_engine.log.chain import read_entries, read_entry
 from ktk_engine.log.delta.delta_log import read_log
 from ktk_engine.log.entry import digest
 from ktk_engine.log.find_builder import builder_of
 from ktk_engine.log.scope import LogScope, cube_scope, new_commit_id, scope_of
-from ktk_engine.log.snapshot import Snapshot, concat_files, files_table
+from ktk_engine.log.snapshot import (
+    PARTITION_PREFIX,
+    Snapshot,
+    concat_files,
+    files_table,
+    read_snapshot,
+)
 from ktk_engine.log.state import State
 from ktk_engine.log.version import state_at
 from ktk_engine.maintain.check import check

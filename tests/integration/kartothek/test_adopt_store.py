@@ -11,7 +11,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from ktk_engine.catalog.find_scope import find_scope
+from ktk_engine.catalog.find_scope import find_scope  # deep: finds unadopted datasets
 from ktk_engine.cli.main import main
 from ktk_engine.errors import ConfigurationError, ConsistencyError, ForeignWriterError
 from ktk_engine.facade import Store

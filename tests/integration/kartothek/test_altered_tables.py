@@ -6,9 +6,8 @@ import pyarrow as pa
 import pytest
 
 from ktk_engine import Store
-from ktk_engine.warehouse.alter import run_alteration
-from ktk_engine.warehouse.relations import Relations
-from tests.support.changes import Target, build
+from ktk_engine.warehouse.alter import run_alteration  # deep: as the adapter alters
+from tests.support.changes import Relations, Target, build
 from tests.support.kartothek import kartothek, needs_kartothek
 from tests.support.stores import Warehouse
 

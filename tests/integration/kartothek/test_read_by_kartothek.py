@@ -10,8 +10,6 @@ from datetime import timedelta
 import pyarrow as pa
 
 from ktk_engine import Store
-from ktk_engine.report.cube_report import make_report
-from ktk_engine.report.html_report import render_html
 from tests.support.changes import Retention, Target, build, comment_on, run_cleanup
 from tests.support.committed import check, cube_scope, resolve, scope_of, snapshot_of
 from tests.support.dataset_builder import build_table
@@ -30,6 +28,7 @@ from tests.support.kartothek_page import (
     DATASETS,
     NO_FUNCTIONS,
 )
+from tests.support.queries import make_report, render_html
 from tests.support.stores import LocalStore, keys
 
 pytestmark = needs_kartothek

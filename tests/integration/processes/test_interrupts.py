@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ktk_engine.errors import StoreError
-from ktk_engine.log import commit
+from ktk_engine.log import commit  # deep: patched
 from tests.support.changes import (
     ColumnChanges,
     Notes,

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 
 from ktk_engine.facade import Store
-from ktk_engine.files import footers, index_cache
-from ktk_engine.format import index_file
-from ktk_engine.store.read_cache import ReadCache
+from ktk_engine.files import footers, index_cache  # deep: its caches
+from ktk_engine.format import index_file  # deep: its cache
+from ktk_engine.store.read_cache import ReadCache  # deep: a cache
 from tests.support.dataset_builder import (
     build_nyc,
     commit_change,

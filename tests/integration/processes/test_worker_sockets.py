@@ -42,7 +42,10 @@ def test_the_profile_decides(scratch):
 
 
 def test_an_older_spark_is_not_asked(scratch, monkeypatch):
-    monkeypatch.setattr("ktk_engine.spark.compatibility.spark_version", lambda: (4, 0))
+    monkeypatch.setattr(
+        "ktk_engine.spark.compatibility.spark_version",  # deep: patched
+        lambda: (4, 0),
+    )
     chosen = _settings({}, scratch, ())
     assert ENABLED not in chosen and FOLDER not in chosen
 

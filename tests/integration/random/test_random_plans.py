@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktk_engine.facade import Store
-from ktk_engine.log.snapshot import PARTITION_PREFIX
 from ktk_engine.plan.plan import DatasetPlan
+from tests.support.committed import PARTITION_PREFIX
 from tests.support.random_cubes import (
     RandomDataset,
     answer,

@@ -17,7 +17,7 @@ from ktk_engine.errors import (
     StoreError,
     TokenMismatchError,
 )
-from ktk_engine.format.file_digest import digest_of_file
+from ktk_engine.format.file_digest import digest_of_file  # deep: digests of answers
 from ktk_engine.store.backoff import Backoff
 from ktk_engine.store.cloud.cloud_store import CloudStore
 from ktk_engine.store.open_store import open_store

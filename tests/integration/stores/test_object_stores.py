@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from ktk_engine.cli.sources_file import store_in_project
+from ktk_engine.cli.sources_file import store_in_project  # deep: options in sources
 from ktk_engine.facade import Store
-from ktk_engine.warehouse.source_definitions import render_sources
+from ktk_engine.warehouse.source_definitions import render_sources  # deep: options in sources
 from tests.faults.content import ARROW_VERBS, SEED, TABLE, choose_verb, first_content
 from tests.faults.read import content_of
 from tests.faults.verbs import run

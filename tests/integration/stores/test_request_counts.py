@@ -8,13 +8,12 @@ from functools import partial
 import pyarrow as pa
 import pytest
 
-from ktk_engine.catalog.catalog import Relation
+from ktk_engine.catalog.catalog import Relation  # deep: as the adapter drops
 from ktk_engine.facade import Store
 from ktk_engine.store.open_store import open_store
 from ktk_engine.store.warehouse import Warehouse
-from ktk_engine.warehouse.relations import Relations
 from tests.servers.fault_proxy import FaultProxy
-from tests.support.changes import Target, build
+from tests.support.changes import Relations, Target, build
 from tests.support.committed import cube_scope, describe, resolve, snapshot_of
 from tests.support.documents import Comments
 
@@ -118,7 +117,7 @@ def test_columns_are_fetched_in_few_large_ranges(s3_server, proxy, counted):
     rows = pa.table({name: range(40_000) for name in names})
     target = Target("t", row_group_rows=10_000)
     build(store, rows, target)
-    from ktk_engine.log.snapshot import digests_of
+    from ktk_engine.log.snapshot import digests_of  # deep: counts reads
     from tests.support.queries import read_data_file
 
     files = snapshot_of(store, "t").files

@@ -120,7 +120,7 @@ def opened(folder, monkeypatch):
     """With which options each store was opened."""
     found = {}
     monkeypatch.setattr(
-        "ktk_engine.store.open_store.open_store",
+        "ktk_engine.store.open_store.open_store",  # deep: patched
         lambda url, options=None: found.update({url: options}) or LocalStore(folder / "target"),
     )
     return found

@@ -21,7 +21,7 @@ from ktk_engine.errors import (
     SpecificationError,
     TypeClassError,
 )
-from ktk_engine.files import write_table
+from ktk_engine.files import write_table  # deep: patched
 from tests.support.changes import Target, build, restore
 from tests.support.committed import check, snapshot_of
 from tests.support.stores import tree

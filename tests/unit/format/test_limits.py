@@ -20,10 +20,9 @@ from ktk_engine.format.load_document import load_document
 from ktk_engine.format.parse_json import parse_json
 from ktk_engine.format.parse_msgpack import parse_msgpack
 from ktk_engine.format.stamp import read_stamp
-from ktk_engine.log.entry import parse_entry
-from ktk_engine.log.intent import read_intents
-from ktk_engine.log.snapshot import read_snapshot
-from tests.support.committed import scope_of
+from ktk_engine.log.entry import parse_entry  # deep: a file with limits
+from ktk_engine.log.intent import read_intents  # deep: a file with limits
+from tests.support.committed import read_snapshot, scope_of
 from tests.support.dataset_builder import build_table, write_plain
 from tests.support.documents import parse_view
 from tests.support.stores import keys

@@ -23,7 +23,7 @@ from ktk_engine.log.scope import LogScope
 from ktk_engine.log.snapshot import concat_files, files_table, read_snapshot
 from ktk_engine.log.snapshot_delta import ExtendedFiles, SnapshotBase, find_delta
 from ktk_engine.log.state import resolve
-from ktk_engine.maintain.check_log import check_log
+from ktk_engine.maintain.check_log import check_log  # deep: finds lost deltas
 from tests.support.changes import plan_cleanup, remove, run_cleanup, tag_version, undrop
 from tests.support.dataset_builder import Builder, commit_change
 from tests.support.stores import keys

@@ -30,7 +30,13 @@ from tests.support.changes import (
     tag_version,
 )
 from tests.support.committed import list_relations
-from tests.support.documents import Comments, ViewDocument, load_document, render_view, view_key
+from tests.support.documents import (
+    Comments,
+    ViewDocument,
+    add_view,
+    load_document,
+    view_key,
+)
 from tests.support.interrupting_store import InterruptingStore
 from tests.support.stores import LocalStore
 
@@ -57,7 +63,7 @@ def prepared():
     build(store, cells(1, 2), SEED)
     build(store, cells(1, value="w"), ENRICHMENT)
     build(store, rows(0), TABLE)
-    store.put(view_key("seen"), render_view(ViewDocument("seen", "view", sql="select 1")))
+    add_view(store, ViewDocument("seen", "view", sql="select 1"))
     return store.objects
 
 
@@ -98,7 +104,7 @@ def run(stage, numbers=(5, 6)):
     comment_on(stage, "t", Comments("what it is"))
     change_indexes(stage, "t", ["a"])
     build(stage, rows(3), Target("new"))
-    stage.put(view_key("v"), render_view(ViewDocument("v", "view", sql="select 2")))
+    add_view(stage, ViewDocument("v", "view", sql="select 2"))
     stage.delete([view_key("seen")])
 
 

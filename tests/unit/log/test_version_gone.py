@@ -22,7 +22,7 @@ from tests.support.changes import (
     remove,
     run_cleanup,
 )
-from tests.support.documents import Comments, flatten_index, read_index
+from tests.support.documents import Comments, read_index, stored_index
 from tests.support.stores import LocalStore, fail
 
 CUBE = cube_scope("c")
@@ -52,7 +52,7 @@ def rows(store):
     keys = snapshot.files["key"].to_pylist()
     found = pa.concat_tables([pq.ParquetFile(store.root / key).read() for key in keys])
     for name, key in snapshot.indices.items():
-        pairs = flatten_index(read_index(store.get(key)))
+        pairs = stored_index(store, key)
         assert set(pairs["label"].to_pylist()) == set(snapshot.labels)
         assert set(pairs["value"].to_pylist()) == set(found[name].to_pylist())
     return sorted(found["x"].to_pylist())

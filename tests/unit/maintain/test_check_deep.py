@@ -18,9 +18,8 @@ from tests.support.documents import (
     build_index,
     common_metadata_key,
     document_key,
-    flatten_index,
-    read_index,
     render_index,
+    stored_index,
 )
 
 CELLS = Target("cells", "seed", "c", ("k",), partition_by=("P",), indexes=("text",))
@@ -135,7 +134,7 @@ def test_an_index_of_another_writer_is_compared_with_the_rows(store, harm):
     write_plain_nyc(store)
     snapshot = snapshot_of(store, "nyc++flights")
     key = snapshot.indices["hour"]
-    pairs = flatten_index(read_index(store.get(key)))
+    pairs = stored_index(store, key)
     assert pairs.num_rows == 4
     values, labels = pairs["value"].to_pylist(), pairs["label"].to_pylist()
     if harm == "a wrong value":

@@ -2,7 +2,7 @@ import pyarrow as pa
 import pytest
 
 from ktk_engine.errors import CommitConflictError, DatasetNotFoundError, ForeignWriterError
-from ktk_engine.format.comments import comments_of
+from ktk_engine.format.comments import comments_of  # deep: as stored
 from ktk_engine.maintain.comment import comment_on
 from ktk_engine.maintain.remove import remove
 from tests.support.changes import Target, build

@@ -19,12 +19,12 @@ from ktk_engine.facade import Store
 from ktk_engine.maintain.check import check
 from ktk_engine.maintain.index import change_indexes, plan_indexes, run_index_plan
 from ktk_engine.maintain.remove import remove
-from ktk_engine.write.extension import Extension
-from ktk_engine.write.retained import Retained
+from ktk_engine.write.extension import Extension  # deep: a write in between
+from ktk_engine.write.retained import Retained  # deep: a write in between
 from tests.support.changes import Target, build
 from tests.support.committed import cube_scope, resolve, snapshot_of, version_of
 from tests.support.dataset_builder import build_nyc, write_plain, write_plain_nyc
-from tests.support.documents import flatten_index, load_document, read_index
+from tests.support.documents import load_document, stored_index
 from tests.support.kartothek import (
     PLACES,
 )
@@ -44,7 +44,7 @@ def index_of(store, uuid, column):
     """An index as sorted pairs of a value and the number of its file."""
     snapshot = snapshot_of(store, uuid)
     positions = {label: at for at, label in enumerate(snapshot.labels)}
-    pairs = flatten_index(read_index(store.get(snapshot.indices[column]))).to_pylist()
+    pairs = stored_index(store, snapshot.indices[column]).to_pylist()
     return sorted((pair["value"], positions[pair["label"]]) for pair in pairs)
 
 
@@ -252,7 +252,7 @@ def test_files_written_while_an_index_was_built_are_in_it(store):
     compacted = Retained("files", verb="compact")
     extend = Extension(store, compacted, started, addition, {}, "f" * 32)
     grown = extend(base, 0)
-    pairs = flatten_index(read_index(store.get(grown.indices["a"])))
+    pairs = stored_index(store, grown.indices["a"])
     assert sorted(pairs["value"].to_pylist()) == [1, 5]
 
 

@@ -16,11 +16,10 @@ from ktk_engine.errors import (
     StoreError,
 )
 from ktk_engine.facade import Store
-from ktk_engine.log.builder import Builder
 from ktk_engine.maintain.check import check
 from ktk_engine.maintain.rename import rename
 from ktk_engine.maintain.versions.undrop import undrop
-from tests.support.committed import builder_of, cube_scope, resolve
+from tests.support.committed import Builder, builder_of, cube_scope, resolve
 from tests.support.dataset_builder import (
     append_as_kartothek,
     build_nyc,
@@ -30,7 +29,7 @@ from tests.support.dataset_builder import (
     flights_builder,
     write_plain_nyc,
 )
-from tests.support.documents import ViewDocument, render_view, view_key
+from tests.support.documents import ViewDocument, add_view
 from tests.support.interrupting_store import InterruptingStore
 from tests.support.stores import keys
 
@@ -100,7 +99,7 @@ def test_what_stands_in_the_way_is_said(store):
     with pytest.raises(ConsistencyError, match="ktk tag nyc q1 --delete"):
         rename(store, "nyc", "n")
     Store(store.root).cube("nyc").untag("q1")
-    store.put(view_key("all_of_nyc"), render_view(view))
+    add_view(store, view)
     with pytest.raises(ConsistencyError, match="drop view all_of_nyc"):
         rename(store, "nyc", "n")
     assert not [key for key in keys(store) if "/n/" in key or key.startswith("n++")]

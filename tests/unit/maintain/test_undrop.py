@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 
 from ktk_engine.errors import ConsistencyError, DatasetNotFoundError
-from ktk_engine.log.builder import Builder
 from ktk_engine.maintain.remove import remove
 from ktk_engine.maintain.versions.undrop import plan_undrop, undrop
 from tests.support.committed import (
+    Builder,
     builder_of,
     cube_scope,
     read_history,
@@ -29,7 +29,7 @@ from tests.support.dataset_builder import (
     weather_builder,
     write_plain_nyc,
 )
-from tests.support.documents import ViewDocument, list_documents, render_view, view_key
+from tests.support.documents import ViewDocument, add_view, list_documents
 from tests.support.stores import keys
 
 CUBE = cube_scope("nyc")
@@ -113,7 +113,7 @@ def test_missing_files_are_named(store):
 def test_a_name_that_is_taken_is_refused(store):
     build_nyc(store)
     remove(store, "nyc", "weather")
-    store.put(view_key("weather"), render_view(ViewDocument("weather", "view", sql="select 1")))
+    add_view(store, ViewDocument("weather", "view", sql="select 1"))
     with pytest.raises(ConsistencyError, match="now the name of the view weather"):
         undrop(store, "nyc", "weather")
 

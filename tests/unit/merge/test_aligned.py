@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktk_engine.facade import Store
-from ktk_engine.files.cells_digest import CellsDigest
+from ktk_engine.files.cells_digest import CellsDigest  # deep: counted
 from ktk_engine.merge.answer import LocalEngine
 from ktk_engine.merge.read import aligned_rows
 from ktk_engine.merge.tasks import tasks

@@ -11,7 +11,7 @@ import pytest
 
 from ktk_engine.errors import FormatError
 from ktk_engine.facade import Store
-from ktk_engine.files.data_file import chunk_ranges
+from ktk_engine.files.data_file import chunk_ranges  # deep: row groups by the byte
 from ktk_engine.merge.answer import LocalEngine
 from ktk_engine.merge.read import decoded_columns
 from tests.support.documents import CubeSpecification

@@ -4,7 +4,6 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from ktk_engine.conditions.parse import parse_condition
 from ktk_engine.errors import ConditionError, QueryError
 from ktk_engine.plan.align import semi_join
 from ktk_engine.plan.explain import explain, explain_as_dict
@@ -20,7 +19,7 @@ from tests.support.dataset_builder import (
     weather,
     weather_builder,
 )
-from tests.support.queries import TrueCondition
+from tests.support.queries import TrueCondition, parse_condition
 
 
 @pytest.fixture

@@ -19,11 +19,11 @@ from ktk_engine.errors import (
     KtkError,
     TypeClassError,
 )
-from ktk_engine.gate.constraint import CONSTRAINTS
+from ktk_engine.gate.constraint import CONSTRAINTS  # deep: where they are kept
 from ktk_engine.warehouse.alter import alter, run_alteration
 from ktk_engine.warehouse.alter_statement import Alteration
 from ktk_engine.warehouse.relations import Relations
-from ktk_engine.write.present_rows import present_rows
+from ktk_engine.write.present_rows import present_rows  # deep: patched
 from tests.support.changes import (
     ColumnChanges,
     Constraint,

@@ -8,21 +8,22 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from ktk_engine.catalog.catalog import by_name, find_relation
 from ktk_engine.errors import ConsistencyError
-from ktk_engine.log.builder import Builder
 from ktk_engine.warehouse.name_claim import NameClaim, displace, displaced_by
 from tests.support.changes import Claimant, Target, build, comment_on
 from tests.support.committed import (
+    Builder,
     builder_of,
+    by_name,
     cube_scope,
     digest,
+    find_relation,
     list_relations,
     read_history,
     resolve,
 )
 from tests.support.dataset_builder import build_table, write_plain, write_plain_nyc
-from tests.support.documents import Comments, ViewDocument, render_view, view_key
+from tests.support.documents import Comments, ViewDocument, add_view
 from tests.support.stores import tree
 
 ROWS = pa.table({"id": [1, 2], "v": [1.0, 2.0]})
@@ -192,7 +193,7 @@ def test_kartotheks_datasets_are_never_displaced(store):
 def test_views_and_tables_go_as_in_sql_unless_another_node_builds_them(store):
     def put(node, project="p"):
         view = ViewDocument("v", "view", sql="select 1", node=node, project=project)
-        store.put(view_key("v"), render_view(view))
+        add_view(store, view)
 
     for node in ("", "model.p.mine", "model.p.gone"):
         put(node)

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ktk_engine.errors import DataError, TypeClassError
-from ktk_engine.files import file_writer
-from ktk_engine.types.declared import adopt_unsigned
+from ktk_engine.files import file_writer  # deep: patched
+from ktk_engine.types.declared import adopt_unsigned  # deep: what the write declares
 from ktk_engine.write.build import build
 from tests.support.changes import Target
 from tests.support.committed import check, snapshot_of

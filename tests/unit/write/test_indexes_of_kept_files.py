@@ -12,7 +12,7 @@ from ktk_engine.write.build import build
 from ktk_engine.write.retained import Retained
 from tests.support.changes import Target
 from tests.support.committed import check, snapshot_of, version_of
-from tests.support.documents import flatten_index, read_index
+from tests.support.documents import stored_index
 
 TABLE = Target("t")
 SEED = Target("cells", "seed", "c", ("L",))
@@ -26,7 +26,7 @@ def indexed(store, target) -> dict[str, list[tuple]]:
     return {
         name: sorted(
             (pair["value"], positions[pair["label"]])
-            for pair in flatten_index(read_index(store.get(key))).to_pylist()
+            for pair in stored_index(store, key).to_pylist()
         )
         for name, key in snapshot.indices.items()
     }
