@@ -7,7 +7,7 @@ import json
 import pytest
 from dbt.tests.util import run_dbt, write_file
 
-from tests.functional.cube_models import ENRICHMENT, SEED
+from tests.functional.cube_models import CUBE, MODELS, SEED
 from tests.functional.relations import rows, store_of
 from tests.support.committed import cube_scope, resolve, snapshot_of
 
@@ -16,9 +16,8 @@ class TestAll:
     @pytest.fixture(scope="class")
     def models(self):
         return {
-            "cells.sql": SEED,
-            "extra.sql": ENRICHMENT,
-            "c.sql": "{{ config(materialized='cube') }}{{ cube_of(ref('cells'), ref('extra')) }}",
+            **MODELS,
+            "c.sql": CUBE,
             "plain.sql": "{{ config(materialized='table') }} select * from {{ ref('c') }} "
             "where P = 1",
             "low.sql": "select {{ ref('c') }}.L, v from {{ ref('c') }} where v < 10",
@@ -71,7 +70,7 @@ class TestEnrichmentFirst:
 
     @pytest.fixture(scope="class")
     def models(self):
-        return {"cells.sql": SEED, "extra.sql": ENRICHMENT}
+        return MODELS
 
     def test_it_is_published_with_the_seed(self, project):
         run_dbt(["run", "-s", "extra"])

@@ -10,6 +10,7 @@ import pytest
 from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 from dbt_common.exceptions import DbtRuntimeError
 
+from tests.functional.relations import rows, store_of
 from tests.support.committed import (
     cube_scope,
     list_relations,
@@ -17,7 +18,6 @@ from tests.support.committed import (
     snapshot_of,
     version_of,
 )
-from tests.support.stores import LocalStore
 
 ODD = ["a/b", "100%", "k=v", "Zürich", ""]
 
@@ -90,14 +90,6 @@ def model(dbt, session):
         {"x": 3},
     )
 """
-
-
-def store_of(project) -> LocalStore:
-    return LocalStore(f"{project.project_root}/warehouse/{project.test_schema}")
-
-
-def rows(project, text: str) -> list[tuple]:
-    return project.run_sql(text.replace("{s}", project.test_schema), fetch="all")
 
 
 def stored(project, name: str) -> pa.Schema:

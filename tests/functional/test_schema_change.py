@@ -8,27 +8,20 @@ from pathlib import Path
 import pytest
 from dbt.tests.util import run_dbt, write_file
 
-from tests.functional.cube_models import ENRICHMENT, SEED
+from tests.functional.cube_models import ENRICHMENT, MODELS, SEED
+from tests.functional.relations import rows, store_of
 from tests.support.committed import cube_scope, resolve, snapshot_of, version_of
-from tests.support.stores import LocalStore, tree
-
-
-def store_of(project) -> LocalStore:
-    return LocalStore(f"{project.project_root}/warehouse/{project.test_schema}")
+from tests.support.stores import tree
 
 
 def columns(project, uuid: str) -> list[str]:
     return snapshot_of(store_of(project), uuid).schema.names
 
 
-def rows(project, text: str) -> list[tuple]:
-    return project.run_sql(text.replace("{s}", project.test_schema), fetch="all")
-
-
 class Base:
     @pytest.fixture(scope="class")
     def models(self):
-        return {"cells.sql": SEED, "extra.sql": ENRICHMENT}
+        return MODELS
 
     @pytest.fixture(autouse=True)
     def fresh(self, project):

@@ -15,6 +15,7 @@ from ktk_engine.spark.write.write_frame import write_frame
 from tests.support.changes import DatasetChange, Target, Transaction, Write, build, commit
 from tests.support.committed import concat_files, cube_scope, new_commit_id, resolve
 from tests.support.queries import load_cube
+from tests.support.spark import executed
 
 SEED = Target("seed", "seed", "c", ("L",), ("P", "Q"), indexes=("k",), buckets=4)
 
@@ -45,10 +46,6 @@ def answer(request, sql, store):
         return plan, request.param(sql.scanner(store), plan)
 
     return ask
-
-
-def executed(frame) -> str:
-    return frame._jdf.queryExecution().executedPlan().toString()
 
 
 def test_any_number_of_enrichments(spark, store, answer):

@@ -13,8 +13,9 @@ from ktk_engine.write.rewrite import merge_versions as module
 from ktk_engine.write.rewrite import versions_in_memory
 from ktk_engine.write.rewrite.merge_versions import build_versions, merge_versions
 from ktk_engine.write.rewrite.versions import Versions
+from tests.spark.numbered_rows import snapshot
 from tests.support.changes import RowChanges, Target, build
-from tests.support.committed import resolve, snapshot_of, version_of
+from tests.support.committed import resolve, version_of
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 
@@ -62,10 +63,6 @@ def staged(spark, *changes):
 NOTHING = "select * from ({}) where false".format(change("insert", 0, "x", 0, "none"))
 CLOSE_5 = change("update", 5, "50%", 50, "k5", to="timestamp '2024-02-01'")
 ADD_5 = change("insert", 5, "50%", 50, "n5")
-
-
-def snapshot(store, target):
-    return snapshot_of(store, target.uuid)
 
 
 def versions(sql, where="true"):

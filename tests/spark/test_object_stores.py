@@ -17,7 +17,7 @@ from tests.support.committed import check
 from tests.support.documents import ViewDocument, add_view
 from tests.support.queries import explain
 from tests.support.spark import statements
-from tests.support.stores import LocalStore, open_store
+from tests.support.stores import LocalStore
 
 CELLS = Target("cells", "seed", "c", ("id",), ("p",), indexes=("half",))
 EXTRA = Target("extra", "enrichment", "c", ("id",))
@@ -78,13 +78,11 @@ def build_wide(store):
 @pytest.fixture(scope="module")
 def wide(s3_server, tmp_path_factory):
     """The same relations in a local store and on S3, and what counts requests of the latter."""
-    proxy = FaultProxy(s3_server.endpoint)
-    remote = open_store(s3_server.new_url(), {**s3_server.options, "endpoint": proxy.endpoint})
-    local = LocalStore(tmp_path_factory.mktemp("wide") / "an")
-    for store in (local, remote):
-        build_wide(store)
-    yield local, remote, proxy
-    proxy.stop()
+    with FaultProxy(s3_server.endpoint) as proxy:
+        remote, local = proxy.behind(s3_server), LocalStore(tmp_path_factory.mktemp("wide") / "an")
+        for store in (local, remote):
+            build_wide(store)
+        yield local, remote, proxy
 
 
 def session_of(spark, store, folder):

@@ -15,6 +15,7 @@ from ktk_engine.spark.sql import planned_places
 from tests.support.changes import Target, build
 from tests.support.documents import ViewDocument, add_view
 from tests.support.queries import LocalEngine
+from tests.support.spark import executed
 
 
 @pytest.fixture
@@ -28,10 +29,6 @@ def made(monkeypatch):
 
     monkeypatch.setattr(planned_places, "marked_frame", make)
     return found
-
-
-def executed(frame) -> str:
-    return frame._jdf.queryExecution().executedPlan().toString()
 
 
 def test_empty_relations_are_made_once(cube, sql, made):

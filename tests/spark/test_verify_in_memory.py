@@ -11,8 +11,8 @@ from ktk_engine.write import verify_constraints as module
 from ktk_engine.write import verify_in_memory as here
 from ktk_engine.write.verify_constraints import verify_constraints
 from ktk_engine.write.verify_in_memory import verify_in_memory
+from tests.spark.numbered_rows import snapshot
 from tests.support.changes import Constraint, Target, build
-from tests.support.committed import Snapshot, snapshot_of
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 
@@ -87,10 +87,6 @@ NOT_IN_MEMORY = [
     (unique("l"), True),
     (unique("nothing"), True),
 ]
-
-
-def snapshot(store, target) -> Snapshot:
-    return snapshot_of(store, target.uuid)
 
 
 def rows(spark, low=0, high=20):

@@ -34,6 +34,7 @@ from ktk_engine.maintain.remove import plan_removal, remove
 from ktk_engine.maintain.versions.restore import restore
 from ktk_engine.maintain.versions.tag import tag_version
 from ktk_engine.maintain.versions.undrop import undrop
+from ktk_engine.warehouse.alter import run_alteration
 from ktk_engine.warehouse.relations import Relations
 from ktk_engine.write import build as build_module
 from ktk_engine.write.alter.alter_columns import alter_columns
@@ -45,7 +46,7 @@ from ktk_engine.write.write_context import WriteContext
 from ktk_engine.write.write_result import RowChanges, WriteResult
 from tests.support.committed import State
 from tests.support.queries import Condition
-from tests.support.stores import ObjectStore
+from tests.support.stores import LocalStore, ObjectStore, Warehouse
 
 if TYPE_CHECKING:
     from ktk_engine.write.rows import Rows
@@ -84,3 +85,9 @@ def build(
         retained = Retained(mode, frozenset(replaced), tuple(reads), verb)
     context = WriteContext(history or {}, full_refresh=full_refresh)
     return build_module.build(store, rows, target, context, retained, state)
+
+
+def alter_table(store: LocalStore, sql: str) -> bool:
+    """Run `alter table` on a store, which is the schema `s`; gives whether anything changed."""
+    relations = Relations(Warehouse(str(store.root.parent)))
+    return run_alteration(relations, sql.replace("s.", f"{store.root.name}."))

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from ktk_engine import Store
 from tests.support.changes import CubeCheck, DatasetChange, Transaction, Write, commit
 from tests.support.committed import (
     Snapshot,
@@ -160,6 +161,14 @@ class Builder:
 
         return DatasetChange(self.uuid, "append", rebase, frozenset(), self.role)
 
+    def commit_rebuild(self, table, base=None, **history):
+        """Commit what replaces all content."""
+        return commit_change(self.store, lambda c: self.rebuild(table, c), base, **history)
+
+    def commit_append(self, table, base=None, **history):
+        """Commit what adds files."""
+        return commit_change(self.store, lambda c: self.append(table, c), base, **history)
+
 
 def commit_change(store, make_change, base=None, commit_id=None, **history):
     """Commit one change; `make_change` gets the commit's id."""
@@ -174,7 +183,7 @@ def commit_change(store, make_change, base=None, commit_id=None, **history):
 def build_table(store, uuid="plain", table=None):
     """Commit a plain table."""
     table = table if table is not None else pa.table({"a": [1, 2, 3]})
-    return commit_change(store, lambda commit_id: Builder(store, uuid).rebuild(table, commit_id))
+    return Builder(store, uuid).commit_rebuild(table)
 
 
 def flights_builder(store):
@@ -202,7 +211,20 @@ def build_nyc(store):
         (weather_builder(store), weather()),
         (airlines_builder(store), airlines()),
     ):
-        commit_change(store, lambda commit_id, b=builder, t=table: b.rebuild(t, commit_id))
+        builder.commit_rebuild(table)
+
+
+def build_overlaid(store):
+    """Build the cube `c`, a cell of which comes again and overlays the old one."""
+    cells = pa.table(
+        {"p": ["a", "a", "b"], "x": [1, 2, 1], "v": [1.0, 2.0, 3.0], "i": ["k", "l", "k"]}
+    )
+    more = pa.table({"p": ["a", "b"], "x": [1, 1], "w": [1, 2]})
+    found = Store(store.root).build(
+        "c", {"cells": cells, "more": more}, seed="cells", dimension_columns=["x"],
+        partition_by=["p"], indexes=["i"],
+    )  # fmt: skip
+    return found.append({"cells": cells.slice(1, 1).set_column(2, "v", pa.array([20.0]))})
 
 
 def write_plain(
@@ -253,7 +275,7 @@ def foreign_document(store, uuid, table=None):
 
 def append_ours(store, value=1):
     table = pa.table({"a": [value]})
-    return commit_change(store, lambda c: Builder(store, "plain").append(table, c))
+    return Builder(store, "plain").commit_append(table)
 
 
 def _statistics(data):

@@ -38,3 +38,8 @@ def replace_where(
     """Replace the rows that fulfil predicates by those of a frame."""
     context = WriteContext(full_refresh=full_refresh)
     return replace_where_module.replace_where(scanner, frame, target, predicates, context)
+
+
+def executed(frame: DataFrame) -> str:
+    """The physical plan that ran, or will."""
+    return frame._jdf.queryExecution().executedPlan().toString()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from hashlib import sha256
 from pathlib import Path
 
@@ -93,3 +94,10 @@ def tree(root: Path) -> dict[str, str]:
         for path in sorted(root.rglob("*"))
         if path.is_file() and path.relative_to(root) != Path(LOCK_KEY)
     }
+
+
+def grow_old(store: LocalStore, days: float = 30) -> None:
+    """Let all files of a store be days older."""
+    then = store.now().timestamp() - days * 86_400
+    for path in store.root.rglob("*"):
+        os.utime(path, (then, then))

@@ -29,7 +29,7 @@ from tests.support.kartothek_page import (
     NO_FUNCTIONS,
 )
 from tests.support.queries import make_report, render_html
-from tests.support.stores import LocalStore, keys
+from tests.support.stores import LocalStore, grow_old, keys
 
 pytestmark = needs_kartothek
 
@@ -73,12 +73,6 @@ def test_kartothek_reads_a_cube_with_tags(store):
     run_cleanup(store, cube_scope("k"), NOTHING)
     assert Store(store.root).cube("k", version="first").specification.index_columns == {"v"}
     assert read_with_kartothek(store)["rows"] == before["rows"]
-
-
-def grow_old(store, days=30):
-    then = store.now().timestamp() - days * DAY
-    for path in store.root.rglob("*"):
-        os.utime(path, (then, then))
 
 
 _REPEAT = """

@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass
-from datetime import timedelta
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from ktk_engine.errors import StoreError
@@ -16,8 +14,6 @@ from ktk_engine.log import commit  # deep: patched
 from tests.support.changes import (
     ColumnChanges,
     Notes,
-    Retention,
-    Target,
     alter_columns,
     build,
     change_indexes,
@@ -32,27 +28,25 @@ from tests.support.changes import (
     staged,
     tag_version,
 )
-from tests.support.committed import cube_scope, resolve, scope_of
+from tests.support.committed import resolve, scope_of
 from tests.support.dataset_builder import write_plain
 from tests.support.documents import Comments, load_document
-from tests.support.interrupting_store import InterruptingStore
+from tests.support.interrupting_store import (
+    CUBE,
+    ENRICHMENT,
+    NOTHING,
+    PLAIN,
+    SEED,
+    TABLE,
+    InterruptingStore,
+    build_small,
+    cells,
+    content,
+    rows,
+)
 from tests.support.queries import MetadataCache
 
-CUBE, PLAIN = cube_scope("c"), scope_of("t")
 OLD = scope_of("old")  # which another program wrote
-SEED = Target("s", "seed", "c", ("x",), ("p",), buckets=2)
-ENRICHMENT = Target("e", "enrichment", "c", ("x",), ("p",), buckets=2)
-TABLE = Target("t")
-NOTHING = Retention(timedelta(0), 1)
-
-
-def cells(*numbers, value="v", partitions=("a", "b")):
-    rows = [{"p": p, "x": x, value: 10 * x} for p in partitions for x in numbers]
-    return pa.Table.from_pylist(rows)
-
-
-def rows(*numbers):
-    return pa.table({"a": list(numbers)})
 
 
 def rewritten(verb):
@@ -100,9 +94,7 @@ VERBS = {
 def prepared():
     """A store with a cube and a table of several versions, the newest one not published."""
     store = InterruptingStore()
-    build(store, cells(1, 2), SEED)
-    build(store, cells(1, value="w"), ENRICHMENT)
-    build(store, rows(0), TABLE)
+    build_small(store)
     build(store, rows(1), TABLE)
     build(store, rows(2), TABLE, mode="append")
     write_plain(store, "old", cells(1, 2), ("p",), indexes=("x",))
@@ -110,24 +102,6 @@ def prepared():
         patch.setattr(commit, "publish", lambda store, scope, known: "killed")
         build(store, rows(3), TABLE, mode="append")
     return store.objects
-
-
-def content(store, scope):
-    """Version, rows and comments of a scope at its head."""
-    state = resolve(store, scope)
-    found = {}
-    for uuid, snapshot in state.snapshots().items():
-        files = zip(snapshot.labels, snapshot.files["key"].to_pylist(), strict=True)
-        found[uuid] = (
-            snapshot.comments,
-            sorted(
-                (label.rpartition("/")[0], repr(row))
-                for label, key in files
-                for row in pq.ParquetFile(store.open_read(key)).read().to_pylist()
-            ),
-        )
-        assert all(store.exists(key) for key in snapshot.indices.values())
-    return state.version, found
 
 
 def heals(store, scope, verb, after, landed):

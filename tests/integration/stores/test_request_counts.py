@@ -10,7 +10,6 @@ import pytest
 
 from ktk_engine.catalog.catalog import Relation  # deep: as the adapter drops
 from ktk_engine.facade import Store
-from ktk_engine.store.open_store import open_store
 from ktk_engine.store.warehouse import Warehouse
 from tests.servers.fault_proxy import FaultProxy
 from tests.support.changes import Relations, Target, build
@@ -24,16 +23,14 @@ EXTRA = Target("e", "enrichment", "c", ("id",))
 
 @pytest.fixture(scope="module")
 def proxy(s3_server):
-    proxy = FaultProxy(s3_server.endpoint)
-    yield proxy
-    proxy.stop()
+    with FaultProxy(s3_server.endpoint) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
 def store(s3_server, proxy):
     """A cube of two datasets with five data files."""
-    options = {**s3_server.options, "endpoint": proxy.endpoint}
-    store = open_store(s3_server.new_url(), options)
+    store = proxy.behind(s3_server)
     build(store, seed_rows(range(ROWS)), SEED)
     build(store, pa.table({"id": range(ROWS), "v": range(ROWS)}), EXTRA)
     return store
@@ -111,8 +108,7 @@ def test_nothing_is_listed_but_documents_and_the_log(store, proxy, counted):
 
 def test_columns_are_fetched_in_few_large_ranges(s3_server, proxy, counted):
     """Ten columns, four row groups: two neighbours of each are one request."""
-    options = {**s3_server.options, "endpoint": proxy.endpoint}
-    store = open_store(s3_server.new_url(), options)
+    store = proxy.behind(s3_server)
     names = [f"c{number}" for number in range(10)]
     rows = pa.table({name: range(40_000) for name in names})
     target = Target("t", row_group_rows=10_000)

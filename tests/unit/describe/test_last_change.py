@@ -42,7 +42,7 @@ def test_what_leaves_the_rows_alone_does_not_count(store):
     assert state.version == 4
     assert last_change(state, "plain") == first
     assert changed_at(state, "plain") == first.time
-    later = commit_change(store, lambda c: Builder(store, "plain").append(pa.table({"a": [1]}), c))
+    later = Builder(store, "plain").commit_append(pa.table({"a": [1]}))
     assert last_change(resolve(store, PLAIN), "plain") == later.entry
 
 

@@ -5,20 +5,15 @@ from __future__ import annotations
 import os
 import pickle
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from ktk_engine.errors import CommitConflictError, ConfigurationError, StoreError
 from ktk_engine.log.chain import read_entry
-from ktk_engine.log.garbage import Retention
 from ktk_engine.log.publish import publish
-from ktk_engine.log.scope import LogScope
+from ktk_engine.log.scope import scope_of
 from ktk_engine.log.stage.publish_stages import discard_stages, publish_stages
 from ktk_engine.log.stage.staged_store import StagedStore
-from ktk_engine.log.state import resolve
 from tests.support.changes import (
     Target,
     build,
@@ -29,7 +24,7 @@ from tests.support.changes import (
     run_cleanup,
     tag_version,
 )
-from tests.support.committed import list_relations
+from tests.support.committed import list_relations, snapshot_of
 from tests.support.documents import (
     Comments,
     ViewDocument,
@@ -37,32 +32,29 @@ from tests.support.documents import (
     load_document,
     view_key,
 )
-from tests.support.interrupting_store import InterruptingStore
+from tests.support.interrupting_store import (
+    CUBE,
+    ENRICHMENT,
+    NOTHING,
+    PLAIN,
+    SEED,
+    TABLE,
+    InterruptingStore,
+    build_small,
+    cells,
+    content,
+    rows,
+)
 from tests.support.stores import LocalStore
 
-CUBE, PLAIN, NEW = LogScope("cube", "c"), LogScope("dataset", "t"), LogScope("dataset", "new")
-SEED = Target("s", "seed", "c", ("x",), ("p",), buckets=2)
-ENRICHMENT = Target("e", "enrichment", "c", ("x",), ("p",), buckets=2)
-TABLE = Target("t")
-NOTHING = Retention(timedelta(0), 1)
-
-
-def cells(*numbers, value="v", partitions=("a/%ä", "")):
-    rows = [{"p": p or "b", "x": x, value: 10 * x} for p in partitions for x in numbers]
-    return pa.Table.from_pylist(rows)
-
-
-def rows(*numbers):
-    return pa.table({"a": list(numbers)})
+NEW = scope_of("new")
 
 
 @pytest.fixture(scope="module")
 def prepared():
     """A store with a cube, a table and a view."""
     store = InterruptingStore()
-    build(store, cells(1, 2), SEED)
-    build(store, cells(1, value="w"), ENRICHMENT)
-    build(store, rows(0), TABLE)
+    build_small(store)
     add_view(store, ViewDocument("seen", "view", sql="select 1"))
     return store.objects
 
@@ -70,24 +62,6 @@ def prepared():
 @pytest.fixture
 def store(prepared):
     return InterruptingStore(prepared)
-
-
-def content(store, scope):
-    """Version, rows and comments of a scope at its head."""
-    state = resolve(store, scope)
-    found = {}
-    for uuid, snapshot in state.snapshots().items():
-        files = zip(snapshot.labels, snapshot.files["key"].to_pylist(), strict=True)
-        found[uuid] = (
-            snapshot.comments,
-            sorted(
-                (label.rpartition("/")[0], repr(row))
-                for label, key in files
-                for row in pq.ParquetFile(store.open_read(key)).read().to_pylist()
-            ),
-        )
-        assert all(store.exists(key) for key in snapshot.indices.values())
-    return state.version, found
 
 
 def everything(store):
@@ -135,11 +109,7 @@ def test_only_the_run_sees_what_is_staged_and_its_end_is_one_version(store):
     assert table.changes["t"].operation == "append"
     assert len(table.changes["t"].added) == 2
     for uuid in ("c++s", "c++e", "t", "new"):  # for Kartothek
-        assert list(load_document(store, uuid).partitions) == (
-            resolve(store, LogScope("cube", "c") if "++" in uuid else LogScope("dataset", uuid))
-            .snapshot(uuid)
-            .labels
-        )
+        assert list(load_document(store, uuid).partitions) == snapshot_of(store, uuid).labels
     assert not [key for key in store.objects if "/intent/" in key]
 
 

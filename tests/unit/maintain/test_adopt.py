@@ -16,7 +16,6 @@ from tests.support.dataset_builder import (
     append_ours,
     build_nyc,
     build_table,
-    commit_change,
     foreign_document,
     weather,
     weather_builder,
@@ -51,7 +50,7 @@ def test_a_document_with_the_same_files_is_the_newest_version(store):
     assert not any(item.problem for item in state.datasets.values())
     assert state.snapshot("nyc++flights").rows == 4  # the log knows more than the document
     assert Store(store.root).cube("nyc").specification.dimension_columns == ("carrier", "hour")
-    done = commit_change(store, lambda c: weather_builder(store).rebuild(weather(), c))
+    done = weather_builder(store).commit_rebuild(weather())
     assert done.warning == "" and done.entry.changes["nyc++flights"].operation == "adopt"
     assert load_document(store, "nyc++flights").metadata["ktk_cube_is_seed"] is True
 
@@ -61,7 +60,7 @@ def test_an_index_of_another_program_is_taken_over(store):
     indices = dict(load_document(store, "nyc++flights").indices)
     rewrite(store, "nyc++flights", indices={**indices, "delay": indices["hour"]})
     assert snapshot_of(store, "nyc++flights").indices["delay"] == indices["hour"]
-    done = commit_change(store, lambda c: weather_builder(store).rebuild(weather(), c))
+    done = weather_builder(store).commit_rebuild(weather())
     assert done.warning == ""
     assert load_document(store, "nyc++flights").indices["delay"] == indices["hour"]
 

@@ -76,7 +76,7 @@ def test_plan_writes_nothing(store):
 def test_what_is_needed_stays(store):
     build_nyc(store)
     old = weather_builder(store)
-    commit_change(store, lambda c: old.rebuild(weather(), c))
+    old.commit_rebuild(weather())
     found = {info.key for info in plan_cleanup(store, CUBE, NOTHING).objects}
     done = run_cleanup(store, CUBE, NOTHING, {"command": "test"})
     assert (done.version, done.warning) == (5, "")

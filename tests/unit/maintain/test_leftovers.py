@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from datetime import timedelta
 
 import pyarrow as pa
@@ -21,17 +20,11 @@ from tests.support.changes import Retention
 from tests.support.committed import cube_scope, resolve, scope_of
 from tests.support.dataset_builder import append_as_kartothek, flights, write_plain, write_plain_nyc
 from tests.support.documents import document_key
-from tests.support.stores import keys, tree
+from tests.support.stores import grow_old, keys, tree
 
 CUBE, PLAIN = cube_scope("nyc"), scope_of("plain")
 NOTHING = Retention(timedelta(0), 1)
 DAY = 86_400
-
-
-def grow_old(store, days=30):
-    then = store.now().timestamp() - days * DAY
-    for path in store.root.rglob("*"):
-        os.utime(path, (then, then))
 
 
 def garbage(store, scope=CUBE, retention=NOTHING):

@@ -6,7 +6,6 @@ from tests.support.committed import cube_scope, resolve, version_of
 from tests.support.dataset_builder import (
     build_nyc,
     build_table,
-    commit_change,
     flights,
     flights_builder,
     write_plain_nyc,
@@ -49,12 +48,12 @@ def test_cascade_is_one_commit_and_takes_the_seed_first(store, dataset):
     assert resolve(store, CUBE).datasets == {}
     deleted = [key for method, key in store.calls if method == "delete" and "by-dataset" in key]
     assert [key.partition(".")[0] for key in deleted] == [f"nyc++{n}" for n in done.datasets]
-    commit_change(store, lambda c: flights_builder(store).rebuild(flights(), c))
+    flights_builder(store).commit_rebuild(flights())
     assert version_of(store, CUBE) == 5
 
 
 def test_seed_alone(store):
-    commit_change(store, lambda c: flights_builder(store).rebuild(flights(), c))
+    flights_builder(store).commit_rebuild(flights())
     assert remove(store, "nyc", "flights").datasets == ("flights",)
 
 

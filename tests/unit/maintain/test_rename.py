@@ -132,7 +132,7 @@ def test_what_somebody_commits_meanwhile_is_not_lost(store, at, what):
     build_nyc(store)
     builder, cube = flights_builder(store), Store(store.root).cube("nyc")
     actions = {
-        "rows": lambda: commit_change(store, lambda c: builder.append(flights(("JFK",), 50), c)),
+        "rows": lambda: builder.commit_append(flights(("JFK",), 50)),
         "index": lambda: cube.index("delay"),
         "foreign": lambda: append_as_kartothek(
             store, "nyc++airlines", pa.table({"carrier": ["DL"], "airline": ["Delta"]})

@@ -47,7 +47,7 @@ def test_an_enrichment_comes_back_with_its_files_name_and_builder(store):
     before = snapshot_of(store, "nyc++weather")
     document = store.get("nyc++weather.by-dataset-metadata.json")
     remove(store, "nyc", "weather")
-    commit_change(store, lambda c: airlines_builder(store).rebuild(airlines(), c))
+    airlines_builder(store).commit_rebuild(airlines())
     assert plan_undrop(store, "nyc", "weather").version == 4
     assert undrop(store, "nyc", "weather", {"command": "test"}).version == 7
     state = resolve(store, CUBE)
@@ -93,7 +93,7 @@ def test_what_is_there_or_never_was_is_said(store):
     remove(store, "nyc", "weather")
     with pytest.raises(DatasetNotFoundError, match=r"weather\? These were removed: weather"):
         undrop(store, "nyc", "wether")
-    commit_change(store, lambda c: weather_builder(store).rebuild(weather(), c))
+    weather_builder(store).commit_rebuild(weather())
     with pytest.raises(ConsistencyError, match="ktk remove nyc weather"):
         undrop(store, "nyc", "weather")
 
@@ -122,7 +122,7 @@ def test_the_checks_of_the_cube_hold(store):
     build_nyc(store)
     remove(store, "nyc", "weather")
     table = airlines().append_column("gust", pa.array([1.0, 2.0]))
-    commit_change(store, lambda c: airlines_builder(store).rebuild(table, c))
+    airlines_builder(store).commit_rebuild(table)
     with pytest.raises(ConsistencyError, match="gust"):
         undrop(store, "nyc", "weather")
     assert flights_builder(store).uuid in resolve(store, CUBE).datasets

@@ -13,7 +13,6 @@ from ktk_engine.plan.plan_dataset import plan_dataset, plan_rows
 from tests.support.committed import cube_scope, resolve
 from tests.support.dataset_builder import (
     build_nyc,
-    commit_change,
     flights,
     flights_builder,
     weather,
@@ -64,7 +63,7 @@ def test_partitions_are_pruned_and_aligned(cube):
 
 def test_index(store):
     table = pa.concat_tables([flights(["EWR"]), flights(["JFK"]).slice(0, 1)])
-    commit_change(store, lambda c: flights_builder(store).rebuild(table, c))
+    flights_builder(store).commit_rebuild(table)
     cube = load_cube(resolve(store, cube_scope("nyc")))
     plan = cube.plan(["delay"], "hour = 2")
     assert steps(plan, "flights") == {
@@ -89,8 +88,8 @@ def test_statistics(cube):
 
 
 def test_restricted_dataset_is_joined_inner_and_aligns_the_seed(store):
-    commit_change(store, lambda c: flights_builder(store).rebuild(flights(), c))
-    commit_change(store, lambda c: weather_builder(store).rebuild(weather(["JFK"]), c))
+    flights_builder(store).commit_rebuild(flights())
+    weather_builder(store).commit_rebuild(weather(["JFK"]))
     cube = load_cube(resolve(store, cube_scope("nyc")))
     left = cube.plan(["delay", "gust"])
     assert (part(left, "weather").join, files(left)) == ("left", {"flights": 2, "weather": 1})
@@ -135,9 +134,9 @@ def test_unknown_columns(cube):
 def overlaid(store):
     """Three commits to JFK (delays 10, 500, 20), one to EWR."""
     builder = flights_builder(store)
-    commit_change(store, lambda c: builder.rebuild(flights(), c))
-    commit_change(store, lambda c: builder.append(flights(["JFK"], 500), c))
-    commit_change(store, lambda c: builder.append(flights(["JFK"], 20), c))
+    builder.commit_rebuild(flights())
+    builder.commit_append(flights(["JFK"], 500))
+    builder.commit_append(flights(["JFK"], 20))
     return load_cube(resolve(store, cube_scope("nyc")))
 
 

@@ -6,6 +6,7 @@ import datetime
 import decimal
 import math
 from dataclasses import replace
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,7 +21,7 @@ from ktk_engine.errors import (
     TypeClassError,
 )
 from ktk_engine.gate.constraint import CONSTRAINTS  # deep: where they are kept
-from ktk_engine.warehouse.alter import alter, run_alteration
+from ktk_engine.warehouse.alter import alter
 from ktk_engine.warehouse.alter_statement import Alteration
 from ktk_engine.warehouse.relations import Relations
 from ktk_engine.write.present_rows import present_rows  # deep: patched
@@ -34,13 +35,14 @@ from tests.support.changes import (
     Transaction,
     Write,
     alter_columns,
+    alter_table,
     build,
     commit,
     publish_stages,
     staged,
 )
 from tests.support.committed import check, describe, read_history, resolve, scope_of, snapshot_of
-from tests.support.dataset_builder import write_plain
+from tests.support.dataset_builder import build_overlaid, write_plain
 from tests.support.queries import MetadataCache
 from tests.support.stores import Warehouse, tree
 
@@ -68,11 +70,8 @@ def relations(store):
 
 
 @pytest.fixture
-def run(relations, store):
-    def run(sql: str) -> bool:
-        return run_alteration(relations, sql.replace("s.", f"{store.root.name}."))
-
-    return run
+def run(store):
+    return partial(alter_table, store)
 
 
 def rows(store, name="t", key="P"):
@@ -345,13 +344,7 @@ MORE = pa.table({"p": ["a", "b"], "x": [1, 1], "w": [1, 2]})
 
 @pytest.fixture
 def cube(store):
-    opened = Store(store.root)
-    found = opened.build(
-        "c", {"cells": CELLS, "more": MORE}, seed="cells", dimension_columns=["x"],
-        partition_by=["p"], indexes=["i"],
-    )  # fmt: skip
-    # Cells that come again overlay the old ones, in files that others wrote before.
-    return found.append({"cells": CELLS.slice(1, 1).set_column(2, "v", pa.array([20.0]))})
+    return build_overlaid(store)
 
 
 def answer(cube):
