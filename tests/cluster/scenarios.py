@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
-from ktk_engine.facade import Store
+from ktk_engine import Store
 from ktk_engine.spark.session.executors import ship_engine  # deep: ships again, on purpose
 from tests.faults.content import TABLE, Row
 from tests.faults.invariants import found_content, verify, verify_cleanup

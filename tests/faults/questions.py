@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from ktk_engine.facade import Store
+from ktk_engine import Store
 from tests.faults.answer import Answer, answered
 from tests.faults.read import rows_of
 from tests.faults.victim import CUBE, KEYS, PLAIN_CUBE, VIEW

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ktk_engine import Store
 from ktk_engine.errors import KtkError
-from ktk_engine.facade import Store
 from ktk_engine.log.garbage import find_garbage  # deep: asked by a thread
 from tests.faults.answer import Answer, answered
 from tests.faults.content import ENRICHMENT, SEED, TABLE

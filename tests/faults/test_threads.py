@@ -9,7 +9,7 @@ import traceback
 from concurrent.futures import ThreadPoolExecutor
 from random import Random
 
-from ktk_engine.facade import Store
+from ktk_engine import Store
 from tests.faults.content import ENRICHMENT, PLACES, SEED, TABLE, Verb, choose_rows
 from tests.faults.invariants import SCOPES
 from tests.faults.read import rows_of

@@ -6,8 +6,8 @@ import pytest
 from click.testing import CliRunner
 from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 
+from ktk_engine import Store
 from ktk_engine.cli.main import main
-from ktk_engine.facade import Store
 from tests.functional.conftest import profile_target
 from tests.functional.incremental_model import model
 from tests.servers.s3 import SECRET

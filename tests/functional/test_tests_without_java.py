@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from ktk_engine.facade import Store
+from ktk_engine import Store
 from tests.support.changes import Target, build
 from tests.support.documents import ViewDocument, add_view
 from tests.support.stores import Warehouse

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from ktk_engine.facade import Store
+from ktk_engine import Store
 from ktk_engine.spark.compatibility import all_settings
 from ktk_engine.spark.frames import frame_of_table
 from tests.support.changes import Target, build

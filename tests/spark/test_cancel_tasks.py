@@ -10,7 +10,7 @@ import pytest
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from ktk_engine.facade import Store
+from ktk_engine import Store
 from ktk_engine.spark.session.job_group import job_group
 from tests.support.changes import Target, build
 

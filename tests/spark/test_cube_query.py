@@ -8,8 +8,8 @@ import math
 import pyarrow as pa
 import pytest
 
+from ktk_engine import Store
 from ktk_engine.errors import ConsistencyError, DatasetNotFoundError, QueryError
-from ktk_engine.facade import Store
 from tests.support.changes import Target, build
 from tests.support.queries import is_in
 

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from ktk_engine import Store
 from ktk_engine.errors import (
     CommitConflictError,
     ConfigurationError,
@@ -13,7 +14,6 @@ from ktk_engine.errors import (
     TypeClassError,
     VersionGoneError,
 )
-from ktk_engine.facade import Store
 from ktk_engine.gate.gate import pass_gate  # deep: counted
 from tests.spark.numbered_rows import SEED, TABLE, check_index, content, rows, snapshot
 from tests.support.changes import Retention, RowChanges, Target, build, run_cleanup

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from dbt.adapters.ktk.operations.cube_query import plan_line
-from ktk_engine.facade import Store
+from ktk_engine import Store
 from ktk_engine.spark.session.session import new_session
 from tests.servers.fault_proxy import FaultProxy
 from tests.support.changes import Target, build

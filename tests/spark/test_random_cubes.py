@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbt.adapters.ktk.operations.cube_query import cube_query_text
-from ktk_engine.facade import Store
+from ktk_engine import Store
 from ktk_engine.spark.arrow_types import spark_type
 from ktk_engine.spark.compatibility import collect_table
 from ktk_engine.spark.frames import frame_of_table

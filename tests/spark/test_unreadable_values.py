@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ktk_engine.facade import Store
+from ktk_engine import Store
 from tests.support.documents import ViewDocument, add_view
 from tests.support.unreadable_value import BAD, DAYS, write_cube
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from ktk_engine import Store
 from ktk_engine.errors import QueryError
-from ktk_engine.facade import Store
 from tests.support.changes import Target, build
 
 WHERE = "OK = true and SCHED = true"

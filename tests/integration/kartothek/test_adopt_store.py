@@ -11,10 +11,10 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from ktk_engine import Store
 from ktk_engine.catalog.find_scope import find_scope  # deep: finds unadopted datasets
 from ktk_engine.cli.main import main
 from ktk_engine.errors import ConfigurationError, ConsistencyError, ForeignWriterError
-from ktk_engine.facade import Store
 from ktk_engine.maintain.adoption.adopt import plan_adoption, run_adoption
 from ktk_engine.maintain.adoption.recover_cube import CubeWords
 from tests.support.committed import check

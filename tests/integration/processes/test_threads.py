@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pyarrow as pa
 import pytest
 
-from ktk_engine.facade import Store
+from ktk_engine import Store
 from ktk_engine.files import footers, index_cache  # deep: its caches
 from ktk_engine.format import index_file  # deep: its cache
 from ktk_engine.store.read_cache import ReadCache  # deep: a cache

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktk_engine.facade import Store
+from ktk_engine import Store
 from ktk_engine.plan.plan import DatasetPlan
 from tests.support.committed import PARTITION_PREFIX
 from tests.support.random_cubes import (

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktk_engine.facade import Store
+from ktk_engine import Store
 from ktk_engine.merge.answer import LocalEngine
 from tests.support.foreign_cubes import joined_with_nulls, write_foreign
 from tests.support.queries import FooterCache

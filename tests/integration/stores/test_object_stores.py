@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 import yaml
 
+from ktk_engine import Store
 from ktk_engine.cli.sources_file import store_in_project  # deep: options in sources
-from ktk_engine.facade import Store
 from ktk_engine.warehouse.source_definitions import render_sources  # deep: options in sources
 from tests.faults.content import ARROW_VERBS, SEED, TABLE, choose_verb, first_content
 from tests.faults.read import content_of

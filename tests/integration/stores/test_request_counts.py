@@ -8,8 +8,8 @@ from functools import partial
 import pyarrow as pa
 import pytest
 
+from ktk_engine import Store
 from ktk_engine.catalog.catalog import Relation  # deep: as the adapter drops
-from ktk_engine.facade import Store
 from ktk_engine.store.warehouse import Warehouse
 from tests.servers.fault_proxy import FaultProxy
 from tests.support.changes import Relations, Target, build

@@ -1,9 +1,9 @@
 import pytest
 
+from ktk_engine import Store
 from ktk_engine.cube.consistency import check_cube
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import ConsistencyError
-from ktk_engine.facade import Store
 from tests.support.committed import cube_scope, describe, resolve
 from tests.support.queries import load_cube, normalize, parse_type
 

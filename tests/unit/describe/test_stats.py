@@ -9,9 +9,9 @@ import shutil
 import pyarrow as pa
 import pytest
 
+from ktk_engine import Store
 from ktk_engine.describe.stats import DatasetStats
 from ktk_engine.errors import DatasetNotFoundError
-from ktk_engine.facade import Store
 from tests.support.dataset_builder import (
     Builder,
     build_nyc,

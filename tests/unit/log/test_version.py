@@ -7,8 +7,8 @@ from datetime import timedelta
 import pyarrow as pa
 import pytest
 
+from ktk_engine import Store
 from ktk_engine.errors import DatasetNotFoundError, FormatError, QueryError, VersionGoneError
-from ktk_engine.facade import Store
 from ktk_engine.log.garbage import Retention
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import resolve

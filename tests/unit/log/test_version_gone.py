@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ktk_engine import Store
 from ktk_engine.errors import CommitConflictError, ObjectNotFoundError, StoreError, VersionGoneError
-from ktk_engine.facade import Store
 from ktk_engine.log.garbage import Retention
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import resolve

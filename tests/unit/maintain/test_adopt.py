@@ -7,8 +7,8 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+from ktk_engine import Store
 from ktk_engine.errors import ForeignWriterError, ForeignWriterWarning
-from ktk_engine.facade import Store
 from ktk_engine.maintain.adoption.adopt import plan_adoption, run_adoption
 from ktk_engine.maintain.check import check
 from tests.support.committed import cube_scope, resolve, scope_of, snapshot_of, version_of

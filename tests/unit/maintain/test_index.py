@@ -9,13 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from ktk_engine import Store
 from ktk_engine.errors import (
     CommitConflictError,
     ConfigurationError,
     DataError,
     DatasetNotFoundError,
 )
-from ktk_engine.facade import Store
 from ktk_engine.maintain.check import check
 from ktk_engine.maintain.index import change_indexes, plan_indexes, run_index_plan
 from ktk_engine.maintain.remove import remove

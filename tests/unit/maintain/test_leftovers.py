@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
+from ktk_engine import Store
 from ktk_engine.cli.main import main
 from ktk_engine.errors import DatasetNotFoundError, ForeignWriterError
-from ktk_engine.facade import Store
 from ktk_engine.maintain.adoption.adopt import plan_adoption, run_adoption
 from ktk_engine.maintain.check import check
 from ktk_engine.maintain.cleanup import plan_cleanup, run_cleanup, scope_to_clean

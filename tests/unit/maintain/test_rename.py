@@ -7,6 +7,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+from ktk_engine import Store
 from ktk_engine.errors import (
     CommitConflictError,
     ConsistencyError,
@@ -15,7 +16,6 @@ from ktk_engine.errors import (
     SpecificationError,
     StoreError,
 )
-from ktk_engine.facade import Store
 from ktk_engine.maintain.check import check
 from ktk_engine.maintain.rename import rename
 from ktk_engine.maintain.versions.undrop import undrop

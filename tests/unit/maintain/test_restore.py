@@ -7,8 +7,8 @@ from datetime import timedelta
 import pyarrow as pa
 import pytest
 
+from ktk_engine import Store
 from ktk_engine.errors import CommitConflictError, ConsistencyError, KtkError, VersionGoneError
-from ktk_engine.facade import Store
 from ktk_engine.maintain.check import check
 from ktk_engine.maintain.cleanup import run_cleanup
 from ktk_engine.maintain.remove import remove

@@ -9,6 +9,7 @@ from datetime import timedelta
 import pyarrow as pa
 import pytest
 
+from ktk_engine import Store
 from ktk_engine.errors import (
     CommitConflictError,
     ConfigurationError,
@@ -17,7 +18,6 @@ from ktk_engine.errors import (
     ForeignWriterError,
     VersionGoneError,
 )
-from ktk_engine.facade import Store
 from ktk_engine.maintain.check import check
 from ktk_engine.maintain.cleanup import plan_cleanup, run_cleanup
 from ktk_engine.maintain.remove import remove

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktk_engine.facade import Store
+from ktk_engine import Store
 from ktk_engine.files.cells_digest import CellsDigest  # deep: counted
 from ktk_engine.merge.answer import LocalEngine
 from ktk_engine.merge.read import aligned_rows

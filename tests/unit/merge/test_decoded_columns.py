@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ktk_engine import Store
 from ktk_engine.errors import FormatError
-from ktk_engine.facade import Store
 from ktk_engine.files.data_file import chunk_ranges  # deep: row groups by the byte
 from ktk_engine.merge.answer import LocalEngine
 from ktk_engine.merge.read import decoded_columns

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ktk_engine import Store
 from ktk_engine.conditions.evaluate import evaluate  # deep: the naive answer
-from ktk_engine.facade import Store
 from ktk_engine.merge.answer import LocalEngine
 from ktk_engine.merge.cell_range import CellRange
 from ktk_engine.merge.tasks import tasks

@@ -9,8 +9,8 @@ from concurrent.futures import CancelledError
 import pyarrow as pa
 import pytest
 
+from ktk_engine import Store
 from ktk_engine.errors import FormatError, LocalEngineError
-from ktk_engine.facade import Store
 from ktk_engine.merge.answer import LocalEngine
 from ktk_engine.merge.merge import merge
 from ktk_engine.merge.merge_run import MergeRun

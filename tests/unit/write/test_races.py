@@ -7,8 +7,8 @@ from datetime import timedelta
 import pyarrow as pa
 import pytest
 
+from ktk_engine import Store
 from ktk_engine.errors import CommitConflictError, KtkError
-from ktk_engine.facade import Store
 from ktk_engine.write.build import build
 from ktk_engine.write.retained import Retained
 from tests.support.changes import Retention, Target, remove, run_cleanup
