@@ -6,9 +6,12 @@ its own room.
 
 import ast
 import re
+import token
 from collections import defaultdict
 from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
+from tokenize import generate_tokens
 
 ROOT = Path(__file__).parents[2]
 TESTS = ROOT / "tests"
@@ -34,6 +37,7 @@ NAMING = {
     *("unit/test_rooms.py", "unit/test_support.py"),
 }
 MODULE = re.compile(r"\bktk_engine(?:\.[a-z_0-9]+)+")
+TEXTS = (token.STRING, getattr(token, "FSTRING_MIDDLE", token.STRING))  # since Python 3.12
 REASON = re.compile(r"# deep: \w")
 
 
@@ -44,24 +48,25 @@ def rooms_of(file: str) -> tuple[str, ...]:
     return ROOMS.get(file) or ROOMS.get(folder) or own
 
 
-def named(tree: ast.Module) -> Iterator[tuple[str, range]]:
+def named(text: str) -> Iterator[tuple[str, range]]:
     """Modules of the engine that a file names, each with the lines on which a reason may stand.
 
     Names in texts count too: what is patched by its name, and the programs of other processes.
     """
-    said = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # docstrings
-    for node in ast.walk(tree):
+    docstrings = set()
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield alias.name, range(node.lineno, node.end_lineno + 1)
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield node.module, range(node.lineno, node.end_lineno + 1)
-        elif (
-            isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in said
-        ):
-            for number, line in enumerate(node.value.splitlines()):
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            docstrings.add(node.lineno)
+    for found in generate_tokens(StringIO(text).readline):
+        if found.type in TEXTS and found.start[0] not in docstrings:
+            for number, line in enumerate(found.string.splitlines(), found.start[0]):
                 for module in MODULE.findall(line):
-                    yield module, range(node.lineno + number, node.lineno + number + 1)
+                    yield module, range(number, number + 1)
 
 
 def is_deep(module: str, rooms: tuple[str, ...]) -> bool:
@@ -78,7 +83,7 @@ def is_deep(module: str, rooms: tuple[str, ...]) -> bool:
 def wrong_lines(text: str, rooms: tuple[str, ...]) -> list[str]:
     """Lines that reach deeper without a reason, or have a reason and do not reach deeper."""
     lines = ["", *text.splitlines()]
-    deep = [at for module, at in named(ast.parse(text)) if is_deep(module, rooms)]
+    deep = [at for module, at in named(text) if is_deep(module, rooms)]
     bare = [at[0] for at in deep if not any(REASON.search(lines[number]) for number in at)]
     reached = {number for at in deep for number in at}
     idle = [n for n, line in enumerate(lines) if REASON.search(line) and n not in reached]
@@ -99,7 +104,7 @@ def test_what_reaches_deeper_says_why():
 def test_one_file_of_support_imports_a_module():
     importers = defaultdict(set)
     for path in (TESTS / "support").glob("*.py"):
-        for module, _ in named(ast.parse(path.read_text(encoding="utf-8"))):
+        for module, _ in named(path.read_text(encoding="utf-8")):
             if is_deep(module, ()):
                 importers[module].add(path.name)
     assert {module: files for module, files in importers.items() if len(files) > 1} == {}
