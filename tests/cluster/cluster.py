@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from ktk_engine.java.find_java import find_java, java_home
+from ktk_engine.java.find_java import find_java, java_home  # deep: which Java runs the cluster
 
 T = TypeVar("T")
 

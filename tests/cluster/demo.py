@@ -16,14 +16,13 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
-from ktk_engine.log.scope import scope_of
-from ktk_engine.log.state import resolve
-from ktk_engine.store.open_store import open_store
 from tests.cluster.cluster import Cluster
 from tests.cluster.conftest import settings
 from tests.faults.read import rows_of
 from tests.functional import sample_answers
 from tests.servers.s3 import S3Server, start_s3
+from tests.support.committed import snapshot_of
+from tests.support.stores import open_store
 
 SAMPLE = Path(__file__).resolve().parents[2] / "sample_project"
 _LEFT = ("warehouse", "target", "logs", "profiles.yml")
@@ -69,7 +68,7 @@ def _dbt(project: Path, *arguments: str) -> None:
 
 def _compare(url: str, server: S3Server) -> None:
     store = open_store(url, server.options)
-    snapshot = resolve(store, scope_of("late_in_gusts")).snapshot("late_in_gusts")
+    snapshot = snapshot_of(store, "late_in_gusts")
     wanted = sample_answers.late_in_gusts().sort_values("airline", ignore_index=True)
     names = sorted(snapshot.schema.names)
     found = pd.DataFrame(rows_of(store, snapshot), columns=names)

@@ -59,8 +59,8 @@ class Driver:
 def _serve(connection: Connection, settings: dict[str, str]) -> None:
     from pyspark import cloudpickle
 
-    from ktk_engine.spark.session.session import start_session
     from tests.cluster import scenarios
+    from tests.support.spark import start_session
 
     cloudpickle.register_pickle_by_value(scenarios)
     session = start_session(settings)

@@ -19,18 +19,20 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
-from ktk_engine.facade import Store
-from ktk_engine.gate.target import Target
-from ktk_engine.spark.read.scan import Scanner
-from ktk_engine.spark.session.executors import ship_engine
-from ktk_engine.spark.session.scratch import make_scratch_folder
-from ktk_engine.spark.session.session import new_session
-from ktk_engine.spark.sql.sql_session import SqlSession
-from ktk_engine.store.local.local_store import LocalStore
-from ktk_engine.write.build import build
-from ktk_engine.write.rewrite.merge import MergeBy, merge
+from ktk_engine import Store
+from ktk_engine.spark.session.executors import ship_engine  # deep: ships again, on purpose
 from tests.faults.content import TABLE, Row
 from tests.faults.invariants import found_content, verify, verify_cleanup
+from tests.support.changes import Target, build
+from tests.support.spark import (
+    MergeBy,
+    Scanner,
+    make_scratch_folder,
+    merge,
+    new_session,
+    statements,
+)
+from tests.support.stores import LocalStore
 
 ROWS, PLACES, TASKS = 2400, 24, 4
 TARGET = Target(TABLE, partition_by=("P",), indexes=("k",), buckets=TASKS)
@@ -153,7 +155,7 @@ def work(session: SparkSession, root: Path) -> dict[str, Any]:
     changed = own.range(290, 310).selectExpr("id as D", "cast(id % 3 as string) as P", "id as v")
     merge(scanner, changed, SEED, MergeBy(("D",), "merge"))
     query = Store(str(root)).cube("c").query(where="v >= 6")
-    sql = SqlSession(own, lambda name: store if name == "an" else None, make_scratch_folder())
+    sql = statements(own, store)
     counted = sql.sql("select P, count(*) as n, sum(v) as s from an.t group by P order by P")
     return {
         "spark": sorted(map(tuple, query.spark(session).select("D", "P", "v", "w").collect())),

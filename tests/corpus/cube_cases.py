@@ -14,14 +14,13 @@ import pyarrow.parquet as pq
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import KtkError
 from ktk_engine.facade import Cube, Engine, Store
-from ktk_engine.spark.session.session import new_session, start_session
-from ktk_engine.store.interface import ObjectStore
-from ktk_engine.store.open_store import open_store
 from tests.conftest import FEW_ROWS, SPARK_SETTINGS
 from tests.corpus.cube_frames import Frame, difference, frame_of, group_value, plain
 from tests.corpus.cube_literals import our_condition
 from tests.corpus.naive_cube import NaiveCube
 from tests.corpus.outcome import Outcome
+from tests.support.spark import new_session, start_session
+from tests.support.stores import ObjectStore, open_store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

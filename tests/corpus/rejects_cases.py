@@ -15,15 +15,11 @@ import pyarrow.parquet as pq
 from ktk_engine.cube.consistency import check_cube
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import ConditionError, DatasetNotFoundError, KtkError, SpecificationError
-from ktk_engine.gate.target import Target
-from ktk_engine.log.scope import cube_scope
-from ktk_engine.log.state import resolve
-from ktk_engine.maintain.remove import plan_removal
-from ktk_engine.store.local.local_store import LocalStore
-from ktk_engine.write.build import build
-from ktk_engine.write.write_context import WriteContext
 from tests.corpus.decisions import Write, predict_write
 from tests.corpus.outcome import Outcome
+from tests.support.changes import Target, build, plan_removal
+from tests.support.committed import cube_scope, resolve
+from tests.support.stores import LocalStore
 
 Frames = dict[str, pa.Table | None]
 
@@ -171,7 +167,7 @@ class _Player:
             tuple(sorted(cube.suppress_index_on)) if seed else (),
         )
         # An append is bound by the committed schema; a build of Kartothek's is a full refresh.
-        build(self.store, table, target, WriteContext(full_refresh=not append))
+        build(self.store, table, target, full_refresh=not append)
         snapshots = resolve(self.store, cube_scope(cube.prefix)).snapshots()
         known = {uuid.partition("++")[2]: item for uuid, item in snapshots.items()}
         check_cube(cube.prefix, known, cube if cube.seed_dataset in known else None)

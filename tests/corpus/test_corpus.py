@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from ktk_engine.spark.session.session import new_session, start_session
-from ktk_engine.store.open_store import open_store
 from tests.conftest import SPARK_SETTINGS
 from tests.corpus.cases import cases_folder
 from tests.corpus.cube_cases import run_case
 from tests.corpus.rejects_cases import run_rejects
 from tests.corpus.types_cases import run_types
+from tests.support.spark import new_session, start_session
+from tests.support.stores import open_store
 
 
 @pytest.fixture(scope="module")

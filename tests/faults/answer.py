@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ktk_engine.errors import KtkError
-from ktk_engine.format.dataset_key import DOCUMENT_SUFFIX
+from ktk_engine.format.dataset_key import DOCUMENT_SUFFIX  # deep: tells documents
 
 
 @dataclass(frozen=True)

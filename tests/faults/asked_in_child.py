@@ -10,9 +10,9 @@ from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from ktk_engine.store.local.local_store import LocalStore
 from tests.faults.answer import Answer
 from tests.faults.questions_without_spark import ask_without_spark
+from tests.support.stores import LocalStore
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 _SECONDS = 60

@@ -14,10 +14,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from ktk_engine.errors import KtkError
-from ktk_engine.store.local.local_store import LocalStore
 from tests.faults.content import Verb
 from tests.faults.system_calls import Fault, Trap
 from tests.faults.verbs import run
+from tests.support.stores import LocalStore
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 _PATIENCE = 60  # seconds

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from ktk_engine.spark.session.session import start_session
 from tests.conftest import SPARK_SETTINGS
 from tests.faults.report import PROPERTY
+from tests.support.spark import start_session
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -17,7 +17,6 @@ from pathlib import Path
 from random import Random
 
 from ktk_engine.errors import CommitStateUnknownError, KtkError
-from ktk_engine.store.local.local_store import LocalStore
 from tests.faults.content import ARROW_VERBS, Content, Verb, choose_verb, first_content
 from tests.faults.invariants import (
     AgedStore,
@@ -28,6 +27,7 @@ from tests.faults.invariants import (
     verify_published,
 )
 from tests.faults.verbs import prepare, run
+from tests.support.stores import LocalStore
 
 _PAGE = 4096
 _PLENTY = 64 << 20  # bytes

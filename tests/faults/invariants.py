@@ -7,23 +7,35 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from ktk_engine.catalog.catalog import list_scopes
-from ktk_engine.format.dataset_key import common_metadata_key, data_key, document_key
-from ktk_engine.format.document import parse_document
-from ktk_engine.format.index_file import VALUE, flatten_index, read_index
-from ktk_engine.format.stamp import read_stamp, stamp_is_valid
-from ktk_engine.log.entry import digest
-from ktk_engine.log.garbage import Retention
-from ktk_engine.log.publish import publish
-from ktk_engine.log.scope import cube_scope, scope_of
-from ktk_engine.log.snapshot import Snapshot
-from ktk_engine.log.state import State, read_entries, resolve
-from ktk_engine.maintain.check import check
-from ktk_engine.maintain.cleanup import delete_unfinished, find_unfinished, run_cleanup
-from ktk_engine.store.interface import ObjectStore
-from ktk_engine.store.local.local_store import LocalStore
+from ktk_engine.format.index_file import VALUE  # deep: the stored column
+from ktk_engine.format.stamp import read_stamp, stamp_is_valid  # deep: stamps by the byte
+from ktk_engine.maintain.cleanup import (  # deep: what killed writers left
+    delete_unfinished,
+    find_unfinished,
+)
 from tests.faults.content import TABLE, Content
 from tests.faults.read import content_of, rows_of
+from tests.support.changes import Retention, publish, run_cleanup
+from tests.support.committed import (
+    Snapshot,
+    State,
+    check,
+    cube_scope,
+    digest,
+    list_scopes,
+    read_entries,
+    resolve,
+    scope_of,
+    version_of,
+)
+from tests.support.documents import (
+    common_metadata_key,
+    data_key,
+    document_key,
+    parse_document,
+    stored_index,
+)
+from tests.support.stores import LocalStore, ObjectStore
 
 SCOPES = (cube_scope("c"), scope_of(TABLE))
 
@@ -54,7 +66,7 @@ def found_content(store: ObjectStore) -> dict[str, tuple]:
 
 def versions(store: ObjectStore) -> int:
     """How many commits there are."""
-    return sum(resolve(store, scope).version for scope in SCOPES)
+    return sum(version_of(store, scope) for scope in SCOPES)
 
 
 def verify(store: LocalStore, allowed: tuple[Content, ...]) -> Content:
@@ -131,7 +143,7 @@ def _verify_files(store: LocalStore, snapshot: Snapshot) -> None:
         require(path.is_file(), f"{key} is missing")
         require(path.stat().st_size == size.as_py(), f"{key} has another length")
     for column, key in snapshot.indices.items():
-        index = flatten_index(read_index(store.get(key)))
+        index = stored_index(store, key)
         named = set(zip(index[VALUE].to_pylist(), index["label"].to_pylist(), strict=True))
         require(named == _pairs(store, snapshot, column), f"{key} does not fit the files")
 

@@ -13,10 +13,10 @@ from random import Random
 from typing import Any
 
 from ktk_engine.errors import KtkError
-from ktk_engine.store.local.local_store import LocalStore
 from tests.faults.content import ARROW_VERBS, Verb, choose_rows, first_content
 from tests.faults.questions_without_spark import ask_without_spark
 from tests.faults.verbs import run
+from tests.support.stores import LocalStore
 
 NOBODY = 65534  # user and group
 _CONTEXT = multiprocessing.get_context("forkserver")

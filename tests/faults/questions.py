@@ -9,23 +9,21 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from ktk_engine.conditions.literal import comparison
-from ktk_engine.describe.history import read_history
-from ktk_engine.describe.info import list_contents
-from ktk_engine.facade import Store
-from ktk_engine.files.metadata_cache import MetadataCache
-from ktk_engine.log.scope import scope_of
-from ktk_engine.log.snapshot import Snapshot
-from ktk_engine.log.state import resolve
-from ktk_engine.maintain.check import check
-from ktk_engine.plan.prune import prune
-from ktk_engine.spark.session.scratch import make_scratch_folder
-from ktk_engine.spark.session.session import new_session
-from ktk_engine.spark.sql.sql_session import SqlSession
-from ktk_engine.store.local.local_store import LocalStore
+from ktk_engine import Store
 from tests.faults.answer import Answer, answered
 from tests.faults.read import rows_of
 from tests.faults.victim import CUBE, KEYS, PLAIN_CUBE, VIEW
+from tests.support.committed import (
+    Snapshot,
+    check,
+    list_contents,
+    read_history,
+    scope_of,
+    snapshot_of,
+)
+from tests.support.queries import MetadataCache, comparison, prune
+from tests.support.spark import new_session, statements
+from tests.support.stores import LocalStore
 
 _DEEP = {"deep": True} if "deep" in inspect.signature(check).parameters else {}
 
@@ -36,9 +34,7 @@ class Questions:
     def __init__(self, store: LocalStore, spark: SparkSession) -> None:
         self._store = store
         self._spark = new_session(spark)
-        self._sql = SqlSession(
-            self._spark, lambda name: store if name == "an" else None, make_scratch_folder()
-        )
+        self._sql = statements(self._spark, store)
 
     def ask(self, key: str, number: int, by_spark: bool) -> dict[str, Answer]:
         """Ask everything that may read a file.
@@ -103,7 +99,7 @@ class Questions:
 
     def _payloads(self) -> list[int]:
         if not hasattr(self, "_known_payloads"):
-            snapshot = resolve(self._store, scope_of("c++s")).snapshot("c++s")
+            snapshot = snapshot_of(self._store, "c++s")
             self._known_payloads = sorted({row[2] for row in rows_of(self._store, snapshot)})
         return self._known_payloads
 
@@ -114,7 +110,7 @@ class Questions:
         return rows_of(self._store, self._snapshot(uuid))
 
     def _snapshot(self, uuid: str) -> Snapshot:
-        return resolve(self._store, scope_of(uuid)).snapshot(uuid)
+        return snapshot_of(self._store, uuid)
 
     def _files(self, uuid: str, column: str, values: Any) -> list[list[str]]:
         """The files that pruning leaves for each value of an index."""

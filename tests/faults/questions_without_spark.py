@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ktk_engine.describe.history import read_history
-from ktk_engine.describe.info import describe, list_contents
+from ktk_engine import Store
 from ktk_engine.errors import KtkError
-from ktk_engine.facade import Store
-from ktk_engine.log.garbage import Retention, find_garbage
-from ktk_engine.log.scope import scope_of
-from ktk_engine.log.state import resolve
-from ktk_engine.maintain.check import check
-from ktk_engine.store.interface import ObjectStore
-from ktk_engine.store.local.local_store import LocalStore
+from ktk_engine.log.garbage import find_garbage  # deep: asked by a thread
 from tests.faults.answer import Answer, answered
 from tests.faults.content import ENRICHMENT, SEED, TABLE
 from tests.faults.read import rows_of
+from tests.support.changes import Retention
+from tests.support.committed import (
+    check,
+    describe,
+    list_contents,
+    read_history,
+    scope_of,
+    snapshot_of,
+)
+from tests.support.stores import LocalStore, ObjectStore
 
 OURS = (TABLE, SEED, ENRICHMENT)
 
@@ -51,7 +54,7 @@ def _questions(store: LocalStore, uuids: tuple[str, ...]) -> Mapping[str, Callab
 
 
 def _rows(store: ObjectStore, uuid: str) -> Any:
-    return rows_of(store, resolve(store, scope_of(uuid)).snapshot(uuid))
+    return rows_of(store, snapshot_of(store, uuid))
 
 
 def _problems(store: ObjectStore, name: str) -> Any:

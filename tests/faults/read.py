@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from ktk_engine.files.read_rows import read_rows
-from ktk_engine.log.snapshot import Snapshot
-from ktk_engine.log.state import State
-from ktk_engine.store.interface import ObjectStore
 from tests.faults.content import Row
+from tests.support.committed import Snapshot, State
+from tests.support.queries import read_rows
+from tests.support.stores import ObjectStore
 
 
 def last_of_each_cell(rows: pa.Table, cell: tuple[str, ...]) -> pa.Table:

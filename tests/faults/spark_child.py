@@ -12,9 +12,9 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from ktk_engine.store.local.local_store import LocalStore
 from tests.faults.child import Moment, Outcome, outcome_of
 from tests.faults.content import Verb
+from tests.support.stores import LocalStore
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 _PATIENCE = 180  # seconds
@@ -97,9 +97,9 @@ def _members(session: int) -> list[int]:
 def _serve(connection: Connection) -> None:
     os.setsid()
     logging.disable()
-    from ktk_engine.spark.session.session import start_session
     from tests.conftest import SPARK_SETTINGS
     from tests.faults.spark_verbs import run_by_spark
+    from tests.support.spark import start_session
 
     session = start_session({**SPARK_SETTINGS, "spark.driver.memory": "1g"})
     session.range(10).selectExpr("id % 3 as a").groupBy("a").count().collect()

@@ -15,13 +15,12 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark import TaskContext
 
-from ktk_engine.gate.target import Target
-from ktk_engine.spark.session.session import start_session
-from ktk_engine.store.local.local_store import LocalStore
-from ktk_engine.write.build import build
 from tests.conftest import SPARK_SETTINGS
 from tests.faults.content import TABLE
 from tests.faults.invariants import found_content, verify, verify_cleanup
+from tests.support.changes import Target, build
+from tests.support.spark import start_session
+from tests.support.stores import LocalStore
 
 ROWS = 2000
 TARGET = Target(TABLE, partition_by=("P",), indexes=("k",), row_group_rows=100)

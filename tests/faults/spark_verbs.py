@@ -6,21 +6,20 @@ from unittest import mock
 
 from pyspark.sql import SparkSession
 
-from ktk_engine.log.state import resolve
-from ktk_engine.maintain.compact import compact
-from ktk_engine.maintain.compactable import find_compaction
-from ktk_engine.spark.frames import frame_of_table
-from ktk_engine.spark.read.scan import Scanner
-from ktk_engine.spark.session.scratch import make_scratch_folder
-from ktk_engine.store.local.local_store import LocalStore
-from ktk_engine.write.build import build
-from ktk_engine.write.retained import Retained
-from ktk_engine.write.rewrite.merge import MergeBy, merge
-from ktk_engine.write.rewrite.predicates import Predicates
-from ktk_engine.write.rewrite.replace_where import replace_where
-from ktk_engine.write.write_context import WriteContext
 from tests.faults.content import Verb
 from tests.faults.verbs import COLUMNS, TARGETS, table
+from tests.support.changes import build, compact, find_compaction
+from tests.support.committed import resolve
+from tests.support.spark import (
+    MergeBy,
+    Predicates,
+    Scanner,
+    frame_of_table,
+    make_scratch_folder,
+    merge,
+    replace_where,
+)
+from tests.support.stores import LocalStore
 
 
 def make_scanner(session: SparkSession, store: LocalStore) -> Scanner:
@@ -33,15 +32,18 @@ def run_by_spark(session: SparkSession, store: LocalStore, verb: Verb) -> None:
     if verb.name == "compact":
         found = find_compaction(resolve(store, target.scope), verb.uuid)
         if found.files.num_rows:
-            with mock.patch("ktk_engine.maintain.compact.IN_PROCESS_BYTES", 0):
+            with mock.patch(
+                "ktk_engine.maintain.compact.IN_PROCESS_BYTES",  # deep: patched
+                0,
+            ):
                 compact(found, scanner=lambda: scanner)
         return
     frame = frame_of_table(session, table(verb.uuid, verb.rows))
     if verb.name == "build":
-        build(store, frame, target, WriteContext(full_refresh=True))
+        build(store, frame, target, full_refresh=True)
     elif verb.name in ("append", "overwrite"):
         mode = "append" if verb.name == "append" else "partitions"
-        build(store, frame, target, retained=Retained(mode))
+        build(store, frame, target, mode=mode)
     elif verb.name == "replace_where":
         replace_where(scanner, frame, target, Predicates([f"{COLUMNS[verb.uuid][2]} < 0"]))
     else:

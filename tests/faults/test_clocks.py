@@ -6,15 +6,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 
-from ktk_engine.catalog.catalog import list_scopes
-from ktk_engine.log.garbage import Retention
-from ktk_engine.maintain.cleanup import run_cleanup
-from ktk_engine.store.local.local_store import LocalStore
 from tests.faults.content import ARROW_VERBS, choose_verb, first_content
 from tests.faults.invariants import AgedStore, verify, verify_published
 from tests.faults.report import Tally
 from tests.faults.scale import cases
 from tests.faults.verbs import prepare, run
+from tests.support.changes import Retention, run_cleanup
+from tests.support.committed import list_scopes
+from tests.support.stores import LocalStore
 
 _JUMPS = [
     timedelta(),

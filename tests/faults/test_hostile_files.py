@@ -14,13 +14,13 @@ import msgpack
 import pyarrow as pa
 import pytest
 
-from ktk_engine.store.local.local_store import LocalStore
 from tests.faults.answer import Answer, names_file
 from tests.faults.asked_in_child import asked_in_child
 from tests.faults.questions_without_spark import OURS
 from tests.faults.report import Tally
 from tests.faults.scale import LARGE, SEED
 from tests.faults.victim import PLAIN, build_victim, kinds
+from tests.support.stores import LocalStore
 
 _UUIDS = (*OURS, PLAIN, "nyc++flights", "nyc++weather")
 _MEMORY = 3 << 30  # bytes of address space beside what the process has

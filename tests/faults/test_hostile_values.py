@@ -8,26 +8,15 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from ktk_engine.conditions.literal import comparison
 from ktk_engine.errors import KtkError
-from ktk_engine.files.metadata_cache import MetadataCache
-from ktk_engine.files.read_rows import read_rows
-from ktk_engine.format.comments import Comments
-from ktk_engine.gate.target import Target
-from ktk_engine.log.scope import scope_of
-from ktk_engine.log.state import resolve
-from ktk_engine.maintain.check import check
-from ktk_engine.maintain.comment import comment_on
-from ktk_engine.plan.prune import prune
-from ktk_engine.spark.session.scratch import make_scratch_folder
-from ktk_engine.spark.session.session import new_session
-from ktk_engine.spark.sql.sql_session import SqlSession
-from ktk_engine.store.local.local_store import LocalStore
-from ktk_engine.write.build import build
-from ktk_engine.write.write_context import WriteContext
 from tests.faults.report import Tally
+from tests.support.changes import Target, build, comment_on
+from tests.support.committed import check, snapshot_of
+from tests.support.documents import Comments
 from tests.support.kartothek import ORACLE, run_in_oracle
-from tests.support.tree import tree
+from tests.support.queries import MetadataCache, comparison, prune, read_rows
+from tests.support.spark import new_session, statements
+from tests.support.stores import LocalStore, tree
 
 HOSTILE = [
     *"/%=#?*[]{}\\:~+ 'é\"`;$&|<>,@!^",
@@ -63,9 +52,7 @@ print(json.dumps(found))
 def test_values(request, tmp_path, spark):
     """As partition, in an index, as payload and as a comment."""
     store = LocalStore(tmp_path / "an")
-    session = SqlSession(
-        new_session(spark), lambda name: store if name == "an" else None, make_scratch_folder()
-    )
+    session = statements(new_session(spark), store)
     tally = Tally("values that are hard to store")
     stored = {}
     for number, value in enumerate(dict.fromkeys(HOSTILE)):
@@ -98,7 +85,7 @@ def test_values(request, tmp_path, spark):
 
 def _read_back(store: LocalStore, uuid: str, value: str) -> None:
     """All rows, the planned files, the comments, and the check."""
-    snapshot = resolve(store, scope_of(uuid)).snapshot(uuid)
+    snapshot = snapshot_of(store, uuid)
     found = read_rows(store, snapshot, snapshot.files, ["P", "I", "v"]).to_pylist()
     assert found == [dict.fromkeys("PIv", value)], f"read back as {found}"
     assert snapshot.comments.relation == value, f"the comment is {snapshot.comments}"
@@ -132,14 +119,14 @@ def test_names(request, tmp_path, what):
         before = tree(store.root) if store.root.exists() else {}
         try:
             target, rows = _named(what, name)
-            build(store, rows, target, WriteContext(full_refresh=True))
+            build(store, rows, target, full_refresh=True)
         except KtkError as error:
             if before == (tree(store.root) if store.root.exists() else {}):
                 tally.good("refused before anything was written")
             else:
                 tally.bad(repr(name), f"the store is not as it was: {error}")
             continue
-        snapshot = resolve(store, target.scope).snapshot(target.uuid)
+        snapshot = snapshot_of(store, target.uuid)
         names = list(snapshot.schema.names)
         found = read_rows(store, snapshot, snapshot.files, names)
         if sorted(names) != sorted(rows.column_names) or found.num_rows != 1:

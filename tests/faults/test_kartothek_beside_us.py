@@ -7,15 +7,14 @@ from pathlib import Path
 import pytest
 
 from ktk_engine.errors import ForeignWriterError, ForeignWriterWarning
-from ktk_engine.format.dataset_key import document_key
-from ktk_engine.log.scope import scope_of
-from ktk_engine.log.state import resolve
-from ktk_engine.store.local.local_store import LocalStore
 from tests.faults.content import TABLE, Verb
 from tests.faults.invariants import verify
 from tests.faults.read import rows_of
 from tests.faults.verbs import run
+from tests.support.committed import scope_of, snapshot_of, version_of
+from tests.support.documents import document_key
 from tests.support.kartothek import needs_kartothek, run_in_oracle
+from tests.support.stores import LocalStore
 
 pytestmark = needs_kartothek
 FIRST, SECOND, OTHER = (("a", 1, 10), ("b/%", 2, 20)), (("a", 3, 30),), (("b/%", 4, 40),)
@@ -51,7 +50,7 @@ def store(tmp_path):
 
 
 def rows(store: LocalStore) -> list:
-    return sorted(rows_of(store, resolve(store, scope_of(TABLE)).snapshot(TABLE)))
+    return sorted(rows_of(store, snapshot_of(store, TABLE)))
 
 
 def test_an_update_is_taken_over(store):
@@ -59,7 +58,7 @@ def test_an_update_is_taken_over(store):
     assert rows(store) == sorted([*FIRST, *SECOND, *OTHER])
     run(store, Verb("append", TABLE, (("a", 5, 50),)))
     assert rows(store) == sorted([*FIRST, *SECOND, *OTHER, ("a", 5, 50)])
-    assert resolve(store, scope_of(TABLE)).version == 3
+    assert version_of(store, scope_of(TABLE)) == 3
 
 
 def test_an_update_from_a_stale_document_overwrites_nothing(store):
@@ -70,7 +69,7 @@ def test_an_update_from_a_stale_document_overwrites_nothing(store):
     by_kartothek(store.root, UPDATE)
     with pytest.warns(ForeignWriterWarning), pytest.raises(ForeignWriterError, match="version 2"):
         run(store, Verb("append", TABLE, (("a", 6, 60),)))
-    assert resolve(store, scope_of(TABLE)).version == 3
+    assert version_of(store, scope_of(TABLE)) == 3
 
 
 def test_its_garbage_collection_leaves_the_newest_version(store):

@@ -14,20 +14,14 @@ from typing import Any
 import pytest
 
 from ktk_engine.errors import CommitConflictError, KtkError, VersionGoneError
-from ktk_engine.log.garbage import Retention
-from ktk_engine.log.scope import scope_of
-from ktk_engine.log.state import read_entries, resolve
-from ktk_engine.maintain.check import check
-from ktk_engine.maintain.cleanup import run_cleanup
-from ktk_engine.store.interface import ObjectStore
-from ktk_engine.store.open_store import open_store
-from ktk_engine.write.build import build
-from ktk_engine.write.retained import Retained
 from tests.faults.content import TABLE, Row, Verb
 from tests.faults.read import rows_of
 from tests.faults.report import Tally
 from tests.faults.scale import LARGE
 from tests.faults.verbs import TARGETS, run, table
+from tests.support.changes import Retention, build, run_cleanup
+from tests.support.committed import check, read_entries, resolve, scope_of
+from tests.support.stores import ObjectStore, open_store
 
 # Writers, commits of each, and what is done beside them.
 _SCALE = {"local": (8, 50 if LARGE else 8), "s3": (8, 50) if LARGE else (4, 3)}
@@ -96,7 +90,7 @@ def _write(connection: Connection, store: ObjectStore, number: int, commits: int
         row = ("a/%", number * 1000 + commit, commit)
         for _ in range(100):
             try:
-                build(store, table(TABLE, (row,)), TARGETS[TABLE], retained=Retained("append"))
+                build(store, table(TABLE, (row,)), TARGETS[TABLE], mode="append")
                 done.append(row)
                 break
             except CommitConflictError:

@@ -6,20 +6,15 @@ import logging
 from random import Random
 
 from ktk_engine.errors import CommitStateUnknownError, KtkError
-from ktk_engine.log.chain import read_entries
-from ktk_engine.log.scope import scope_of
-from ktk_engine.log.state import resolve
-from ktk_engine.maintain.check import check
-from ktk_engine.store.backoff import Backoff
-from ktk_engine.store.cloud.cloud_store import CloudStore
-from ktk_engine.store.interface import ObjectStore
-from ktk_engine.store.open_store import open_store
+from ktk_engine.store.cloud.cloud_store import CloudStore  # deep: a cloud that fails
 from tests.faults.content import ARROW_VERBS, SEED, TABLE, Content, choose_verb, first_content
 from tests.faults.read import content_of
 from tests.faults.report import Tally
 from tests.faults.scale import cases
 from tests.faults.verbs import run
 from tests.servers.fault_proxy import FAULTS, FaultProxy
+from tests.support.committed import check, read_entries, resolve, scope_of
+from tests.support.stores import Backoff, ObjectStore, open_store
 
 # Without `publish`, which needs a store that is prepared for it.
 _VERBS = {

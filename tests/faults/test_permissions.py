@@ -16,8 +16,6 @@ from random import Random
 
 import pytest
 
-from ktk_engine.log.scope import scope_of
-from ktk_engine.store.local.local_store import LocalStore
 from tests.faults.answer import Answer, names_file
 from tests.faults.content import ARROW_VERBS, Verb, choose_rows, first_content
 from tests.faults.invariants import digests, verify
@@ -26,6 +24,8 @@ from tests.faults.questions_without_spark import ask_without_spark
 from tests.faults.report import Tally
 from tests.faults.scale import LARGE
 from tests.faults.verbs import run
+from tests.support.committed import scope_of
+from tests.support.stores import LocalStore
 
 # The choice of files and verbs is the same in each run.
 _WRITES = [

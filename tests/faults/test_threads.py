@@ -9,14 +9,7 @@ import traceback
 from concurrent.futures import ThreadPoolExecutor
 from random import Random
 
-from ktk_engine.conditions.literal import comparison
-from ktk_engine.describe.history import read_history
-from ktk_engine.describe.info import describe, list_contents
-from ktk_engine.facade import Store
-from ktk_engine.log.state import resolve
-from ktk_engine.maintain.check import check
-from ktk_engine.plan.prune import prune
-from ktk_engine.store.local.local_store import LocalStore
+from ktk_engine import Store
 from tests.faults.content import ENRICHMENT, PLACES, SEED, TABLE, Verb, choose_rows
 from tests.faults.invariants import SCOPES
 from tests.faults.read import rows_of
@@ -24,7 +17,10 @@ from tests.faults.report import Tally
 from tests.faults.scale import LARGE
 from tests.faults.scale import SEED as CHANCE
 from tests.faults.verbs import run
+from tests.support.committed import check, describe, list_contents, read_history, resolve
 from tests.support.dataset_builder import write_plain_nyc
+from tests.support.queries import comparison, prune
+from tests.support.stores import LocalStore
 
 THREADS = 12
 SECONDS = 60.0 if LARGE else 4.0

@@ -6,31 +6,27 @@ from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
-from ktk_engine.conditions.condition import conjunction
-from ktk_engine.conditions.literal import is_in
+from ktk_engine import Store
 from ktk_engine.errors import StoreError
-from ktk_engine.facade import Store
-from ktk_engine.files.read_rows import read_rows
-from ktk_engine.format.comments import Comments
-from ktk_engine.gate.target import Target
-from ktk_engine.log.garbage import Retention
-from ktk_engine.log.publish import publish
-from ktk_engine.log.scope import scope_of
-from ktk_engine.log.state import State, resolve
-from ktk_engine.maintain.cleanup import run_cleanup
-from ktk_engine.maintain.comment import comment_on
-from ktk_engine.maintain.compact import compact
-from ktk_engine.maintain.compactable import find_compaction
-from ktk_engine.maintain.remove import remove
-from ktk_engine.store.interface import ObjectStore
-from ktk_engine.store.local.local_store import LocalStore
-from ktk_engine.write.affected_files import affected_files
-from ktk_engine.write.build import build
-from ktk_engine.write.retained import Retained
-from ktk_engine.write.rewrite.merge_in_memory import _merged
-from ktk_engine.write.rewrite.recompute import recompute
-from ktk_engine.write.write_context import WriteContext
+from ktk_engine.write.affected_files import affected_files  # deep: a merge without Spark
+from ktk_engine.write.rewrite.merge_in_memory import _merged  # deep: a merge without Spark
 from tests.faults.content import ENRICHMENT, SEED, TABLE, Row, Verb
+from tests.support.changes import (
+    Retention,
+    Target,
+    build,
+    comment_on,
+    compact,
+    find_compaction,
+    publish,
+    recompute,
+    remove,
+    run_cleanup,
+)
+from tests.support.committed import State, resolve, scope_of
+from tests.support.documents import Comments
+from tests.support.queries import conjunction, is_in, read_rows
+from tests.support.stores import LocalStore, ObjectStore
 
 COLUMNS = {TABLE: ("P", "k", "v"), SEED: ("P", "L", "v"), ENRICHMENT: ("P", "L", "w")}
 TARGETS = {
@@ -74,17 +70,17 @@ class _Unpublished(LocalStore):
 
 
 def _build(store: ObjectStore, verb: Verb) -> None:
-    build(store, table(verb.uuid, verb.rows), TARGETS[verb.uuid], WriteContext(full_refresh=True))
+    build(store, table(verb.uuid, verb.rows), TARGETS[verb.uuid], full_refresh=True)
 
 
 def _append(store: ObjectStore, verb: Verb) -> None:
     rows = table(verb.uuid, verb.rows)
-    build(store, rows, TARGETS[verb.uuid], retained=Retained("append"))
+    build(store, rows, TARGETS[verb.uuid], mode="append")
 
 
 def _overwrite(store: ObjectStore, verb: Verb) -> None:
     rows = table(verb.uuid, verb.rows)
-    build(store, rows, TARGETS[verb.uuid], retained=Retained("partitions"))
+    build(store, rows, TARGETS[verb.uuid], mode="partitions")
 
 
 def _merge(store: ObjectStore, verb: Verb) -> None:
@@ -100,8 +96,8 @@ def _merge(store: ObjectStore, verb: Verb) -> None:
         if files.num_rows:
             old = read_rows(store, base, files, new.column_names)
         updated = new.column_names if verb.name == "merge" else None
-        retained = Retained("files", frozenset(files["label"].to_pylist()), (reads,))
-        build(store, _merged(old, new, [key], updated), target, retained=retained, state=state)
+        read = {"replaced": files["label"].to_pylist(), "reads": [reads], "state": state}
+        build(store, _merged(old, new, [key], updated), target, mode="files", **read)
 
     recompute(store, target, write)
 

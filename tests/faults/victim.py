@@ -7,14 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-from ktk_engine.catalog.catalog import list_scopes
-from ktk_engine.catalog.view import ViewDocument, render_view, view_key
-from ktk_engine.log.scope import new_commit_id, scope_of
-from ktk_engine.log.state import resolve
-from ktk_engine.store.local.local_store import LocalStore
 from tests.faults.content import ENRICHMENT, SEED, TABLE, Content, Row, Verb
 from tests.faults.verbs import run, table
+from tests.support.committed import list_scopes, new_commit_id, resolve, scope_of
 from tests.support.dataset_builder import write_plain, write_plain_nyc
+from tests.support.documents import ViewDocument, add_view
+from tests.support.stores import LocalStore
 
 CUBE, VIEW, PLAIN, PLAIN_CUBE = "c", "w", "plain", "nyc"
 KEYS = 25
@@ -34,7 +32,7 @@ def build_victim(root: Path) -> LocalStore:
         run(store, verb)
         content = verb.after(content)
     sql = "select P, k, v + 1 as v from an.t where v >= 500000"
-    store.put(view_key(VIEW), render_view(ViewDocument(VIEW, "view", sql)))
+    add_view(store, ViewDocument(VIEW, "view", sql))
     note = {"operation": "build t", "heartbeat": "2026-01-01T00:00:00+00:00"}
     store.put(scope_of(TABLE).intent_key(new_commit_id()), json.dumps(note).encode())
     write_plain(store, PLAIN, table(TABLE, content[TABLE]), ("P",), indexes=("k",))

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
 
-from ktk_engine.store.local.local_store import LocalStore
 from tests.faults.child import Moment, Outcome, disturbed
 from tests.faults.content import (
     ARROW_VERBS,
@@ -26,6 +25,7 @@ from tests.faults.scale import cases
 from tests.faults.spark_child import SparkChildren
 from tests.faults.system_calls import Fault
 from tests.faults.verbs import prepare, run
+from tests.support.stores import LocalStore
 
 
 class Writers(ABC):

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from dbt.cli.main import dbtRunner
 
-from ktk_engine.store.open_store import open_store
 from tests.servers.s3 import SECRET, S3Server
+from tests.support.stores import open_store
 
 found: set[str] = set()
 
@@ -55,7 +55,7 @@ def main() -> None:
         look(f"object {key}", stored.get(key))
     from pyspark import SparkContext
 
-    from ktk_engine.cli.find_store import _from_profile
+    from ktk_engine.cli.find_store import _from_profile  # deep: a profile alone
 
     context = SparkContext._active_spark_context
     assert context is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ktk_engine.store.local.local_store import LocalStore
+from tests.support.stores import LocalStore
 
 
 def store_of(project) -> LocalStore:

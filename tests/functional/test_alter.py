@@ -5,11 +5,9 @@ from __future__ import annotations
 import pytest
 from dbt.tests.util import run_dbt, write_file
 
-from ktk_engine.describe.info import describe
-from ktk_engine.log.scope import cube_scope, scope_of
-from ktk_engine.log.state import resolve
 from tests.functional.cube_models import ENRICHMENT, SEED
 from tests.functional.relations import rows, store_of
+from tests.support.committed import cube_scope, describe, resolve, snapshot_of
 
 BASE = """
 {{ config(materialized='table', post_hook=[
@@ -66,7 +64,7 @@ class TestAlter:
     def test_macros_of_dbt(self, project, built):
         run_dbt(["run-operation", "change", "--args", "{name: base}"])
         assert rows(project, "select * from {s}.base order by id limit 1") == [(0, 0, None)]
-        snapshot = resolve(store_of(project), scope_of("base")).snapshot("base")
+        snapshot = snapshot_of(store_of(project), "base")
         assert snapshot.schema.names == ["id", "w", "Extra"]
         assert snapshot.comments.columns["Extra"] == "said"
         self.run(project, "insert into {s}.base values (9, 9, 1.5)")
@@ -79,7 +77,7 @@ class TestAlter:
         assert "partition_by is a, the dataset has p" in result.message
         assert "--full-refresh" in result.message
         run_dbt(["run", "-s", "grown", "--full-refresh"])
-        snapshot = resolve(store_of(project), scope_of("grown")).snapshot("grown")
+        snapshot = snapshot_of(store_of(project), "grown")
         assert snapshot.partition_keys == ("a",)
 
     def test_payload_of_a_cube(self, project, built):

@@ -16,11 +16,11 @@ import pytest
 from dbt.tests.util import run_dbt, run_dbt_and_capture
 from dbt_common.exceptions import DbtConfigError
 
-from ktk_engine.spark.session.session import start_session
 from tests.conftest import SPARK_SETTINGS
 from tests.functional.relations import rows
 from tests.functional.waiting import wait_for
-from tests.support.tree import tree
+from tests.support.spark import start_session
+from tests.support.stores import tree
 
 ARTIFACTS = True
 

@@ -8,11 +8,9 @@ import pyarrow.compute as pc
 import pytest
 from dbt.tests.util import patch_microbatch_end_time, run_dbt
 
-from ktk_engine.format.index_file import flatten_index, read_index
-from ktk_engine.log.scope import cube_scope, scope_of
-from ktk_engine.log.state import resolve
-from ktk_engine.maintain.check import check
 from tests.functional.relations import rows, store_of
+from tests.support.committed import check, cube_scope, resolve, scope_of
+from tests.support.documents import stored_index
 
 ROWS = """
 select id as x, cast(id % 2 as string) as p, concat(id, '%') as v, id * 10 as w,
@@ -80,7 +78,7 @@ class TestChangedIndexes:
         asked = ", ".join(f"`{column}`" for column in snapshot.indices)
         stored = rows(project, f"select {asked} from {{s}}.{name}") if asked else []
         for position, (column, key) in enumerate(snapshot.indices.items()):
-            found = flatten_index(read_index(store.get(key)))
+            found = stored_index(store, key)
             values = set(pc.unique(found["value"]).to_pylist())
             assert set(found["label"].to_pylist()) == set(snapshot.labels), (name, column)
             assert {str(value) for value in values} >= {

@@ -6,13 +6,11 @@ import pyarrow as pa
 import pytest
 from dbt.tests.util import run_dbt, write_file
 
-from ktk_engine.gate.target import Target
-from ktk_engine.log.scope import scope_of
-from ktk_engine.log.state import resolve
-from ktk_engine.write.build import build
 from tests.functional.cube_models import SEED
 from tests.functional.incremental_model import model
 from tests.functional.relations import rows, store_of
+from tests.support.changes import Target, build
+from tests.support.committed import snapshot_of
 
 HOOKED = """
 {{ config(materialized='table', pre_hook='delete from {{ ref("cells") }} where L = 59',
@@ -54,9 +52,7 @@ class TestStatements:
         zoned = pa.table({"z": pa.array([0], pa.timestamp("us", "Europe/Berlin"))})
         build(store_of(project), zoned, Target("zoned"))
         project.run_sql(f"insert into {project.test_schema}.zoned select timestamp '2020-01-02'")
-        assert (
-            resolve(store_of(project), scope_of("zoned")).snapshot("zoned").schema == zoned.schema
-        )
+        assert snapshot_of(store_of(project), "zoned").schema == zoned.schema
         found = rows(project, "select count(*) from {s}.zoned where z = timestamp '2020-01-02'")
         assert found == [(1,)]
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 
-from ktk_engine.log.scope import cube_scope, scope_of
-from ktk_engine.log.state import resolve
 from tests.functional.incremental_model import model
 from tests.functional.relations import rows, store_of
+from tests.support.committed import cube_scope, resolve, scope_of
 
 SEED = {
     "cube": "c",

@@ -7,6 +7,7 @@ import os
 import pytest
 from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 
+from tests.functional.cube_models import CUBE
 from tests.functional.relations import rows
 
 SEED = """
@@ -30,7 +31,7 @@ class TestCubeQuery:
         return {
             "cells.sql": SEED,
             "extra.sql": ENRICHMENT,
-            "c.sql": "{{ config(materialized='cube') }}{{ cube_of(ref('cells'), ref('extra')) }}",
+            "c.sql": CUBE,
             "plain.sql": "{{ config(materialized='table') }}" + PLAIN,
             "fewer.sql": FEWER,
             "grouped.sql": GROUPS,

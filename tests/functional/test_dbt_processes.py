@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ktk_engine.log.scope import cube_scope, scope_of
-from ktk_engine.log.state import resolve
-from ktk_engine.spark.session.session import start_session
-from ktk_engine.store.local.local_store import LocalStore
 from tests.conftest import FEW_ROWS, SPARK_SETTINGS
+from tests.support.committed import cube_scope, scope_of, version_of
+from tests.support.spark import start_session, statements
+from tests.support.stores import LocalStore
 
 ARTIFACTS = True
 
@@ -100,12 +99,11 @@ def run_at_once(processes: list, rounds: int, *models: str) -> list[list[dict]]:
 
 def rows(project: Path, name: str) -> list[tuple]:
     """The rows of a dataset, as another process reads them."""
-    from ktk_engine.spark.session.session import new_session
-    from ktk_engine.spark.sql.sql_session import SqlSession
+    from tests.support.spark import new_session
 
     store = LocalStore(project / "warehouse" / "an")
     session = new_session(start_session(SPARK_SETTINGS))
-    sql = SqlSession(session, lambda schema: store, project / "scratch")
+    sql = statements(session, store, project / "scratch")
     return sorted(tuple(row) for row in sql.sql(f"select * from an.{name}").collect())
 
 
@@ -116,7 +114,7 @@ def test_different_models_of_one_cube_both_succeed_and_lose_nothing(project, pro
     assert rows(project, "cells") == sorted(expected)
     assert rows(project, "more") == sorted((i, n, 1) for i, _, n in expected)
     store = LocalStore(project / "warehouse" / "an")
-    assert resolve(store, cube_scope("c")).version == 20
+    assert version_of(store, cube_scope("c")) == 20
 
 
 @pytest.mark.parametrize(("model", "rounds"), [("grown", 10), ("merged", 3), ("rebuilt", 3)])
@@ -127,7 +125,7 @@ def test_one_model_twice_at_once_never_mixes(project, processes, model, rounds):
             assert answer["ok"] or "Run it again" in answer["failed"][0]
     done = {(w, n) for w, found in enumerate(answers) for n in range(rounds) if found[n]["ok"]}
     store = LocalStore(project / "warehouse" / "an")
-    assert resolve(store, scope_of(model)).version == len(done)
+    assert version_of(store, scope_of(model)) == len(done)
     for number in range(rounds):  # somebody wins each time
         assert done & {(0, number), (1, number)}
     found = rows(project, model)

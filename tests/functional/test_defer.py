@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 
-from ktk_engine.catalog.catalog import list_relations
-from ktk_engine.store.local.local_store import LocalStore
 from tests.functional.cube_models import ENRICHMENT, SEED
 from tests.functional.relations import rows
+from tests.support.committed import list_relations
+from tests.support.stores import LocalStore
 
 MODELS = {
     "cells.sql": SEED,

@@ -24,9 +24,9 @@ from click.testing import CliRunner
 from dbt.cli.main import dbtRunner
 
 from ktk_engine.cli.main import main as ktk
-from ktk_engine.spark.session.session import start_session
 from tests.conftest import SPARK_SETTINGS
 from tests.functional.snippets import Snippet, snippets_of
+from tests.support.spark import start_session
 
 ARTIFACTS = True
 

@@ -16,24 +16,17 @@ import yaml
 from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 from dbt_common.exceptions import DbtConfigError
 
-from ktk_engine.catalog.catalog import read_view
-from ktk_engine.format.comments import Comments
-from ktk_engine.format.dataset_key import document_key
-from ktk_engine.formatting import moment
-from ktk_engine.log.chain import read_entries
-from ktk_engine.log.scope import scope_of
-from ktk_engine.log.state import State, resolve
-from ktk_engine.store.local.local_store import LocalStore
+from ktk_engine.formatting import moment  # deep: times as they are shown
+from tests.functional.cube_models import config
 from tests.functional.relations import store_of
+from tests.support.committed import State, read_entries, read_view, resolve, scope_of
 from tests.support.dataset_builder import write_plain
+from tests.support.documents import Comments, document_key
+from tests.support.stores import LocalStore
 
 TEXT = """It's "quoted": 100 %, {{ jinja }} {% do run() %} \\ $$ -- /* */ `tick`
 Zweite Zeile: größer als ∞ 🚀"""
 RAW = "{% raw %}" + TEXT + "{% endraw %}"
-
-
-def config(**values) -> str:
-    return "{{ config(" + ", ".join(f"{key}={value!r}" for key, value in values.items()) + ") }} "
 
 
 CELLS = "select id, id % 2 as half, 'x' as tag, 0.5D as v from range(4)"

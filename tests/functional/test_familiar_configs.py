@@ -8,11 +8,8 @@ import pytest
 from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 from dbt_common.exceptions import DbtConfigError
 
-from ktk_engine.describe.info import describe
-from ktk_engine.log.scope import scope_of
-from ktk_engine.log.state import resolve
-from ktk_engine.store.local.local_store import LocalStore
-from tests.support.tree import tree
+from tests.support.committed import describe, snapshot_of
+from tests.support.stores import LocalStore, tree
 
 SORTED = """
 {{ config(materialized='table', zorder=['a'], write_compression='gzip', transient=true,
@@ -43,7 +40,7 @@ class TestFamiliarConfigs:
     def test_are_carried_out(self, project):
         _, log = run_dbt_and_capture(["run"])
         store = store_of(project)
-        snapshot = resolve(store, scope_of("sorted")).snapshot("sorted")
+        snapshot = snapshot_of(store, "sorted")
         assert snapshot.clustered_by == ("a",)
         noted = describe(store, "sorted").datasets[0].metadata
         assert noted == {

@@ -14,7 +14,7 @@ import pytest
 from dbt.tests.util import run_dbt, write_file
 
 from tests.functional.gate_cases import CASES, EXTRA, SEED, YAML, Case
-from tests.support.tree import tree
+from tests.support.stores import tree
 
 GOLDEN = Path(__file__).parent / "golden"
 

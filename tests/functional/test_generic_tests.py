@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 from dbt.tests.util import run_dbt, write_file
 
-from ktk_engine.store.local.local_store import LocalStore
+from tests.support.stores import LocalStore
 
 CELLS = """
 {{ config(materialized='cube_seed', cube='c', dimension_columns=['L'], partition_by=['P']) }}

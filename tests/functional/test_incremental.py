@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 from dbt.tests.util import run_dbt, write_file
 
-from ktk_engine.log.scope import cube_scope
-from ktk_engine.log.state import resolve
 from tests.functional.incremental_model import model
 from tests.functional.relations import rows, store_of
+from tests.support.committed import cube_scope, version_of
 
 
 class TestStrategies:
@@ -68,7 +67,7 @@ class TestStrategies:
         # dbt inserts a new row whose key only rows outside the predicates have.
         before = [*self.content(project, "before")]
         assert sorted(before) == sorted([*(old | {3: 103}).items(), *list(new.items())[1:]])
-        assert resolve(store_of(project), cube_scope("c")).version == 2
+        assert version_of(store_of(project), cube_scope("c")) == 2
 
         run_dbt(["run", "--full-refresh"])
         for name in ("appended", "merged", "partly", "replaced", "cells", "window", "before"):

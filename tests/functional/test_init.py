@@ -13,8 +13,8 @@ import pytest
 import yaml
 from dbt.cli.main import dbtRunner
 
-from ktk_engine.spark.session.session import start_session
 from tests.conftest import SPARK_SETTINGS
+from tests.support.spark import start_session
 
 ARTIFACTS = True
 

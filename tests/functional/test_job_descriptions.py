@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from dbt.tests.util import run_dbt
 
-from ktk_engine.spark.session.session import start_session
 from tests.conftest import SPARK_SETTINGS
+from tests.support.spark import start_session
 
 PYTHON = """
 def model(dbt, session):
@@ -104,7 +104,7 @@ class TestWithoutComment:
         assert {text for number, _, text in jobs() if number not in before} == {"model.test.one"}
 
     def test_an_operation(self, project, monkeypatch):
-        monkeypatch.setattr("ktk_engine.maintain.compact.IN_PROCESS_BYTES", 0)
+        monkeypatch.setattr("ktk_engine.maintain.compact.IN_PROCESS_BYTES", 0)  # deep: patched
         run_dbt(["run", "-s", "grows"])
         run_dbt(["run", "-s", "grows"])
         before = {number for number, _, _ in jobs()}

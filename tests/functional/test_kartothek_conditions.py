@@ -15,9 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ktk_engine.gate.target import Target
-from ktk_engine.store.local.local_store import LocalStore
-from ktk_engine.write.build import build
+from tests.support.changes import Target, build
+from tests.support.stores import LocalStore
 
 pytestmark = pytest.mark.skipif(
     not os.environ.get("KTK_ORACLE_PYTHON"),

@@ -7,19 +7,17 @@ import json
 import pytest
 from dbt.tests.util import run_dbt, write_file
 
-from ktk_engine.log.scope import cube_scope, scope_of
-from ktk_engine.log.state import resolve
-from tests.functional.cube_models import ENRICHMENT, SEED
+from tests.functional.cube_models import CUBE, MODELS, SEED
 from tests.functional.relations import rows, store_of
+from tests.support.committed import cube_scope, resolve, snapshot_of
 
 
 class TestAll:
     @pytest.fixture(scope="class")
     def models(self):
         return {
-            "cells.sql": SEED,
-            "extra.sql": ENRICHMENT,
-            "c.sql": "{{ config(materialized='cube') }}{{ cube_of(ref('cells'), ref('extra')) }}",
+            **MODELS,
+            "c.sql": CUBE,
             "plain.sql": "{{ config(materialized='table') }} select * from {{ ref('c') }} "
             "where P = 1",
             "low.sql": "select {{ ref('c') }}.L, v from {{ ref('c') }} where v < 10",
@@ -38,9 +36,7 @@ class TestAll:
         assert sorted(rows(project, "select L, v from {s}.lowest")) == [
             (i, 2 * i) for i in range(5)
         ]
-        assert resolve(store_of(project), scope_of("lowest")).snapshot("lowest").partition_keys == (
-            "v",
-        )
+        assert snapshot_of(store_of(project), "lowest").partition_keys == ("v",)
 
     def test_the_catalog_knows_all_relations(self, project):
         run_dbt(["build"])
@@ -74,7 +70,7 @@ class TestEnrichmentFirst:
 
     @pytest.fixture(scope="class")
     def models(self):
-        return {"cells.sql": SEED, "extra.sql": ENRICHMENT}
+        return MODELS
 
     def test_it_is_published_with_the_seed(self, project):
         run_dbt(["run", "-s", "extra"])

@@ -12,18 +12,15 @@ import yaml
 from dbt.tests.util import get_connection, run_dbt, write_file
 from dbt_common.exceptions import DbtConfigError
 
-from ktk_engine.spark.session.session import start_session
 from tests.conftest import FEW_ROWS, SPARK_SETTINGS
 from tests.functional.conftest import profile_target
+from tests.functional.cube_models import config
 from tests.functional.relations import store_of
+from tests.support.spark import start_session
 
 ARTIFACTS = True
 
 HIVE = {"spark.sql.catalogImplementation": "hive"}
-
-
-def config(**values) -> str:
-    return "{{ config(" + ", ".join(f"{key}={value!r}" for key, value in values.items()) + ") }} "
 
 
 MODELS = {

@@ -7,9 +7,8 @@ import json
 import pytest
 from dbt.tests.util import patch_microbatch_end_time, run_dbt, run_dbt_and_capture, write_file
 
-from ktk_engine.log.scope import cube_scope, scope_of
-from ktk_engine.log.state import resolve
 from tests.functional.relations import rows, store_of
+from tests.support.committed import cube_scope, scope_of, version_of
 
 EVENTS = """
 {{ config(materialized='table', event_time='at') }}
@@ -45,8 +44,8 @@ class TestBatches:
         expected = {i: i for i in range(12)}
         for name in ("batches", "cells"):
             assert self.content(project, name) == expected
-        assert resolve(store_of(project), scope_of("batches")).version == 6
-        assert resolve(store_of(project), cube_scope("c")).version == 6
+        assert version_of(store_of(project), scope_of("batches")) == 6
+        assert version_of(store_of(project), cube_scope("c")) == 6
 
         # The last batch and the one before it are computed again (lookback), the older ones stay.
         with patch_microbatch_end_time("2020-01-08 13:00:00"):
@@ -70,10 +69,10 @@ class TestBatches:
         """Neither where no file lies, nor where a file has rows of other days alone."""
         with patch_microbatch_end_time("2020-01-08 13:00:00"):
             run_dbt(["run", "--full-refresh"])
-        before = resolve(store_of(project), scope_of("batches")).version
+        before = version_of(store_of(project), scope_of("batches"))
         with patch_microbatch_end_time("2020-01-20 13:00:00"):
             results = run_dbt(["run", "--select", "batches", "cells"])
-        assert resolve(store_of(project), scope_of("batches")).version == before
+        assert version_of(store_of(project), scope_of("batches")) == before
         assert {item.message for item in results} == {"SUCCESS"}
         assert self.content(project, "batches") == {i: i for i in range(16)}
 

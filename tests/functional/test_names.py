@@ -10,14 +10,12 @@ import pytest
 import yaml
 from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 
-from ktk_engine.cube.specification import CubeSpecification
-from ktk_engine.describe.history import read_history
-from ktk_engine.log.scope import cube_scope
-from ktk_engine.log.state import resolve
 from tests.functional.relations import rows, store_of
 from tests.functional.ten_cubes import CUBES, models_of_two
+from tests.support.committed import cube_scope, read_history, resolve
 from tests.support.dataset_builder import write_plain
-from tests.support.tree import tree
+from tests.support.documents import CubeSpecification
+from tests.support.stores import tree
 
 ENRICHMENT = (
     "{{ config(materialized='cube_enrichment', cube='%s', dataset='extra', "

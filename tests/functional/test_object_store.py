@@ -6,14 +6,13 @@ import pytest
 from click.testing import CliRunner
 from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 
+from ktk_engine import Store
 from ktk_engine.cli.main import main
-from ktk_engine.facade import Store
-from ktk_engine.log.scope import cube_scope
-from ktk_engine.log.state import resolve
-from ktk_engine.store.open_store import open_store
 from tests.functional.conftest import profile_target
 from tests.functional.incremental_model import model
 from tests.servers.s3 import SECRET
+from tests.support.committed import cube_scope, version_of
+from tests.support.stores import open_store
 
 SEED = """
 {{ config(materialized='cube_seed', cube='c', dimension_columns=['id'], partition_by=['p'],
@@ -146,9 +145,9 @@ class TestProject:
         assert self.rows(built, "select count(*), sum(L) from {s}.grows") == before
 
     def test_a_staged_run(self, built, schema_store):
-        before = resolve(schema_store, cube_scope("c")).version
+        before = version_of(schema_store, cube_scope("c"))
         run_dbt(["run", "--select", "cells", "extra", "--vars", "{ktk_stage: true, rows: 120}"])
-        assert resolve(schema_store, cube_scope("c")).version == before + 1
+        assert version_of(schema_store, cube_scope("c")) == before + 1
         assert self.rows(built, "select count(*), sum(v) from {s}.c") == [(120, 14190)]
         objects = {info.key for info in schema_store.list()}
         _, log = run_dbt_and_capture(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from dbt.tests.util import run_dbt, run_dbt_and_capture
 
-from tests.functional.cube_models import ENRICHMENT, SEED
+from tests.functional.cube_models import CUBE, MODELS
 from tests.functional.relations import store_of
 
 
@@ -13,9 +13,8 @@ class TestVerbs:
     @pytest.fixture(scope="class")
     def models(self):
         return {
-            "cells.sql": SEED,
-            "extra.sql": ENRICHMENT,
-            "c.sql": "{{ config(materialized='cube') }}{{ cube_of(ref('cells'), ref('extra')) }}",
+            **MODELS,
+            "c.sql": CUBE,
         }
 
     def say(self, verb: str, arguments: str = "{}", succeeds: bool = True) -> str:

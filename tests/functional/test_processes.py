@@ -14,15 +14,16 @@ import pyarrow.compute as pc
 import pytest
 
 from ktk_engine.errors import CommitConflictError, KtkError
-from ktk_engine.gate.target import Target
-from ktk_engine.log.chain import read_entries
-from ktk_engine.log.garbage import Retention
-from ktk_engine.log.scope import cube_scope, scope_of
-from ktk_engine.log.state import resolve
-from ktk_engine.maintain.cleanup import plan_cleanup
-from ktk_engine.store.local.local_store import LocalStore
-from ktk_engine.write.build import build
-from ktk_engine.write.retained import Retained
+from tests.support.changes import Retention, Target, build, plan_cleanup
+from tests.support.committed import (
+    cube_scope,
+    read_entries,
+    resolve,
+    scope_of,
+    snapshot_of,
+    version_of,
+)
+from tests.support.stores import LocalStore
 
 ARTIFACTS = True
 
@@ -30,19 +31,17 @@ WRITER = """
 import sys, time
 import pyarrow as pa
 from ktk_engine.errors import CommitConflictError
-from ktk_engine.write.build import build
-from ktk_engine.write.retained import Retained
-from ktk_engine.gate.target import Target
-from ktk_engine.store.local.local_store import LocalStore
+from tests.support.changes import Target, build
+from tests.support.stores import LocalStore
 
 folder, name, mode, start, rounds = sys.argv[1:]
 store = LocalStore(folder)
 for i in range(int(rounds)):
     values = [int(start) + i] * 10
     table = pa.table({"P": list(range(10)), "v": values})
-    retained = Retained("append") if mode == "append" else None
     try:
-        build(store, table, Target(name, partition_by=("P",)), retained=retained)
+        target = Target(name, partition_by=("P",))
+        build(store, table, target, mode="append" if mode == "append" else None)
         print("done", flush=True)
     except CommitConflictError:
         print("conflict", flush=True)
@@ -57,7 +56,7 @@ def start(folder: Path, name: str, mode: str, first: int, rounds: int) -> subpro
 def rows(store: LocalStore, name: str) -> pa.Table:
     import pyarrow.parquet as pq
 
-    snapshot = resolve(store, scope_of(name)).snapshot(name)
+    snapshot = snapshot_of(store, name)
     keys = snapshot.files["key"].to_pylist()
     return pa.concat_tables(pq.read_table(store.root / key, partitioning=None) for key in keys)
 
@@ -83,7 +82,7 @@ def test_two_processes_that_rebuild_one_table_never_mix(tmp_path):
     assert all(writer.returncode == 0 for writer in writers)
     assert len(pc.unique(rows(store, "t")["v"])) == 1
     done = sum(answer.count("done") for answer in answers)
-    assert resolve(store, scope_of("t")).version == done
+    assert version_of(store, scope_of("t")) == done
 
 
 def test_a_killed_process_leaves_the_old_table_and_the_next_run_works(tmp_path):
@@ -91,9 +90,9 @@ def test_a_killed_process_leaves_the_old_table_and_the_next_run_works(tmp_path):
     build(store, pa.table({"P": [0], "v": [-1]}), Target("t", partition_by=("P",)))
     for _ in range(5):
         before = rows(store, "t")
-        version = resolve(store, scope_of("t")).version
+        version = version_of(store, scope_of("t"))
         writer = start(store.root, "t", "rebuild", 5, 200)
-        while resolve(store, scope_of("t")).version < version + 2 and writer.poll() is None:
+        while version_of(store, scope_of("t")) < version + 2 and writer.poll() is None:
             time.sleep(0.001)
         os.kill(writer.pid, signal.SIGKILL)
         writer.communicate()
@@ -152,10 +151,10 @@ def test_replacing_what_was_appended_to_is_a_conflict(tmp_path):
     target = Target("t", partition_by=("P",))
     build(store, pa.table({"P": [0, 1], "v": [0, 1]}), target)
     state = resolve(store, scope_of("t"))
-    build(store, pa.table({"P": [1], "v": [2]}), target, retained=Retained("append"))
+    build(store, pa.table({"P": [1], "v": [2]}), target, mode="append")
     with pytest.raises(CommitConflictError, match="P=1"):
         table = pa.table({"P": [1], "v": [3]})
-        build(store, table, target, retained=Retained("partitions"), state=state)
+        build(store, table, target, mode="partitions", state=state)
     table = pa.table({"P": [0], "v": [4]})
-    build(store, table, target, retained=Retained("partitions"), state=state)
+    build(store, table, target, mode="partitions", state=state)
     assert sorted(rows(store, "t")["v"].to_pylist()) == [1, 2, 4]

@@ -6,9 +6,9 @@ import pytest
 from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 from dbt_common.exceptions import DbtConfigError
 
-from ktk_engine.maintain.publish.publish_datasets import check_publishing
 from tests.functional.relations import store_of
 from tests.integration.delta.readers import READERS
+from tests.support.changes import check_publishing
 
 FLIGHTS = """{{ config(materialized='cube_seed', cube='nyc', dimension_columns=['hour'],
     partition_by=['origin']) }}

@@ -10,10 +10,14 @@ import pytest
 from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 from dbt_common.exceptions import DbtRuntimeError
 
-from ktk_engine.catalog.catalog import list_relations
-from ktk_engine.log.scope import cube_scope, scope_of
-from ktk_engine.log.state import resolve
-from ktk_engine.store.local.local_store import LocalStore
+from tests.functional.relations import rows, store_of
+from tests.support.committed import (
+    cube_scope,
+    list_relations,
+    scope_of,
+    snapshot_of,
+    version_of,
+)
 
 ODD = ["a/b", "100%", "k=v", "Zürich", ""]
 
@@ -88,20 +92,12 @@ def model(dbt, session):
 """
 
 
-def store_of(project) -> LocalStore:
-    return LocalStore(f"{project.project_root}/warehouse/{project.test_schema}")
-
-
-def rows(project, text: str) -> list[tuple]:
-    return project.run_sql(text.replace("{s}", project.test_schema), fetch="all")
-
-
 def stored(project, name: str) -> pa.Schema:
-    return resolve(store_of(project), scope_of(name)).snapshot(name).schema
+    return snapshot_of(store_of(project), name).schema
 
 
 def head_of(project, scope):
-    return resolve(store_of(project), scope).version
+    return version_of(store_of(project), scope)
 
 
 def failure(*arguments: str) -> str:

@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import Row
 
-from ktk_engine.catalog.view import ViewDocument, render_view, view_key
-from ktk_engine.store.local.local_store import LocalStore
+from tests.support.documents import ViewDocument, add_view
 from tests.support.random_cubes import (
     answer,
     columns_of,
@@ -24,6 +23,7 @@ from tests.support.random_cubes import (
     examples,
     write,
 )
+from tests.support.stores import LocalStore
 
 QUESTIONS = 6
 MODEL = """
@@ -42,7 +42,7 @@ class TestRandomCubeQueries:
         store = LocalStore(warehouse / schema)
         write(store, cube)
         names = tuple(dataset.name for dataset in cube)
-        store.put(view_key("c"), render_view(ViewDocument("c", "cube", cube="c", datasets=names)))
+        add_view(store, ViewDocument("c", "cube", cube="c", datasets=names))
         types = columns_of(cube)
         asked = {}
         for number in range(QUESTIONS):

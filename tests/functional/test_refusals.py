@@ -8,22 +8,17 @@ import pyarrow as pa
 import pytest
 from dbt.tests.util import run_dbt, write_file
 
-from ktk_engine.log.change.dataset_change import DatasetChange
-from ktk_engine.log.change.transaction import Transaction
-from ktk_engine.log.commit import commit
-from ktk_engine.log.scope import cube_scope
-from ktk_engine.log.snapshot import Snapshot, files_table
-from ktk_engine.log.state import resolve
-from ktk_engine.log.write import Write
-from ktk_engine.store.local.local_store import LocalStore
-from tests.functional.cube_models import ENRICHMENT, SEED
-from tests.support.tree import tree
+from tests.functional.cube_models import ENRICHMENT, MODELS, SEED
+from tests.functional.relations import store_of
+from tests.support.changes import DatasetChange, Transaction, Write, commit
+from tests.support.committed import Snapshot, cube_scope, files_table, resolve
+from tests.support.stores import LocalStore, tree
 
 
 class TestRefusals:
     @pytest.fixture(scope="class")
     def models(self):
-        return {"cells.sql": SEED, "extra.sql": ENRICHMENT}
+        return MODELS
 
     def refused(self, project, model: str, text: str, *arguments: str) -> str:
         """Run one model that must fail; the store must be the same afterwards."""
@@ -80,10 +75,6 @@ class TestRefusals:
 
 def project_root(project):
     return store_of(project).root
-
-
-def store_of(project) -> LocalStore:
-    return LocalStore(f"{project.project_root}/warehouse/{project.test_schema}")
 
 
 def commit_unsigned(store: LocalStore) -> None:

@@ -17,15 +17,11 @@ import pytest
 import yaml
 from dbt.cli.main import dbtRunner, dbtRunnerResult
 
-from ktk_engine.log.chain import read_entries
-from ktk_engine.log.scope import cube_scope, scope_of
-from ktk_engine.log.snapshot import read_snapshot
-from ktk_engine.log.state import resolve
-from ktk_engine.spark.session.session import new_session, start_session
-from ktk_engine.spark.sql.sql_session import SqlSession
-from ktk_engine.store.local.local_store import LocalStore
 from tests.conftest import SPARK_SETTINGS
 from tests.functional import sample_answers
+from tests.support.committed import cube_scope, read_entries, read_snapshot, scope_of, version_of
+from tests.support.spark import SqlSession, new_session, start_session, statements
+from tests.support.stores import LocalStore
 
 ARTIFACTS = True
 
@@ -79,13 +75,13 @@ def sample(tmp_path_factory) -> Iterator[Sample]:
     for _ in range(2):
         invoke(folder, "build")
         results.append(json.loads((folder / "target" / "run_results.json").read_text()))
-        versions.append(resolve(store, cube_scope("nyc")).version)
+        versions.append(version_of(store, cube_scope("nyc")))
     session = new_session(spark)
     for key, value in AS_FOR_MANY_ROWS.items():
         session.conf.set(key, value)
     session.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
     scratch = folder.parent / "scratch"
-    sql = SqlSession(session, lambda name: store if name == "analytics" else None, scratch)
+    sql = statements(session, store, scratch, schema="analytics")
     yield Sample(folder, store, sql, results, versions)
 
 
@@ -146,7 +142,7 @@ def test_a_second_build_adds_one_entry_for_each_dataset(sample):
     entries = [entry for entry, _ in read_entries(sample.store, cube_scope("nyc"), 0)]
     assert [len(entry.changes) for entry in entries] == [1] * 8
     assert sorted(uuid for e in entries[4:] for uuid in e.changes) == CUBE_DATASETS
-    assert resolve(sample.store, scope_of("late_in_gusts")).version == 2
+    assert version_of(sample.store, scope_of("late_in_gusts")) == 2
 
 
 def test_a_second_build_computes_the_newest_month_alone(sample):
@@ -223,13 +219,13 @@ def test_a_filter_opens_only_its_files(sample, monkeypatch):
 
 def test_a_later_process_finds_the_cube(sample, tmp_path):
     """One model alone, in a process of its own, from another current folder."""
-    before = resolve(sample.store, scope_of("late_in_gusts")).version
+    before = version_of(sample.store, scope_of("late_in_gusts"))
     command = [sys.executable, "-m", "dbt.cli.main", "run", "-s", "late_in_gusts"]
     command += ["--project-dir", str(sample.folder), "--profiles-dir", str(sample.folder)]
     command += ["--log-path", str(tmp_path / "logs")]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert resolve(sample.store, scope_of("late_in_gusts")).version == before + 1
+    assert version_of(sample.store, scope_of("late_in_gusts")) == before + 1
     assert sorted(path.name for path in tmp_path.iterdir()) == ["logs"]
 
 
@@ -288,13 +284,13 @@ def test_docs_know_the_rows_and_owners_of_everything_that_is_stored(sample):
 
 
 def test_a_contract_is_verified_and_a_broken_one_changes_nothing(sample):
-    before = resolve(sample.store, scope_of("stg_airports")).version
+    before = version_of(sample.store, scope_of("stg_airports"))
     with changed(sample.folder / "data" / "airports.parquet", beyond_the_pole):
         done = invoke_in(sample.folder, "run", "--select", "stg_airports")
     (result,) = done.result
     assert not done.success
     assert "latitude between -90 and 90" in result.message
-    assert resolve(sample.store, scope_of("stg_airports")).version == before
+    assert version_of(sample.store, scope_of("stg_airports")) == before
 
 
 def test_a_plane_that_changes_or_goes_has_two_versions_or_an_end(sample):

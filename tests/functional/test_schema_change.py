@@ -8,29 +8,20 @@ from pathlib import Path
 import pytest
 from dbt.tests.util import run_dbt, write_file
 
-from ktk_engine.log.scope import cube_scope
-from ktk_engine.log.state import resolve
-from ktk_engine.store.local.local_store import LocalStore
-from tests.functional.cube_models import ENRICHMENT, SEED
-from tests.support.tree import tree
-
-
-def store_of(project) -> LocalStore:
-    return LocalStore(f"{project.project_root}/warehouse/{project.test_schema}")
+from tests.functional.cube_models import ENRICHMENT, MODELS, SEED
+from tests.functional.relations import rows, store_of
+from tests.support.committed import cube_scope, resolve, snapshot_of, version_of
+from tests.support.stores import tree
 
 
 def columns(project, uuid: str) -> list[str]:
-    return resolve(store_of(project), cube_scope("c")).snapshot(uuid).schema.names
-
-
-def rows(project, text: str) -> list[tuple]:
-    return project.run_sql(text.replace("{s}", project.test_schema), fetch="all")
+    return snapshot_of(store_of(project), uuid).schema.names
 
 
 class Base:
     @pytest.fixture(scope="class")
     def models(self):
-        return {"cells.sql": SEED, "extra.sql": ENRICHMENT}
+        return MODELS
 
     @pytest.fixture(autouse=True)
     def fresh(self, project):
@@ -119,7 +110,7 @@ class TestCascade(Base):
         assert "set cascade: true in its config" in message
         text = self.NEW.replace("cube='c'", "cube='c', cascade=true")
         assert "and run with --full-refresh" in self.refused(project, "cells", text)
-        before = resolve(store_of(project), cube_scope("c")).version
+        before = version_of(store_of(project), cube_scope("c"))
         message = self.run(project, "cells", text, "--full-refresh")
         assert "taken out of the cube: extra" in message
         state = resolve(store_of(project), cube_scope("c"))

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 from dbt.tests.util import run_dbt
 
-from ktk_engine.log.scope import cube_scope, scope_of
-from ktk_engine.log.state import resolve
 from tests.functional.cube_models import SEED
 from tests.functional.relations import rows, store_of
+from tests.support.committed import cube_scope, resolve, scope_of
 
 
 class TestSeed:

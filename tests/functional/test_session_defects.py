@@ -13,9 +13,9 @@ from dbt_common.events.event_manager_client import add_callback_to_manager
 from dbt_common.exceptions import DbtConfigError, DbtDatabaseError
 
 from ktk_engine.errors import SessionError
-from ktk_engine.spark.session.session import start_session
 from tests.conftest import SPARK_SETTINGS
 from tests.functional.relations import rows
+from tests.support.spark import start_session
 
 
 class TestTheSession:

@@ -7,9 +7,8 @@ from datetime import datetime
 import pytest
 from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 
-from ktk_engine.log.scope import cube_scope, scope_of
-from ktk_engine.log.state import resolve
 from tests.functional.relations import rows, store_of
+from tests.support.committed import cube_scope, scope_of, version_of
 
 SNAPSHOT = """
 {{% snapshot {name} %}}
@@ -77,11 +76,11 @@ class TestCheck:
         # Without a change there is no commit.
         store = store_of(project)
         scopes = (*map(scope_of, ("plain", "kept", "told")), cube_scope("c"))
-        before = [resolve(store, scope).version for scope in scopes]
+        before = [version_of(store, scope) for scope in scopes]
         results = run_dbt(["snapshot"])
         assert counts(results) == dict.fromkeys(names, (0, 0, 0))
         assert {item.message for item in results} == {"nothing changed"}
-        assert [resolve(store, scope).version for scope in scopes] == before
+        assert [version_of(store, scope) for scope in scopes] == before
         # A value goes, another becomes null, a row goes and one comes.
         changed = [("a", "bc", None), ("ab", "c", "100%/"), ("a", "b|c", "Łódź"), ("n", "n", "")]
         put(project, source(changed))
@@ -184,12 +183,12 @@ class TestSchemaAndFailures:
         store, scope = store_of(project), scope_of("plain")
 
         def refused(text: str, *messages: str) -> None:
-            version = resolve(store, scope).version
+            version = version_of(store, scope)
             put(project, text)
             _, log = run_dbt_and_capture(["snapshot"], expect_pass=False)
             for message in messages:
                 assert message in log
-            assert resolve(store, scope).version == version
+            assert version_of(store, scope) == version
 
         refused("select 1 as id, array('a') as v", "| v ", "string and list of string")
         refused("select cast(1 as double) as id, 'a' as v", "| id", "never rebuilt: cast")

@@ -17,10 +17,10 @@ from dbt.cli.main import dbtRunner
 from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 
 from ktk_engine.cli.main import main as ktk
-from ktk_engine.format.dataset_key import document_key
-from ktk_engine.store.local.local_store import LocalStore
 from tests.functional.relations import rows
 from tests.support.dataset_builder import write_plain, write_plain_nyc
+from tests.support.documents import document_key
+from tests.support.stores import LocalStore
 
 ODD = "an odd [path] 100%20 {x} 'ö`"  # data, in paths and nowhere in SQL
 ORDERS = "id,city,amount,day\n1,Köln,0.5,2024-01-31\n2,,1.5,2024-02-01\n3,a/b=c%,NaN,\n"

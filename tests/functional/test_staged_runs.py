@@ -13,14 +13,11 @@ import pytest
 from dbt.tests.util import run_dbt, run_dbt_and_capture
 from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
-from ktk_engine.log.chain import read_entry
-from ktk_engine.log.garbage import Retention
-from ktk_engine.log.scope import cube_scope, scope_of
-from ktk_engine.log.state import resolve
-from ktk_engine.maintain.cleanup import run_cleanup
 from tests.faults.invariants import AgedStore
 from tests.functional.relations import rows, store_of
-from tests.support.tree import tree
+from tests.support.changes import Retention, run_cleanup
+from tests.support.committed import cube_scope, read_entry, scope_of, version_of
+from tests.support.stores import tree
 
 ARTIFACTS = True
 
@@ -79,7 +76,7 @@ def build(*arguments: str, staged: bool = True, passes: bool = True, command="bu
 def versions(project) -> dict[str, int]:
     store = store_of(project)
     scopes = {"c": cube_scope("c"), **{name: scope_of(name) for name in TABLES}}
-    return {name: resolve(store, scope).version for name, scope in scopes.items()}
+    return {name: version_of(store, scope) for name, scope in scopes.items()}
 
 
 def answers(project) -> list:
@@ -220,7 +217,7 @@ class TestAnotherProcessCommits:
         assert "1 of 1 ERROR hook: test.on-run-end.0" in log
         assert str(results["cells"].status) == "skipped"
         assert rows(project, "select v from {s}.totals") == [(0,)]
-        assert resolve(store, cube_scope("c")).version == 0
+        assert version_of(store, cube_scope("c")) == 0
         assert not list(Path(store.root).rglob("*intent/*"))
 
 
@@ -240,7 +237,7 @@ class TestWithoutTheHook:
             run_dbt(["build", "--vars", '{"of_model": {"ktk_stage": true}}'])
         with pytest.raises(DbtConfigError, match="must be true or false, but is 'perhaps'"):
             run_dbt(["build", "--vars", "ktk_stage: perhaps"])
-        assert resolve(store_of(project), scope_of("t")).version == 0
+        assert version_of(store_of(project), scope_of("t")) == 0
 
 
 class TestAHookThatPublishesNothing:
@@ -259,15 +256,15 @@ class TestAHookThatPublishesNothing:
             build(command="seed", mixed=False)
         with pytest.raises(DbtRuntimeError, match="since on-run-end did not publish it"):
             build(command="seed", mixed=True)
-        assert resolve(store_of(project), scope_of("plain")).version == 0
+        assert version_of(store_of(project), scope_of("plain")) == 0
 
 
 # Runs `dbt seed`, which signals this process when it has staged two datasets, or before it commits.
 DIES = """
 import os, signal, sys, time
 from dbt.cli.main import dbtRunner
-from ktk_engine.log import commit
-from ktk_engine.log.stage import publish_stages
+from ktk_engine.log import commit  # deep: patched in a process
+from ktk_engine.log.stage import publish_stages  # deep: patched in a process
 moment, name, calls = *sys.argv[1:], []
 number, module = (3, commit) if moment == "stages" else (1, publish_stages)
 function = "stageable" if moment == "stages" else "commit"
@@ -306,7 +303,7 @@ class TestEnds:
         self.change(project, 1)
         build(command="seed")
         store, scopes = store_of(project), (cube_scope("c"), scope_of("plain"))
-        before = [resolve(store, scope).version for scope in scopes]
+        before = [version_of(store, scope) for scope in scopes]
         files = tree(store.root)
         self.change(project, 2)
         subprocess.run(
@@ -315,7 +312,7 @@ class TestEnds:
             env={**os.environ, "DBT_PROFILES_DIR": str(project.profiles_dir)},
             check=False,
         )
-        assert [resolve(store, scope).version for scope in scopes] == before
+        assert [version_of(store, scope) for scope in scopes] == before
         left = set(tree(store.root)) - set(files)
         assert bool([name for name in left if name.endswith(".parquet")]) == (how == "SIGKILL")
         for scope in scopes:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 from dbt.tests.util import run_dbt
 
-from ktk_engine.log.scope import cube_scope, scope_of
-from ktk_engine.log.state import resolve
 from tests.functional.cube_models import SEED
 from tests.functional.relations import rows, store_of
+from tests.support.committed import cube_scope, resolve, scope_of, snapshot_of, version_of
 
 
 class TestStatements:
@@ -62,7 +61,7 @@ class TestStatements:
             with pytest.raises(Exception, match=advice) as error:
                 self.run(project, text)
             assert "/*" not in str(error.value)
-        assert resolve(store_of(project), scope_of("t")).version == 4
+        assert version_of(store_of(project), scope_of("t")) == 4
         for text in (
             "drop view {s}.v",
             "drop view {s}.w",
@@ -85,7 +84,7 @@ class TestStatements:
     )
     def test_a_table_by_hand_is_partitioned(self, project, statement, rows_of_it):
         self.run(project, statement)
-        assert resolve(store_of(project), scope_of("p")).snapshot("p").partition_keys == ("b c",)
+        assert snapshot_of(store_of(project), "p").partition_keys == ("b c",)
         self.run(project, "insert into {s}.p (`b c`, a) values ('', 2)")
         assert sorted(rows(project, "select a, `b c` from {s}.p")) == [*rows_of_it, (2, "")]
         self.run(project, "drop table {s}.p")
@@ -118,7 +117,7 @@ class TestStatements:
             self.run(project, "drop schema {s}_two")
 
     def listed(self, project):
-        from ktk_engine.catalog.catalog import list_relations
+        from tests.support.committed import list_relations
 
         return list_relations(store_of(project))
 

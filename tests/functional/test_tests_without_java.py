@@ -11,11 +11,10 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from ktk_engine.catalog.view import ViewDocument, render_view, view_key
-from ktk_engine.facade import Store
-from ktk_engine.gate.target import Target
-from ktk_engine.store.warehouse import Warehouse
-from ktk_engine.write.build import build
+from ktk_engine import Store
+from tests.support.changes import Target, build
+from tests.support.documents import ViewDocument, add_view
+from tests.support.stores import Warehouse
 
 ARTIFACTS = True
 
@@ -97,7 +96,7 @@ def project(tmp_path_factory) -> Path:
         ViewDocument("whole", "cube", cube="c", datasets=("cells", "extra")),
         ViewDocument("staged", "view", "select name as n from an.cells", columns={"n": "string"}),
     ):
-        store.put(view_key(view.name), render_view(view))
+        add_view(store, view)
     return folder
 
 

@@ -16,12 +16,11 @@ import pandas as pd
 import pyarrow as pa
 
 from ktk_engine import Store
-from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import KtkError
-from ktk_engine.facade.cube import Cube
-from ktk_engine.log.garbage import Retention
-from ktk_engine.maintain.cleanup import run_cleanup, scope_to_clean
-from ktk_engine.maintain.remove import remove
+from ktk_engine.facade import Cube
+from ktk_engine.maintain.cleanup import scope_to_clean  # deep: as the command does
+from tests.support.changes import Retention, remove, run_cleanup
+from tests.support.documents import CubeSpecification
 
 Request = dict[str, Any]
 

@@ -19,8 +19,10 @@ import threading
 import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Self
 
 from tests.servers.request_body import read_body
+from tests.support.stores import ObjectStore, open_store
 
 FAULTS = ("refuse", "cut", "lost", "lost 500", "truncate", "delay")
 _HOP = {"connection", "transfer-encoding", "content-length", "keep-alive", "date", "server"}
@@ -55,6 +57,16 @@ class FaultProxy:
         threading.Thread(target=serve, daemon=True).start()
         port = self._server.server_address[1]
         self.endpoint = f"http://127.0.0.1:{port}"
+
+    def behind(self, server) -> ObjectStore:
+        """An empty store on a server, asked through this proxy."""
+        return open_store(server.new_url(), {**server.options, "endpoint": self.endpoint})
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.stop()
 
     def stop(self) -> None:
         self._server.shutdown()

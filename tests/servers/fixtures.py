@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ktk_engine.store.open_store import open_store
 from tests.servers.azure import missing_azurite, start_azure
+from tests.servers.fault_proxy import FaultProxy
 from tests.servers.gcs_stub import start_gcs_stub
 from tests.servers.s3 import start_s3
+from tests.support.stores import open_store
 
 
 @pytest.fixture(scope="session")
@@ -16,12 +17,6 @@ def s3_server():
     server, stop = start_s3()
     yield server
     stop()
-
-
-@pytest.fixture
-def s3_store(s3_server):
-    """An empty store on S3."""
-    return open_store(s3_server.new_url(), s3_server.options)
 
 
 @pytest.fixture(scope="session")
@@ -33,12 +28,6 @@ def azure_server():
     stop()
 
 
-@pytest.fixture
-def azure_store(azure_server):
-    """An empty store on Azure."""
-    return open_store(azure_server.new_url(), azure_server.options)
-
-
 @pytest.fixture(scope="session")
 def gcs_stub():
     stub, stop = start_gcs_stub()
@@ -47,6 +36,21 @@ def gcs_stub():
 
 
 @pytest.fixture
-def gcs_store(gcs_stub):
-    """An empty store on a stub of Google Cloud Storage."""
-    return open_store(gcs_stub.new_url(), gcs_stub.options)
+def proxy(s3_server):
+    """A proxy in front of S3 that breaks requests on purpose."""
+    with FaultProxy(s3_server.endpoint) as running:
+        yield running
+
+
+def _store_on(server):
+    """A fixture: an empty store on a server."""
+
+    @pytest.fixture
+    def store(request):
+        running = request.getfixturevalue(server)
+        return open_store(running.new_url(), running.options)
+
+    return store
+
+
+s3_store, azure_store, gcs_store = map(_store_on, ("s3_server", "azure_server", "gcs_stub"))

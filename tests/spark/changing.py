@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ktk_engine.catalog.catalog import by_name, find_relation, list_relations
 from ktk_engine.spark.sql.command import read_command
-from ktk_engine.warehouse.change_statement import change_by_statement
+from ktk_engine.warehouse.change_statement import change_by_statement  # deep: without dbt
+from tests.support.committed import by_name, find_relation, list_relations
 
 
 def run(sql, store, text):

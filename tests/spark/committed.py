@@ -7,18 +7,17 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from ktk_engine.conditions.condition import Condition, IsIn
 from ktk_engine.errors import KtkError
-from ktk_engine.gate.target import Target
-from ktk_engine.log.state import resolve
-from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.write.rewrite.rewrite import Rewrite
-from ktk_engine.write.write_result import WriteResult
+from tests.support.changes import Target, WriteResult
+from tests.support.committed import snapshot_of
+from tests.support.queries import Condition, IsIn
+from tests.support.stores import LocalStore
 
 
 def committed(store: LocalStore, target: Target) -> list[Any]:
     """The schema and each file's place, columns and rows; names of files differ."""
-    snapshot = resolve(store, target.scope).snapshot(target.uuid)
+    snapshot = snapshot_of(store, target.uuid)
     files = []
     for key, label in zip(snapshot.files["key"].to_pylist(), snapshot.labels, strict=True):
         table = pq.ParquetFile(store.root / key).read()

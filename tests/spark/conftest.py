@@ -11,9 +11,10 @@ from pyspark.sql import SparkSession
 from ktk_engine.spark.compatibility import spark_version
 from ktk_engine.spark.session.session import new_session, start_session
 from ktk_engine.spark.sql.sql_session import SqlSession
-from ktk_engine.store.local.local_store import LocalStore
 from tests.conftest import FEW_ROWS, SPARK_SETTINGS
 from tests.spark.small_cube import build_cube
+from tests.support.spark import statements
+from tests.support.stores import LocalStore
 
 
 @pytest.fixture(scope="session")
@@ -53,7 +54,7 @@ def sql(spark: SparkSession, store: LocalStore, tmp_path: Path) -> SqlSession:
     shared = {key: spark.conf.get(key) for key in {**SPARK_SETTINGS, **FEW_ROWS}}
     session = with_settings(new_session(spark), shared)
     scratch = tmp_path / "scratch"
-    return SqlSession(session, lambda name: store if name == "an" else None, scratch)
+    return statements(session, store, scratch)
 
 
 @pytest.fixture

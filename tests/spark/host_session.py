@@ -12,12 +12,11 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from ktk_engine.facade import Store
-from ktk_engine.gate.target import Target
+from ktk_engine import Store
 from ktk_engine.spark.compatibility import all_settings
 from ktk_engine.spark.frames import frame_of_table
-from ktk_engine.store.local.local_store import LocalStore
-from ktk_engine.write.build import build
+from tests.support.changes import Target, build
+from tests.support.stores import LocalStore
 
 SEED = Target("s", "seed", "c", ("D",), partition_by=("P",))
 ENRICHMENT = Target("e", "enrichment", "c", ("D",))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ktk_engine.format.index_file import flatten_index, read_index
-from ktk_engine.gate.target import Target
-from ktk_engine.log.state import resolve
+from tests.support.changes import Target
+from tests.support.committed import snapshot_of
+from tests.support.documents import stored_index
 
 TABLE = Target("t", partition_by=("P",), indexes=("k",))
 SEED = Target("t", "seed", "c", ("L",), ("P",), indexes=("k",), buckets=4)
@@ -21,12 +21,12 @@ def content(sql):
 
 
 def snapshot(store, target):
-    return resolve(store, target.scope).snapshot(target.uuid)
+    return snapshot_of(store, target.uuid)
 
 
 def check_index(store, target, sql):
     found = snapshot(store, target)
-    index = flatten_index(read_index(store.get(found.indices["k"])))
+    index = stored_index(store, found.indices["k"])
     assert set(index["label"].to_pylist()) <= set(found.labels)
     values = {row.k for row in sql.sql("select distinct k from an.t where k is not null").collect()}
     assert set(index["value"].to_pylist()) >= values

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from ktk_engine.catalog.view import ViewDocument, render_view, view_key
-from ktk_engine.gate.target import Target
-from ktk_engine.write.build import build
+from tests.support.changes import Target, build
+from tests.support.documents import ViewDocument, add_view
 
 SEED = Target("seed", "seed", "c", ("L",), ("P",), indexes=("k",), buckets=2)
 
@@ -22,7 +21,3 @@ def build_cube(spark, store):
         )
         build(store, frame, Target(name, "enrichment", "c", ("L",), ("P",)))
     add_view(store, ViewDocument("c", "cube", cube="c"))
-
-
-def add_view(store, view):
-    store.put(view_key(view.name), render_view(view))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from ktk_engine.java.find_java import find_java
+from ktk_engine.java.find_java import find_java  # deep: Java alone
 
 if __name__ == "__main__":
     java = find_java().executable

@@ -9,10 +9,8 @@ import pyarrow as pa
 import pytest
 
 from ktk_engine import Store
-from ktk_engine.gate.target import Target
-from ktk_engine.types.mismatch import mismatch
-from ktk_engine.write.build import build
-from ktk_engine.write.retained import Retained
+from tests.support.changes import Target, build
+from tests.support.queries import mismatch
 
 ROWS = pa.table(
     {
@@ -46,7 +44,7 @@ def test_each_change(store, sql, appended):
             missing = [name for name in table.schema.names if name not in own.schema.names]
             for name in missing:
                 own = own.append_column(name, pa.nulls(3, table.schema.field(name).type))
-            build(store, own, Target.of(table._loaded.snapshot), retained=Retained("append"))
+            build(store, own, Target.of(table._loaded.snapshot), mode="append")
             table = table.at()
         frame = sql.sql("select * from an.t")
         assert frame.columns == table.schema.names

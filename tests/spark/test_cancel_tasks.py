@@ -10,22 +10,19 @@ import pytest
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from ktk_engine.facade import Store
-from ktk_engine.gate.target import Target
+from ktk_engine import Store
 from ktk_engine.spark.session.job_group import job_group
-from ktk_engine.store.open_store import open_store
-from ktk_engine.write.build import build
-from tests.servers.fault_proxy import FaultProxy
+from tests.support.changes import Target, build
 
 CELLS = pa.table({"L": range(100), "P": [n % 2 for n in range(100)]})
 MORE = CELLS.append_column("e", CELLS["L"])
 
 
 @pytest.fixture
-def endless(s3_server):
+def endless(s3_server, proxy):
     """A cube on S3, of which a file is asked for and never given; and what tells of the asking."""
-    proxy, asked, release = FaultProxy(s3_server.endpoint), threading.Event(), threading.Event()
-    store = open_store(s3_server.new_url(), {**s3_server.options, "endpoint": proxy.endpoint})
+    asked, release = threading.Event(), threading.Event()
+    store = proxy.behind(s3_server)
     build(store, CELLS, Target("seed", "seed", "c", ("L",), ("P",)))
     build(store, MORE, Target("e", "enrichment", "c", ("L",), ("P",)))
 
@@ -40,7 +37,6 @@ def endless(s3_server):
     proxy.decide = decide
     yield cube, asked
     release.set()
-    proxy.stop()
 
 
 def test_a_task_that_waits_for_its_file_is_cancelled(spark, endless):

@@ -5,17 +5,13 @@ from __future__ import annotations
 import pytest
 from pyspark.errors import AnalysisException
 
-from ktk_engine.describe.history import read_history
 from ktk_engine.errors import ConfigurationError, DataError
-from ktk_engine.gate.target import Target
-from ktk_engine.log.state import resolve
-from ktk_engine.write.build import build
-from ktk_engine.write.retained import Retained
-from ktk_engine.write.write_result import RowChanges
 from tests.spark.changing import run
 from tests.spark.numbered_rows import SEED, TABLE, check_index, content, rows, snapshot
+from tests.support.changes import RowChanges, Target, build
+from tests.support.committed import read_history, snapshot_of
 from tests.support.kartothek import build_with_kartothek, kartothek, needs_kartothek
-from tests.support.tree import tree
+from tests.support.stores import tree
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 
@@ -60,7 +56,7 @@ def test_whole_files_go_unread(spark, sql, store, target):
 
 @BOTH
 def test_another_commit_in_between(spark, sql, store, target, monkeypatch):
-    from ktk_engine.write.change import change_rows as module
+    from ktk_engine.write.change import change_rows as module  # deep: patched
 
     build(store, rows(spark, 0, 50), target)
     seen = []
@@ -68,7 +64,7 @@ def test_another_commit_in_between(spark, sql, store, target, monkeypatch):
     def meanwhile(*arguments):
         if not seen:  # a row that fulfils the condition too
             new = rows(spark, 52, 53)
-            build(store, new, target, retained=Retained("append"))
+            build(store, new, target, mode="append")
         seen.append(1)
         return find(*arguments)
 
@@ -235,7 +231,7 @@ def test_cells_stay_unique(spark, sql, store):
 
 def test_a_row_that_goes_does_not_bring_back_an_older_one(spark, sql, store):
     build(store, rows(spark, 0, 20), SEED)
-    build(store, rows(spark, 0, 10, offset=1000), SEED, retained=Retained("append"))
+    build(store, rows(spark, 0, 10, offset=1000), SEED, mode="append")
     assert run(sql, store, "delete from an.t where v in (3, 1003, 1005)").changes.deleted == 2
     old = {i: i + (1000 if i < 10 else 0) for i in range(20) if i not in (3, 5)}
     assert content(sql) == old
@@ -256,8 +252,7 @@ def test_a_row_that_goes_does_not_bring_back_an_older_one(spark, sql, store):
     ],
 )
 def test_what_cannot_be_done_is_said_before(spark, sql, store, text, error, message):
-    from ktk_engine.catalog.view import ViewDocument
-    from tests.spark.small_cube import add_view
+    from tests.support.documents import ViewDocument, add_view
 
     build(store, rows(spark, 0, 5), TABLE)
     add_view(store, ViewDocument("seen", "view", sql="select 1 as v"))
@@ -279,7 +274,7 @@ def test_types_beyond_spark_stay(spark, sql, store):
         }
     )
     build(store, table, Target("t"))
-    schema = resolve(store, Target("t").scope).snapshot("t").schema
+    schema = snapshot_of(store, "t").schema
     run(sql, store, "update an.t set u = 7, b = not b where u = 18446744073709551615")
     run(sql, store, "delete from an.t where b is null")
     source = "(select 7 as u, timestamp '2020-01-01' as z, true as b, 'x' as n)"
@@ -288,7 +283,7 @@ def test_types_beyond_spark_stay(spark, sql, store):
         store,
         f"merge into an.t using {source} s on t.u = s.u when matched then update set *",
     )
-    assert resolve(store, Target("t").scope).snapshot("t").schema.equals(schema)
+    assert snapshot_of(store, "t").schema.equals(schema)
     assert sql.sql("select z = timestamp '2020-01-01' from an.t where u = 7").collect() == [(True,)]
     assert {(row.u, row.b) for row in sql.sql("select u, b from an.t").collect()} == {
         (1, True),

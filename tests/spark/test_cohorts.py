@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from ktk_engine.errors import TypeClassError
-from ktk_engine.maintain.check import check
 from tests.spark.times import HAS_TIMES
+from tests.support.committed import check
 from tests.support.dataset_builder import write_plain
 
 MOMENT = dt.datetime(2020, 2, 29, 12, 30, 0, 123456)

@@ -16,18 +16,13 @@ from ktk_engine.errors import (
     DatasetNotFoundError,
     StoreError,
 )
-from ktk_engine.gate.target import Target
-from ktk_engine.log.state import resolve
-from ktk_engine.maintain.compact import compact as compact_dataset
-from ktk_engine.maintain.compactable import find_compactions
-from ktk_engine.write.build import build
-from ktk_engine.write.retained import Retained
 from tests.spark.numbered_rows import SEED, TABLE, check_index, content, rows, snapshot
-from tests.support.faulty_store import FaultyStore, fail
-from tests.support.tree import tree
+from tests.support.changes import Target, build, find_compactions
+from tests.support.changes import compact as compact_dataset
+from tests.support.committed import resolve, version_of
+from tests.support.stores import FaultyStore, fail, tree
 
 OLD_ARROW = int(pa.__version__.split(".")[0]) < 20
-APPEND = Retained("append")
 NASTY = ("a/b", "50%", "x=y", "ü", "")
 TYPES = {
     "s": pa.string(),
@@ -65,7 +60,7 @@ def nasty(start: int) -> pa.Table:
 @pytest.fixture(params=["in Spark", "in this process"])
 def compact(request, monkeypatch, sql):
     """Compacts in either way."""
-    monkeypatch.setattr("ktk_engine.maintain.compact.IN_PROCESS_BYTES", 0)
+    monkeypatch.setattr("ktk_engine.maintain.compact.IN_PROCESS_BYTES", 0)  # deep: patched
 
     def run(found, history=None):
         in_spark = request.param == "in Spark"
@@ -90,7 +85,7 @@ def test_values_types_and_indices_stay(spark, sql, compact, store, partition_by)
     target = Target("t", partition_by=partition_by, indexes=("L", "u"))
     build(store, nasty(0), target)
     for start in (100, 200, 300):
-        build(store, nasty(start), target, retained=APPEND)
+        build(store, nasty(start), target, mode="append")
     before, old = all_rows(sql), snapshot(store, target)
     done = compact(find(store))
     new = snapshot(store, target)
@@ -106,7 +101,7 @@ def test_values_types_and_indices_stay(spark, sql, compact, store, partition_by)
 def test_overlaid_files_become_one_and_keep_their_index(spark, sql, compact, store):
     build(store, rows(spark, 0, 100), SEED)
     for number in (1, 2):
-        build(store, rows(spark, 0, 20, number * 1000), SEED, retained=APPEND)
+        build(store, rows(spark, 0, 20, number * 1000), SEED, mode="append")
     old, before = snapshot(store, SEED), content(sql)
     (found,) = find_compactions(store, "c")
     assert (found.files.num_rows, found.overlaid, found.partitions) == (15, 15, 5)
@@ -125,7 +120,7 @@ def test_overlaid_files_become_one_and_keep_their_index(spark, sql, compact, sto
 def test_files_of_the_target_size(spark, sql, compact, store):
     for number in range(3):
         part = rows(spark, number * 4000, number * 4000 + 4000)
-        build(store, part, TABLE, retained=APPEND if number else None)
+        build(store, part, TABLE, mode="append" if number else None)
     total = snapshot(store, TABLE).bytes
     target_bytes = total // 10  # two files in each of five partitions
     found = find(store, target_bytes=target_bytes * 2)
@@ -138,7 +133,7 @@ def test_files_of_the_target_size(spark, sql, compact, store):
 
 def test_only_partitions_with_enough_small_files(spark, store):
     build(store, rows(spark, 0, 100), TABLE)
-    build(store, rows(spark, 0, 100).where("P = 3"), TABLE, retained=APPEND)
+    build(store, rows(spark, 0, 100).where("P = 3"), TABLE, mode="append")
     assert find(store).files["partition.P"].to_pylist() == [3, 3]
     assert not find(store, least=3).files.num_rows
     assert not find(store, target_bytes=100).files.num_rows
@@ -150,9 +145,9 @@ def test_only_partitions_with_enough_small_files(spark, store):
 def test_rows_that_are_appended_meanwhile(spark, sql, compact, store, target):
     """In a cube they might be overlaid by older ones: the compaction gives way."""
     build(store, rows(spark, 0, 50), target)
-    build(store, rows(spark, 0, 50, 100), target, retained=APPEND)
+    build(store, rows(spark, 0, 50, 100), target, mode="append")
     (found,) = find_compactions(store, "t" if target is TABLE else "c")
-    build(store, rows(spark, 0, 50, 200), target, retained=APPEND)
+    build(store, rows(spark, 0, 50, 200), target, mode="append")
     before = tree(store.root)
     if target is SEED:
         with pytest.raises(CommitConflictError, match="cells beside those"):
@@ -168,7 +163,7 @@ def test_rows_that_are_appended_meanwhile(spark, sql, compact, store, target):
 def test_an_interrupted_compaction_leaves_the_old_table(spark, sql, compact, tmp_path):
     store = FaultyStore(tmp_path / "analytics")
     build(store, rows(spark, 0, 50), TABLE)
-    build(store, rows(spark, 50, 100), TABLE, retained=APPEND)
+    build(store, rows(spark, 50, 100), TABLE, mode="append")
     before = tree(store.root)
     for part in ("/indices/", "/snapshots/"):
         store.faults = [fail("before", "put_if_absent", part)]
@@ -178,7 +173,7 @@ def test_an_interrupted_compaction_leaves_the_old_table(spark, sql, compact, tmp
     store.faults = [fail("before", "put_if_absent", "/log/")] * store.backoff.tries
     with pytest.raises(CommitStateUnknownError):  # its files stay for the clean-up to judge
         compact(find(store))
-    assert resolve(store, TABLE.scope).version == 2
+    assert version_of(store, TABLE.scope) == 2
     assert content(sql) == {i: i for i in range(100)}
 
 
@@ -190,11 +185,11 @@ def test_the_command(spark, store):
 
     build(store, rows(spark, 0, 100), SEED)
     assert "Nothing to do." in ktk("c")
-    build(store, rows(spark, 100, 200), SEED, retained=APPEND)
+    build(store, rows(spark, 100, 200), SEED, mode="append")
     assert "Nothing was written" in ktk("c", "--dry-run")
     (planned,) = json.loads(ktk("c", "--dry-run", "--json"))
     assert planned["files_before"] == planned["overlaid_files"] == 10
-    assert resolve(store, SEED.scope).version == 2
+    assert version_of(store, SEED.scope) == 2
     (done,) = json.loads(ktk("c", "--dataset", "t", "--target-size", "1GB", "--json"))
     assert (done["files"], done["version"]) == (5, 3)
     assert json.loads(ktk("c", "--json"))[0]["files_before"] == 0
@@ -208,7 +203,7 @@ def test_a_column_that_was_sorted_by_may_leave(spark, sql, compact, store):
     target = Target("t", clustered_by=("k",), on_schema_change="sync_all_columns")
     build(store, spark.sql("select 1 as k, 2 as v"), target)
     target = replace(target, clustered_by=())
-    build(store, spark.sql("select 3 as v"), target, retained=Retained("append"))
+    build(store, spark.sql("select 3 as v"), target, mode="append")
     (found,) = find_compactions(store, "t")
     assert compact(found).files == 1
     assert sorted(row.v for row in sql.sql("select v from an.t").collect()) == [2, 3]

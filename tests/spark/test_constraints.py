@@ -7,13 +7,10 @@ from dataclasses import replace
 import pytest
 
 from ktk_engine.errors import CommitConflictError, ConfigurationError, DataError
-from ktk_engine.gate.constraint import Constraint
-from ktk_engine.gate.target import Target
-from ktk_engine.log.state import resolve
 from ktk_engine.spark.compatibility import collect_table
-from ktk_engine.write.build import build
-from ktk_engine.write.retained import Retained
-from ktk_engine.write.rewrite.merge import MergeBy, merge
+from tests.support.changes import Constraint, Target, build
+from tests.support.committed import resolve
+from tests.support.spark import MergeBy, merge
 
 TABLE = Target("t", partition_by=("P",), constraints=(Constraint("unique", ("count",)),))
 CUBE = Target("s", "seed", "c", ("L",), ("P",), constraints=TABLE.constraints)
@@ -35,10 +32,10 @@ def test_a_merge_sees_rows_of_files_that_it_leaves_alone(spark, sql, store):
 
 def test_a_row_that_takes_the_place_of_another_does_not_repeat_its_key(spark, sql, store):
     build(store, rows(spark, 0, 20), CUBE)
-    build(store, rows(spark, 5, 7), CUBE, retained=Retained("append"))  # the same cells
+    build(store, rows(spark, 5, 7), CUBE, mode="append")  # the same cells
     assert sql.sql("select count(*) n from an.s").first() == (20,)
     build(store, rows(spark, 0, 20), TABLE)
-    build(store, rows(spark, 4, 8), TABLE, retained=Retained("partitions"))
+    build(store, rows(spark, 4, 8), TABLE, mode="partitions")
     assert sql.sql("select count(*) n from an.t").first() == (4,)
 
 
@@ -46,11 +43,11 @@ def test_rows_with_the_same_key_that_came_meanwhile_are_a_conflict(spark, store)
     build(store, rows(spark, 0, 20), TABLE)
     state = resolve(store, TABLE.scope)
     free = replace(TABLE, constraints=())
-    build(store, rows(spark, 30, 31), free, retained=Retained("append"))
+    build(store, rows(spark, 30, 31), free, mode="append")
     other = spark.sql("select 0L as P, 99L as L, 310L as count")
-    build(store, other, TABLE, retained=Retained("append"), state=state)  # another key
+    build(store, other, TABLE, mode="append", state=state)  # another key
     with pytest.raises(CommitConflictError, match="with its unique keys"):
-        build(store, rows(spark, 30, 31), TABLE, retained=Retained("append"), state=state)
+        build(store, rows(spark, 30, 31), TABLE, mode="append", state=state)
 
 
 def test_constraints_that_fit_nothing_are_refused(spark, store):

@@ -10,17 +10,13 @@ import pyarrow as pa
 import pytest
 
 import ktk_engine.write.rewrite.merge
-from ktk_engine.gate.target import Target
 from ktk_engine.spark.arrow_types import spark_schema
 from ktk_engine.spark.frames import frame_of_table
-from ktk_engine.write.build import build
-from ktk_engine.write.retained import Retained
-from ktk_engine.write.rewrite.merge import MergeBy, merge
 from ktk_engine.write.rewrite.merge_in_memory import merge_in_memory
-from ktk_engine.write.rewrite.predicates import Predicates
-from ktk_engine.write.write_context import WriteContext
 from tests.spark.committed import outcome
+from tests.support.changes import Target, build
 from tests.support.random_cubes import CLASSES, INDEXED
+from tests.support.spark import MergeBy, Predicates, merge
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 
@@ -79,9 +75,9 @@ def both(spark, sql, store, monkeypatch):
 
         for used in (record, lambda *_: None):
             monkeypatch.setattr(ktk_engine.write.rewrite.merge, "merge_in_memory", used)
-            build(store, parts[0], target, WriteContext(full_refresh=True))
+            build(store, parts[0], target, full_refresh=True)
             for part in parts[1:]:
-                build(store, part, target, retained=Retained("append"))
+                build(store, part, target, mode="append")
 
             def write():
                 return merge(sql.scanner(store), of_spark(spark, new), target, by)
@@ -209,7 +205,7 @@ def test_what_arrow_would_do_otherwise_is_sparks(both, target):
 
 @pytest.mark.parametrize("limit", ["MAXIMUM_BYTES", "MAXIMUM_VALUES"])
 def test_what_is_large_is_sparks(both, monkeypatch, limit):
-    monkeypatch.setattr(f"ktk_engine.write.small_files.{limit}", 10)
+    monkeypatch.setattr(f"ktk_engine.write.small_files.{limit}", 10)  # deep: patched
     found, wanted, here = both(OVERLAID, table([5, 6, 14], 3), IDS)
     assert found == wanted
     assert not here

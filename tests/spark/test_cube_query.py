@@ -8,11 +8,10 @@ import math
 import pyarrow as pa
 import pytest
 
-from ktk_engine.conditions.literal import is_in
+from ktk_engine import Store
 from ktk_engine.errors import ConsistencyError, DatasetNotFoundError, QueryError
-from ktk_engine.facade import Store
-from ktk_engine.gate.target import Target
-from ktk_engine.write.build import build
+from tests.support.changes import Target, build
+from tests.support.queries import is_in
 
 DAYS = [datetime.date(2025, 1, 1), datetime.date(2025, 1, 2)]
 

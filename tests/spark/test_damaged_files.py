@@ -9,10 +9,9 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from dbt.adapters.ktk.session.spark_message import spark_message
+from ktk_engine import Store
 from ktk_engine.errors import FormatError
-from ktk_engine.facade import Store
-from ktk_engine.gate.target import Target
-from ktk_engine.write.build import build
+from tests.support.changes import Target, build
 
 COUNT = 400
 ROWS = pa.table(

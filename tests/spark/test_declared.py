@@ -11,13 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from ktk_engine.errors import DataError, TypeClassError
-from ktk_engine.gate.target import Target
-from ktk_engine.log.state import resolve
-from ktk_engine.maintain.check import check
-from ktk_engine.types.arrow_name import parse_type
-from ktk_engine.write.build import build
 from tests.spark.times import needs_times
-from tests.support.tree import tree
+from tests.support.changes import Target, build
+from tests.support.committed import check, snapshot_of
+from tests.support.queries import parse_type
+from tests.support.stores import tree
 
 U64 = Decimal(2**64 - 1)
 BERLIN = "timestamp[us, tz=Europe/Berlin]"
@@ -59,7 +57,7 @@ def test_it_is_stored_and_read_back(spark, sql, store, declared, sql_value, stor
     target = Target("seed", "seed", "c", ("L",), ("P",), declared={"v": parse_type(declared)})
     frame = spark.sql(f"select 0 as P, 0 as L, {sql_value} as v union all select 0, 1, null")
     build(store, frame, target)
-    snapshot = resolve(store, target.scope).snapshot("c++seed")
+    snapshot = snapshot_of(store, "c++seed")
     file = pq.read_schema(store.root / snapshot.files["key"][0].as_py()).field("v").type
     expected = parse_type(declared) if stored is None else stored
     assert _text(file) == _text(expected)
@@ -146,5 +144,5 @@ def test_an_enrichment_takes_an_unsigned_dimension_over(spark, sql, store):
     build(store, spark.range(4).selectExpr("id % 2 as P", "id as L", "id as v"), seed)
     frame = sql.sql("select P, L, cast(L as double) as w from an.seed")
     build(store, frame, Target("extra", "enrichment", "c", ("L",), ("P",)))
-    snapshot = resolve(store, seed.scope).snapshot("c++extra")
+    snapshot = snapshot_of(store, "c++extra")
     assert snapshot.schema.field("L").type == pa.uint64()

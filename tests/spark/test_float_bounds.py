@@ -8,11 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ktk_engine.format.load_document import load_document
-from ktk_engine.gate.target import Target
 from ktk_engine.spark.frames import frame_of_table
-from ktk_engine.write.build import build
+from tests.support.changes import Target, build
 from tests.support.dataset_builder import write_plain
+from tests.support.documents import load_document
 
 NAN, INF = math.nan, math.inf
 GROUPS = [

@@ -6,16 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from ktk_engine.catalog.view import ViewDocument
-from ktk_engine.gate.target import Target
-from ktk_engine.merge.read import folded_rows
-from ktk_engine.plan.folding import Folding
+from ktk_engine.merge.read import folded_rows  # deep: patched
 from ktk_engine.spark.compatibility import collect_table
 from ktk_engine.spark.read import plan_frame
 from ktk_engine.spark.sql import planned_places
-from ktk_engine.spark.sql.sql_session import SqlSession
-from ktk_engine.write.build import build
-from tests.spark.small_cube import add_view
+from tests.support.changes import Target, build
+from tests.support.documents import ViewDocument, add_view
+from tests.support.queries import Folding
+from tests.support.spark import statements
 
 FOLDED = {
     "select sum(v), sum(n), min(v), max(d) from s.c": None,
@@ -85,7 +83,7 @@ def build_wide_cube(spark, store):
 @pytest.mark.parametrize("where", ["here", "workers"])
 def test_the_same_answers(spark, sql, store, monkeypatch, where):
     build_wide_cube(spark, store)
-    session = SqlSession(sql.session, {"s": store}.get, sql.scratch)
+    session = statements(sql.session, store, sql.scratch, schema="s")
     if where == "here":
         monkeypatch.setattr(folded_rows, "FEW_ROWS", 1)
     else:
@@ -119,7 +117,7 @@ def test_an_overflow_is_spark_s_error(spark, sql, store, monkeypatch):
     other = spark.range(6000).selectExpr("id % 2 as P", "id as L", "1D as x")
     build(store, other, Target("e", "enrichment", "c", ("L",), ("P",)))
     add_view(store, ViewDocument("c", "cube", cube="c"))
-    session = SqlSession(sql.session, {"s": store}.get, sql.scratch)
+    session = statements(sql.session, store, sql.scratch, schema="s")
     ansi = sql.session.conf.get("spark.sql.ansi.enabled")
     try:
         sql.session.conf.set("spark.sql.ansi.enabled", "true")

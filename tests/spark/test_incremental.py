@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from ktk_engine import Store
 from ktk_engine.errors import (
     CommitConflictError,
     ConfigurationError,
@@ -13,20 +14,12 @@ from ktk_engine.errors import (
     TypeClassError,
     VersionGoneError,
 )
-from ktk_engine.facade import Store
-from ktk_engine.gate.gate import pass_gate
-from ktk_engine.gate.target import Target
-from ktk_engine.log.garbage import Retention
-from ktk_engine.log.state import resolve
-from ktk_engine.maintain.cleanup import run_cleanup
-from ktk_engine.store.local.local_store import LOCK_KEY, LocalStore
-from ktk_engine.write.build import build
-from ktk_engine.write.retained import Retained
-from ktk_engine.write.rewrite.merge import MergeBy, merge
-from ktk_engine.write.rewrite.predicates import Predicates
-from ktk_engine.write.rewrite.replace_where import replace_where
-from ktk_engine.write.write_result import RowChanges
+from ktk_engine.gate.gate import pass_gate  # deep: counted
 from tests.spark.numbered_rows import SEED, TABLE, check_index, content, rows, snapshot
+from tests.support.changes import Retention, RowChanges, Target, build, run_cleanup
+from tests.support.committed import resolve
+from tests.support.spark import MergeBy, Predicates, merge, replace_where
+from tests.support.stores import LOCK_KEY, LocalStore
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 
@@ -47,7 +40,7 @@ def objects(store):
 def test_append_adds_rows_and_keeps_every_file(spark, sql, store, target):
     build(store, rows(spark, 0, 100), target)
     before = snapshot(store, target).labels
-    build(store, rows(spark, 100, 150), target, retained=Retained("append"))
+    build(store, rows(spark, 100, 150), target, mode="append")
     after = snapshot(store, target)
     assert after.labels[: len(before)] == before
     assert len(after.labels) == 10
@@ -57,7 +50,7 @@ def test_append_adds_rows_and_keeps_every_file(spark, sql, store, target):
 
 def test_appended_cells_replace_older_ones_in_a_cube(spark, sql, store):
     build(store, rows(spark, 0, 100), SEED)
-    build(store, rows(spark, 0, 10, offset=1000), SEED, retained=Retained("append"))
+    build(store, rows(spark, 0, 10, offset=1000), SEED, mode="append")
     assert content(sql) == {i: i + (1000 if i < 10 else 0) for i in range(100)}
 
 
@@ -65,7 +58,7 @@ def test_appended_cells_replace_older_ones_in_a_cube(spark, sql, store):
 def test_exactly_the_partitions_of_the_result_are_replaced(spark, sql, store, target):
     build(store, rows(spark, 0, 100), target)
     new = rows(spark, 0, 20, offset=1000).where("P in (1, 2)")
-    build(store, new, target, retained=Retained("partitions"))
+    build(store, new, target, mode="partitions")
     expected = {i: i for i in range(100) if i % 5 not in (1, 2)}
     assert content(sql) == expected | {i: i + 1000 for i in range(20) if i % 5 in (1, 2)}
     assert snapshot(store, target).files.num_rows == 5
@@ -82,7 +75,7 @@ def test_rows_pass_the_gate_once(spark, sql, store, write, monkeypatch):
         return pass_gate(*args, **options)
 
     for module in ("checked_write", "rewrite.merge_versions"):
-        monkeypatch.setattr(f"ktk_engine.write.{module}.pass_gate", counted)
+        monkeypatch.setattr(f"ktk_engine.write.{module}.pass_gate", counted)  # deep: patched
     new = rows(spark, 0, 5).where("L = 1")
     if write == "merge":
         merge(sql.scanner(store), new, TABLE, MergeBy(("L",)))
@@ -155,13 +148,13 @@ def test_values_of_columns_that_a_model_lacks_stay(spark, sql, store):
     target = Target("t", partition_by=("P",), indexes=("k",), on_schema_change="append_new_columns")
     new = rows(spark, 5, 15).selectExpr("P", "L", "k", "'new' as w")
     merge(sql.scanner(store), new, target, MergeBy(("L",)))
-    build(store, rows(spark, 15, 20).drop("v"), target, retained=Retained("append"))
+    build(store, rows(spark, 15, 20).drop("v"), target, mode="append")
     found = {row.L: (row.v, row.w) for row in sql.sql("select L, v, w from an.t").collect()}
     old, both = {i: (i, None) for i in range(5)}, {i: (i, "new") for i in range(5, 10)}
     added = dict.fromkeys(range(10, 15), (None, "new"))
     assert found == old | both | added | dict.fromkeys(range(15, 20), (None, None))
     with pytest.raises(TypeClassError, match="missing in the model"):
-        build(store, rows(spark, 0, 10).drop("v"), TABLE, retained=Retained("append"))
+        build(store, rows(spark, 0, 10).drop("v"), TABLE, mode="append")
 
 
 def test_null_keys_match_nothing(spark, sql, store):
@@ -179,11 +172,11 @@ def test_what_does_not_fit_is_refused_and_nothing_changes(spark, sql, store):
     before = objects(store)
     other = Target("t", partition_by=("k",), indexes=("P",))
     with pytest.raises(ConfigurationError, match="--full-refresh to change its layout"):
-        build(store, rows(spark, 0, 10), other, retained=Retained("append"))
+        build(store, rows(spark, 0, 10), other, mode="append")
     wrong = rows(spark, 0, 10).selectExpr("P", "L", "cast(v as double) v", "k")
-    for retained in (Retained("append"), Retained("partitions")):
+    for mode in ("append", "partitions"):
         with pytest.raises(TypeClassError, match="cast\\(v as bigint\\)"):
-            build(store, wrong, TABLE, retained=retained)
+            build(store, wrong, TABLE, mode=mode)
     with pytest.raises(TypeClassError):
         merge(sql.scanner(store), wrong, TABLE, MergeBy(("L",)))
     with pytest.raises(ConfigurationError, match="unique_key names X"):
@@ -194,12 +187,11 @@ def test_what_does_not_fit_is_refused_and_nothing_changes(spark, sql, store):
 def test_a_commit_since_the_rows_were_read_is_a_conflict(spark, store):
     build(store, rows(spark, 0, 100), TABLE)
     state = resolve(store, TABLE.scope)
-    labels = frozenset(state.snapshot("t").labels)
-    build(store, rows(spark, 100, 105), TABLE, retained=Retained("append"))
+    read = {"replaced": state.snapshot("t").labels, "reads": [[]], "state": state}
+    build(store, rows(spark, 100, 105), TABLE, mode="append")
     before = objects(store)
-    retained = Retained("files", labels, reads=((),))
     with pytest.raises(CommitConflictError, match="added rows that this one would replace"):
-        build(store, rows(spark, 0, 100), TABLE, retained=retained, state=state)
+        build(store, rows(spark, 0, 100), TABLE, mode="files", **read)
     assert objects(store) == before
 
 
@@ -234,7 +226,7 @@ def test_columns_go_with_their_index(spark, sql, store):
     """`sync_all_columns` where rows are appended or replaced, not merged."""
     build(store, rows(spark, 0, 10), TABLE)
     target = Target("t", partition_by=("P",), on_schema_change="sync_all_columns")
-    build(store, rows(spark, 10, 15).drop("k"), target, retained=Retained("append"))
+    build(store, rows(spark, 10, 15).drop("k"), target, mode="append")
     assert not snapshot(store, TABLE).indices
     assert set(snapshot(store, TABLE).schema.names) == {"P", "L", "v"}
     where = Predicates(["v >= 12"])
@@ -248,13 +240,13 @@ def test_columns_go_with_their_index(spark, sql, store):
     with pytest.raises(ConfigurationError, match="which the model lacks"):
         replace_where(sql.scanner(store), rows(spark, 20, 21).drop("v"), target, where)
     with pytest.raises(ConfigurationError, match="partition_by names `P`"):
-        build(store, rows(spark, 20, 21).drop("P"), target, retained=Retained("append"))
+        build(store, rows(spark, 20, 21).drop("P"), target, mode="append")
 
 
 def test_an_index_stays_where_new_rows_lack_its_column(spark, sql, store):
     build(store, rows(spark, 0, 10), TABLE)
     target = Target("t", partition_by=("P",), on_schema_change="append_new_columns")
-    build(store, rows(spark, 10, 15).drop("k"), target, retained=Retained("append"))
+    build(store, rows(spark, 10, 15).drop("k"), target, mode="append")
     merge(sql.scanner(store), rows(spark, 3, 4, 90).drop("k"), target, MergeBy(("L",)))
     assert content(sql) == {i: i for i in range(15)} | {3: 93}
     found = sql.sql("select L, k from an.t where k = 3 or L > 13").collect()
@@ -265,7 +257,7 @@ def test_an_index_stays_where_new_rows_lack_its_column(spark, sql, store):
 def test_several_old_rows_of_one_key_are_all_updated(spark, sql, store):
     """As SQL's MERGE has it; a merge never takes rows away."""
     build(store, rows(spark, 0, 10), TABLE)
-    build(store, rows(spark, 3, 4, 50), TABLE, retained=Retained("append"))
+    build(store, rows(spark, 3, 4, 50), TABLE, mode="append")
     for update in (None, ("v",)):
         by = MergeBy(("L",), update_columns=update)
         done = merge(sql.scanner(store), rows(spark, 3, 4, 90), TABLE, by)

@@ -7,22 +7,15 @@ import re
 import pyarrow as pa
 import pytest
 
-from ktk_engine.files.file_writer import WriteJob
-from ktk_engine.gate.target import Target
-from ktk_engine.log.change.dataset_change import DatasetChange
-from ktk_engine.log.change.transaction import Transaction
-from ktk_engine.log.commit import commit
-from ktk_engine.log.scope import cube_scope, new_commit_id
-from ktk_engine.log.snapshot import concat_files
-from ktk_engine.log.state import resolve
-from ktk_engine.log.write import Write
-from ktk_engine.plan.plan_cube import load_cube
+from ktk_engine.files.file_writer import WriteJob  # deep: files of any layout
 from ktk_engine.spark.jvm import size_in_bytes
 from ktk_engine.spark.read.join import run_plan
 from ktk_engine.spark.read.plan_frame import plan_frame
 from ktk_engine.spark.write.write_frame import write_frame
-from ktk_engine.write.build import build
-from ktk_engine.write.retained import Retained
+from tests.support.changes import DatasetChange, Target, Transaction, Write, build, commit
+from tests.support.committed import concat_files, cube_scope, new_commit_id, resolve
+from tests.support.queries import load_cube
+from tests.support.spark import executed
 
 SEED = Target("seed", "seed", "c", ("L",), ("P", "Q"), indexes=("k",), buckets=4)
 
@@ -55,10 +48,6 @@ def answer(request, sql, store):
     return ask
 
 
-def executed(frame) -> str:
-    return frame._jdf.queryExecution().executedPlan().toString()
-
-
 def test_any_number_of_enrichments(spark, store, answer):
     build(store, seed_frame(spark), SEED)
     for i in range(5):
@@ -88,7 +77,7 @@ def test_a_partition_of_several_files(spark, store, answer):
         .where("id % 2 = 0")
         .selectExpr(*KEYS.values(), "id as L", "id * 1.5D as a")
     )
-    build(store, even, target, retained=Retained("append"))
+    build(store, even, target, mode="append")
     _, frame = answer(["L", "a"], "P = 1 and Q = 'q1'")
     assert sorted(frame.collect()) == [(x, x * 1.5) for x in range(1, 2000, 15)]
 
@@ -227,8 +216,8 @@ def test_spark_guesses_the_size_of_a_cube(spark, sql, store):
 def test_a_dataset_that_lies_across_all_partitions_is_not_read_by_each_task(
     spark, sql, store, monkeypatch
 ):
-    monkeypatch.setattr("ktk_engine.merge.tasks._TASK_ROWS", 100)
-    monkeypatch.setattr("ktk_engine.merge.tasks._SHARED_BYTES", 0)
+    monkeypatch.setattr("ktk_engine.merge.tasks._TASK_ROWS", 100)  # deep: patched
+    monkeypatch.setattr("ktk_engine.merge.tasks._SHARED_BYTES", 0)  # deep: patched
     build(store, seed_frame(spark), SEED)
     enrichment(spark, store, "e", partition_by=())
     plan = load_cube(resolve(store, cube_scope("c"))).plan(["L", "e"])

@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktk_engine.facade import Query, Store
-from ktk_engine.gate.target import Target
-from ktk_engine.store.local.local_store import LocalStore
-from ktk_engine.write.build import build
+from tests.support.changes import Target, build
 from tests.support.foreign_cubes import write_foreign
 from tests.support.random_cubes import INDEXED, columns_of, conditions, cubes, examples, write
+from tests.support.stores import LocalStore
 
 QUESTIONS = 3
 

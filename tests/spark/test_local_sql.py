@@ -7,15 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktk_engine.catalog.view import ViewDocument, render_view, view_key
-from ktk_engine.plan.statement.named_relations import KnownStores
 from ktk_engine.spark.arrow_types import seen_by_spark
 from ktk_engine.spark.compatibility import collect_table
 from ktk_engine.spark.sql.sql_session import SqlSession
-from ktk_engine.store.local.local_store import LocalStore
-from ktk_engine.types.quote import quote_identifier, quote_literal
-from ktk_engine.warehouse.in_process.local_sql import LocalSql
-from ktk_engine.warehouse.known_queries import coverage_query, orphans_query
+from ktk_engine.warehouse.in_process.local_sql import LocalSql  # deep: compared with Spark
+from ktk_engine.warehouse.known_queries import (  # deep: compared with Spark
+    coverage_query,
+    orphans_query,
+)
+from tests.support.documents import ViewDocument, add_view
+from tests.support.queries import KnownStores, quote_identifier, quote_literal
 from tests.support.random_cubes import (
     CLASSES,
     COMPARABLE,
@@ -27,6 +28,7 @@ from tests.support.random_cubes import (
     examples,
     write,
 )
+from tests.support.stores import LocalStore
 
 TOTALS = (
     "select {calc} as failures, {calc} {warn} as should_warn, {calc} {error} as should_error "
@@ -98,7 +100,7 @@ def test_both_engines_agree(sql, tmp_path_factory, data, cube):
     store = LocalStore(tmp_path_factory.mktemp("random") / "an")
     write(store, cube)
     names = tuple(dataset.name for dataset in cube)
-    store.put(view_key("whole"), render_view(ViewDocument("whole", "cube", "", "c", names)))
+    add_view(store, ViewDocument("whole", "cube", "", "c", names))
     stores = {"an": store}
     session = SqlSession(sql.session, stores.get, sql.scratch)
     local = LocalSql(KnownStores(stores.get))

@@ -8,16 +8,14 @@ import pyarrow as pa
 import pytest
 
 import ktk_engine.write.rewrite.merge
-from ktk_engine.gate.target import Target
-from ktk_engine.log.state import resolve
 from ktk_engine.spark.arrow_types import spark_schema
 from ktk_engine.spark.frames import frame_of_table
-from ktk_engine.write.build import build
-from ktk_engine.write.rewrite.merge import MergeBy, merge
 from ktk_engine.write.rewrite.merge_in_memory import merge_in_memory
-from ktk_engine.write.write_context import WriteContext
 from tests.spark.shown import shown
+from tests.support.changes import Target, build
+from tests.support.committed import snapshot_of
 from tests.support.random_cubes import CLASSES
+from tests.support.spark import MergeBy, merge
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 
@@ -63,10 +61,10 @@ def both(spark, sql, store, monkeypatch, new, by):
 
     for used in (record, lambda *_: None):
         monkeypatch.setattr(ktk_engine.write.rewrite.merge, "merge_in_memory", used)
-        build(store, table(0, 10, 0), TARGET, WriteContext(full_refresh=True))
+        build(store, table(0, 10, 0), TARGET, full_refresh=True)
         done = merge(sql.scanner(store), as_spark_has_it(spark, new), TARGET, by)
         rows = sql.sql(f"select P, L, {', '.join(COLUMNS)} from an.t").collect()
-        after = resolve(store, TARGET.scope).snapshot("t")
+        after = snapshot_of(store, "t")
         types = sorted(str(schema.remove_metadata()) for schema in after.physical_schemas)
         results.append((shown(rows), str(after.schema), types, done.changes, done.rewritten_files))
     return (*results, without[0] is not None)
@@ -100,7 +98,7 @@ def test_it_adds_rows_that_no_file_can_hold(spark, sql, store, monkeypatch):
 
 @pytest.mark.parametrize("limit", ["MAXIMUM_BYTES", "MAXIMUM_VALUES"])
 def test_what_is_large_is_sparks(spark, sql, store, monkeypatch, limit):
-    monkeypatch.setattr(f"ktk_engine.write.small_files.{limit}", 10)
+    monkeypatch.setattr(f"ktk_engine.write.small_files.{limit}", 10)  # deep: patched
     by = MergeBy(("L",), "delete+insert")
     found, wanted, without = both(spark, sql, store, monkeypatch, table(6, 14, 1), by)
     assert found == wanted

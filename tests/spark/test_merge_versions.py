@@ -8,16 +8,14 @@ import pytest
 from pyspark.sql import functions as F
 
 from ktk_engine.errors import CommitConflictError, ConfigurationError, DataError
-from ktk_engine.gate.target import Target
-from ktk_engine.log.state import resolve
 from ktk_engine.spark.write import write_frame
-from ktk_engine.write.build import build
-from ktk_engine.write.retained import Retained
 from ktk_engine.write.rewrite import merge_versions as module
 from ktk_engine.write.rewrite import versions_in_memory
 from ktk_engine.write.rewrite.merge_versions import build_versions, merge_versions
 from ktk_engine.write.rewrite.versions import Versions
-from ktk_engine.write.write_result import RowChanges
+from tests.spark.numbered_rows import snapshot
+from tests.support.changes import RowChanges, Target, build
+from tests.support.committed import resolve, version_of
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 
@@ -67,10 +65,6 @@ CLOSE_5 = change("update", 5, "50%", 50, "k5", to="timestamp '2024-02-01'")
 ADD_5 = change("insert", 5, "50%", 50, "n5")
 
 
-def snapshot(store, target):
-    return resolve(store, target.scope).snapshot(target.uuid)
-
-
 def versions(sql, where="true"):
     text = "select id, region, v, dbt_valid_to, dbt_scd_id from an.t where "
     return sorted(map(tuple, sql.sql(text + where).collect()), key=str)
@@ -107,9 +101,9 @@ def test_a_row_that_went_is_closed(spark, sql, store, target):
 @TARGETS
 def test_without_changes_nothing_is_committed(spark, sql, store, target):
     build_versions(store, first(spark), target, BY)
-    version = resolve(store, target.scope).version
+    version = version_of(store, target.scope)
     assert merge_versions(sql.scanner(store), staged(spark, NOTHING), target, BY) is None
-    assert resolve(store, target.scope).version == version
+    assert version_of(store, target.scope) == version
 
 
 @TARGETS
@@ -159,7 +153,7 @@ def test_a_version_in_the_cell_of_another_is_refused(spark, sql, store):
     back = change("insert", 5, "50%", 5, "new", since="2024-01-01")
     with pytest.raises(DataError, match="dbt_scd_id in dimension_columns tells them apart"):
         merge_versions(sql.scanner(store), staged(spark, back), target, BY)
-    assert resolve(store, target.scope).version == 1
+    assert version_of(store, target.scope) == 1
 
 
 @TARGETS
@@ -169,7 +163,7 @@ def test_two_rows_of_one_key_are_refused(spark, sql, store, target, kind):
     twice = [change(kind, 5, "50%", v, "k5", to="timestamp '2024-03-01'") for v in (1, 2)]
     with pytest.raises(DataError, match=r"several rows for one unique_key \(id\)"):
         merge_versions(sql.scanner(store), staged(spark, *twice), target, BY)
-    assert resolve(store, target.scope).version == 1
+    assert version_of(store, target.scope) == 1
 
 
 def test_two_rows_of_one_key_are_refused_at_first(spark, store):
@@ -241,7 +235,7 @@ def test_appended_rows_of_others_do_not_hide_a_closing(spark, sql, store):
         *[f"timestamp '2025-01-01' as dbt_{name}" for name in ("updated_at", "valid_from")],
         "dbt_valid_to",
     )
-    build(store, other, TABLE, retained=Retained("append"))
+    build(store, other, TABLE, mode="append")
     done = merge_versions(sql.scanner(store), staged(spark, CLOSE_5), TABLE, BY)
     assert (done.rewritten_files, done.total_files) == (1, 8)
 

@@ -13,13 +13,12 @@ import pytest
 from pyspark.errors import AnalysisException
 
 from dbt.adapters.ktk.materialize.temporary_module import temporary_module
-from ktk_engine.catalog.catalog import list_relations
 from ktk_engine.errors import DataError, TypeClassError
-from ktk_engine.gate.target import Target
 from ktk_engine.spark.sql.model_session import ModelSession
 from ktk_engine.spark.write.table_frame import table_frame, types_beyond_spark
-from ktk_engine.warehouse.returned_rows import returned_rows
-from ktk_engine.write.build import build
+from ktk_engine.warehouse.returned_rows import returned_rows  # deep: what models return
+from tests.support.changes import Target, build
+from tests.support.committed import list_relations
 
 
 def opened(sql) -> set[str]:

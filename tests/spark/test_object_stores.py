@@ -9,18 +9,15 @@ import pyarrow as pa
 import pytest
 
 from dbt.adapters.ktk.operations.cube_query import plan_line
-from ktk_engine.catalog.view import ViewDocument, render_view, view_key
-from ktk_engine.facade import Store
-from ktk_engine.gate.target import Target
-from ktk_engine.maintain.check import check
-from ktk_engine.plan.explain import explain
+from ktk_engine import Store
 from ktk_engine.spark.session.session import new_session
-from ktk_engine.spark.sql.sql_session import SqlSession
-from ktk_engine.store.local.local_store import LocalStore
-from ktk_engine.store.open_store import open_store
-from ktk_engine.write.build import build
-from ktk_engine.write.retained import Retained
 from tests.servers.fault_proxy import FaultProxy
+from tests.support.changes import Target, build
+from tests.support.committed import check
+from tests.support.documents import ViewDocument, add_view
+from tests.support.queries import explain
+from tests.support.spark import statements
+from tests.support.stores import LocalStore
 
 CELLS = Target("cells", "seed", "c", ("id",), ("p",), indexes=("half",))
 EXTRA = Target("extra", "enrichment", "c", ("id",))
@@ -30,9 +27,7 @@ TABLE = Target("t", partition_by=("p",))
 @pytest.mark.parametrize("kind", ["s3", "azure", "gcs"])
 def test_written_and_read_by_tasks(request, spark, kind, tmp_path):
     store = request.getfixturevalue(f"{kind}_store")
-    sql = SqlSession(
-        new_session(spark), lambda name: store if name == "an" else None, tmp_path / "scratch"
-    )
+    sql = statements(new_session(spark), store, tmp_path / "scratch")
 
     def rows(text):
         return [tuple(row) for row in sql.sql(text).collect()]
@@ -40,8 +35,8 @@ def test_written_and_read_by_tasks(request, spark, kind, tmp_path):
     select = "select id, cast(id % 3 as string) as p, id div 2 as half from range({})"
     build(store, sql.sql(select.format("0, 60")), CELLS)
     build(store, sql.sql("select id, id * 2 as v from range(10, 60)"), EXTRA)
-    build(store, sql.sql(select.format("60, 90")), CELLS, retained=Retained("append"))
-    store.put(view_key("c"), render_view(ViewDocument("c", "cube", cube="c")))
+    build(store, sql.sql(select.format("60, 90")), CELLS, mode="append")
+    add_view(store, ViewDocument("c", "cube", cube="c"))
     expected = [(90, sum(2 * n for n in range(10, 60)), sum(n // 2 for n in range(90)))]
     assert rows("select count(*), sum(v), sum(half) from an.c") == expected
     assert rows("select id, v from an.c where half = 20 order by id") == [(40, 80), (41, 82)]
@@ -77,23 +72,21 @@ def build_wide(store):
     build(store, wide_rows(range(20_000)), OVERLAID)
     newer = wide_rows(range(40)).drop_columns(["text"])
     newer = newer.append_column("text", pa.array(["newer"] * 40))
-    build(store, newer, OVERLAID, retained=Retained("append"))
+    build(store, newer, OVERLAID, mode="append")
 
 
 @pytest.fixture(scope="module")
 def wide(s3_server, tmp_path_factory):
     """The same relations in a local store and on S3, and what counts requests of the latter."""
-    proxy = FaultProxy(s3_server.endpoint)
-    remote = open_store(s3_server.new_url(), {**s3_server.options, "endpoint": proxy.endpoint})
-    local = LocalStore(tmp_path_factory.mktemp("wide") / "an")
-    for store in (local, remote):
-        build_wide(store)
-    yield local, remote, proxy
-    proxy.stop()
+    with FaultProxy(s3_server.endpoint) as proxy:
+        remote, local = proxy.behind(s3_server), LocalStore(tmp_path_factory.mktemp("wide") / "an")
+        for store in (local, remote):
+            build_wide(store)
+        yield local, remote, proxy
 
 
 def session_of(spark, store, folder):
-    return SqlSession(new_session(spark), lambda name: store if name == "an" else None, folder)
+    return statements(new_session(spark), store, folder)
 
 
 def fetched(proxy, name):

@@ -7,16 +7,15 @@ from functools import partial
 import pyarrow as pa
 import pytest
 
-from ktk_engine.catalog.view import ViewDocument
 from ktk_engine.errors import LocalEngineError
-from ktk_engine.gate.target import Target
-from ktk_engine.merge.answer import LocalEngine
 from ktk_engine.spark.compatibility import collect_table
 from ktk_engine.spark.jvm import send_answers_at_once
 from ktk_engine.spark.read import plan_frame
 from ktk_engine.spark.sql import planned_places
-from ktk_engine.write.build import build
-from tests.spark.small_cube import add_view
+from tests.support.changes import Target, build
+from tests.support.documents import ViewDocument, add_view
+from tests.support.queries import LocalEngine
+from tests.support.spark import executed
 
 
 @pytest.fixture
@@ -30,10 +29,6 @@ def made(monkeypatch):
 
     monkeypatch.setattr(planned_places, "marked_frame", make)
     return found
-
-
-def executed(frame) -> str:
-    return frame._jdf.queryExecution().executedPlan().toString()
 
 
 def test_empty_relations_are_made_once(cube, sql, made):
@@ -107,7 +102,7 @@ def test_folded_rows_are_read_here_where_spark_has_no_other_machines(cube, sql, 
 
 def test_few_rows_of_workers_that_are_only_aggregated_need_no_exchange(cube, sql, monkeypatch):
     monkeypatch.setattr(plan_frame, "_SMALL_READ", 0)
-    monkeypatch.setattr("ktk_engine.merge.tasks._SHARED_ROWS", 10)
+    monkeypatch.setattr("ktk_engine.merge.tasks._SHARED_ROWS", 10)  # deep: patched
     text = "select sum(P), sum(v), sum(e) from an.c where P in (3, 4)"
     found = sql.sql(text)
     assert found.collect() == [(1400, 400_800, 150_300.0)]

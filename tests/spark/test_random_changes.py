@@ -12,15 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktk_engine.errors import DataError
-from ktk_engine.gate.target import Target
 from ktk_engine.spark.frames import frame_of_table
-from ktk_engine.spark.sql.sql_session import SqlSession
-from ktk_engine.store.local.local_store import LocalStore
-from ktk_engine.write.build import build
-from ktk_engine.write.retained import Retained
 from tests.spark.changing import run
+from tests.support.changes import Target, build
 from tests.support.random_cubes import examples
-from tests.support.tree import tree
+from tests.support.spark import statements
+from tests.support.stores import LocalStore, tree
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 
@@ -173,9 +170,9 @@ def cells(rows: list[Row]) -> dict[tuple[Any, Any], Row]:
     return {(row["P"], row["L"]): row for row in rows}
 
 
-def put(sql, store: LocalStore, target: Target, rows: list[Row], retained: Any = None) -> None:
+def put(sql, store: LocalStore, target: Target, rows: list[Row], mode: Any = None) -> None:
     frame = frame_of_table(sql.session, pa.Table.from_pylist(rows, SCHEMA))
-    build(store, frame, target, retained=retained)
+    build(store, frame, target, mode=mode)
 
 
 def check(
@@ -222,14 +219,14 @@ def test_merges(sql, tmp_path_factory, data, cube, old, new, plan) -> None:
     if not (plan["matched"] or plan["inserted"] or plan["unmatched"]):
         plan = {**plan, "matched": [("", "*")]}
     store = LocalStore(tmp_path_factory.mktemp("merge") / "analytics")
-    sql = SqlSession(sql.session, lambda name: store if name == "an" else None, sql.scratch)
+    sql = statements(sql.session, store, sql.scratch)
     target, half = (CUBE if cube else TABLE), data.draw(st.integers(0, len(old)))
     first, second = old[:half], old[half:]
     if cube:  # of a cell in both, the second row counts
         first, second = list(cells(first).values()), list(cells(second).values())
         old = list({**cells(first), **cells(second)}.values())
     put(sql, store, target, first)
-    put(sql, store, target, second, Retained("append"))
+    put(sql, store, target, second, "append")
     put(sql, store, Target("s"), new)
     check(sql, store, statement(plan), old, new, plan, cube)
 
@@ -243,7 +240,7 @@ def test_merges(sql, tmp_path_factory, data, cube, old, new, plan) -> None:
 )
 def test_deletes_and_updates(sql, tmp_path_factory, cube, old, condition, action) -> None:
     store = LocalStore(tmp_path_factory.mktemp("change") / "analytics")
-    sql = SqlSession(sql.session, lambda name: store if name == "an" else None, sql.scratch)
+    sql = statements(sql.session, store, sql.scratch)
     if cube:
         old = list(cells(old).values())
     put(sql, store, CUBE if cube else TABLE, old)

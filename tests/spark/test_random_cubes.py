@@ -8,15 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbt.adapters.ktk.operations.cube_query import cube_query_text
-from ktk_engine.catalog.view import ViewDocument, render_view, view_key
-from ktk_engine.facade import Store
-from ktk_engine.plan.plan import Plan
+from ktk_engine import Store
 from ktk_engine.spark.arrow_types import spark_type
 from ktk_engine.spark.compatibility import collect_table
 from ktk_engine.spark.frames import frame_of_table
 from ktk_engine.spark.read.collect import in_containers
-from ktk_engine.spark.sql.sql_session import SqlSession
-from ktk_engine.store.local.local_store import LocalStore
+from tests.support.documents import ViewDocument, add_view
+from tests.support.queries import Plan
 from tests.support.random_cubes import (
     RandomDataset,
     answer,
@@ -27,13 +25,15 @@ from tests.support.random_cubes import (
     examples,
     write,
 )
+from tests.support.spark import statements
+from tests.support.stores import LocalStore
 
 QUESTIONS = 3
 
 
 def create_view(store: LocalStore, cube: list[RandomDataset]) -> None:
     names = tuple(dataset.name for dataset in cube)
-    store.put(view_key("c"), render_view(ViewDocument("c", "cube", cube="c", datasets=names)))
+    add_view(store, ViewDocument("c", "cube", cube="c", datasets=names))
 
 
 def as_classes(table: pa.Table, plan: Plan) -> list[dict]:
@@ -74,7 +74,7 @@ def test_the_same_as_spark_writes_them(spark, sql, tmp_path_factory, data, cube)
 
 def check_questions(spark, sql, store, data, cube) -> None:
     """Ask some questions in Python, in SQL and as `cube_query` writes them."""
-    session = SqlSession(sql.session, lambda name: store if name == "an" else None, sql.scratch)
+    session = statements(sql.session, store, sql.scratch)
     whole = answer(cube)
     for number in range(QUESTIONS):
         condition = data.draw(conditions(cube))

@@ -14,25 +14,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import ktk_engine.maintain.compact
+import ktk_engine.maintain.compact  # deep: patched
 import ktk_engine.write.rewrite.merge
 from ktk_engine.errors import DataError
-from ktk_engine.gate.target import Target
-from ktk_engine.log.state import resolve
-from ktk_engine.maintain.compact import compact
-from ktk_engine.maintain.compactable import find_compaction
 from ktk_engine.spark.frames import frame_of_table
 from ktk_engine.spark.sql.sql_session import SqlSession
-from ktk_engine.store.local.local_store import LocalStore
-from ktk_engine.write.build import build
-from ktk_engine.write.retained import Retained
-from ktk_engine.write.rewrite.merge import MergeBy, merge
-from ktk_engine.write.rewrite.predicates import EVERY_ROW, Predicates
-from ktk_engine.write.rewrite.replace_where import replace_where
-from ktk_engine.write.write_context import WriteContext
+from ktk_engine.write.rewrite.predicates import EVERY_ROW
 from tests.spark.shown import shown
+from tests.support.changes import Target, build, compact, find_compaction
+from tests.support.committed import resolve
 from tests.support.random_cubes import examples
-from tests.support.tree import tree
+from tests.support.spark import MergeBy, Predicates, merge, replace_where
+from tests.support.stores import LocalStore, tree
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 
@@ -170,11 +163,11 @@ def write(sql: SqlSession, store: LocalStore, target: Target, step: Step) -> Non
         if found.files.num_rows:
             compact(found, scanner=lambda: scanner)
     elif step.verb == "rebuild":
-        build(store, new, target, WriteContext(full_refresh=True))
+        build(store, new, target, full_refresh=True)
     elif step.verb == "append":
-        build(store, new, target, retained=Retained("append"))
+        build(store, new, target, mode="append")
     elif step.verb == "overwrite":
-        build(store, new, target, retained=Retained("partitions"))
+        build(store, new, target, mode="partitions")
     elif step.verb == "replace_where":
         replace_where(scanner, new, target, predicates)
     else:

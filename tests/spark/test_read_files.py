@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ktk_engine.catalog.source_address import FileAddress
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError
 from ktk_engine.spark.sql.read_files import read_files
+from tests.support.queries import FileAddress
 
 
 def read(spark, *args, **options):

@@ -8,17 +8,12 @@ from datetime import UTC, datetime
 import pytest
 
 from ktk_engine.errors import CommitConflictError, ConfigurationError, DataError
-from ktk_engine.gate.target import Target
-from ktk_engine.log.state import resolve
-from ktk_engine.write.build import build
-from ktk_engine.write.retained import Retained
-from ktk_engine.write.rewrite.merge import MergeBy, merge
-from ktk_engine.write.rewrite.predicates import EventWindow, Predicates
-from ktk_engine.write.rewrite.replace_where import replace_where
-from ktk_engine.write.write_context import WriteContext
-from ktk_engine.write.write_result import RowChanges
+from ktk_engine.write.rewrite.predicates import EventWindow
 from tests.spark.numbered_rows import SEED, TABLE, check_index, content, rows, snapshot
-from tests.support.tree import tree
+from tests.support.changes import RowChanges, Target, build
+from tests.support.committed import resolve, version_of
+from tests.support.spark import MergeBy, Predicates, merge, replace_where
+from tests.support.stores import tree
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 
@@ -84,9 +79,7 @@ def test_the_first_run_builds_and_checks(spark, sql, store):
     for full_refresh, name in ((False, "t"), (True, "u")):
         target = Target(name)
         with pytest.raises(DataError, match="not true for 1 new row"):
-            replace_where(
-                sql.scanner(store), new, target, day, WriteContext(full_refresh=full_refresh)
-            )
+            replace_where(sql.scanner(store), new, target, day, full_refresh=full_refresh)
     where = Predicates(["L >= 50"])
     with pytest.raises(ConfigurationError, match="Unknown column `l2`"):
         replace_where(sql.scanner(store), rows(spark, 0, 9), TABLE, Predicates(["l2 > 3"]))
@@ -99,7 +92,7 @@ def test_the_first_run_builds_and_checks(spark, sql, store):
 
 def test_a_row_that_goes_does_not_bring_back_an_older_one(spark, sql, store):
     build(store, rows(spark, 0, 20), SEED)
-    build(store, rows(spark, 0, 10, offset=1000), SEED, retained=Retained("append"))
+    build(store, rows(spark, 0, 10, offset=1000), SEED, mode="append")
     new = spark.sql("select 0L as P, 500L as L, 1003L as v, 7 as k")
     replace_where(sql.scanner(store), new, SEED, Predicates(["v in (1003, 1005)"]))
     old = {i: i + (1000 if i < 10 else 0) for i in range(20) if i not in (3, 5)}
@@ -159,14 +152,14 @@ def test_commits_that_touch_other_rows_do_not_disturb(spark, sql, store):
     target = Target("t")
     build(store, rows(spark, 0, 100).coalesce(1), target)
     state = resolve(store, target.scope)
-    build(store, rows(spark, 200, 210), target, retained=Retained("append"))
+    build(store, rows(spark, 200, 210), target, mode="append")
     where = Predicates(["L >= 100", "L < 200"])
     condition = where.condition(state.snapshot("t").schema, "UTC")
-    retained = Retained("files", reads=((condition,),))
-    build(store, rows(spark, 100, 110), target, retained=retained, state=state)
+    read = {"reads": [[condition]], "state": state}
+    build(store, rows(spark, 100, 110), target, mode="files", **read)
     assert set(content(sql)) == {*range(110), *range(200, 210)}
     with pytest.raises(CommitConflictError, match="added rows that this one would replace"):
-        build(store, rows(spark, 100, 110), target, retained=retained, state=state)
+        build(store, rows(spark, 100, 110), target, mode="files", **read)
 
 
 @pytest.mark.parametrize("target", [Target("t"), SEED], ids=["table", "cube"])
@@ -182,4 +175,4 @@ def test_windows_that_are_replaced_at_once_all_arrive(spark, sql, store, target)
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(run, (0, 10, 20, 30)))
         assert content(sql) == {i: i + i // 10 * 10 for i in range(40)}
-    assert resolve(store, target.scope).version == 8
+    assert version_of(store, target.scope) == 8

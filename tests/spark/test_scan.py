@@ -6,9 +6,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from ktk_engine.gate.target import Target
-from ktk_engine.log.state import resolve
-from ktk_engine.write.build import build
+from tests.support.changes import Target, build
+from tests.support.committed import snapshot_of
 
 SEED = Target("seed", "seed", "c", ("L",), ("P", "Q"), buckets=4)
 AWKWARD = ["plain", "a/b", "x=y", "100%", "ü", "", " ", "nan", "__HIVE_DEFAULT_PARTITION__", ".."]
@@ -21,7 +20,7 @@ def seed(spark, store):
         "P string, Q int, L bigint, v double",
     )
     build(store, frame, SEED)
-    return resolve(store, SEED.scope).snapshot(SEED.uuid)
+    return snapshot_of(store, SEED.uuid)
 
 
 def read(sql, store, snapshot, files, **options):
@@ -67,7 +66,7 @@ def test_no_files_give_no_rows_of_the_right_types(sql, store, seed):
 def test_an_unpartitioned_dataset(spark, sql, store):
     target = Target("planes", "enrichment", "c", ("L",))
     build(store, spark.range(100).selectExpr("id as L", "id * 2 as w"), target)
-    snapshot = resolve(store, target.scope).snapshot(target.uuid)
+    snapshot = snapshot_of(store, target.uuid)
     assert read(sql, store, snapshot, snapshot.files).count() == 100
 
 
@@ -87,13 +86,13 @@ def test_partition_columns_alone(sql, store, seed):
 
 
 def test_a_store_below_awkward_folders(spark, sql, tmp_path):
-    from ktk_engine.store.local.local_store import LocalStore
+    from tests.support.stores import LocalStore
 
     store = LocalStore(tmp_path / "a b" / "ü%20+" / "an")
     target = Target("seed", "seed", "c", ("L",), ("P",))
     frame = spark.range(10).selectExpr("concat('ü', id % 2) as P", "id as L")
     build(store, frame, target)
-    snapshot = resolve(store, target.scope).snapshot(target.uuid)
+    snapshot = snapshot_of(store, target.uuid)
     rows = read(sql, store, snapshot, snapshot.files, with_position=True).collect()
     assert sorted((row.P, row.L) for row in rows) == sorted((f"ü{i % 2}", i) for i in range(10))
     assert isinstance(snapshot.files, pa.Table)

@@ -7,19 +7,18 @@ from datetime import UTC, datetime, time
 import pyarrow as pa
 import pytest
 
-from ktk_engine.catalog.view import ViewDocument
 from ktk_engine.errors import ConsistencyError, QueryError
-from ktk_engine.gate.target import Target
-from ktk_engine.plan.explain import explain, ignored_conditions
+from ktk_engine.plan.explain import ignored_conditions  # deep: what a plan ignores
 from ktk_engine.spark.compatibility import classic_class
 from ktk_engine.spark.session.scratch import make_scratch_folder
 from ktk_engine.spark.session.session import new_session
 from ktk_engine.spark.sql.bind import parse_statement, rename
 from ktk_engine.spark.sql.sql_session import SqlSession
-from ktk_engine.store.local.local_store import LocalStore
-from ktk_engine.write.build import build
-from tests.spark.small_cube import add_view
 from tests.spark.times import needs_times
+from tests.support.changes import Target, build
+from tests.support.documents import ViewDocument, add_view
+from tests.support.queries import explain
+from tests.support.stores import LocalStore
 
 
 def test_references_are_found_wherever_they_stand(spark):

@@ -6,15 +6,13 @@ import os
 
 from hypothesis import HealthCheck, given, settings
 
-from ktk_engine.gate.target import Target
 from ktk_engine.spark.compatibility import collect_table
-from ktk_engine.spark.session.scratch import make_scratch_folder
 from ktk_engine.spark.session.session import new_session
-from ktk_engine.spark.sql.sql_session import SqlSession
-from ktk_engine.store.local.local_store import LocalStore
-from ktk_engine.types.quote import quote_identifier
-from ktk_engine.write.build import build
 from tests.spark.times import HAS_TIMES
+from tests.support.changes import Target, build
+from tests.support.queries import quote_identifier
+from tests.support.spark import statements
+from tests.support.stores import LocalStore
 from tests.unit.types.values import comparable, tables
 
 EXAMPLES = int(os.environ.get("KTK_EXAMPLES", "10"))
@@ -30,7 +28,7 @@ def test_every_value_of_every_type_comes_back_through_spark(spark, tmp_path_fact
     table = table.select(kept)
     store = LocalStore(tmp_path_factory.mktemp("s") / "s")
     build(store, table, Target("t"))
-    session = SqlSession(new_session(spark), lambda name: store, make_scratch_folder())
+    session = statements(new_session(spark), store)
     columns = ", ".join(quote_identifier(name) for name in kept)
     found = collect_table(session.sql(f"select {columns} from an.t order by id"))
     assert found.num_rows == table.num_rows

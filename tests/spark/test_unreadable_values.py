@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from ktk_engine.catalog.view import ViewDocument, render_view, view_key
-from ktk_engine.facade import Store
+from ktk_engine import Store
+from tests.support.documents import ViewDocument, add_view
 from tests.support.unreadable_value import BAD, DAYS, write_cube
 
 
 @pytest.fixture
 def cube(store):
     write_cube(store)
-    store.put(view_key("c"), render_view(ViewDocument("c", "cube", cube="c")))
+    add_view(store, ViewDocument("c", "cube", cube="c"))
     return store
 
 

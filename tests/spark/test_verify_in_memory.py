@@ -6,17 +6,13 @@ import pyarrow as pa
 import pytest
 
 from ktk_engine.errors import DataError, FormatError
-from ktk_engine.gate.constraint import Constraint
-from ktk_engine.gate.target import Target
-from ktk_engine.log.snapshot import Snapshot
-from ktk_engine.log.state import resolve
 from ktk_engine.spark.session.session import new_session
 from ktk_engine.write import verify_constraints as module
 from ktk_engine.write import verify_in_memory as here
-from ktk_engine.write.build import build
-from ktk_engine.write.retained import Retained
 from ktk_engine.write.verify_constraints import verify_constraints
 from ktk_engine.write.verify_in_memory import verify_in_memory
+from tests.spark.numbered_rows import snapshot
+from tests.support.changes import Constraint, Target, build
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 
@@ -93,10 +89,6 @@ NOT_IN_MEMORY = [
 ]
 
 
-def snapshot(store, target) -> Snapshot:
-    return resolve(store, target.scope).snapshot(target.uuid)
-
-
 def rows(spark, low=0, high=20):
     return spark.sql(ROWS.format(low=low, high=high))
 
@@ -140,7 +132,7 @@ def test_keys_of_rows_that_stay(spark, store, target, monkeypatch):
     build(store, rows(spark, 0, 10), target)
     kept = snapshot(store, target)
     for low in (30, 8):  # new ones; some that are there, in a cube in place of the old rows
-        build(store, rows(spark, low, low + 5), target, retained=Retained("append"))
+        build(store, rows(spark, low, low + 5), target, mode="append")
         whole = snapshot(store, target)
         new = set(whole.labels) - set(kept.labels)
         addition = whole.with_files(
@@ -163,7 +155,7 @@ def test_no_job_of_spark_verifies_few_rows(spark, store, monkeypatch):
     constraints = (key("id"), check("n >= 0"), Constraint("not_null", ("s",)))
     target = Target("t", partition_by=("p",), constraints=constraints)
     build(store, rows(spark), target)
-    build(store, rows(spark, 20, 25), target, retained=Retained("append"))
+    build(store, rows(spark, 20, 25), target, mode="append")
     assert asked == []
 
 

@@ -5,18 +5,12 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from ktk_engine.catalog.source_address import StoreAddress
-from ktk_engine.catalog.view import ViewDocument
 from ktk_engine.errors import QueryError, VersionGoneError
-from ktk_engine.gate.target import Target
-from ktk_engine.log.scope import cube_scope
-from ktk_engine.log.state import resolve
-from ktk_engine.log.version import state_at
-from ktk_engine.maintain.versions.tag import tag_version
 from ktk_engine.spark.sql.sql_session import SqlSession
-from ktk_engine.write.build import build
-from ktk_engine.write.retained import Retained
-from tests.spark.small_cube import add_view
+from tests.support.changes import Target, build, tag_version
+from tests.support.committed import cube_scope, resolve, state_at
+from tests.support.documents import ViewDocument, add_view
+from tests.support.queries import StoreAddress
 
 SEED = Target("s", "seed", "c", ("x",), ("p",))
 
@@ -30,7 +24,7 @@ def grown(store):
     """A cube (1: two cells, 2: an enrichment, 3: a third cell) and a table (1: a, 2: a and b)."""
     build(store, cells(1, 2), SEED)
     build(store, pa.table({"x": [1, 2], "w": [5, 6]}), Target("e", "enrichment", "c", ("x",)))
-    build(store, cells(3), SEED, retained=Retained("append"))
+    build(store, cells(3), SEED, mode="append")
     add_view(store, ViewDocument("cube", "cube", cube="c"))
     add_view(store, ViewDocument("named", "cube", cube="c", datasets=("s", "e")))
     add_view(store, ViewDocument("v", "view", sql="select * from an.t"))

@@ -9,15 +9,13 @@ from functools import cache
 import pyarrow as pa
 import pytest
 
-from ktk_engine.gate.target import Target
-from ktk_engine.store.local.local_store import LocalStore
-from ktk_engine.write.build import build
-from ktk_engine.write.retained import Retained
 from ktk_engine.write.rewrite import merge_versions as module
 from ktk_engine.write.rewrite.merge_versions import merge_versions
 from ktk_engine.write.rewrite.versions import Versions
 from ktk_engine.write.rewrite.versions_in_memory import versions_in_memory
 from tests.spark.committed import outcome
+from tests.support.changes import Target, build
+from tests.support.stores import LocalStore
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 
@@ -100,7 +98,7 @@ def both(spark, sql, rows, tmp_path, monkeypatch):
             store = LocalStore(tmp_path / str(len(list(tmp_path.iterdir()))))
             monkeypatch.setattr(module, "versions_in_memory", used)
             for part in parts:
-                build(store, rows(*part), target, retained=Retained("append"))
+                build(store, rows(*part), target, mode="append")
 
             def write(store=store):
                 staged = lambda: spark.sql(" union all ".join(changes))  # noqa: E731

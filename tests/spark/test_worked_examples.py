@@ -5,10 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from ktk_engine import Store
 from ktk_engine.errors import QueryError
-from ktk_engine.facade import Store
-from ktk_engine.gate.target import Target
-from ktk_engine.write.build import build
+from tests.support.changes import Target, build
 
 WHERE = "OK = true and SCHED = true"
 

@@ -19,7 +19,7 @@ import sys
 sys.path.insert(0, {str(Path(ktk_engine.__file__).parents[1])!r})
 from ktk_engine.spark.session.executors import map_in_workers
 from ktk_engine.spark.session.session import start_session
-from ktk_engine.store.open_store import open_store
+from ktk_engine.store.open_store import open_store  # deep: without the tests
 
 def pass_on(batches):
     open_store

@@ -15,16 +15,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ktk_engine.errors import ConfigurationError, DataError, StoreError, TypeClassError
-from ktk_engine.format.index_file import flatten_index, read_index
-from ktk_engine.gate.target import Target
-from ktk_engine.log.scope import cube_scope
-from ktk_engine.log.state import resolve
 from ktk_engine.spark.compatibility import collect_table
-from ktk_engine.store.local.local_store import LocalStore
-from ktk_engine.write.build import build
-from ktk_engine.write.retained import Retained
-from ktk_engine.write.write_context import WriteContext
-from tests.support.tree import tree
+from tests.support.changes import Target, build
+from tests.support.committed import cube_scope, resolve, snapshot_of
+from tests.support.documents import stored_index
+from tests.support.stores import LocalStore, tree
 
 SEED = Target("seed", "seed", "c", ("L",), ("P",), indexes=("k",), buckets=4)
 
@@ -49,7 +44,7 @@ def test_a_failure_of_the_store_in_a_worker_is_one_message(spark, store):
 
 def test_files_statistics_and_index_describe_the_rows(spark, store):
     written = build(store, rows(spark), SEED)
-    snapshot = resolve(store, cube_scope("c")).snapshot("c++seed")
+    snapshot = snapshot_of(store, "c++seed")
     assert (written.rows, written.files) == (1000, 7)
     assert snapshot.rows == 1000
     assert snapshot.bytes == sum(
@@ -64,7 +59,7 @@ def test_files_statistics_and_index_describe_the_rows(spark, store):
         assert file["max.v"] == max(table["v"].to_pylist())
         assert file["nulls.v"] == 0
         assert {value % 7 for value in table["L"].to_pylist()} == {file["partition.P"]}
-    index = flatten_index(read_index(store.get(snapshot.indices["k"])))
+    index = stored_index(store, snapshot.indices["k"])
     pairs = set(zip(index["value"].to_pylist(), index["label"].to_pylist(), strict=True))
     labels = dict(
         zip(
@@ -78,7 +73,7 @@ def test_files_statistics_and_index_describe_the_rows(spark, store):
 
 def test_payload_keeps_its_width_and_the_schema_its_class(spark, store):
     build(store, rows(spark), SEED)
-    snapshot = resolve(store, cube_scope("c")).snapshot("c++seed")
+    snapshot = snapshot_of(store, "c++seed")
     file = pq.read_schema(store.root / snapshot.files["key"][0].as_py())
     assert file.field("k").type == pa.int32()
     assert snapshot.schema.field("k").type == pa.int64()
@@ -87,7 +82,7 @@ def test_payload_keeps_its_width_and_the_schema_its_class(spark, store):
 @pytest.mark.parametrize("bucket_by", [(), ("L",)])
 def test_buckets_split_a_partition_into_files_of_disjoint_cells(spark, store, bucket_by):
     build(store, rows(spark), replace(SEED, bucket_by=bucket_by, num_buckets=3))
-    files = resolve(store, cube_scope("c")).snapshot("c++seed").files
+    files = snapshot_of(store, "c++seed").files
     cells = Counter()
     for place in files.select(["partition.P", "key"]).to_pylist():
         values = pq.read_table(store.root / place["key"], partitioning=None)["L"].to_pylist()
@@ -147,7 +142,7 @@ def test_a_failing_query_leaves_the_store_as_it_was(spark, store):
             store,
             rows(spark).selectExpr("P", "L", "1 / (L - 999) as v", "k"),
             SEED,
-            WriteContext(full_refresh=True),
+            full_refresh=True,
         )
     assert tree(store.root) == before
 
@@ -165,7 +160,7 @@ def test_many_row_groups_of_the_asked_size(spark, store):
     session = spark.newSession()
     session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "37")
     build(store, session.range(1000).coalesce(1), target)
-    snapshot = resolve(store, target.scope).snapshot("t")
+    snapshot = snapshot_of(store, "t")
     metadata = pq.read_metadata(store.root / snapshot.files["key"][0].as_py())
     assert [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)] == [100] * 10
 
@@ -173,7 +168,7 @@ def test_many_row_groups_of_the_asked_size(spark, store):
 def test_an_empty_frame_is_a_dataset_without_files(spark, store):
     written = build(store, rows(spark, "false"), SEED)
     assert (written.rows, written.files, written.bytes) == (0, 0, 0)
-    assert resolve(store, cube_scope("c")).snapshot("c++seed").files.num_rows == 0
+    assert snapshot_of(store, "c++seed").files.num_rows == 0
 
 
 def test_types_that_no_dataset_can_hold_are_refused_before_writing(spark, store):
@@ -246,8 +241,8 @@ def test_payload_of_every_kind_comes_back(spark, sql, store):
 
 
 def test_the_commit_is_one_entry_and_names_its_node(spark, store: LocalStore, tmp_path: Path):
-    build(store, rows(spark), SEED, WriteContext({"node": "model.p.seed"}))
-    build(store, rows(spark), SEED, WriteContext({"node": "model.p.seed"}))
+    build(store, rows(spark), SEED, history={"node": "model.p.seed"})
+    build(store, rows(spark), SEED, history={"node": "model.p.seed"})
     state = resolve(store, cube_scope("c"))
     assert state.version == 2
     assert state.head is not None and state.head.history == {"node": "model.p.seed"}
@@ -260,8 +255,8 @@ def test_clustered_rows_are_sorted_in_each_file(spark, sql, store):
         Target("parted", partition_by=("P",), clustered_by=("k", "v")),
     ):
         build(store, rows, target)
-        build(store, collect_table(rows), target, retained=Retained("append"))
-        snapshot = resolve(store, target.scope).snapshot(target.dataset)
+        build(store, collect_table(rows), target, mode="append")
+        snapshot = snapshot_of(store, target.uuid)
         for key in snapshot.files["key"].to_pylist():
             found = pq.read_table(io.BytesIO(store.get(key)), partitioning=None)["k"].to_pylist()
             assert found == sorted(found)

@@ -16,12 +16,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from ktk_engine import Store
 from ktk_engine.errors import ConsistencyError, VersionGoneError
-from ktk_engine.format.comments import Comments
-from ktk_engine.log.garbage import Retention
-from ktk_engine.log.scope import cube_scope
-from ktk_engine.maintain.check import check
-from ktk_engine.maintain.cleanup import run_cleanup
-from ktk_engine.maintain.comment import comment_on
+from tests.support.changes import Retention, comment_on, run_cleanup
+from tests.support.committed import check, cube_scope
+from tests.support.documents import Comments
 from tests.support.random_rows import CELL, KINDS, PARTITIONS, SCHEMAS, Cells, frame_of, rows_of
 
 Model = dict[str, Cells]

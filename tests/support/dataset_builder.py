@@ -2,36 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import count
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ktk_engine.cube.specification import CubeSpecification
-from ktk_engine.files.file_statistics import computable
-from ktk_engine.format.common_metadata import render_common_metadata
-from ktk_engine.format.dataset_key import (
+from ktk_engine import Store
+from tests.support.changes import CubeCheck, DatasetChange, Transaction, Write, commit
+from tests.support.committed import (
+    Snapshot,
+    concat_files,
+    files_table,
+    new_commit_id,
+    resolve,
+    scope_of,
+)
+from tests.support.documents import (
     TABLE,
+    CubeSpecification,
+    DatasetDocument,
+    build_index,
     common_metadata_key,
     data_key,
     document_key,
     index_key,
+    load_document,
+    partition_path,
+    render_common_metadata,
+    render_document,
+    render_index,
 )
-from ktk_engine.format.document import DatasetDocument, render_document
-from ktk_engine.format.index_file import build_index, render_index
-from ktk_engine.format.label import partition_path
-from ktk_engine.gate.gate import CubeCheck
-from ktk_engine.log.change.dataset_change import DatasetChange
-from ktk_engine.log.change.transaction import Transaction
-from ktk_engine.log.commit import commit
-from ktk_engine.log.scope import new_commit_id, scope_of
-from ktk_engine.log.snapshot import Snapshot, concat_files, files_table
-from ktk_engine.log.state import resolve
-from ktk_engine.log.write import Write
-from ktk_engine.types.schema import dataset_schema
+from tests.support.queries import computable, dataset_schema
 
 NYC = CubeSpecification("nyc", ("carrier", "hour"), ("origin",), "flights")
 _TIME = datetime(2025, 1, 1)
@@ -156,6 +161,14 @@ class Builder:
 
         return DatasetChange(self.uuid, "append", rebase, frozenset(), self.role)
 
+    def commit_rebuild(self, table, base=None, **history):
+        """Commit what replaces all content."""
+        return commit_change(self.store, lambda c: self.rebuild(table, c), base, **history)
+
+    def commit_append(self, table, base=None, **history):
+        """Commit what adds files."""
+        return commit_change(self.store, lambda c: self.append(table, c), base, **history)
+
 
 def commit_change(store, make_change, base=None, commit_id=None, **history):
     """Commit one change; `make_change` gets the commit's id."""
@@ -170,7 +183,7 @@ def commit_change(store, make_change, base=None, commit_id=None, **history):
 def build_table(store, uuid="plain", table=None):
     """Commit a plain table."""
     table = table if table is not None else pa.table({"a": [1, 2, 3]})
-    return commit_change(store, lambda commit_id: Builder(store, uuid).rebuild(table, commit_id))
+    return Builder(store, uuid).commit_rebuild(table)
 
 
 def flights_builder(store):
@@ -198,7 +211,20 @@ def build_nyc(store):
         (weather_builder(store), weather()),
         (airlines_builder(store), airlines()),
     ):
-        commit_change(store, lambda commit_id, b=builder, t=table: b.rebuild(t, commit_id))
+        builder.commit_rebuild(table)
+
+
+def build_overlaid(store):
+    """Build the cube `c`, a cell of which comes again and overlays the old one."""
+    cells = pa.table(
+        {"p": ["a", "a", "b"], "x": [1, 2, 1], "v": [1.0, 2.0, 3.0], "i": ["k", "l", "k"]}
+    )
+    more = pa.table({"p": ["a", "b"], "x": [1, 1], "w": [1, 2]})
+    found = Store(store.root).build(
+        "c", {"cells": cells, "more": more}, seed="cells", dimension_columns=["x"],
+        partition_by=["p"], indexes=["i"],
+    )  # fmt: skip
+    return found.append({"cells": cells.slice(1, 1).set_column(2, "v", pa.array([20.0]))})
 
 
 def write_plain(
@@ -231,9 +257,25 @@ def write_plain_nyc(store):
     write_plain(store, "nyc++weather", weather(), ("origin",), NYC.metadata("weather"))
 
 
-def keys(store, prefix=""):
-    """All keys of a store."""
-    return {info.key for info in store.list(prefix)}
+def append_as_kartothek(store, uuid, table=None):
+    """Add a file without our log: the top-level stamp is lost, `ktk_base` stays."""
+    changed = foreign_document(store, uuid, table)
+    store.put(document_key(uuid), render_document(changed))
+    return changed
+
+
+def foreign_document(store, uuid, table=None):
+    """What another program would write now."""
+    document = load_document(store, uuid)
+    table = table if table is not None else pa.table({"a": [7]})
+    files, _, _ = Builder(store, uuid).files(table, uuid4().hex)
+    added = dict(zip(files["label"].to_pylist(), files["key"].to_pylist(), strict=True))
+    return replace(document, partitions={**document.partitions, **added}, stamp=None)
+
+
+def append_ours(store, value=1):
+    table = pa.table({"a": [value]})
+    return Builder(store, "plain").commit_append(table)
 
 
 def _statistics(data):

@@ -9,9 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from ktk_engine.cli.main import main
-from ktk_engine.store.local.local_store import LocalStore
 from tests.corpus.cases import cube_cases
-from tests.support.faulty_store import FaultyStore
+from tests.support.stores import FaultyStore, LocalStore
 
 
 def pytest_generate_tests(metafunc):

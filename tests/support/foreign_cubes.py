@@ -10,15 +10,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from hypothesis import strategies as st
 
-from ktk_engine.cube.specification import CubeSpecification
-from ktk_engine.format.common_metadata import render_common_metadata
-from ktk_engine.format.dataset_key import common_metadata_key, document_key
-from ktk_engine.format.document import DatasetDocument, render_document
-from ktk_engine.merge.sorted_rows import sorted_indices
-from ktk_engine.store.interface import ObjectStore
-from ktk_engine.types.schema import dataset_schema
 from tests.support.dataset_builder import Builder
+from tests.support.documents import (
+    CubeSpecification,
+    DatasetDocument,
+    common_metadata_key,
+    document_key,
+    render_common_metadata,
+    render_document,
+)
+from tests.support.queries import dataset_schema, sorted_indices
 from tests.support.random_cubes import RandomDataset, Row
+from tests.support.stores import ObjectStore
 
 PHYSICAL: dict[pa.DataType, list[pa.DataType]] = {
     pa.int64(): [pa.int64()],

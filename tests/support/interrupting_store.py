@@ -1,4 +1,4 @@
-"""A store in memory at one of whose calls something happens: an interrupt, a bug, a failure."""
+"""A store in memory at one of whose calls something happens, and what lies in it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,54 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from ktk_engine.errors import ObjectExistsError, ObjectNotFoundError, TokenMismatchError
-from ktk_engine.store.backoff import Backoff
-from ktk_engine.store.interface import ObjectInfo, ObjectStore
+from tests.support.changes import Retention, Target, build
+from tests.support.committed import cube_scope, resolve, scope_of
+from tests.support.stores import Backoff, ObjectInfo, ObjectStore
+
+CUBE, PLAIN = cube_scope("c"), scope_of("t")
+SEED = Target("s", "seed", "c", ("x",), ("p",), buckets=2)
+ENRICHMENT = Target("e", "enrichment", "c", ("x",), ("p",), buckets=2)
+TABLE = Target("t")
+NOTHING = Retention(timedelta(0), 1)  # keeps nothing that was superseded
+
+
+def cells(*numbers, value="v", partitions=("a/%ä", "b")):
+    """Rows of the cube `c`: each number in each partition."""
+    rows = [{"p": p, "x": x, value: 10 * x} for p in partitions for x in numbers]
+    return pa.Table.from_pylist(rows)
+
+
+def rows(*numbers):
+    """Rows of the table `t`."""
+    return pa.table({"a": list(numbers)})
+
+
+def build_small(store):
+    """Commit the cube `c` of two datasets, and the table `t`."""
+    build(store, cells(1, 2), SEED)
+    build(store, cells(1, value="w"), ENRICHMENT)
+    build(store, rows(0), TABLE)
+
+
+def content(store, scope):
+    """Version, rows and comments of a scope at its head."""
+    state = resolve(store, scope)
+    found = {}
+    for uuid, snapshot in state.snapshots().items():
+        files = zip(snapshot.labels, snapshot.files["key"].to_pylist(), strict=True)
+        found[uuid] = (
+            snapshot.comments,
+            sorted(
+                (label.rpartition("/")[0], repr(row))
+                for label, key in files
+                for row in pq.ParquetFile(store.open_read(key)).read().to_pylist()
+            ),
+        )
+        assert all(store.exists(key) for key in snapshot.indices.values())
+    return state.version, found
 
 
 class InterruptingStore(ObjectStore):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from ktk_engine.store.local.local_store import LocalStore
 from tests.support.kartothek import build_with_kartothek, kartothek
+from tests.support.stores import LocalStore
 
 _WRITE = """
 from functools import partial

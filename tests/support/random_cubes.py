@@ -16,11 +16,9 @@ import pyarrow as pa
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
-from ktk_engine.gate.target import Target
-from ktk_engine.store.interface import ObjectStore
-from ktk_engine.types.quote import quote_literal
-from ktk_engine.write.build import build
-from ktk_engine.write.retained import Retained
+from tests.support.changes import Target, build
+from tests.support.queries import quote_literal
+from tests.support.stores import ObjectStore
 
 Row = Mapping[str, Any]
 _UTC = datetime.UTC
@@ -165,8 +163,8 @@ def write(
     """
     for dataset in cube:
         for number, part in enumerate(dataset.parts):
-            retained = Retained("append") if number else None
-            build(store, frame(dataset.table(part)), dataset.target(), retained=retained)
+            mode = "append" if number else None
+            build(store, frame(dataset.table(part)), dataset.target(), mode=mode)
 
 
 def columns_of(cube: list[RandomDataset]) -> dict[str, pa.DataType]:

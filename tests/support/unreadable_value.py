@@ -7,11 +7,8 @@ from datetime import datetime
 
 import pyarrow as pa
 
-from ktk_engine.cube.specification import CubeSpecification
-from ktk_engine.format.dataset_key import document_key
-from ktk_engine.format.document import render_document
-from ktk_engine.format.load_document import load_document
 from tests.support.dataset_builder import write_plain
+from tests.support.documents import CubeSpecification, document_key, load_document, render_document
 
 CUBE = CubeSpecification("c", ("L",), ("day",), "seed", suppress_index_on=frozenset({"L"}))
 DAYS = [datetime(2018, 1, 1), datetime(2018, 1, 2)]

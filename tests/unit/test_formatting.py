@@ -7,8 +7,7 @@ import pytest
 
 from ktk_engine.errors import DataError
 from ktk_engine.formatting import counted
-from ktk_engine.gate.target import Target
-from ktk_engine.write.build import build
+from tests.support.changes import Target, build
 
 
 def test_counted():

@@ -32,9 +32,9 @@ from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.ktk.documentation.catalog import STATISTICS
 from dbt.adapters.ktk.impl import KtkAdapter
-from ktk_engine.catalog.catalog import list_relations
-from ktk_engine.store.local.local_store import LocalStore
 from tests.functional.adapter.in_spark import columns_of, rebuilt
+from tests.support.committed import list_relations
+from tests.support.stores import LocalStore
 
 COLUMNS = ["id", "first_name", "email", "ip_address", "updated_at"]
 

@@ -15,33 +15,38 @@ from click.testing import CliRunner
 from ktk_engine import Store
 from ktk_engine.cli.main import main
 from ktk_engine.errors import ConfigurationError, KtkError, PublishError, StoreError
-from ktk_engine.format.comments import Comments
-from ktk_engine.format.common_metadata import render_common_metadata
-from ktk_engine.format.dataset_key import common_metadata_key, data_key, document_key
-from ktk_engine.format.document import DatasetDocument, render_document
-from ktk_engine.format.load_document import load_document
 from ktk_engine.log.delta.delta_log import entry_key, read_log
-from ktk_engine.log.garbage import Retention
-from ktk_engine.log.scope import scope_of
-from ktk_engine.log.stage.publish_stages import publish_stages
-from ktk_engine.log.stage.staged_store import StagedStore
-from ktk_engine.log.state import resolve
-from ktk_engine.maintain.check import check
-from ktk_engine.maintain.cleanup import run_cleanup
-from ktk_engine.maintain.comment import comment_on
 from ktk_engine.maintain.publish.publish_datasets import (
     check_formats,
     check_publishing,
     publish_datasets,
     stop_publishing,
 )
-from ktk_engine.maintain.remove import remove
-from ktk_engine.maintain.versions.undrop import undrop
-from ktk_engine.types.schema import dataset_schema
 from tests.integration.delta.readers import READERS
-from tests.support.faulty_store import fail
+from tests.support.changes import (
+    Retention,
+    StagedStore,
+    comment_on,
+    publish_stages,
+    remove,
+    run_cleanup,
+    undrop,
+)
+from tests.support.committed import check, resolve, scope_of, version_of
+from tests.support.documents import (
+    Comments,
+    DatasetDocument,
+    common_metadata_key,
+    data_key,
+    document_key,
+    load_document,
+    render_common_metadata,
+    render_document,
+)
 from tests.support.interrupting_store import InterruptingStore
 from tests.support.kartothek import kartothek, needs_kartothek
+from tests.support.queries import dataset_schema
+from tests.support.stores import fail
 
 ROWS = pa.table({"x": [1, 2], "s": ["a", "é"]})
 NOW = Retention(timedelta(0), 1)
@@ -406,7 +411,7 @@ def test_folders_that_say_other_values_than_the_log_are_refused(store):
     written_by_another(store, table, "p=a/b")
     with pytest.raises(PublishError, match="readers would look for other values"):
         publish_datasets(store, "t")
-    assert resolve(store, scope_of("t")).version == 0
+    assert version_of(store, scope_of("t")) == 0
 
 
 @needs_kartothek

@@ -11,13 +11,13 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from ktk_engine.catalog.find_scope import find_scope
+from ktk_engine import Store
+from ktk_engine.catalog.find_scope import find_scope  # deep: finds unadopted datasets
 from ktk_engine.cli.main import main
 from ktk_engine.errors import ConfigurationError, ConsistencyError, ForeignWriterError
-from ktk_engine.facade import Store
 from ktk_engine.maintain.adoption.adopt import plan_adoption, run_adoption
 from ktk_engine.maintain.adoption.recover_cube import CubeWords
-from ktk_engine.maintain.check import check
+from tests.support.committed import check
 from tests.support.kartothek import kartothek, needs_kartothek, read_with_kartothek
 from tests.support.old_store import write_old_store
 

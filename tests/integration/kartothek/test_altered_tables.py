@@ -2,51 +2,26 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pyarrow as pa
 import pytest
 
-from ktk_engine import Store
-from ktk_engine.gate.target import Target
-from ktk_engine.store.warehouse import Warehouse
-from ktk_engine.warehouse.alter import run_alteration
-from ktk_engine.warehouse.relations import Relations
-from ktk_engine.write.build import build
-from ktk_engine.write.retained import Retained
+from tests.support.changes import Target, alter_table, build
+from tests.support.dataset_builder import build_overlaid
 from tests.support.kartothek import kartothek, needs_kartothek
 
 pytestmark = needs_kartothek
 
 
 @pytest.fixture
-def relations(store):
-    """The relations of a warehouse, whose schema `s` the store is."""
-    root = store.root.parent
-    return Relations(Warehouse(str(root)))
-
-
-@pytest.fixture
-def run(relations, store):
-    def run(sql: str) -> bool:
-        return run_alteration(relations, sql.replace("s.", f"{store.root.name}."))
-
-    return run
-
-
-CELLS = pa.table({"p": ["a", "a", "b"], "x": [1, 2, 1], "v": [1.0, 2.0, 3.0], "i": ["k", "l", "k"]})
-
-
-MORE = pa.table({"p": ["a", "b"], "x": [1, 1], "w": [1, 2]})
+def run(store):
+    return partial(alter_table, store)
 
 
 @pytest.fixture
 def cube(store):
-    opened = Store(store.root)
-    found = opened.build(
-        "c", {"cells": CELLS, "more": MORE}, seed="cells", dimension_columns=["x"],
-        partition_by=["p"], indexes=["i"],
-    )  # fmt: skip
-    # Cells that come again overlay the old ones, in files that others wrote before.
-    return found.append({"cells": CELLS.slice(1, 1).set_column(2, "v", pa.array([20.0]))})
+    return build_overlaid(store)
 
 
 READ_TABLE = """
@@ -70,7 +45,7 @@ def test_kartothek_sees_the_new_columns_only(store, run):
         store,
         pa.table({"a": [3], "old": ["z"], "gone": [3.5]}),
         Target("t"),
-        retained=Retained("append"),
+        mode="append",
     )
     run("alter table s.t rename column old to new")
     run("alter table s.t drop column gone")

@@ -10,22 +10,10 @@ from datetime import timedelta
 import pyarrow as pa
 
 from ktk_engine import Store
-from ktk_engine.format.comments import COLUMNS_KEY, RELATION_KEY, Comments
-from ktk_engine.gate.target import Target
-from ktk_engine.log.garbage import Retention
-from ktk_engine.log.scope import LogScope, cube_scope
-from ktk_engine.log.state import resolve
-from ktk_engine.maintain.check import check
-from ktk_engine.maintain.cleanup import run_cleanup
-from ktk_engine.maintain.comment import comment_on
-from ktk_engine.report.cube_report import make_report
-from ktk_engine.report.html_report import render_html
-from ktk_engine.store.local.local_store import LocalStore
-from ktk_engine.write.build import build
-from tests.support.dataset_builder import (
-    build_table,
-    keys,
-)
+from tests.support.changes import Retention, Target, build, comment_on, run_cleanup
+from tests.support.committed import check, cube_scope, resolve, scope_of, snapshot_of
+from tests.support.dataset_builder import build_table
+from tests.support.documents import COLUMNS_KEY, RELATION_KEY, Comments
 from tests.support.kartothek import (
     ORACLE,
     build_with_kartothek,
@@ -40,12 +28,14 @@ from tests.support.kartothek_page import (
     DATASETS,
     NO_FUNCTIONS,
 )
+from tests.support.queries import make_report, render_html
+from tests.support.stores import LocalStore, grow_old, keys
 
 pytestmark = needs_kartothek
 
 DAY = 86_400
 NOTHING = Retention(timedelta(0), 1)
-PLAIN = LogScope("dataset", "plain")
+PLAIN = scope_of("plain")
 
 
 def test_kartothek_reads_it_under_the_new_name(store):
@@ -85,12 +75,6 @@ def test_kartothek_reads_a_cube_with_tags(store):
     assert read_with_kartothek(store)["rows"] == before["rows"]
 
 
-def grow_old(store, days=30):
-    then = store.now().timestamp() - days * DAY
-    for path in store.root.rglob("*"):
-        os.utime(path, (then, then))
-
-
 _REPEAT = """
 cube = Cube(["x"], ["p"], "again", index_columns=["v"])
 frame = pd.DataFrame({"x": [0, 1], "p": ["a", "b"], "v": [1, 2]})
@@ -107,12 +91,12 @@ def test_leftovers_of_kartothek(store):
     kartothek(store, _REPEAT)
     before = read_with_kartothek(store, "again")
     grow_old(store)
-    scope = LogScope("cube", "again")
+    scope = cube_scope("again")
     done = run_cleanup(store, scope, NOTHING)
     assert len(done.garbage.objects) > 10
     after = read_with_kartothek(store, "again")
     assert after["rows"] == before["rows"] and after["datasets"] == ["seed"]
-    snapshot = resolve(store, scope).snapshot("again++seed")
+    snapshot = snapshot_of(store, "again++seed")
     needed = {*snapshot.files["key"].to_pylist(), *snapshot.indices.values()}
     left = {key for key in keys(store, "again++") if key.endswith(".parquet")}
     assert left == needed
@@ -170,7 +154,7 @@ def test_kartothek_reads_the_dataset_and_keeps_its_comments(store):
     found = json.loads(done.stdout.splitlines()[-1])
     assert found["rows"] == [1, 2]
     assert (found["metadata"][RELATION_KEY], found["metadata"][COLUMNS_KEY]) == (TEXT, {"a": TEXT})
-    assert resolve(store, PLAIN).snapshot("plain").comments == Comments(TEXT, {"a": TEXT})
+    assert snapshot_of(store, "plain").comments == Comments(TEXT, {"a": TEXT})
     assert resolve(store, PLAIN).datasets["plain"].foreign
 
 

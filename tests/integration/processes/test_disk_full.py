@@ -16,11 +16,9 @@ if libc.unshare(0x00020000) or libc.mount(b"none", b"/", None, 0x44000, None):
 root = sys.argv[1]
 import numpy as np, pyarrow as pa
 from ktk_engine.errors import KtkError
-from ktk_engine.log.state import resolve
-from ktk_engine.write.build import build
-from ktk_engine.write.retained import Retained
-from ktk_engine.gate.target import Target
-from ktk_engine.store.local.local_store import LocalStore
+from tests.support.changes import Target, build
+from tests.support.committed import resolve
+from tests.support.stores import LocalStore
 
 target = Target("t", indexes=("i",), compression="none")
 table = pa.table({"a": np.random.default_rng(1).integers(0, 1 << 60, 3000), "i": range(3000)})
@@ -31,7 +29,7 @@ for pages in range(8, 80, int(sys.argv[2])):
     version = 0
     while True:
         try:
-            build(store, table, target, retained=Retained("append"))
+            build(store, table, target, mode="append")
             version += 1
         except KtkError as caught:
             error = caught

@@ -41,7 +41,8 @@ def test_java_that_answers_with_no_text(home):
 def test_prepare_says_where_it_cannot_write(ktk, tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     monkeypatch.setattr(
-        "ktk_engine.cli.commands.prepare.archive_folder", lambda: tmp_path / "file" / "share"
+        "ktk_engine.cli.commands.prepare.archive_folder",  # deep: patched
+        lambda: tmp_path / "file" / "share",
     )
     said = ktk("prepare", code=1).output
     assert f"No archive can be written to {tmp_path}/file/share: Not a directory." in said

@@ -10,8 +10,7 @@ import pyarrow as pa
 import pytest
 
 from ktk_engine import Store
-from ktk_engine.report.cube_report import make_report
-from ktk_engine.report.html_report import render_html
+from tests.support.queries import make_report, render_html
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("chrome")
 # What a person does: the pointer goes over the first box of the map.

@@ -5,60 +5,55 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass
-from datetime import timedelta
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from ktk_engine.errors import StoreError
-from ktk_engine.files.metadata_cache import MetadataCache
-from ktk_engine.format.comments import Comments
-from ktk_engine.format.load_document import load_document
-from ktk_engine.gate.target import Target
-from ktk_engine.log import commit
-from ktk_engine.log.garbage import Retention
-from ktk_engine.log.publish import publish
-from ktk_engine.log.scope import LogScope
-from ktk_engine.log.state import resolve
-from ktk_engine.maintain.adoption.adopt import plan_adoption, run_adoption
-from ktk_engine.maintain.cleanup import plan_cleanup, run_cleanup
-from ktk_engine.maintain.comment import comment_on
-from ktk_engine.maintain.index import change_indexes
-from ktk_engine.maintain.properties import Notes, note
-from ktk_engine.maintain.remove import remove
-from ktk_engine.maintain.versions.tag import tag_version
-from ktk_engine.write.alter.alter_columns import alter_columns
-from ktk_engine.write.alter.column_changes import ColumnChanges
-from ktk_engine.write.build import build
-from ktk_engine.write.retained import Retained
-from ktk_engine.write.staging import staged
+from ktk_engine.log import commit  # deep: patched
+from tests.support.changes import (
+    ColumnChanges,
+    Notes,
+    alter_columns,
+    build,
+    change_indexes,
+    comment_on,
+    note,
+    plan_adoption,
+    plan_cleanup,
+    publish,
+    remove,
+    run_adoption,
+    run_cleanup,
+    staged,
+    tag_version,
+)
+from tests.support.committed import resolve, scope_of
 from tests.support.dataset_builder import write_plain
-from tests.support.interrupting_store import InterruptingStore
+from tests.support.documents import Comments, load_document
+from tests.support.interrupting_store import (
+    CUBE,
+    ENRICHMENT,
+    NOTHING,
+    PLAIN,
+    SEED,
+    TABLE,
+    InterruptingStore,
+    build_small,
+    cells,
+    content,
+    rows,
+)
+from tests.support.queries import MetadataCache
 
-CUBE, PLAIN = LogScope("cube", "c"), LogScope("dataset", "t")
-OLD = LogScope("dataset", "old")  # which another program wrote
-SEED = Target("s", "seed", "c", ("x",), ("p",), buckets=2)
-ENRICHMENT = Target("e", "enrichment", "c", ("x",), ("p",), buckets=2)
-TABLE = Target("t")
-NOTHING = Retention(timedelta(0), 1)
-
-
-def cells(*numbers, value="v", partitions=("a", "b")):
-    rows = [{"p": p, "x": x, value: 10 * x} for p in partitions for x in numbers]
-    return pa.Table.from_pylist(rows)
-
-
-def rows(*numbers):
-    return pa.table({"a": list(numbers)})
+OLD = scope_of("old")  # which another program wrote
 
 
 def rewritten(verb):
     def run(store):
         state = resolve(store, PLAIN)
-        labels = frozenset(state.snapshot("t").labels[:2])
-        retained = Retained("files", labels, verb=verb)
-        build(store, rows(1, 2, 3), TABLE, retained=retained, state=state)
+        old = {"replaced": state.snapshot("t").labels[:2], "state": state}
+        build(store, rows(1, 2, 3), TABLE, mode="files", verb=verb, **old)
 
     return run
 
@@ -74,12 +69,10 @@ def altered(changes):
 VERBS = {
     "build": (CUBE, lambda store: build(store, cells(1, 2, value="w"), ENRICHMENT)),
     "rebuild": (CUBE, lambda store: build(store, cells(5, 6), SEED)),
-    "append": (CUBE, lambda store: build(store, cells(9), SEED, retained=Retained("append"))),
+    "append": (CUBE, lambda store: build(store, cells(9), SEED, mode="append")),
     "replace partitions": (
         CUBE,
-        lambda store: build(
-            store, cells(7, partitions=["b"]), SEED, retained=Retained("partitions")
-        ),
+        lambda store: build(store, cells(7, partitions=["b"]), SEED, mode="partitions"),
     ),
     "rewrite": (PLAIN, rewritten("replace")),
     "compact": (PLAIN, rewritten("compact")),
@@ -101,34 +94,14 @@ VERBS = {
 def prepared():
     """A store with a cube and a table of several versions, the newest one not published."""
     store = InterruptingStore()
-    build(store, cells(1, 2), SEED)
-    build(store, cells(1, value="w"), ENRICHMENT)
-    build(store, rows(0), TABLE)
+    build_small(store)
     build(store, rows(1), TABLE)
-    build(store, rows(2), TABLE, retained=Retained("append"))
+    build(store, rows(2), TABLE, mode="append")
     write_plain(store, "old", cells(1, 2), ("p",), indexes=("x",))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(commit, "publish", lambda store, scope, known: "killed")
-        build(store, rows(3), TABLE, retained=Retained("append"))
+        build(store, rows(3), TABLE, mode="append")
     return store.objects
-
-
-def content(store, scope):
-    """Version, rows and comments of a scope at its head."""
-    state = resolve(store, scope)
-    found = {}
-    for uuid, snapshot in state.snapshots().items():
-        files = zip(snapshot.labels, snapshot.files["key"].to_pylist(), strict=True)
-        found[uuid] = (
-            snapshot.comments,
-            sorted(
-                (label.rpartition("/")[0], repr(row))
-                for label, key in files
-                for row in pq.ParquetFile(store.open_read(key)).read().to_pylist()
-            ),
-        )
-        assert all(store.exists(key) for key in snapshot.indices.values())
-    return state.version, found
 
 
 def heals(store, scope, verb, after, landed):

@@ -12,12 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pyarrow as pa
 import pytest
 
-from ktk_engine.conditions.literal import is_in
-from ktk_engine.facade import Store
-from ktk_engine.files import footers, index_cache
-from ktk_engine.format import index_file
-from ktk_engine.store.read_cache import ReadCache
-from ktk_engine.store.warehouse import Warehouse
+from ktk_engine import Store
+from ktk_engine.files import footers, index_cache  # deep: its caches
+from ktk_engine.format import index_file  # deep: its cache
+from ktk_engine.store.read_cache import ReadCache  # deep: a cache
 from tests.support.dataset_builder import (
     build_nyc,
     commit_change,
@@ -27,6 +25,8 @@ from tests.support.dataset_builder import (
     weather_builder,
     write_plain_nyc,
 )
+from tests.support.queries import is_in
+from tests.support.stores import Warehouse
 
 THREADS, SECONDS = 8, 1.5
 ORIGINS = ["EWR", "JFK", "LGA", "BOS"]

@@ -9,9 +9,9 @@ from uuid import uuid4
 
 import pytest
 
-from ktk_engine.spark.compatibility import spark_version
 from ktk_engine.spark.session.session import _settings
 from ktk_engine.spark.session.worker_sockets import worker_sockets
+from tests.support.spark import spark_version
 
 ENABLED = "spark.python.unix.domain.socket.enabled"
 FOLDER = "spark.python.unix.domain.socket.dir"
@@ -42,7 +42,10 @@ def test_the_profile_decides(scratch):
 
 
 def test_an_older_spark_is_not_asked(scratch, monkeypatch):
-    monkeypatch.setattr("ktk_engine.spark.compatibility.spark_version", lambda: (4, 0))
+    monkeypatch.setattr(
+        "ktk_engine.spark.compatibility.spark_version",  # deep: patched
+        lambda: (4, 0),
+    )
     chosen = _settings({}, scratch, ())
     assert ENABLED not in chosen and FOLDER not in chosen
 

@@ -8,10 +8,9 @@ import pyarrow.parquet as pq
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktk_engine.facade import Store
-from ktk_engine.log.snapshot import PARTITION_PREFIX
+from ktk_engine import Store
 from ktk_engine.plan.plan import DatasetPlan
-from ktk_engine.store.local.local_store import LocalStore
+from tests.support.committed import PARTITION_PREFIX
 from tests.support.random_cubes import (
     RandomDataset,
     answer,
@@ -23,6 +22,7 @@ from tests.support.random_cubes import (
     joined,
     write,
 )
+from tests.support.stores import LocalStore
 
 QUESTIONS = 6
 

@@ -11,11 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktk_engine.facade import Store
-from ktk_engine.files.footers import FooterCache
+from ktk_engine import Store
 from ktk_engine.merge.answer import LocalEngine
-from ktk_engine.store.local.local_store import LocalStore
 from tests.support.foreign_cubes import joined_with_nulls, write_foreign
+from tests.support.queries import FooterCache
 from tests.support.random_cubes import (
     INDEXED,
     RandomCondition,
@@ -29,6 +28,7 @@ from tests.support.random_cubes import (
     examples,
     write,
 )
+from tests.support.stores import LocalStore
 
 QUESTIONS = 4
 EVERYTHING = RandomCondition("", lambda row: True)

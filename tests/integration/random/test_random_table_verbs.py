@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from ktk_engine import Store
 from ktk_engine.errors import DataError
-from ktk_engine.maintain.check import check
+from tests.support.committed import check
 
 PARTITIONS = ("a/b", "é=%", "")
 

@@ -17,28 +17,21 @@ from ktk_engine.errors import (
     StoreError,
     TokenMismatchError,
 )
-from ktk_engine.files.data_file import read_data_file
-from ktk_engine.format.file_digest import digest_of_file
+from ktk_engine.format.file_digest import digest_of_file  # deep: digests of answers
 from ktk_engine.store.backoff import Backoff
 from ktk_engine.store.cloud.cloud_store import CloudStore
 from ktk_engine.store.open_store import open_store
 from ktk_engine.store.probe import probe
 from ktk_engine.store.warehouse import Warehouse
-from tests.servers.fault_proxy import FAULTS, FaultProxy
+from tests.servers.fault_proxy import FAULTS
 from tests.servers.s3 import SECRET
-
-
-@pytest.fixture
-def proxy(s3_server):
-    proxy = FaultProxy(s3_server.endpoint)
-    yield proxy
-    proxy.stop()
+from tests.support.queries import read_data_file
 
 
 @pytest.fixture
 def store(s3_server, proxy):
     """A store behind the proxy, which waits for nothing."""
-    opened = open_store(s3_server.new_url(), {**s3_server.options, "endpoint": proxy.endpoint})
+    opened = proxy.behind(s3_server)
     return CloudStore(opened._cloud, Backoff(tries=4, sleep=lambda seconds: None))
 
 

@@ -9,21 +9,22 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from ktk_engine.cli.sources_file import store_in_project
-from ktk_engine.facade import Store
-from ktk_engine.log.delta.delta_log import read_log
-from ktk_engine.log.garbage import Retention
-from ktk_engine.log.scope import scope_of
-from ktk_engine.log.state import resolve
-from ktk_engine.maintain.adoption.adopt import plan_adoption, run_adoption
-from ktk_engine.maintain.check import check
-from ktk_engine.maintain.cleanup import run_cleanup
-from ktk_engine.maintain.publish.publish_datasets import check_publishing, publish_datasets
-from ktk_engine.maintain.remove import remove
-from ktk_engine.warehouse.source_definitions import render_sources
+from ktk_engine import Store
+from ktk_engine.cli.sources_file import store_in_project  # deep: options in sources
+from ktk_engine.warehouse.source_definitions import render_sources  # deep: options in sources
 from tests.faults.content import ARROW_VERBS, SEED, TABLE, choose_verb, first_content
 from tests.faults.read import content_of
 from tests.faults.verbs import run
+from tests.support.changes import (
+    Retention,
+    check_publishing,
+    plan_adoption,
+    publish_datasets,
+    remove,
+    run_adoption,
+    run_cleanup,
+)
+from tests.support.committed import check, read_log, resolve, scope_of
 from tests.support.dataset_builder import write_plain_nyc
 
 _VERBS = {uuid: tuple(v for v in verbs if v != "publish") for uuid, verbs in ARROW_VERBS.items()}

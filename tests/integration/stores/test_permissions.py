@@ -15,16 +15,10 @@ import pyarrow as pa
 import pytest
 
 from ktk_engine.errors import StoreError
-from ktk_engine.format.comments import Comments
-from ktk_engine.gate.target import Target
-from ktk_engine.log.garbage import Retention
-from ktk_engine.log.scope import LogScope
-from ktk_engine.log.state import resolve
-from ktk_engine.maintain.cleanup import run_cleanup
-from ktk_engine.maintain.comment import comment_on
 from ktk_engine.store.local.local_store import LOCK_KEY, LocalStore
-from ktk_engine.write.build import build
-from ktk_engine.write.retained import Retained
+from tests.support.changes import Retention, Target, build, comment_on, run_cleanup
+from tests.support.committed import resolve, scope_of, snapshot_of, version_of
+from tests.support.documents import Comments
 
 OWNER, MATE, STRANGER = 3001, 3002, 3003
 GROUP = 4000
@@ -88,15 +82,15 @@ def test_group_mates_read_and_write(shared):
     store = LocalStore(shared / "s")
 
     def extend():
-        build(store, ROWS, TABLE, retained=Retained("append"))
+        build(store, ROWS, TABLE, mode="append")
         comment_on(store, "t", Comments("what it is"))
         build(store, ROWS, TABLE)
-        run_cleanup(store, LogScope("dataset", "t"), Retention(timedelta(0), 1))
+        run_cleanup(store, scope_of("t"), Retention(timedelta(0), 1))
 
     as_user(OWNER, lambda: build(store, ROWS, TABLE))
     as_user(MATE, extend)
     as_user(OWNER, extend)
-    assert resolve(store, LogScope("dataset", "t")).version == 8
+    assert version_of(store, scope_of("t")) == 8
     for path in store.root.rglob("*"):
         status = path.stat()
         assert status.st_gid == GROUP
@@ -108,7 +102,7 @@ def test_a_lock_that_may_only_be_read_is_taken(shared):
     store = LocalStore(shared / "s")
     as_user(OWNER, lambda: build(store, ROWS, TABLE))
     (store.root / LOCK_KEY).chmod(0o640)
-    as_user(MATE, lambda: build(store, ROWS, TABLE, retained=Retained("append")))
+    as_user(MATE, lambda: build(store, ROWS, TABLE, mode="append"))
 
 
 def test_a_lock_that_may_not_be_read_is_named(shared):
@@ -118,7 +112,7 @@ def test_a_lock_that_may_not_be_read_is_named(shared):
 
     def write():
         with pytest.raises(StoreError, match=r"lock '\.ktk/lock' in file://.*chmod g\+rw"):
-            build(store, ROWS, TABLE, retained=Retained("append"))
+            build(store, ROWS, TABLE, mode="append")
 
     as_user(MATE, write)
 
@@ -128,7 +122,7 @@ def test_strangers_read_but_are_refused_to_write(shared):
     as_user(OWNER, lambda: build(store, ROWS, TABLE))
 
     def try_it():
-        assert resolve(store, LogScope("dataset", "t")).snapshot("t").rows == 2
+        assert snapshot_of(store, "t").rows == 2
         for write in (
             lambda: build(store, ROWS, TABLE),
             lambda: comment_on(store, "t", Comments("mine")),
@@ -142,6 +136,6 @@ def test_strangers_read_but_are_refused_to_write(shared):
 
     def look():
         with pytest.raises(StoreError, match=r"Permission denied\. A store is a folder that this"):
-            resolve(store, LogScope("dataset", "t"))
+            resolve(store, scope_of("t"))
 
     as_user(STRANGER, look)

@@ -8,19 +8,13 @@ from functools import partial
 import pyarrow as pa
 import pytest
 
-from ktk_engine.catalog.catalog import Relation
-from ktk_engine.describe.info import describe
-from ktk_engine.facade import Store
-from ktk_engine.format.comments import Comments
-from ktk_engine.gate.target import Target
-from ktk_engine.log.scope import cube_scope
-from ktk_engine.log.state import resolve
-from ktk_engine.store.open_store import open_store
+from ktk_engine import Store
+from ktk_engine.catalog.catalog import Relation  # deep: as the adapter drops
 from ktk_engine.store.warehouse import Warehouse
-from ktk_engine.warehouse.relations import Relations
-from ktk_engine.write.build import build
-from ktk_engine.write.retained import Retained
 from tests.servers.fault_proxy import FaultProxy
+from tests.support.changes import Relations, Target, build
+from tests.support.committed import cube_scope, describe, resolve, snapshot_of
+from tests.support.documents import Comments
 
 ROWS = 10_000
 SEED = Target("s", "seed", "c", ("id",), ("p",), indexes=("half",))
@@ -29,16 +23,14 @@ EXTRA = Target("e", "enrichment", "c", ("id",))
 
 @pytest.fixture(scope="module")
 def proxy(s3_server):
-    proxy = FaultProxy(s3_server.endpoint)
-    yield proxy
-    proxy.stop()
+    with FaultProxy(s3_server.endpoint) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
 def store(s3_server, proxy):
     """A cube of two datasets with five data files."""
-    options = {**s3_server.options, "endpoint": proxy.endpoint}
-    store = open_store(s3_server.new_url(), options)
+    store = proxy.behind(s3_server)
     build(store, seed_rows(range(ROWS)), SEED)
     build(store, pa.table({"id": range(ROWS), "v": range(ROWS)}), EXTRA)
     return store
@@ -90,7 +82,7 @@ def test_commits(store, counted):
     assert requests == {"GET": 15, "PUT": 6, "HEAD": 1, "POST": 1}
     # Four data files, and two indices that are read and written.
     rows = seed_rows(range(ROWS, ROWS + 4))
-    _, requests = counted(lambda: build(store, rows, SEED, retained=Retained("append")))
+    _, requests = counted(lambda: build(store, rows, SEED, mode="append"))
     assert requests == {"GET": 17, "PUT": 11, "HEAD": 1, "POST": 1}
 
 
@@ -116,17 +108,15 @@ def test_nothing_is_listed_but_documents_and_the_log(store, proxy, counted):
 
 def test_columns_are_fetched_in_few_large_ranges(s3_server, proxy, counted):
     """Ten columns, four row groups: two neighbours of each are one request."""
-    options = {**s3_server.options, "endpoint": proxy.endpoint}
-    store = open_store(s3_server.new_url(), options)
+    store = proxy.behind(s3_server)
     names = [f"c{number}" for number in range(10)]
     rows = pa.table({name: range(40_000) for name in names})
     target = Target("t", row_group_rows=10_000)
     build(store, rows, target)
-    from ktk_engine.files.data_file import read_data_file
-    from ktk_engine.log.scope import scope_of
-    from ktk_engine.log.snapshot import digests_of
+    from ktk_engine.log.snapshot import digests_of  # deep: counts reads
+    from tests.support.queries import read_data_file
 
-    files = resolve(store, scope_of("t")).snapshot("t").files
+    files = snapshot_of(store, "t").files
     key, (digest,) = files["key"][0].as_py(), digests_of(files)
     table, requests = counted(lambda: read_data_file(store, key, digest, ["c3", "c4"]))
     assert table.num_rows == 40_000

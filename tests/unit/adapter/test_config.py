@@ -8,7 +8,7 @@ from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.ktk.config.model_config import parse_model_config
 from dbt.adapters.ktk.credentials import KtkCredentials
-from ktk_engine.spark.session.session import REQUIRED_SETTINGS
+from ktk_engine.spark.session.session import REQUIRED_SETTINGS  # deep: refused in profiles
 
 SEED = {"materialized": "cube_seed", "cube": "c", "dimension_columns": ["L"]}
 

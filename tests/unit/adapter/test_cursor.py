@@ -7,7 +7,7 @@ import pyarrow as pa
 from dbt.adapters.ktk.connections import KtkCursor
 from dbt.adapters.ktk.session.sessions import Sessions
 from ktk_engine import Store
-from ktk_engine.store.warehouse import Warehouse
+from tests.support.stores import Warehouse
 
 
 def test_alter_table_starts_no_spark(tmp_path):

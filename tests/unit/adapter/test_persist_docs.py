@@ -10,7 +10,7 @@ from dbt.adapters.ktk.config.persist_docs import (
     comments_of_model,
     unknown_parts,
 )
-from ktk_engine.format.comments import Comments
+from tests.support.documents import Comments
 
 
 def model(persist_docs, **columns):

@@ -7,8 +7,8 @@ import pytest
 from ktk_engine.catalog.catalog import Relation, by_name, find_relation, list_relations, read_view
 from ktk_engine.catalog.view import ViewDocument
 from ktk_engine.errors import DatasetNotFoundError
-from ktk_engine.store.warehouse import Warehouse
 from tests.support.dataset_builder import write_plain_nyc
+from tests.support.stores import Warehouse
 
 
 def test_a_cube_is_found_by_its_prefix_and_a_dataset_by_its_uuid(store):

@@ -8,11 +8,11 @@ import pytest
 
 from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError
-from ktk_engine.store.local.local_store import LocalStore
-from ktk_engine.store.warehouse import Warehouse
-from ktk_engine.warehouse.author import by_hand
-from ktk_engine.warehouse.relations import Relations, check_view_columns
+from ktk_engine.warehouse.author import by_hand  # deep: who drops it
+from ktk_engine.warehouse.relations import check_view_columns  # deep: asks for scopes
+from tests.support.changes import Relations
 from tests.support.dataset_builder import write_plain_nyc
+from tests.support.stores import LocalStore, Warehouse
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 
 from ktk_engine.catalog.view import ViewDocument, parse_view, render_view
 from ktk_engine.errors import FormatError
-from ktk_engine.format.comments import Comments
+from tests.support.documents import Comments
 
 VIEW = ViewDocument(
     "v",

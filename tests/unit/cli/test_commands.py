@@ -4,12 +4,16 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from ktk_engine.catalog.view import ViewDocument, render_view, view_key
 from ktk_engine.cli.main import main
-from ktk_engine.format.comments import Comments
-from ktk_engine.format.dataset_key import document_key
-from ktk_engine.maintain.comment import comment_on
-from tests.support.dataset_builder import build_nyc, build_table, keys, write_plain_nyc
+from tests.support.changes import comment_on
+from tests.support.dataset_builder import build_nyc, build_table, write_plain_nyc
+from tests.support.documents import (
+    Comments,
+    ViewDocument,
+    add_view,
+    document_key,
+)
+from tests.support.stores import keys
 
 
 def test_info(store, ktk):
@@ -29,7 +33,7 @@ def test_info_shows_comments(store, ktk):
     build_nyc(store)
     comment_on(store, "nyc++flights", Comments("All\n flights [bold]", {"delay": "in minutes"}))
     view = ViewDocument("all_of_nyc", "cube", cube="nyc", comments=Comments("Joined"))
-    store.put(view_key("all_of_nyc"), render_view(view))
+    add_view(store, view)
     text = ktk("info", "nyc").stdout
     assert "\nall_of_nyc: Joined\n" in text
     assert "\nflights: All flights [bold]\nflights.delay: in minutes\n" in text

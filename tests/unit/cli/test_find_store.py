@@ -6,8 +6,8 @@ from click.testing import CliRunner
 from ktk_engine.cli.find_store import open_other_store
 from ktk_engine.cli.main import main
 from ktk_engine.errors import ConfigurationError
-from ktk_engine.store.local.local_store import LocalStore
 from tests.support.dataset_builder import build_table
+from tests.support.stores import LocalStore
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ def opened(folder, monkeypatch):
     """With which options each store was opened."""
     found = {}
     monkeypatch.setattr(
-        "ktk_engine.store.open_store.open_store",
+        "ktk_engine.store.open_store.open_store",  # deep: patched
         lambda url, options=None: found.update({url: options}) or LocalStore(folder / "target"),
     )
     return found

@@ -13,8 +13,8 @@ from ktk_engine.conditions.condition import Condition
 from ktk_engine.conditions.evaluate import evaluate
 from ktk_engine.conditions.may_match import may_match
 from ktk_engine.conditions.parse import parse_condition
-from ktk_engine.types.to_container import to_container
-from ktk_engine.types.type_class import normalize
+from ktk_engine.types.to_container import to_container  # deep: bounds in containers
+from tests.support.queries import normalize
 from tests.unit.types.strategies import CONDITIONS, ROW_SCHEMA, TABLES
 
 

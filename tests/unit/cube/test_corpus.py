@@ -1,15 +1,11 @@
 import pytest
 
+from ktk_engine import Store
 from ktk_engine.cube.consistency import check_cube
 from ktk_engine.cube.specification import CubeSpecification
-from ktk_engine.describe.info import describe
 from ktk_engine.errors import ConsistencyError
-from ktk_engine.facade import Store
-from ktk_engine.log.scope import cube_scope
-from ktk_engine.log.state import resolve
-from ktk_engine.plan.plan_cube import load_cube
-from ktk_engine.types.arrow_name import parse_type
-from ktk_engine.types.type_class import normalize
+from tests.support.committed import cube_scope, describe, resolve
+from tests.support.queries import load_cube, normalize, parse_type
 
 
 def test_reference_cube_opens(reference_cube):

@@ -6,18 +6,17 @@ import pytest
 from ktk_engine.describe.history import read_history
 from ktk_engine.describe.info import describe, list_contents
 from ktk_engine.errors import DatasetNotFoundError
-from ktk_engine.format.dataset_key import document_key
-from ktk_engine.maintain.remove import remove
+from tests.support.changes import remove
 from tests.support.dataset_builder import (
     Builder,
     build_nyc,
     build_table,
-    commit_change,
     weather,
     weather_builder,
     write_plain,
     write_plain_nyc,
 )
+from tests.support.documents import document_key
 
 
 def test_cube(store):
@@ -52,7 +51,7 @@ def test_plain_cube_and_table(store):
 
 
 def test_without_a_seed(store):
-    commit_change(store, lambda c: weather_builder(store).rebuild(weather(), c))
+    weather_builder(store).commit_rebuild(weather())
     found = describe(store, "nyc")
     assert found.specification is None
     assert "no seed dataset yet" in found.problem
@@ -94,7 +93,7 @@ def test_unknown_name(store):
 def test_history(store):
     build_table(store)
     table = pa.table({"a": [1, 2]})
-    commit_change(store, lambda c: Builder(store, "plain").append(table, c), node="model.x")
+    Builder(store, "plain").commit_append(table, node="model.x")
     remove(store, "plain")
     entries = read_history(store, "plain")
     assert [(e.version, e.operation) for e in entries] == [

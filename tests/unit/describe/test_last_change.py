@@ -6,22 +6,19 @@ import pytest
 
 from ktk_engine.describe.last_change import changed_at, last_change
 from ktk_engine.errors import DatasetNotFoundError, ForeignWriterError, ForeignWriterWarning
-from ktk_engine.format.comments import Comments
-from ktk_engine.format.dataset_key import document_key
-from ktk_engine.log.change.dataset_change import DatasetChange
-from ktk_engine.log.scope import LogScope
-from ktk_engine.log.state import resolve
-from ktk_engine.maintain.comment import comment_on
+from tests.support.changes import DatasetChange, comment_on
+from tests.support.committed import cube_scope, resolve, scope_of
 from tests.support.dataset_builder import (
     Builder,
+    append_as_kartothek,
     build_nyc,
     build_table,
     commit_change,
     write_plain,
 )
-from tests.support.foreign_writer import append_as_kartothek
+from tests.support.documents import Comments, document_key
 
-PLAIN = LogScope("dataset", "plain")
+PLAIN = scope_of("plain")
 LONG_AGO = datetime(2020, 2, 29, 12, 30, tzinfo=UTC)
 
 
@@ -45,13 +42,13 @@ def test_what_leaves_the_rows_alone_does_not_count(store):
     assert state.version == 4
     assert last_change(state, "plain") == first
     assert changed_at(state, "plain") == first.time
-    later = commit_change(store, lambda c: Builder(store, "plain").append(pa.table({"a": [1]}), c))
+    later = Builder(store, "plain").commit_append(pa.table({"a": [1]}))
     assert last_change(resolve(store, PLAIN), "plain") == later.entry
 
 
 def test_a_dataset_of_a_cube_has_its_own_time(store):
     build_nyc(store)
-    state = resolve(store, LogScope("cube", "nyc"))
+    state = resolve(store, cube_scope("nyc"))
     found = {uuid: last_change(state, uuid).version for uuid in state.datasets}
     assert found == {"nyc++flights": 1, "nyc++weather": 2, "nyc++airlines": 3}
 

@@ -9,14 +9,13 @@ import shutil
 import pyarrow as pa
 import pytest
 
+from ktk_engine import Store
 from ktk_engine.describe.stats import DatasetStats
 from ktk_engine.errors import DatasetNotFoundError
-from ktk_engine.facade import Store
 from tests.support.dataset_builder import (
     Builder,
     build_nyc,
     build_table,
-    commit_change,
     flights,
     flights_builder,
     write_plain,
@@ -54,7 +53,7 @@ def test_no_data_file_of_ours_is_opened(store):
 def test_an_earlier_version_has_its_own(store):
     build_nyc(store)
     builder = flights_builder(store)
-    commit_change(store, lambda c: builder.append(flights(("JFK",), 50), c))
+    builder.commit_append(flights(("JFK",), 50))
     cube = Store(store.root).cube("nyc")
     newest, older = cube.stats()["flights"], cube.at(3).stats()["flights"]
     assert (newest.rows, newest.files, newest.partitions) == (6, 3, 2)
@@ -66,7 +65,7 @@ def test_partitions_of_awkward_values(store, ours):
     rows = pa.table({"p": AWKWARD, "q": [True, False] * 2 + [True], "v": range(5)})
     if ours:
         build = Builder(store, "t", ("p", "q"))
-        commit_change(store, lambda c: build.rebuild(rows, c))
+        build.commit_rebuild(rows)
     else:
         write_plain(store, "t", rows, ("p", "q"))
     found = Store(store.root).table("t").stats()

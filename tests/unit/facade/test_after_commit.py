@@ -8,8 +8,7 @@ import pytest
 from ktk_engine import Store
 from ktk_engine.errors import KtkError, StoreError
 from ktk_engine.facade.opened_store import OpenedStore
-from ktk_engine.log.scope import cube_scope, scope_of
-from ktk_engine.log.state import resolve
+from tests.support.committed import cube_scope, scope_of, version_of
 
 CELLS = pa.table({"p": ["a/b=%", " ", "ü"], "x": [1, 2, 3], "d": ["", "%", "="]})
 MORE = pa.table({"x": [1, 2], "w": ["x", "y"]})
@@ -65,7 +64,7 @@ def silent_after(monkeypatch):
 
 
 def version(store, scope):
-    return resolve(store, scope).version
+    return version_of(store, scope)
 
 
 @pytest.mark.parametrize("verb", CUBE_VERBS)

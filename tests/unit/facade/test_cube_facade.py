@@ -2,7 +2,7 @@ import pytest
 
 import ktk_engine
 from ktk_engine.errors import DatasetNotFoundError
-from ktk_engine.maintain.remove import remove
+from tests.support.changes import remove
 from tests.support.dataset_builder import build_nyc, build_table
 
 

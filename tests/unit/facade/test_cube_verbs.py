@@ -21,15 +21,10 @@ from ktk_engine.errors import (
     SpecificationError,
     TypeClassError,
 )
-from ktk_engine.files import write_table
-from ktk_engine.gate.target import Target
-from ktk_engine.log.scope import cube_scope
-from ktk_engine.log.state import resolve
-from ktk_engine.maintain.check import check
-from ktk_engine.maintain.versions.restore import restore
-from ktk_engine.write.build import build
-from ktk_engine.write.retained import Retained
-from tests.support.tree import tree
+from ktk_engine.files import write_table  # deep: patched
+from tests.support.changes import Target, build, restore
+from tests.support.committed import check, snapshot_of
+from tests.support.stores import tree
 from tests.support.unreadable_value import write_cube
 
 FLIGHTS = pa.table(
@@ -59,7 +54,7 @@ def rows(cube, **question):
 
 
 def snapshot(cube, dataset):
-    return resolve(cube._store._store, cube_scope(cube.name)).snapshot(f"{cube.name}++{dataset}")
+    return snapshot_of(cube._store._store, f"{cube.name}++{dataset}")
 
 
 def test_all_datasets_are_one_commit(cube):
@@ -414,7 +409,7 @@ def test_a_cube_built_by_models_is_extended(opened):
     build(opened._store, FLIGHTS, target)
     cube = opened.cube("nyc").append({"flights": FLIGHTS.slice(0, 1)})
     assert cube.query().count() == 3
-    build(opened._store, FLIGHTS, target, retained=Retained("append"))
+    build(opened._store, FLIGHTS, target, mode="append")
     assert cube.at().delete("dest = 'ü'").query().count() == 2
 
 

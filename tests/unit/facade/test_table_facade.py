@@ -7,9 +7,7 @@ import pytest
 
 from ktk_engine import Store
 from ktk_engine.errors import DatasetNotFoundError, QueryError, VersionGoneError
-from ktk_engine.gate.target import Target
-from ktk_engine.write.build import build
-from ktk_engine.write.retained import Retained
+from tests.support.changes import Target, build
 from tests.support.dataset_builder import build_nyc
 
 ROWS = pa.table(
@@ -60,7 +58,7 @@ def test_conditions_prune_and_hold(opened, where, expected, files):
 
 def test_versions(opened, store):
     target = Target("t", partition_by=("P",), indexes=("n",))
-    build(store, ROWS.slice(0, 1), target, retained=Retained("append"))
+    build(store, ROWS.slice(0, 1), target, mode="append")
     table = opened.table("t")
     assert (table.rows, table.at(version=1).rows) == (5, 4)
     assert table.restore(1).version == 3

@@ -8,7 +8,7 @@ import pytest
 
 from ktk_engine.files.file_writer import WriteJob
 from ktk_engine.files.write_table import write_table
-from ktk_engine.store.local.local_store import LocalStore
+from tests.support.stores import LocalStore
 
 TABLE = pa.table({"P": [1] * 1000 + [2] * 10, "L": range(1010)})
 

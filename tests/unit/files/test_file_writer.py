@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from ktk_engine.files.file_writer import FAILURE, REPORT_SCHEMA, WriteJob, write_files
 from ktk_engine.files.write_report import make_report
-from ktk_engine.store.local.local_store import LocalStore
+from tests.support.stores import LocalStore
 
 TABLE = pa.table({"P": ["a", "a", "b"], "k": pa.array([1, 2, 3], pa.int64())})
 

@@ -6,13 +6,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from ktk_engine.conditions.literal import comparison, is_in
 from ktk_engine.errors import FormatError
 from ktk_engine.files import index_cache
 from ktk_engine.files.index_cache import IndexCache
 from ktk_engine.files.stored_index import get_index
-from ktk_engine.format.index_file import build_index, render_index
-from ktk_engine.store.local.local_store import LocalStore
+from tests.support.documents import build_index, render_index
+from tests.support.queries import comparison, is_in
+from tests.support.stores import LocalStore
 
 VALUES = 35_000  # four row groups
 

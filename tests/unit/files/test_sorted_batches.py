@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ktk_engine.errors import SessionError
 from ktk_engine.files.sorted_batches import sort_table, sorted_batches
-from ktk_engine.types.type_class import plain_type
+from ktk_engine.types.type_class import plain_type  # deep: of dictionaries
 from tests.unit.types.values import STORABLE, array, comparable, values
 
 SLOW = settings(

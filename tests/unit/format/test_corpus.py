@@ -10,7 +10,7 @@ from ktk_engine.format.index_file import build_index, flatten_index, read_index,
 from ktk_engine.format.label import partition_path, partition_table
 from ktk_engine.format.load_document import list_documents, load_document
 from ktk_engine.format.percent_encoding import quote
-from ktk_engine.types.type_class import normalize
+from tests.support.queries import normalize
 
 
 def documents(reference_cube):

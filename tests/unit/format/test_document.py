@@ -25,7 +25,7 @@ from ktk_engine.format.document import (
 from ktk_engine.format.load_document import list_documents, load_document
 from ktk_engine.format.render_partitions import render_partitions
 from ktk_engine.format.stamp import Stamp, read_stamp, stamp_is_valid
-from ktk_engine.store.local.local_store import LocalStore
+from tests.support.stores import LocalStore
 
 # Literal from Kartothek 5.3.0.
 SEED = (

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ktk_engine.catalog.view import parse_view
 from ktk_engine.errors import FormatError
 from ktk_engine.format import parse_json as limits
 from ktk_engine.format.common_metadata import read_common_metadata
@@ -21,11 +20,12 @@ from ktk_engine.format.load_document import load_document
 from ktk_engine.format.parse_json import parse_json
 from ktk_engine.format.parse_msgpack import parse_msgpack
 from ktk_engine.format.stamp import read_stamp
-from ktk_engine.log.entry import parse_entry
-from ktk_engine.log.intent import read_intents
-from ktk_engine.log.scope import LogScope
-from ktk_engine.log.snapshot import read_snapshot
-from tests.support.dataset_builder import build_table, keys, write_plain
+from ktk_engine.log.entry import parse_entry  # deep: a file with limits
+from ktk_engine.log.intent import read_intents  # deep: a file with limits
+from tests.support.committed import read_snapshot, scope_of
+from tests.support.dataset_builder import build_table, write_plain
+from tests.support.documents import parse_view
+from tests.support.stores import keys
 
 HOSTILE = {
     "duplicate key": b'{"a": 1, "b": {"c": 1, "d": 2, "c": 3}}',
@@ -75,7 +75,7 @@ def test_every_reader_of_json_refuses_it(store, name):
         parse_view(data, "v.json")
     with pytest.raises(FormatError, match=r"Log entry e\.json"):
         parse_entry(data, "e.json")
-    scope = LogScope("dataset", "u")
+    scope = scope_of("u")
     store.put(scope.intent_key("c"), data)
     with pytest.raises(FormatError, match=r"Intent \.ktk/dataset/u/intent/c\.json"):
         read_intents(store, scope)

@@ -11,7 +11,7 @@ from ktk_engine.errors import DataError, FormatError, TypeClassError
 from ktk_engine.format.label import parse_label, partition_path, partition_table
 from ktk_engine.format.partition_text import partition_text, partition_texts, partition_values
 from ktk_engine.format.percent_encoding import quote, unquote, unquote_bytes
-from ktk_engine.store.key import validate_key
+from ktk_engine.store.key import validate_key  # deep: texts are in keys
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 YEARS = {"min_value": datetime(1, 1, 2), "max_value": datetime(9999, 12, 30)}

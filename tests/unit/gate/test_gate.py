@@ -8,8 +8,8 @@ import pytest
 from ktk_engine.errors import ConfigurationError, ConsistencyError, TypeClassError
 from ktk_engine.gate.gate import pass_gate, pass_view_gate
 from ktk_engine.gate.target import Target
-from ktk_engine.log.snapshot import Snapshot, files_table
-from ktk_engine.types.check_columns import change_schema
+from ktk_engine.types.check_columns import change_schema  # deep: what the gate decides by
+from tests.support.committed import Snapshot, files_table
 
 SEED = Target("seed", "seed", "c", ("L",), ("P",))
 MODEL = pa.schema([("P", pa.int64()), ("L", pa.int64()), ("v", pa.float64())])

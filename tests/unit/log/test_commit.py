@@ -9,8 +9,6 @@ from ktk_engine.errors import (
     ConsistencyError,
     StoreError,
 )
-from ktk_engine.format.load_document import load_document
-from ktk_engine.gate.target import Target
 from ktk_engine.log.chain import read_entries
 from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.change.transaction import Transaction
@@ -19,8 +17,7 @@ from ktk_engine.log.entry import digest
 from ktk_engine.log.scope import LogScope, new_commit_id
 from ktk_engine.log.state import resolve
 from ktk_engine.log.write import Write
-from ktk_engine.store.backoff import Backoff
-from ktk_engine.write.build import build
+from tests.support.changes import Target, build
 from tests.support.dataset_builder import (
     NYC,
     Builder,
@@ -31,11 +28,11 @@ from tests.support.dataset_builder import (
     commit_change,
     flights,
     flights_builder,
-    keys,
     weather,
     weather_builder,
 )
-from tests.support.faulty_store import fail
+from tests.support.documents import load_document
+from tests.support.stores import Backoff, fail, keys
 
 PLAIN = LogScope("dataset", "plain")
 CUBE = LogScope("cube", "nyc")
@@ -155,7 +152,7 @@ def test_lost_slot_takes_the_next(store):
     base = resolve(store, PLAIN)
     for value in (4, 5):
         table = pa.table({"a": [value]})
-        done = commit_change(store, lambda c, t=table: builder.append(t, c), base)
+        done = builder.commit_append(table, base)
     assert done.entry.version == 3
     state = resolve(store, PLAIN)
     assert state.snapshot("plain").rows == 5
@@ -175,7 +172,7 @@ def test_parallel_writers(store):
     def write(value):
         try:
             table = pa.table({"a": [value]})
-            commit_change(store, lambda c: builder.append(table, c), base)
+            builder.commit_append(table, base)
         except Exception as error:  # noqa: BLE001
             failures.append(error)
 
@@ -207,7 +204,7 @@ def test_parallel_writers(store):
 )
 def test_conflicts(store, mine, theirs, conflict):
     builder = flights_builder(store)
-    commit_change(store, lambda c: builder.rebuild(flights(), c))
+    builder.commit_rebuild(flights())
     base = resolve(store, CUBE)
 
     def change(operation):
@@ -235,10 +232,10 @@ def test_conflicts(store, mine, theirs, conflict):
 
 
 def test_writers_of_different_datasets_only_share_the_slots(store):
-    commit_change(store, lambda c: flights_builder(store).rebuild(flights(), c))
+    flights_builder(store).commit_rebuild(flights())
     base = resolve(store, CUBE)
-    commit_change(store, lambda c: weather_builder(store).rebuild(weather(), c), base)
-    done = commit_change(store, lambda c: airlines_builder(store).rebuild(airlines(), c), base)
+    weather_builder(store).commit_rebuild(weather(), base)
+    done = airlines_builder(store).commit_rebuild(airlines(), base)
     assert done.entry.version == 3
     assert set(resolve(store, CUBE).datasets) == {
         f"nyc++{n}" for n in ("airlines", "flights", "weather")
@@ -246,13 +243,13 @@ def test_writers_of_different_datasets_only_share_the_slots(store):
 
 
 def test_checks_of_the_cube_are_repeated_after_a_lost_slot(store):
-    commit_change(store, lambda c: flights_builder(store).rebuild(flights(), c))
+    flights_builder(store).commit_rebuild(flights())
     base = resolve(store, CUBE)
-    commit_change(store, lambda c: weather_builder(store).rebuild(weather(), c), base)
+    weather_builder(store).commit_rebuild(weather(), base)
     other = Builder(store, "nyc++storms", (), (), NYC.metadata("storms"), "enrichment")
     table = pa.table({"hour": [1], "gust": [9.0]})
     with pytest.raises(ConsistencyError, match="`gust` is in several datasets: storms, weather"):
-        commit_change(store, lambda c: other.rebuild(table, c), base)
+        other.commit_rebuild(table, base)
     assert resolve(store, CUBE).version == 2
 
 
@@ -284,8 +281,6 @@ def test_cleanup_in_between_is_no_conflict(store):
     build_table(store)
     base = resolve(store, PLAIN)
     commit(base, Transaction(Write(), (), deleted=("plain/table/old.parquet",)))
-    done = commit_change(
-        store, lambda c: Builder(store, "plain").append(pa.table({"a": [9]}), c), base
-    )
+    done = Builder(store, "plain").commit_append(pa.table({"a": [9]}), base)
     assert done.entry.version == 3
     assert next(read_entries(store, PLAIN, 1))[0].operation == "cleanup"

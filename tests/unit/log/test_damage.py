@@ -9,8 +9,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ktk_engine.catalog.view import ViewDocument, parse_view, render_view
-from ktk_engine.describe.history import read_history
 from ktk_engine.errors import FormatError, KtkError
 from ktk_engine.log.chain import read_entries
 from ktk_engine.log.entry import parse_entry
@@ -18,8 +16,10 @@ from ktk_engine.log.garbage import Retention, find_garbage
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.snapshot import read_snapshot
 from ktk_engine.log.state import resolve
-from ktk_engine.maintain.remove import remove
-from tests.support.dataset_builder import Builder, build_nyc, build_table, commit_change
+from tests.support.changes import remove
+from tests.support.committed import read_history
+from tests.support.dataset_builder import Builder, build_nyc, build_table
+from tests.support.documents import ViewDocument, parse_view, render_view
 
 PLAIN = scope_of("plain")
 NOTHING = Retention(timedelta(0), 1)
@@ -30,7 +30,7 @@ def versions(store, count=5):
     build_table(store)
     for number in range(count - 1):
         rows = pa.table({"a": [number]})
-        commit_change(store, lambda c, rows=rows: Builder(store, "plain").append(rows, c))
+        Builder(store, "plain").commit_append(rows)
 
 
 def path(store, version):
@@ -147,7 +147,7 @@ def test_a_missing_entry_behind_the_published_one_hides_no_newer_one(store):
     old = document.read_bytes()
     for number in range(3):  # three commits whose publishing never happened
         rows = pa.table({"a": [number]})
-        commit_change(store, lambda c, rows=rows: Builder(store, "plain").append(rows, c))
+        Builder(store, "plain").commit_append(rows)
     document.write_bytes(old)
     path(store, 6).unlink()
     assert resolve(store, PLAIN).version == 8
@@ -228,9 +228,7 @@ def test_a_commit_builds_on_no_broken_chain(store):
     build_table(store)
     path(store, 6).unlink()
     with pytest.raises(FormatError, match=r"00000000000000000006\.json"):
-        commit_change(
-            store, lambda c: Builder(store, "plain").append(pa.table({"a": [1]}), c), base
-        )
+        Builder(store, "plain").commit_append(pa.table({"a": [1]}), base)
 
 
 def test_a_removal_needs_no_old_entries(store):

@@ -6,7 +6,6 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
-from ktk_engine.catalog.catalog import list_relations
 from ktk_engine.cli.main import main
 from ktk_engine.errors import (
     CommitConflictError,
@@ -15,31 +14,29 @@ from ktk_engine.errors import (
     FormatError,
     KtkError,
 )
-from ktk_engine.format.dataset_key import document_key
-from ktk_engine.format.document import render_document
-from ktk_engine.format.load_document import load_document
 from ktk_engine.log import commit as commit_module
 from ktk_engine.log.chain import read_entries
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import resolve
-from ktk_engine.maintain.remove import remove
-from ktk_engine.maintain.versions.undrop import undrop
+from tests.support.changes import remove, undrop
+from tests.support.committed import list_relations
 from tests.support.dataset_builder import (
     airlines,
     airlines_builder,
+    append_as_kartothek,
+    append_ours,
     build_nyc,
     build_table,
-    commit_change,
     flights,
     flights_builder,
-    keys,
+    foreign_document,
     weather,
     weather_builder,
     write_plain,
     write_plain_nyc,
 )
-from tests.support.faulty_store import fail
-from tests.support.foreign_writer import append_as_kartothek, append_ours, foreign_document
+from tests.support.documents import document_key, load_document, render_document
+from tests.support.stores import fail, keys
 
 CUBE = LogScope("cube", "nyc")
 PLAIN = LogScope("dataset", "plain")
@@ -113,9 +110,9 @@ def test_document_deleted_by_another_program(store):
     build_nyc(store)
     store.delete([document_key("nyc++weather")])
     with pytest.raises(ForeignWriterError, match="was removed by another program"):
-        commit_change(store, lambda c: flights_builder(store).rebuild(flights(), c))
+        flights_builder(store).commit_rebuild(flights())
     remove(store, "nyc", "weather")
-    done = commit_change(store, lambda c: flights_builder(store).rebuild(flights(), c))
+    done = flights_builder(store).commit_rebuild(flights())
     assert (done.entry.version, done.warning) == (5, "")
 
 
@@ -128,7 +125,7 @@ def test_a_lost_document_is_written_anew_as_the_message_says(store, document):
     if document is not None:
         store.put(key, document)
     with pytest.raises(ForeignWriterError) as caught:
-        commit_change(store, lambda c: flights_builder(store).rebuild(flights(), c))
+        flights_builder(store).commit_rebuild(flights())
     commands = r"anew: ktk remove (\w+) (\w+), and then ktk undrop (\w+) (\w+)"
     ways = re.search(commands, str(caught.value))
     assert ways is not None
@@ -136,7 +133,7 @@ def test_a_lost_document_is_written_anew_as_the_message_says(store, document):
     undrop(store, ways[3], ways[4])
     after = json.loads(store.get(key))
     assert after["partitions"] == json.loads(before)["partitions"]
-    done = commit_change(store, lambda c: flights_builder(store).rebuild(flights(), c))
+    done = flights_builder(store).commit_rebuild(flights())
     assert done.warning == ""
 
 
@@ -149,7 +146,7 @@ def test_so_is_that_of_a_seed_dataset_with_those_that_depend_on_it(store, docume
     if document is not None:
         store.put(keys[0], document)
     with pytest.raises(ForeignWriterError) as caught:
-        commit_change(store, lambda c: flights_builder(store).rebuild(flights(), c))
+        flights_builder(store).commit_rebuild(flights())
     anew = re.search(r"anew: ([\w ,-]+)", str(caught.value))
     assert anew is not None
     for command in anew[1].split(", and then "):
@@ -198,7 +195,7 @@ def test_plain_dataset_gets_a_log_at_its_first_write(store):
 
 def test_other_datasets_of_a_plain_cube_are_adopted(store):
     write_plain_nyc(store)
-    done = commit_change(store, lambda c: airlines_builder(store).rebuild(airlines(), c))
+    done = airlines_builder(store).commit_rebuild(airlines())
     assert done.warning == ""
     operations = {uuid: change.operation for uuid, change in done.entry.changes.items()}
     assert operations == {
@@ -212,9 +209,9 @@ def test_other_datasets_of_a_plain_cube_are_adopted(store):
 def test_two_first_writes_to_a_plain_cube(store):
     write_plain_nyc(store)
     base = resolve(store, CUBE)
-    commit_change(store, lambda c: airlines_builder(store).rebuild(airlines(), c), base)
+    airlines_builder(store).commit_rebuild(airlines(), base)
     # The winner adopted the weather as this writer found it: no contradiction.
-    done = commit_change(store, lambda c: weather_builder(store).rebuild(weather(), c), base)
+    done = weather_builder(store).commit_rebuild(weather(), base)
     assert done.entry.version == 2
 
 
@@ -222,9 +219,9 @@ def test_adopting_something_else_is_a_conflict(store):
     write_plain_nyc(store)
     base = resolve(store, CUBE)
     write_plain(store, "nyc++weather", weather(["EWR"]), ("origin",), {"ktk_cube_is_seed": False})
-    commit_change(store, lambda c: airlines_builder(store).rebuild(airlines(), c))
+    airlines_builder(store).commit_rebuild(airlines())
     with pytest.raises(CommitConflictError, match="changed by another program"):
-        commit_change(store, lambda c: weather_builder(store).rebuild(weather(), c), base)
+        weather_builder(store).commit_rebuild(weather(), base)
 
 
 @pytest.mark.parametrize("crash", [False, True])
@@ -255,13 +252,13 @@ def test_pending_removal_is_carried_through_other_commits(store):
     store.faults.append(fail("before", "delete", "by-dataset-metadata"))
     remove(store, "nyc", "weather")
     store.faults.append(fail("before", "delete", "by-dataset-metadata"))
-    commit_change(store, lambda c: airlines_builder(store).rebuild(airlines(), c))
+    airlines_builder(store).commit_rebuild(airlines())
     state = resolve(store, CUBE)
     assert state.unpublished_removals == ("nyc++weather",)
     assert [relation.name for relation in list_relations(store)] == ["airlines", "flights"]
-    commit_change(store, lambda c: airlines_builder(store).rebuild(airlines(), c))
+    airlines_builder(store).commit_rebuild(airlines())
     assert not store.exists(document_key("nyc++weather"))
-    commit_change(store, lambda c: airlines_builder(store).rebuild(airlines(), c))
+    airlines_builder(store).commit_rebuild(airlines())
     assert resolve(store, CUBE).head.removed == {}
 
 

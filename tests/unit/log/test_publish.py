@@ -1,37 +1,34 @@
 import pytest
 
-from ktk_engine.format.dataset_key import document_key
-from ktk_engine.format.load_document import list_documents, load_document
 from ktk_engine.log.intent import announced, read_intents
 from ktk_engine.log.publish import publish
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import resolve
 from ktk_engine.log.write import Write
-from ktk_engine.maintain.remove import remove
+from tests.support.changes import remove
 from tests.support.dataset_builder import (
     NYC,
     airlines,
     airlines_builder,
     build_nyc,
     build_table,
-    commit_change,
     flights,
     flights_builder,
-    keys,
     weather,
     weather_builder,
 )
-from tests.support.faulty_store import fail
+from tests.support.documents import document_key, list_documents, load_document
+from tests.support.stores import fail, keys
 
 CUBE = LogScope("cube", "nyc")
 
 
 def test_seed_is_published_last(store):
-    commit_change(store, lambda c: weather_builder(store).rebuild(weather(), c))
-    commit_change(store, lambda c: airlines_builder(store).rebuild(airlines(), c))
+    weather_builder(store).commit_rebuild(weather())
+    airlines_builder(store).commit_rebuild(airlines())
     assert list_documents(store) == []
     store.calls.clear()
-    commit_change(store, lambda c: flights_builder(store).rebuild(flights(), c))
+    flights_builder(store).commit_rebuild(flights())
     order = [key for _, key in store.calls if "by-dataset-metadata" in key]
     assert order == [document_key(f"nyc++{name}") for name in ("airlines", "weather", "flights")]
     for name in ("airlines", "weather", "flights"):
@@ -43,11 +40,11 @@ def test_seed_is_published_last(store):
 def test_enrichment_before_its_seed_gets_the_specification_of_the_seed(store):
     own = {**NYC.metadata("weather"), "ktk_cube_dimension_columns": ["hour"]}
     own |= {"ktk_cube_partition_columns": []}
-    commit_change(store, lambda c: weather_builder(store, own).rebuild(weather(), c))
+    weather_builder(store, own).commit_rebuild(weather())
     state = resolve(store, CUBE)
     assert not state.datasets["nyc++weather"].problem
     assert state.snapshot("nyc++weather").rows == 4
-    commit_change(store, lambda c: flights_builder(store).rebuild(flights(), c))
+    flights_builder(store).commit_rebuild(flights())
     metadata = load_document(store, "nyc++weather").metadata
     expected = NYC.metadata("weather")
     assert {key: metadata[key] for key in expected} == expected
@@ -57,7 +54,7 @@ def test_changed_specification_is_published_with_all_datasets(store):
     build_nyc(store)
     builder = flights_builder(store)
     builder.metadata["ktk_cube_suppress_index_on"] = ["hour"]
-    commit_change(store, lambda c: builder.rebuild(flights(), c))
+    builder.commit_rebuild(flights())
     for name in ("airlines", "flights", "weather"):
         document = load_document(store, f"nyc++{name}")
         assert document.metadata["ktk_cube_suppress_index_on"] == ["hour"]
@@ -67,7 +64,7 @@ def test_changed_specification_is_published_with_all_datasets(store):
 def test_unchanged_datasets_are_not_published_again(store):
     build_nyc(store)
     store.calls.clear()
-    commit_change(store, lambda c: weather_builder(store).rebuild(weather(), c))
+    weather_builder(store).commit_rebuild(weather())
     written = [key for _, key in store.calls if "by-dataset-metadata" in key]
     assert written == [document_key("nyc++weather")]
 

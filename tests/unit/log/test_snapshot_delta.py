@@ -23,12 +23,10 @@ from ktk_engine.log.scope import LogScope
 from ktk_engine.log.snapshot import concat_files, files_table, read_snapshot
 from ktk_engine.log.snapshot_delta import ExtendedFiles, SnapshotBase, find_delta
 from ktk_engine.log.state import resolve
-from ktk_engine.maintain.check_log import check_log
-from ktk_engine.maintain.cleanup import plan_cleanup, run_cleanup
-from ktk_engine.maintain.remove import remove
-from ktk_engine.maintain.versions.tag import tag_version
-from ktk_engine.maintain.versions.undrop import undrop
-from tests.support.dataset_builder import Builder, commit_change, keys
+from ktk_engine.maintain.check_log import check_log  # deep: finds lost deltas
+from tests.support.changes import plan_cleanup, remove, run_cleanup, tag_version, undrop
+from tests.support.dataset_builder import Builder, commit_change
+from tests.support.stores import keys
 
 PLAIN = LogScope("dataset", "plain")
 NOTHING = Retention(timedelta(0), 1)
@@ -90,9 +88,9 @@ def grown(store, monkeypatch):
     monkeypatch.setattr(snapshot_delta, "LEAST_FILES", 4)
     monkeypatch.setattr(snapshot_delta, "_MOST", 2)
     builder = Builder(store, "plain", ("p",))
-    commit_change(store, lambda c: builder.rebuild(_rows(range(4)), c))
-    commit_change(store, lambda c: builder.append(_rows([4]), c))
-    commit_change(store, lambda c: builder.append(_rows([5]), c))
+    builder.commit_rebuild(_rows(range(4)))
+    builder.commit_append(_rows([4]))
+    builder.commit_append(_rows([5]))
     return builder
 
 
@@ -121,7 +119,7 @@ def test_commits_write_what_changed(store, grown):
     assert snapshot.rows == 6
     # Only entries that need it have the newer format; the next whole snapshot ends that.
     assert _formats(store) == [2, 3, 3]
-    commit_change(store, lambda c: grown.append(_rows([6]), c))
+    grown.commit_append(_rows([6]))
     assert _entries(store)[-1].base == ""
     assert _formats(store) == [2, 3, 3, 2]
     assert resolve(store, PLAIN).snapshot("plain").rows == 7
@@ -129,8 +127,8 @@ def test_commits_write_what_changed(store, grown):
 
 def test_small_datasets_are_written_whole(store):
     builder = Builder(store, "plain", ("p",))
-    commit_change(store, lambda c: builder.rebuild(_rows(range(4)), c))
-    commit_change(store, lambda c: builder.append(_rows([4]), c))
+    builder.commit_rebuild(_rows(range(4)))
+    builder.commit_append(_rows([4]))
     assert [entry.base for entry in _entries(store)] == ["", ""]
     assert _formats(store) == [2, 2]
 
@@ -148,7 +146,7 @@ def test_a_cleanup_keeps_what_others_build_on(store, grown):
     assert left == {first.snapshot, third.snapshot}
     assert resolve(store, PLAIN).snapshot("plain").rows == 6
     assert plan_cleanup(store, PLAIN, NOTHING).is_empty
-    commit_change(store, lambda c: grown.rebuild(_rows(range(2)), c))
+    grown.commit_rebuild(_rows(range(2)))
     run_cleanup(store, PLAIN, NOTHING)
     assert not left & keys(store)
 
@@ -162,7 +160,7 @@ def test_a_cleanup_must_not_give_up_what_a_winner_builds_on(store, grown):
 
 def test_readers_of_a_base_learn_that_their_version_is_gone(store, grown):
     """Its snapshot stays for others, its data files do not."""
-    commit_change(store, lambda c: grown.rebuild(_rows(range(4)), c))
+    grown.commit_rebuild(_rows(range(4)))
     old = resolve(store, PLAIN)
     (key,) = {*old.snapshot("plain").files["key"].to_pylist()[:1]}
 

@@ -5,85 +5,63 @@ from __future__ import annotations
 import os
 import pickle
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from ktk_engine.catalog.catalog import list_relations
-from ktk_engine.catalog.view import ViewDocument, render_view, view_key
 from ktk_engine.errors import CommitConflictError, ConfigurationError, StoreError
-from ktk_engine.format.comments import Comments
-from ktk_engine.format.load_document import load_document
-from ktk_engine.gate.target import Target
 from ktk_engine.log.chain import read_entry
-from ktk_engine.log.garbage import Retention
 from ktk_engine.log.publish import publish
-from ktk_engine.log.scope import LogScope
+from ktk_engine.log.scope import scope_of
 from ktk_engine.log.stage.publish_stages import discard_stages, publish_stages
 from ktk_engine.log.stage.staged_store import StagedStore
-from ktk_engine.log.state import resolve
-from ktk_engine.maintain.cleanup import plan_cleanup, run_cleanup
-from ktk_engine.maintain.comment import comment_on
-from ktk_engine.maintain.index import change_indexes
-from ktk_engine.maintain.remove import remove
-from ktk_engine.maintain.versions.tag import tag_version
-from ktk_engine.store.local.local_store import LocalStore
-from ktk_engine.write.build import build
-from ktk_engine.write.retained import Retained
-from ktk_engine.write.write_context import WriteContext
-from tests.support.interrupting_store import InterruptingStore
+from tests.support.changes import (
+    Target,
+    build,
+    change_indexes,
+    comment_on,
+    plan_cleanup,
+    remove,
+    run_cleanup,
+    tag_version,
+)
+from tests.support.committed import list_relations, snapshot_of
+from tests.support.documents import (
+    Comments,
+    ViewDocument,
+    add_view,
+    load_document,
+    view_key,
+)
+from tests.support.interrupting_store import (
+    CUBE,
+    ENRICHMENT,
+    NOTHING,
+    PLAIN,
+    SEED,
+    TABLE,
+    InterruptingStore,
+    build_small,
+    cells,
+    content,
+    rows,
+)
+from tests.support.stores import LocalStore
 
-CUBE, PLAIN, NEW = LogScope("cube", "c"), LogScope("dataset", "t"), LogScope("dataset", "new")
-SEED = Target("s", "seed", "c", ("x",), ("p",), buckets=2)
-ENRICHMENT = Target("e", "enrichment", "c", ("x",), ("p",), buckets=2)
-TABLE = Target("t")
-NOTHING = Retention(timedelta(0), 1)
-APPEND = Retained("append")
-
-
-def cells(*numbers, value="v", partitions=("a/%ä", "")):
-    rows = [{"p": p or "b", "x": x, value: 10 * x} for p in partitions for x in numbers]
-    return pa.Table.from_pylist(rows)
-
-
-def rows(*numbers):
-    return pa.table({"a": list(numbers)})
+NEW = scope_of("new")
 
 
 @pytest.fixture(scope="module")
 def prepared():
     """A store with a cube, a table and a view."""
     store = InterruptingStore()
-    build(store, cells(1, 2), SEED)
-    build(store, cells(1, value="w"), ENRICHMENT)
-    build(store, rows(0), TABLE)
-    store.put(view_key("seen"), render_view(ViewDocument("seen", "view", sql="select 1")))
+    build_small(store)
+    add_view(store, ViewDocument("seen", "view", sql="select 1"))
     return store.objects
 
 
 @pytest.fixture
 def store(prepared):
     return InterruptingStore(prepared)
-
-
-def content(store, scope):
-    """Version, rows and comments of a scope at its head."""
-    state = resolve(store, scope)
-    found = {}
-    for uuid, snapshot in state.snapshots().items():
-        files = zip(snapshot.labels, snapshot.files["key"].to_pylist(), strict=True)
-        found[uuid] = (
-            snapshot.comments,
-            sorted(
-                (label.rpartition("/")[0], repr(row))
-                for label, key in files
-                for row in pq.ParquetFile(store.open_read(key)).read().to_pylist()
-            ),
-        )
-        assert all(store.exists(key) for key in snapshot.indices.values())
-    return state.version, found
 
 
 def everything(store):
@@ -93,14 +71,14 @@ def everything(store):
 
 def run(stage, numbers=(5, 6)):
     """What a run with several models does."""
-    build(stage, cells(*numbers), SEED, WriteContext({"node": "model.p.s"}))
-    build(stage, cells(*numbers, value="w"), ENRICHMENT, WriteContext({"node": "model.p.e"}))
-    build(stage, rows(1), TABLE, retained=APPEND)
-    build(stage, rows(2), TABLE, retained=APPEND)
+    build(stage, cells(*numbers), SEED, history={"node": "model.p.s"})
+    build(stage, cells(*numbers, value="w"), ENRICHMENT, history={"node": "model.p.e"})
+    build(stage, rows(1), TABLE, mode="append")
+    build(stage, rows(2), TABLE, mode="append")
     comment_on(stage, "t", Comments("what it is"))
     change_indexes(stage, "t", ["a"])
     build(stage, rows(3), Target("new"))
-    stage.put(view_key("v"), render_view(ViewDocument("v", "view", sql="select 2")))
+    add_view(stage, ViewDocument("v", "view", sql="select 2"))
     stage.delete([view_key("seen")])
 
 
@@ -131,11 +109,7 @@ def test_only_the_run_sees_what_is_staged_and_its_end_is_one_version(store):
     assert table.changes["t"].operation == "append"
     assert len(table.changes["t"].added) == 2
     for uuid in ("c++s", "c++e", "t", "new"):  # for Kartothek
-        assert list(load_document(store, uuid).partitions) == (
-            resolve(store, LogScope("cube", "c") if "++" in uuid else LogScope("dataset", uuid))
-            .snapshot(uuid)
-            .labels
-        )
+        assert list(load_document(store, uuid).partitions) == snapshot_of(store, uuid).labels
     assert not [key for key in store.objects if "/intent/" in key]
 
 
@@ -239,11 +213,11 @@ def test_a_commit_of_another_process_that_contradicts_publishes_nothing(store):
 def test_commits_of_others_that_do_not_contradict_stay(store):
     stage = StagedStore(store)
     build(stage, cells(5, value="w"), ENRICHMENT)
-    build(stage, rows(1), TABLE, retained=APPEND)
+    build(stage, rows(1), TABLE, mode="append")
     comment_on(stage, "t", Comments("said"))
-    build(stage, rows(2), TABLE, retained=APPEND)
+    build(stage, rows(2), TABLE, mode="append")
     build(store, cells(8), SEED)
-    build(store, rows(100), TABLE, retained=APPEND)
+    build(store, rows(100), TABLE, mode="append")
     publish_stages([stage])
     found = content(store, PLAIN)[1]["t"]
     assert {row for _, row in found[1]} == {f"{{'a': {n}}}" for n in (0, 1, 2, 100)}
@@ -260,7 +234,7 @@ def test_a_staged_scope_is_seen_as_it_was(store):
     for number in range(3):
         build(store, cells(8 + number), SEED)
     assert content(stage, CUBE) == seen
-    build(stage, cells(6, value="w"), ENRICHMENT, retained=APPEND)
+    build(stage, cells(6, value="w"), ENRICHMENT, mode="append")
     publish_stages([stage])
     assert content(store, CUBE)[0] == 6
 
@@ -323,8 +297,8 @@ def test_threads_stage_side_by_side(store):
     stage = StagedStore(store)
 
     def append(number):
-        build(stage, cells(number, value="w"), ENRICHMENT, retained=APPEND)
-        build(stage, cells(number), SEED, retained=APPEND)
+        build(stage, cells(number, value="w"), ENRICHMENT, mode="append")
+        build(stage, cells(number), SEED, mode="append")
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(append, range(10, 22)))

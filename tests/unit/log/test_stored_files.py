@@ -20,7 +20,7 @@ from ktk_engine.log.snapshot import (
     write_snapshot,
 )
 from ktk_engine.log.stored_files import StoredFiles
-from ktk_engine.store.local.local_store import LocalStore
+from tests.support.stores import LocalStore
 
 _SCHEMA = pa.schema([("p", pa.int64()), ("a", pa.int64()), ("a.b", pa.int64())])
 

@@ -7,17 +7,13 @@ from datetime import timedelta
 import pyarrow as pa
 import pytest
 
+from ktk_engine import Store
 from ktk_engine.errors import DatasetNotFoundError, FormatError, QueryError, VersionGoneError
-from ktk_engine.facade import Store
-from ktk_engine.gate.target import Target
 from ktk_engine.log.garbage import Retention
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import resolve
 from ktk_engine.log.version import oldest_version, state_at
-from ktk_engine.maintain.cleanup import run_cleanup
-from ktk_engine.maintain.remove import remove
-from ktk_engine.write.build import build
-from ktk_engine.write.retained import Retained
+from tests.support.changes import Target, build, remove, run_cleanup
 
 CUBE = cube_scope("c")
 SEED = Target("s", "seed", "c", ("x",), ("p",), indexes=("v",))
@@ -32,7 +28,7 @@ def cells(*numbers):
 def grown(store):
     """Versions: 1 and 2 cells, an enrichment, 3 cells, the enrichment removed."""
     build(store, cells(1), SEED)
-    build(store, cells(2), SEED, retained=Retained("append"))
+    build(store, cells(2), SEED, mode="append")
     build(store, pa.table({"x": [1, 2], "w": [5, 6]}), OTHER)
     build(store, cells(1, 2, 3), SEED)
     remove(store, "c", "e")

@@ -8,21 +8,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ktk_engine import Store
 from ktk_engine.errors import CommitConflictError, ObjectNotFoundError, StoreError, VersionGoneError
-from ktk_engine.facade import Store
-from ktk_engine.format.index_file import flatten_index, read_index
-from ktk_engine.gate.target import Target
 from ktk_engine.log.garbage import Retention
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import resolve
-from ktk_engine.maintain.cleanup import plan_cleanup, run_cleanup
-from ktk_engine.maintain.comment import Comments, comment_on
-from ktk_engine.maintain.remove import remove
-from ktk_engine.store.local.local_store import LocalStore
-from ktk_engine.write.build import build
-from ktk_engine.write.retained import Retained
-from ktk_engine.write.rewrite.recompute import recompute
-from tests.support.faulty_store import fail
+from tests.support.changes import (
+    Target,
+    build,
+    comment_on,
+    plan_cleanup,
+    recompute,
+    remove,
+    run_cleanup,
+)
+from tests.support.documents import Comments, read_index, stored_index
+from tests.support.stores import LocalStore, fail
 
 CUBE = cube_scope("c")
 SEED = Target("s", "seed", "c", ("x",), ("p",), indexes=("v", "w"), buckets=2)
@@ -36,12 +37,12 @@ def cells(*numbers, p="a"):
 
 
 def append(store, *numbers):
-    return build(store, cells(*numbers), SEED, retained=Retained("append"))
+    return build(store, cells(*numbers), SEED, mode="append")
 
 
 def overtake(store, *numbers):
     """Append and clean up, so that what was there before is gone."""
-    build(store, cells(*numbers, p="b"), SEED, retained=Retained("append"))
+    build(store, cells(*numbers, p="b"), SEED, mode="append")
     assert run_cleanup(store, CUBE, NOTHING).version
 
 
@@ -51,7 +52,7 @@ def rows(store):
     keys = snapshot.files["key"].to_pylist()
     found = pa.concat_tables([pq.ParquetFile(store.root / key).read() for key in keys])
     for name, key in snapshot.indices.items():
-        pairs = flatten_index(read_index(store.get(key)))
+        pairs = stored_index(store, key)
         assert set(pairs["label"].to_pylist()) == set(snapshot.labels)
         assert set(pairs["value"].to_pylist()) == set(found[name].to_pylist())
     return sorted(found["x"].to_pylist())
@@ -84,16 +85,16 @@ def test_a_write_goes_on_top_of_what_a_cleanup_left(store, verb, number, part):
     if verb == "append":
         append(store, 4)
     else:
-        labels = frozenset(state.snapshot("c++s").labels)
-        retained = Retained("files", labels, verb="replace" if verb == "rewrite" else "compact")
-        build(store, cells(1, 2, 4), SEED, retained=retained, state=state)
+        old = {"replaced": state.snapshot("c++s").labels, "state": state}
+        noted = "replace" if verb == "rewrite" else "compact"
+        build(store, cells(1, 2, 4), SEED, mode="files", verb=noted, **old)
     assert rows(store) == [1, 2, 3, 4]
 
 
 def test_a_rewrite_of_what_was_rebuilt_and_cleaned_is_a_conflict(store):
     build(store, cells(1, 2), SEED)
     state = resolve(store, CUBE)
-    retained = Retained("files", frozenset(state.snapshot("c++s").labels))
+    labels = state.snapshot("c++s").labels
 
     def rebuild():
         build(store, cells(7), SEED)
@@ -101,7 +102,7 @@ def test_a_rewrite_of_what_was_rebuilt_and_cleaned_is_a_conflict(store):
 
     at_call(store, 2, "put_if_absent", "/indices/", rebuild)
     with pytest.raises(CommitConflictError, match="was rebuilt by version 2"):
-        build(store, cells(1, 2, 4), SEED, retained=retained, state=state)
+        build(store, cells(1, 2, 4), SEED, mode="files", replaced=labels, state=state)
     assert rows(store) == [7]
 
 

@@ -7,27 +7,24 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+from ktk_engine import Store
 from ktk_engine.errors import ForeignWriterError, ForeignWriterWarning
-from ktk_engine.facade import Store
-from ktk_engine.format.dataset_key import document_key
-from ktk_engine.format.document import render_document
-from ktk_engine.format.load_document import load_document
-from ktk_engine.log.scope import LogScope
-from ktk_engine.log.state import resolve
 from ktk_engine.maintain.adoption.adopt import plan_adoption, run_adoption
 from ktk_engine.maintain.check import check
+from tests.support.committed import cube_scope, resolve, scope_of, snapshot_of, version_of
 from tests.support.dataset_builder import (
+    append_ours,
     build_nyc,
     build_table,
-    commit_change,
+    foreign_document,
     weather,
     weather_builder,
     write_plain,
 )
-from tests.support.foreign_writer import append_ours, foreign_document
+from tests.support.documents import document_key, load_document, render_document
 
-PLAIN = LogScope("dataset", "plain")
-CUBE = LogScope("cube", "nyc")
+PLAIN = scope_of("plain")
+CUBE = cube_scope("nyc")
 
 
 def rewrite(store, uuid, **changes):
@@ -53,7 +50,7 @@ def test_a_document_with_the_same_files_is_the_newest_version(store):
     assert not any(item.problem for item in state.datasets.values())
     assert state.snapshot("nyc++flights").rows == 4  # the log knows more than the document
     assert Store(store.root).cube("nyc").specification.dimension_columns == ("carrier", "hour")
-    done = commit_change(store, lambda c: weather_builder(store).rebuild(weather(), c))
+    done = weather_builder(store).commit_rebuild(weather())
     assert done.warning == "" and done.entry.changes["nyc++flights"].operation == "adopt"
     assert load_document(store, "nyc++flights").metadata["ktk_cube_is_seed"] is True
 
@@ -62,8 +59,8 @@ def test_an_index_of_another_program_is_taken_over(store):
     build_nyc(store)
     indices = dict(load_document(store, "nyc++flights").indices)
     rewrite(store, "nyc++flights", indices={**indices, "delay": indices["hour"]})
-    assert resolve(store, CUBE).snapshot("nyc++flights").indices["delay"] == indices["hour"]
-    done = commit_change(store, lambda c: weather_builder(store).rebuild(weather(), c))
+    assert snapshot_of(store, "nyc++flights").indices["delay"] == indices["hour"]
+    done = weather_builder(store).commit_rebuild(weather())
     assert done.warning == ""
     assert load_document(store, "nyc++flights").indices["delay"] == indices["hour"]
 
@@ -79,7 +76,7 @@ def test_reading_goes_on_where_the_log_knows_the_rows(store, way):
     if way == "damaged":
         store.put(document_key("plain"), b"{")
     with pytest.warns(ForeignWriterWarning, match="It is read as the log has it"):
-        assert resolve(store, PLAIN).snapshot("plain").rows == 4
+        assert snapshot_of(store, "plain").rows == 4
     with pytest.raises(ForeignWriterError, match="Nothing was written"):
         append_ours(store)
     with pytest.warns(ForeignWriterWarning):
@@ -91,7 +88,7 @@ def test_reading_goes_on_where_the_log_knows_the_rows(store, way):
 
 def test_a_copy_without_its_log_is_a_plain_dataset(store, tmp_path):
     write_plain(store, "plain", pa.table({"a": [1]}), metadata={"ktk_base": "7:abc"})
-    assert resolve(store, PLAIN).snapshot("plain").files.num_rows == 1
+    assert snapshot_of(store, "plain").files.num_rows == 1
     assert append_ours(store).entry.version == 1
 
 
@@ -104,7 +101,7 @@ def test_a_dataset_that_only_a_document_knows_is_read_and_adopted(store):
     remove(store, "plain")
     store.put(document_key("plain"), render_document(document))
     with pytest.warns(ForeignWriterWarning, match="read as that document has it"):
-        assert resolve(store, PLAIN).snapshot("plain").files.num_rows == 2
+        assert snapshot_of(store, "plain").files.num_rows == 2
     with pytest.raises(ForeignWriterError, match="ktk adopt plain"):
         append_ours(store)
     adoption = plan_adoption(store, "plain")
@@ -121,7 +118,7 @@ def test_adopting_a_fork_says_what_is_lost(store):
     assert (item.kept, item.gained, len(item.lost), item.lost_rows) == (1, 1, 1, 1)
     with pytest.raises(ForeignWriterError, match=r"(?s)1 are lost with 1 rows.*--force"):
         run_adoption(adoption)
-    assert resolve(store, PLAIN).version == 2
+    assert version_of(store, PLAIN) == 2
     done = run_adoption(adoption, force=True)
     assert (done.version, done.warning) == (3, "")
     state = resolve(store, PLAIN)

@@ -14,7 +14,8 @@ from ktk_engine.errors import DatasetNotFoundError
 from ktk_engine.maintain.check import check
 from ktk_engine.maintain.remove import remove
 from ktk_engine.maintain.versions.tag import tag_version
-from tests.support.dataset_builder import build_nyc, build_table, keys, write_plain_nyc
+from tests.support.dataset_builder import build_nyc, build_table, write_plain_nyc
+from tests.support.stores import keys
 
 
 def test_a_sound_cube(store):

@@ -10,15 +10,17 @@ import pytest
 from click.testing import CliRunner
 
 from ktk_engine.cli.main import main
-from ktk_engine.format.dataset_key import common_metadata_key, document_key
-from ktk_engine.format.index_file import build_index, flatten_index, read_index, render_index
-from ktk_engine.gate.target import Target
-from ktk_engine.log.scope import cube_scope
-from ktk_engine.log.state import resolve
 from ktk_engine.maintain.check import check
-from ktk_engine.write.build import build
-from ktk_engine.write.retained import Retained
+from tests.support.changes import Target, build
+from tests.support.committed import cube_scope, resolve, snapshot_of
 from tests.support.dataset_builder import write_plain_nyc
+from tests.support.documents import (
+    build_index,
+    common_metadata_key,
+    document_key,
+    render_index,
+    stored_index,
+)
 
 CELLS = Target("cells", "seed", "c", ("k",), partition_by=("P",), indexes=("text",))
 MORE = Target("more", "enrichment", "c", ("k",), partition_by=("P",))
@@ -35,7 +37,7 @@ def rows(start=0, **columns):
 def cube(store):
     """A cube with three versions."""
     build(store, rows(text=lambda n: f"value {n % 7}"), CELLS)
-    build(store, rows(200, text=lambda n: f"v {n % 7}"), CELLS, retained=Retained("append"))
+    build(store, rows(200, text=lambda n: f"v {n % 7}"), CELLS, mode="append")
     build(store, rows(list=lambda n: [n] * (n % 3)), MORE)
     assert check(store, "c", deep=True).problems == ()
     return resolve(store, SCOPE)
@@ -119,7 +121,7 @@ def test_published_files_are_compared(store, cube):
 
 def test_files_of_another_writer_are_read_by_a_deep_check(store):
     write_plain_nyc(store)
-    snapshot = resolve(store, cube_scope("nyc")).snapshot("nyc++flights")
+    snapshot = snapshot_of(store, "nyc++flights")
     key = snapshot.files["key"][0].as_py()
     assert check(store, "nyc", deep=True).problems == ()
     page = pq.read_metadata(store.root / key).row_group(0).column(2).data_page_offset
@@ -130,9 +132,9 @@ def test_files_of_another_writer_are_read_by_a_deep_check(store):
 @pytest.mark.parametrize("harm", ["a lost file", "a lost value", "a wrong value"])
 def test_an_index_of_another_writer_is_compared_with_the_rows(store, harm):
     write_plain_nyc(store)
-    snapshot = resolve(store, cube_scope("nyc")).snapshot("nyc++flights")
+    snapshot = snapshot_of(store, "nyc++flights")
     key = snapshot.indices["hour"]
-    pairs = flatten_index(read_index(store.get(key)))
+    pairs = stored_index(store, key)
     assert pairs.num_rows == 4
     values, labels = pairs["value"].to_pylist(), pairs["label"].to_pylist()
     if harm == "a wrong value":

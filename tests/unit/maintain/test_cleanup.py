@@ -4,30 +4,32 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pytest
 
-from ktk_engine.describe.history import read_history
 from ktk_engine.errors import CommitConflictError, ForeignWriterError, StoreError
-from ktk_engine.format.dataset_key import document_key
-from ktk_engine.log.chain import read_entries
-from ktk_engine.log.garbage import Retention
-from ktk_engine.log.scope import LogScope
-from ktk_engine.log.state import resolve
 from ktk_engine.maintain.cleanup import plan_cleanup, run_cleanup
 from ktk_engine.maintain.remove import remove
+from tests.support.changes import Retention
+from tests.support.committed import (
+    cube_scope,
+    read_entries,
+    read_history,
+    resolve,
+    scope_of,
+    snapshot_of,
+)
 from tests.support.dataset_builder import (
     Builder,
     build_nyc,
     build_table,
     commit_change,
-    keys,
     weather,
     weather_builder,
     write_plain,
 )
-from tests.support.faulty_store import fail
-from tests.support.tree import tree
+from tests.support.documents import document_key
+from tests.support.stores import fail, keys, tree
 
-CUBE = LogScope("cube", "nyc")
-PLAIN = LogScope("dataset", "plain")
+CUBE = cube_scope("nyc")
+PLAIN = scope_of("plain")
 NOTHING = Retention(timedelta(0), 1)
 STALE, ALIVE = "2020-01-01T00:00:00+00:00", "2999-01-01T00:00:00+00:00"
 
@@ -60,7 +62,7 @@ def test_the_newest_version_is_kept_though_a_writers_clock_is_ahead(store, monke
         build_table(store)
     monkeypatch.undo()
     run_cleanup(store, PLAIN, NOTHING)
-    assert resolve(store, PLAIN).snapshot("plain").files.num_rows == 1
+    assert snapshot_of(store, "plain").files.num_rows == 1
 
 
 def test_plan_writes_nothing(store):
@@ -74,7 +76,7 @@ def test_plan_writes_nothing(store):
 def test_what_is_needed_stays(store):
     build_nyc(store)
     old = weather_builder(store)
-    commit_change(store, lambda c: old.rebuild(weather(), c))
+    old.commit_rebuild(weather())
     found = {info.key for info in plan_cleanup(store, CUBE, NOTHING).objects}
     done = run_cleanup(store, CUBE, NOTHING, {"command": "test"})
     assert (done.version, done.warning) == (5, "")
@@ -193,7 +195,7 @@ def test_commit_that_needs_a_listed_file_stops_the_cleanup(store):
     store.hooks.append(commit_meanwhile)
     with pytest.raises(CommitConflictError, match="was going to delete"):
         run_cleanup(store, PLAIN, NOTHING)
-    assert resolve(store, PLAIN).snapshot("plain").files.num_rows == 2
+    assert snapshot_of(store, "plain").files.num_rows == 2
     assert any(commit_id in key for key in keys(store, "plain/"))
 
 
@@ -215,4 +217,4 @@ def test_what_another_program_changed_is_not_touched(store):
     with pytest.raises(ForeignWriterError):
         plan_cleanup(store, PLAIN, NOTHING)
     write_plain(store, "other", pa.table({"a": [1]}))
-    assert plan_cleanup(store, LogScope("dataset", "other"), NOTHING).is_empty
+    assert plan_cleanup(store, scope_of("other"), NOTHING).is_empty

@@ -7,35 +7,36 @@ from ktk_engine.errors import (
     ForeignWriterError,
     ForeignWriterWarning,
 )
-from ktk_engine.format.comments import COLUMNS_KEY, RELATION_KEY, Comments, comments_of
-from ktk_engine.format.dataset_key import document_key
-from ktk_engine.format.load_document import load_document
-from ktk_engine.gate.target import Target
-from ktk_engine.log.chain import read_entries
-from ktk_engine.log.scope import LogScope, scope_of
-from ktk_engine.log.state import resolve
+from ktk_engine.format.comments import comments_of  # deep: as stored
 from ktk_engine.maintain.comment import comment_on
 from ktk_engine.maintain.remove import remove
-from ktk_engine.write.build import build
-from ktk_engine.write.retained import Retained
+from tests.support.changes import Target, build
+from tests.support.committed import (
+    cube_scope,
+    read_entries,
+    resolve,
+    scope_of,
+    snapshot_of,
+)
 from tests.support.dataset_builder import (
     Builder,
+    append_as_kartothek,
     build_nyc,
     build_table,
     commit_change,
-    keys,
     write_plain,
 )
-from tests.support.foreign_writer import append_as_kartothek
+from tests.support.documents import COLUMNS_KEY, RELATION_KEY, Comments, document_key, load_document
+from tests.support.stores import keys
 
-PLAIN = LogScope("dataset", "plain")
+PLAIN = scope_of("plain")
 TEXT = """ It's "quoted": 100 %, {{ jinja }} {% raw %} \\ $$ -- /* */
 Zweite Zeile: größer als ∞ 🚀\t\0"""
 COMMENTS = Comments(TEXT, {"a": TEXT, "ä b": "odd name"})
 
 
 def comments(store, uuid="plain"):
-    return resolve(store, scope_of(uuid)).snapshot(uuid).comments
+    return snapshot_of(store, uuid).comments
 
 
 def operations(store, scope=PLAIN):
@@ -69,7 +70,7 @@ def test_what_is_there_is_not_committed_again(store):
 
 def test_a_cube_keeps_its_specification_and_roles(store):
     build_nyc(store)
-    scope = LogScope("cube", "nyc")
+    scope = cube_scope("nyc")
     before = resolve(store, scope)
     comment_on(store, "nyc++flights", Comments("All flights", {"delay": "minutes"}))
     state = resolve(store, scope)
@@ -81,12 +82,12 @@ def test_a_cube_keeps_its_specification_and_roles(store):
     assert comments(store, "nyc++weather") == Comments()
 
 
-@pytest.mark.parametrize("retained", [None, Retained("append"), Retained("partitions")])
-def test_builds_keep_them_as_far_as_columns_stay(store, retained):
+@pytest.mark.parametrize("mode", [None, "append", "partitions"])
+def test_builds_keep_them_as_far_as_columns_stay(store, mode):
     target = Target("plain", on_schema_change="sync_all_columns")
     build(store, pa.table({"a": [1], "b": [2]}), target)
     comment_on(store, "plain", Comments("text", {"a": "1st", "b": "2nd"}))
-    build(store, pa.table({"a": [1]}), target, retained=retained)
+    build(store, pa.table({"a": [1]}), target, mode=mode)
     assert comments(store) == Comments("text", {"a": "1st"})
 
 

@@ -17,11 +17,10 @@ from ktk_engine.errors import (
     StoreError,
 )
 from ktk_engine.maintain.check import check
-from tests.support.faulty_store import FaultyStore
 from tests.support.kartothek import (
     PLACES,
 )
-from tests.support.tree import tree
+from tests.support.stores import FaultyStore, tree
 
 ROWS = pa.table(
     {

@@ -5,16 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from ktk_engine.conditions.literal import comparison
 from ktk_engine.errors import FormatError, ObjectNotFoundError
-from ktk_engine.files.metadata_cache import MetadataCache
-from ktk_engine.files.read_rows import read_rows
-from ktk_engine.gate.target import Target
-from ktk_engine.log.scope import scope_of
-from ktk_engine.log.state import resolve
-from ktk_engine.plan.prune import prune
-from ktk_engine.write.build import build
-from ktk_engine.write.retained import Retained
+from tests.support.changes import Target, build
+from tests.support.committed import snapshot_of
+from tests.support.queries import MetadataCache, comparison, prune, read_rows
 
 ROWS = pa.table(
     {
@@ -38,7 +32,7 @@ def flips(data, count):
 @pytest.fixture
 def snapshot(store):
     build(store, ROWS, Target("t", indexes=("k", "text")))
-    return resolve(store, scope_of("t")).snapshot("t")
+    return snapshot_of(store, "t")
 
 
 def outcome(action, good, key):
@@ -98,7 +92,7 @@ def test_planning_names_the_damaged_index(store, snapshot):
             MetadataCache(),
         )
     with pytest.raises(FormatError, match=key):
-        build(store, ROWS, Target("t", indexes=("k", "text")), retained=Retained("append"))
+        build(store, ROWS, Target("t", indexes=("k", "text")), mode="append")
 
 
 def test_a_missing_file_is_named(store, snapshot):

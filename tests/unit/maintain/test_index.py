@@ -9,33 +9,30 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from ktk_engine import Store
 from ktk_engine.errors import (
     CommitConflictError,
     ConfigurationError,
     DataError,
     DatasetNotFoundError,
 )
-from ktk_engine.facade import Store
-from ktk_engine.format.index_file import flatten_index, read_index
-from ktk_engine.format.load_document import load_document
-from ktk_engine.gate.target import Target
-from ktk_engine.log.scope import cube_scope
-from ktk_engine.log.state import resolve
 from ktk_engine.maintain.check import check
 from ktk_engine.maintain.index import change_indexes, plan_indexes, run_index_plan
 from ktk_engine.maintain.remove import remove
-from ktk_engine.write.build import build
-from ktk_engine.write.extension import Extension
-from ktk_engine.write.retained import Retained
-from tests.support.dataset_builder import build_nyc, keys, write_plain, write_plain_nyc
+from ktk_engine.write.extension import Extension  # deep: a write in between
+from ktk_engine.write.retained import Retained  # deep: a write in between
+from tests.support.changes import Target, build
+from tests.support.committed import cube_scope, resolve, snapshot_of, version_of
+from tests.support.dataset_builder import build_nyc, write_plain, write_plain_nyc
+from tests.support.documents import load_document, stored_index
 from tests.support.kartothek import (
     PLACES,
 )
+from tests.support.stores import keys
 
 CUBE = cube_scope("c")
 SEED = Target("s", "seed", "c", ("x",), ("p",))
 MORE = Target("e", "enrichment", "c", ("x",))
-APPEND = Retained("append")
 
 
 def cells(*numbers, places=("a",)):
@@ -45,9 +42,9 @@ def cells(*numbers, places=("a",)):
 
 def index_of(store, uuid, column):
     """An index as sorted pairs of a value and the number of its file."""
-    snapshot = resolve(store, cube_scope("c") if "++" in uuid else plain(uuid)).snapshot(uuid)
+    snapshot = snapshot_of(store, uuid)
     positions = {label: at for at, label in enumerate(snapshot.labels)}
-    pairs = flatten_index(read_index(store.get(snapshot.indices[column]))).to_pylist()
+    pairs = stored_index(store, snapshot.indices[column]).to_pylist()
     return sorted((pair["value"], positions[pair["label"]]) for pair in pairs)
 
 
@@ -86,12 +83,12 @@ def test_an_index_prunes_and_no_data_file_is_touched(store, write):
 
 def test_values_of_every_file_are_in_it(store):
     build(store, cells(1, 2, places=PLACES), SEED)
-    build(store, cells(3, places=PLACES[:1]), SEED, retained=APPEND)
+    build(store, cells(3, places=PLACES[:1]), SEED, mode="append")
     change_indexes(store, "c", ["v"])
     pairs = index_of(store, "c++s", "v")
     assert len(pairs) == 11 and {value for value, _ in pairs} == {"1%", "2%", "3%"}
-    build(store, cells(4), SEED, retained=Retained("append"))
-    assert "v" not in resolve(store, CUBE).snapshot("c++s").indices  # it is not configured
+    build(store, cells(4), SEED, mode="append")
+    assert "v" not in snapshot_of(store, "c++s").indices  # it is not configured
 
 
 def test_a_dimension_without_index_is_suppressed_in_every_document(store):
@@ -212,12 +209,11 @@ def meanwhile(store, action):
 
 def test_it_goes_on_top_of_rows_that_came_meanwhile(store):
     build(store, cells(1, 2), SEED)
-    meanwhile(store, lambda: build(store, cells(3), SEED, retained=APPEND))
+    meanwhile(store, lambda: build(store, cells(3), SEED, mode="append"))
     assert change_indexes(store, "c", ["v"]).version == 3
     assert index_of(store, "c++s", "v") == [("1%", 0), ("2%", 0), ("3%", 1)]
-    partitions = Retained("partitions")
     change_indexes(store, "c", ["v"], drop=True)
-    meanwhile(store, lambda: build(store, cells(7, places="a"), SEED, retained=partitions))
+    meanwhile(store, lambda: build(store, cells(7, places="a"), SEED, mode="partitions"))
     change_indexes(store, "c", ["v"])
     assert index_of(store, "c++s", "v") == [("7%", 0)]
     assert not check(store, "c").problems
@@ -246,17 +242,17 @@ def test_files_written_while_an_index_was_built_are_in_it(store):
     """A write that keeps the indices as they are knows no values of one that it has not seen."""
     target = Target("t")
     build(store, pa.table({"a": [1]}), target)
-    started = resolve(store, target.scope).snapshot("t")
-    build(store, pa.table({"a": [5]}), target, retained=APPEND)
-    newest = resolve(store, target.scope).snapshot("t")
+    started = snapshot_of(store, "t")
+    build(store, pa.table({"a": [5]}), target, mode="append")
+    newest = snapshot_of(store, "t")
     addition = newest.of_files(pc.equal(newest.files["position"], 1).combine_chunks())
     build(store, pa.table({"a": [1]}), target)
     change_indexes(store, "t", ["a"])
-    base = resolve(store, target.scope).snapshot("t")
+    base = snapshot_of(store, "t")
     compacted = Retained("files", verb="compact")
     extend = Extension(store, compacted, started, addition, {}, "f" * 32)
     grown = extend(base, 0)
-    pairs = flatten_index(read_index(store.get(grown.indices["a"])))
+    pairs = stored_index(store, grown.indices["a"])
     assert sorted(pairs["value"].to_pylist()) == [1, 5]
 
 
@@ -265,7 +261,7 @@ def test_an_append_beside_it_is_no_conflict(store):
     state = resolve(store, CUBE)
     change_indexes(store, "c", ["v"])
     indexed = Target("s", "seed", "c", ("x",), ("p",), indexes=("v",))
-    build(store, cells(2), indexed, retained=APPEND, state=state)
+    build(store, cells(2), indexed, mode="append", state=state)
     assert index_of(store, "c++s", "v") == [("1%", 0), ("2%", 1)]
 
 
@@ -305,4 +301,4 @@ def test_command(store, ktk):
 def test_of_a_plan_that_has_nothing_nothing_comes(store):
     write_plain(store, "t", pa.table({"p": PLACES, "a": [1] * 5}), ("p",), indexes=("a",))
     plan = plan_indexes(store, "t", ["a"])
-    assert run_index_plan(plan).datasets == () and not resolve(store, plain("t")).version
+    assert run_index_plan(plan).datasets == () and not version_of(store, plain("t"))

@@ -3,37 +3,28 @@
 from __future__ import annotations
 
 import json
-import os
 from datetime import timedelta
 
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
+from ktk_engine import Store
 from ktk_engine.cli.main import main
 from ktk_engine.errors import DatasetNotFoundError, ForeignWriterError
-from ktk_engine.facade import Store
-from ktk_engine.format.dataset_key import document_key
-from ktk_engine.log.garbage import Retention
-from ktk_engine.log.scope import LogScope
-from ktk_engine.log.state import resolve
 from ktk_engine.maintain.adoption.adopt import plan_adoption, run_adoption
 from ktk_engine.maintain.check import check
 from ktk_engine.maintain.cleanup import plan_cleanup, run_cleanup, scope_to_clean
 from ktk_engine.maintain.versions.tag import tag_version
-from tests.support.dataset_builder import flights, keys, write_plain, write_plain_nyc
-from tests.support.foreign_writer import append_as_kartothek
-from tests.support.tree import tree
+from tests.support.changes import Retention
+from tests.support.committed import cube_scope, resolve, scope_of
+from tests.support.dataset_builder import append_as_kartothek, flights, write_plain, write_plain_nyc
+from tests.support.documents import document_key
+from tests.support.stores import grow_old, keys, tree
 
-CUBE, PLAIN = LogScope("cube", "nyc"), LogScope("dataset", "plain")
+CUBE, PLAIN = cube_scope("nyc"), scope_of("plain")
 NOTHING = Retention(timedelta(0), 1)
 DAY = 86_400
-
-
-def grow_old(store, days=30):
-    then = store.now().timestamp() - days * DAY
-    for path in store.root.rglob("*"):
-        os.utime(path, (then, then))
 
 
 def garbage(store, scope=CUBE, retention=NOTHING):
@@ -131,14 +122,14 @@ def test_a_cube_of_which_only_files_are_left(store):
     store.put("gone++seed/table/x.parquet", b"x")
     store.put("++odd/table/x.parquet", b"x")
     grow_old(store)
-    assert scope_to_clean(store, "gone") == LogScope("cube", "gone")
+    assert scope_to_clean(store, "gone") == cube_scope("gone")
     for name in ("gon", "gone++seed", "no name"):
         with pytest.raises(DatasetNotFoundError):
             scope_to_clean(store, name)
     said = CliRunner().invoke(main, ["--store", str(store.root), "cleanup", "--delete"])
     assert said.exit_code == 0 and "gone" in said.output
     assert not keys(store, "gone++") and store.exists("++odd/table/x.parquet")
-    assert not resolve(store, LogScope("cube", "gone")).datasets
+    assert not resolve(store, cube_scope("gone")).datasets
 
 
 def test_what_is_not_ours_and_cannot_be_read_is_no_failure(store):
@@ -165,7 +156,7 @@ def test_documents_are_read_once_for_all_scopes(store, monkeypatch):
     read, named = [], {}
     load = store.get
     monkeypatch.setattr(store, "get", lambda key: read.append(key) or load(key))
-    scopes = [LogScope("dataset", name) for name in ("a", "b", "c")]
+    scopes = [scope_of(name) for name in ("a", "b", "c")]
     for scope in scopes:
         assert len(plan_cleanup(store, scope, NOTHING, named).objects) == 1
     assert set(named) == {"a", "b", "c"}

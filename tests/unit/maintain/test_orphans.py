@@ -6,11 +6,9 @@ import json
 
 import pyarrow as pa
 
-from ktk_engine.gate.claimant import Claimant
-from ktk_engine.gate.target import Target
-from ktk_engine.log.builder import Builder
 from ktk_engine.maintain.orphans import ProjectNodes, find_orphans, read_manifest
-from ktk_engine.write.build import build
+from tests.support.changes import Claimant, Target, build
+from tests.support.committed import Builder
 from tests.support.dataset_builder import build_table, write_plain_nyc
 
 ROWS = pa.table({"id": [1, 2]})

@@ -1,21 +1,19 @@
 import pytest
 
 from ktk_engine.errors import ConsistencyError, DatasetNotFoundError
-from ktk_engine.format.load_document import list_documents
-from ktk_engine.log.scope import LogScope
-from ktk_engine.log.state import resolve
 from ktk_engine.maintain.remove import remove
+from tests.support.committed import cube_scope, resolve, version_of
 from tests.support.dataset_builder import (
     build_nyc,
     build_table,
-    commit_change,
     flights,
     flights_builder,
-    keys,
     write_plain_nyc,
 )
+from tests.support.documents import list_documents
+from tests.support.stores import keys
 
-CUBE = LogScope("cube", "nyc")
+CUBE = cube_scope("nyc")
 
 
 def test_enrichment(store):
@@ -37,7 +35,7 @@ def test_seed_is_needed(store):
         remove(store, "nyc", "flights")
     with pytest.raises(ConsistencyError, match="cube of 3 datasets: flights, airlines, weather"):
         remove(store, "nyc")
-    assert resolve(store, CUBE).version == 3
+    assert version_of(store, CUBE) == 3
 
 
 @pytest.mark.parametrize("dataset", ["flights", None])
@@ -50,12 +48,12 @@ def test_cascade_is_one_commit_and_takes_the_seed_first(store, dataset):
     assert resolve(store, CUBE).datasets == {}
     deleted = [key for method, key in store.calls if method == "delete" and "by-dataset" in key]
     assert [key.partition(".")[0] for key in deleted] == [f"nyc++{n}" for n in done.datasets]
-    commit_change(store, lambda c: flights_builder(store).rebuild(flights(), c))
-    assert resolve(store, CUBE).version == 5
+    flights_builder(store).commit_rebuild(flights())
+    assert version_of(store, CUBE) == 5
 
 
 def test_seed_alone(store):
-    commit_change(store, lambda c: flights_builder(store).rebuild(flights(), c))
+    flights_builder(store).commit_rebuild(flights())
     assert remove(store, "nyc", "flights").datasets == ("flights",)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from ktk_engine.catalog.view import ViewDocument, render_view, view_key
+from ktk_engine import Store
 from ktk_engine.errors import (
     CommitConflictError,
     ConsistencyError,
@@ -16,25 +16,22 @@ from ktk_engine.errors import (
     SpecificationError,
     StoreError,
 )
-from ktk_engine.facade import Store
-from ktk_engine.log.builder import Builder
-from ktk_engine.log.find_builder import builder_of
-from ktk_engine.log.scope import cube_scope
-from ktk_engine.log.state import resolve
 from ktk_engine.maintain.check import check
 from ktk_engine.maintain.rename import rename
 from ktk_engine.maintain.versions.undrop import undrop
+from tests.support.committed import Builder, builder_of, cube_scope, resolve
 from tests.support.dataset_builder import (
+    append_as_kartothek,
     build_nyc,
     build_table,
     commit_change,
     flights,
     flights_builder,
-    keys,
     write_plain_nyc,
 )
-from tests.support.foreign_writer import append_as_kartothek
+from tests.support.documents import ViewDocument, add_view
 from tests.support.interrupting_store import InterruptingStore
+from tests.support.stores import keys
 
 
 def rows(store, name):
@@ -102,7 +99,7 @@ def test_what_stands_in_the_way_is_said(store):
     with pytest.raises(ConsistencyError, match="ktk tag nyc q1 --delete"):
         rename(store, "nyc", "n")
     Store(store.root).cube("nyc").untag("q1")
-    store.put(view_key("all_of_nyc"), render_view(view))
+    add_view(store, view)
     with pytest.raises(ConsistencyError, match="drop view all_of_nyc"):
         rename(store, "nyc", "n")
     assert not [key for key in keys(store) if "/n/" in key or key.startswith("n++")]
@@ -135,7 +132,7 @@ def test_what_somebody_commits_meanwhile_is_not_lost(store, at, what):
     build_nyc(store)
     builder, cube = flights_builder(store), Store(store.root).cube("nyc")
     actions = {
-        "rows": lambda: commit_change(store, lambda c: builder.append(flights(("JFK",), 50), c)),
+        "rows": lambda: builder.commit_append(flights(("JFK",), 50)),
         "index": lambda: cube.index("delay"),
         "foreign": lambda: append_as_kartothek(
             store, "nyc++airlines", pa.table({"carrier": ["DL"], "airline": ["Delta"]})

@@ -7,18 +7,14 @@ from datetime import timedelta
 import pyarrow as pa
 import pytest
 
+from ktk_engine import Store
 from ktk_engine.errors import CommitConflictError, ConsistencyError, KtkError, VersionGoneError
-from ktk_engine.facade import Store
-from ktk_engine.gate.target import Target
-from ktk_engine.log.garbage import Retention
-from ktk_engine.log.scope import cube_scope, scope_of
-from ktk_engine.log.state import resolve
 from ktk_engine.maintain.check import check
 from ktk_engine.maintain.cleanup import run_cleanup
 from ktk_engine.maintain.remove import remove
 from ktk_engine.maintain.versions.restore import plan_restoration, restore, run_restoration
-from ktk_engine.write.build import build
-from ktk_engine.write.retained import Retained
+from tests.support.changes import Retention, Target, build
+from tests.support.committed import cube_scope, resolve, snapshot_of
 
 CUBE = cube_scope("c")
 SEED = Target("s", "seed", "c", ("x",), ("p",), indexes=("v",))
@@ -39,7 +35,7 @@ def grown(store):
     """Versions: seed; enrichment; more cells; another enrichment; the first one removed."""
     build(store, cells(1, 2), SEED)
     build(store, pa.table({"x": [1, 2], "w": [5, 6]}), OTHER)
-    build(store, cells(3), SEED, retained=Retained("append"))
+    build(store, cells(3), SEED, mode="append")
     build(store, pa.table({"x": [1], "u": ["t"]}), LATER)
     remove(store, "c", "e")
     return store
@@ -63,7 +59,7 @@ def test_what_came_in_between_can_be_restored_as_well(grown):
     restore(grown, "c", 1)
     restore(grown, "c", 5)
     assert rows(grown) == newest
-    build(grown, cells(9), SEED, retained=Retained("append"))
+    build(grown, cells(9), SEED, mode="append")
     assert [row["x"] for row in rows(grown)] == [1, 2, 3, 9]
 
 
@@ -72,7 +68,7 @@ def test_a_table_and_a_removed_cube(grown):
     build(grown, pa.table({"a": [1]}), table)
     build(grown, pa.table({"a": ["x"]}), table)
     restore(grown, "t", 1)
-    assert resolve(grown, scope_of("t")).snapshot("t").schema.field("a").type == pa.int64()
+    assert snapshot_of(grown, "t").schema.field("a").type == pa.int64()
     remove(grown, "c", cascade=True)
     restore(grown, "c", 2)
     assert [row["w"] for row in rows(grown)] == [5, 6]
@@ -104,7 +100,7 @@ def test_a_cleanup_in_between_is_a_conflict(grown):
 
 def test_a_write_in_between_is_a_conflict(grown):
     plan = plan_restoration(grown, "c", 1)
-    build(grown, cells(4), SEED, retained=Retained("append"))
+    build(grown, cells(4), SEED, mode="append")
     with pytest.raises(CommitConflictError, match="got new files by version 6"):
         run_restoration(plan)
     assert [row["x"] for row in rows(grown)] == [1, 2, 3, 4]

@@ -9,6 +9,7 @@ from datetime import timedelta
 import pyarrow as pa
 import pytest
 
+from ktk_engine import Store
 from ktk_engine.errors import (
     CommitConflictError,
     ConfigurationError,
@@ -17,20 +18,15 @@ from ktk_engine.errors import (
     ForeignWriterError,
     VersionGoneError,
 )
-from ktk_engine.facade import Store
-from ktk_engine.format.dataset_key import document_key
-from ktk_engine.gate.target import Target
-from ktk_engine.log.garbage import Retention
-from ktk_engine.log.scope import cube_scope, scope_of
-from ktk_engine.log.state import resolve
-from ktk_engine.log.version import state_at
 from ktk_engine.maintain.check import check
 from ktk_engine.maintain.cleanup import plan_cleanup, run_cleanup
 from ktk_engine.maintain.remove import remove
 from ktk_engine.maintain.versions.tag import delete_tag, tag_state, tag_version
-from ktk_engine.write.build import build
-from tests.support.dataset_builder import build_table, keys, write_plain_nyc
-from tests.support.foreign_writer import append_as_kartothek
+from tests.support.changes import Retention, Target, build
+from tests.support.committed import cube_scope, resolve, scope_of, state_at, version_of
+from tests.support.dataset_builder import append_as_kartothek, build_table, write_plain_nyc
+from tests.support.documents import document_key
+from tests.support.stores import keys
 
 PLAIN, CUBE = scope_of("plain"), cube_scope("c")
 NOTHING = Retention(timedelta(0), 1)
@@ -115,7 +111,7 @@ def test_a_removed_cube_keeps_its_tagged_versions(store):
     with pytest.raises(DatasetNotFoundError):
         tag_version(store, "c", "more")
     with pytest.raises(DatasetNotFoundError, match="nothing to tag"):
-        tag_version(store, "c", "more", resolve(store, CUBE).version)
+        tag_version(store, "c", "more", version_of(store, CUBE))
     assert Store(store.root).cube("c", version="last").restore("last").version > 3
     delete_tag(store, "c", "last")
 
@@ -127,7 +123,7 @@ def test_a_removed_cube_keeps_its_tagged_versions(store):
 def test_a_number_is_no_tag(grown, name):
     with pytest.raises(ConfigurationError, match="since versions have numbers"):
         tag_version(grown, "plain", name)
-    assert resolve(grown, PLAIN).version == 3
+    assert version_of(grown, PLAIN) == 3
 
 
 @pytest.mark.parametrize("name", ["", " ", "a b", "-a", "größe", "a'b", "a/b", "١٢", "x" * 101, 5])
@@ -197,7 +193,7 @@ def test_a_tag_that_goes_stops_no_cleanup(grown):
     tag_version(grown, "plain", "q1", 1)
     racing(grown, "log/00000000000000000005", lambda: delete_tag(grown, "plain", "q1"))
     run_cleanup(grown, PLAIN, NOTHING)
-    assert resolve(grown, PLAIN).version == 6
+    assert version_of(grown, PLAIN) == 6
 
 
 def test_two_tags_at_once_are_fine_unless_they_are_one(grown):
@@ -268,14 +264,14 @@ def test_what_was_changed_since_it_was_opened_is_not_tagged(store):
     append_as_kartothek(store, "plain", number(8))
     with pytest.raises(CommitConflictError, match="changed since it was opened"):
         tag_state(opened, "both")
-    assert resolve(store, PLAIN).version == 1
+    assert version_of(store, PLAIN) == 1
 
 
 def test_what_nobody_can_tell_is_not_tagged(grown):
     grown.delete([document_key("plain")])
     with pytest.raises(ForeignWriterError):
         tag_version(grown, "plain", "q1")
-    assert resolve(grown, PLAIN).version == 3
+    assert version_of(grown, PLAIN) == 3
 
 
 def test_an_interrupt_leaves_no_tag(grown):

@@ -7,16 +7,17 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from ktk_engine.catalog.view import ViewDocument, render_view, view_key
-from ktk_engine.describe.history import read_history
 from ktk_engine.errors import ConsistencyError, DatasetNotFoundError
-from ktk_engine.format.load_document import list_documents
-from ktk_engine.log.builder import Builder
-from ktk_engine.log.find_builder import builder_of
-from ktk_engine.log.scope import LogScope
-from ktk_engine.log.state import resolve
 from ktk_engine.maintain.remove import remove
 from ktk_engine.maintain.versions.undrop import plan_undrop, undrop
+from tests.support.committed import (
+    Builder,
+    builder_of,
+    cube_scope,
+    read_history,
+    resolve,
+    snapshot_of,
+)
 from tests.support.dataset_builder import (
     airlines,
     airlines_builder,
@@ -24,13 +25,14 @@ from tests.support.dataset_builder import (
     build_table,
     commit_change,
     flights_builder,
-    keys,
     weather,
     weather_builder,
     write_plain_nyc,
 )
+from tests.support.documents import ViewDocument, add_view, list_documents
+from tests.support.stores import keys
 
-CUBE = LogScope("cube", "nyc")
+CUBE = cube_scope("nyc")
 
 
 def test_an_enrichment_comes_back_with_its_files_name_and_builder(store):
@@ -42,10 +44,10 @@ def test_an_enrichment_comes_back_with_its_files_name_and_builder(store):
             weather_builder(store).append(weather(), commit_id), relation="wx", builder=mine
         ),
     )
-    before = resolve(store, CUBE).snapshot("nyc++weather")
+    before = snapshot_of(store, "nyc++weather")
     document = store.get("nyc++weather.by-dataset-metadata.json")
     remove(store, "nyc", "weather")
-    commit_change(store, lambda c: airlines_builder(store).rebuild(airlines(), c))
+    airlines_builder(store).commit_rebuild(airlines())
     assert plan_undrop(store, "nyc", "weather").version == 4
     assert undrop(store, "nyc", "weather", {"command": "test"}).version == 7
     state = resolve(store, CUBE)
@@ -64,7 +66,7 @@ def test_a_table_and_a_whole_cube_come_back(store):
     build_table(store)
     remove(store, "plain")
     assert undrop(store, "plain").version == 3
-    assert resolve(store, LogScope("dataset", "plain")).snapshot("plain").rows == 3
+    assert snapshot_of(store, "plain").rows == 3
     build_nyc(store)
     remove(store, "nyc", cascade=True)
     with pytest.raises(ConsistencyError, match="These were removed: airlines, flights, weather"):
@@ -77,11 +79,11 @@ def test_a_table_and_a_whole_cube_come_back(store):
 
 def test_what_kartothek_wrote_comes_back_too(store):
     write_plain_nyc(store)
-    before = resolve(store, CUBE).snapshot("nyc++weather")
+    before = snapshot_of(store, "nyc++weather")
     remove(store, "nyc", "weather")
     assert list_documents(store) == ["nyc++flights"]
     undrop(store, "nyc", "weather")
-    assert resolve(store, CUBE).snapshot("nyc++weather").labels == before.labels
+    assert snapshot_of(store, "nyc++weather").labels == before.labels
 
 
 def test_what_is_there_or_never_was_is_said(store):
@@ -91,7 +93,7 @@ def test_what_is_there_or_never_was_is_said(store):
     remove(store, "nyc", "weather")
     with pytest.raises(DatasetNotFoundError, match=r"weather\? These were removed: weather"):
         undrop(store, "nyc", "wether")
-    commit_change(store, lambda c: weather_builder(store).rebuild(weather(), c))
+    weather_builder(store).commit_rebuild(weather())
     with pytest.raises(ConsistencyError, match="ktk remove nyc weather"):
         undrop(store, "nyc", "weather")
 
@@ -111,7 +113,7 @@ def test_missing_files_are_named(store):
 def test_a_name_that_is_taken_is_refused(store):
     build_nyc(store)
     remove(store, "nyc", "weather")
-    store.put(view_key("weather"), render_view(ViewDocument("weather", "view", sql="select 1")))
+    add_view(store, ViewDocument("weather", "view", sql="select 1"))
     with pytest.raises(ConsistencyError, match="now the name of the view weather"):
         undrop(store, "nyc", "weather")
 
@@ -120,7 +122,7 @@ def test_the_checks_of_the_cube_hold(store):
     build_nyc(store)
     remove(store, "nyc", "weather")
     table = airlines().append_column("gust", pa.array([1.0, 2.0]))
-    commit_change(store, lambda c: airlines_builder(store).rebuild(table, c))
+    airlines_builder(store).commit_rebuild(table)
     with pytest.raises(ConsistencyError, match="gust"):
         undrop(store, "nyc", "weather")
     assert flights_builder(store).uuid in resolve(store, CUBE).datasets

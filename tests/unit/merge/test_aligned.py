@@ -11,17 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktk_engine.facade import Store
-from ktk_engine.files.cells_digest import CellsDigest
-from ktk_engine.files.data_file import read_row_groups
-from ktk_engine.files.footers import FooterCache
-from ktk_engine.gate.target import Target
+from ktk_engine import Store
+from ktk_engine.files.cells_digest import CellsDigest  # deep: counted
 from ktk_engine.merge.answer import LocalEngine
 from ktk_engine.merge.read import aligned_rows
 from ktk_engine.merge.tasks import tasks
-from ktk_engine.store.local.local_store import LocalStore
-from ktk_engine.write.build import build
+from tests.support.changes import Target, build
+from tests.support.queries import FooterCache, read_row_groups
 from tests.support.random_cubes import examples
+from tests.support.stores import LocalStore
 
 WHERE = ("", "v > 5", "a > 20", "L > 3 and L < 9", "P = 1", "v in (3, 11)", "v > 5 or a = 0")
 

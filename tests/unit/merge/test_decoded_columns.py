@@ -9,14 +9,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ktk_engine.cube.specification import CubeSpecification
+from ktk_engine import Store
 from ktk_engine.errors import FormatError
-from ktk_engine.facade import Store
-from ktk_engine.files.data_file import chunk_ranges, read_row_groups
-from ktk_engine.files.footers import FooterCache
+from ktk_engine.files.data_file import chunk_ranges  # deep: row groups by the byte
 from ktk_engine.merge.answer import LocalEngine
 from ktk_engine.merge.read import decoded_columns
+from tests.support.documents import CubeSpecification
 from tests.support.foreign_cubes import write_files
+from tests.support.queries import FooterCache, read_row_groups
 
 ROWS = 60
 CELLS = {

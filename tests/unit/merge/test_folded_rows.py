@@ -8,7 +8,7 @@ from datetime import date
 import pyarrow as pa
 
 from ktk_engine.merge.read.folded_rows import FEW_ROWS, folded_rows
-from ktk_engine.plan.folding import Folding
+from tests.support.queries import Folding
 
 MANY = 2 * FEW_ROWS
 

@@ -9,20 +9,18 @@ from concurrent.futures import CancelledError
 import pyarrow as pa
 import pytest
 
-from ktk_engine.cube.specification import CubeSpecification
+from ktk_engine import Store
 from ktk_engine.errors import FormatError, LocalEngineError, QueryError
-from ktk_engine.facade import Store
-from ktk_engine.files.data_file import read_row_groups
-from ktk_engine.files.footers import FooterCache
-from ktk_engine.gate.target import Target
 from ktk_engine.merge.answer import LocalEngine
 from ktk_engine.merge.merge import merge
 from ktk_engine.merge.merge_run import MergeRun
 from ktk_engine.merge.run_tasks import run_tasks
 from ktk_engine.merge.tasks import tasks
-from ktk_engine.write.build import build
+from tests.support.changes import Target, build
 from tests.support.dataset_builder import write_plain
+from tests.support.documents import CubeSpecification
 from tests.support.foreign_cubes import write_files
+from tests.support.queries import FooterCache, read_row_groups
 from tests.support.unreadable_value import write_cube
 
 LARGE = 1 << 40

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktk_engine.conditions.evaluate import evaluate
-from ktk_engine.cube.specification import CubeSpecification
-from ktk_engine.facade import Store
-from ktk_engine.files.footers import FooterCache
+from ktk_engine import Store
+from ktk_engine.conditions.evaluate import evaluate  # deep: the naive answer
 from ktk_engine.merge.answer import LocalEngine
 from ktk_engine.merge.cell_range import CellRange
 from ktk_engine.merge.tasks import tasks
+from tests.support.documents import CubeSpecification
 from tests.support.foreign_cubes import write_files
+from tests.support.queries import FooterCache
 from tests.support.random_cubes import examples
 
 A = [-1.5, 0.0, 2.0, math.nan, None]

@@ -9,11 +9,8 @@ from concurrent.futures import CancelledError
 import pyarrow as pa
 import pytest
 
-from ktk_engine.cube.specification import CubeSpecification
+from ktk_engine import Store
 from ktk_engine.errors import FormatError, LocalEngineError
-from ktk_engine.facade import Store
-from ktk_engine.files.footers import FooterCache
-from ktk_engine.gate.target import Target
 from ktk_engine.merge.answer import LocalEngine
 from ktk_engine.merge.merge import merge
 from ktk_engine.merge.merge_run import MergeRun
@@ -23,8 +20,10 @@ from ktk_engine.merge.stream import stream
 from ktk_engine.merge.take import batches_of, take
 from ktk_engine.merge.task import TaskFile
 from ktk_engine.merge.tasks import tasks
-from ktk_engine.write.build import build
+from tests.support.changes import Target, build
+from tests.support.documents import CubeSpecification
 from tests.support.foreign_cubes import write_files
+from tests.support.queries import FooterCache
 
 LARGE = 1 << 40
 N = 1_000

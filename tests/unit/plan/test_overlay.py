@@ -9,9 +9,9 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ktk_engine.log.snapshot import PARTITION_PREFIX, Snapshot, files_table
 from ktk_engine.plan.align import semi_join
 from ktk_engine.plan.overlay import is_overlaid, keep_overlaying, overlaid_files
+from tests.support.committed import PARTITION_PREFIX, Snapshot, files_table
 
 _SCHEMA = pa.schema([("p", pa.float64()), ("q", pa.string())])
 _FILES = st.lists(

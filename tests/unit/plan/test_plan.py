@@ -4,30 +4,27 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from ktk_engine.conditions.condition import TrueCondition
-from ktk_engine.conditions.parse import parse_condition
 from ktk_engine.errors import ConditionError, QueryError
-from ktk_engine.log.scope import LogScope
-from ktk_engine.log.state import resolve
 from ktk_engine.plan.align import semi_join
 from ktk_engine.plan.explain import explain, explain_as_dict
 from ktk_engine.plan.overlay import keep_overlaying, overlaid_files
 from ktk_engine.plan.plan_cube import load_cube
 from ktk_engine.plan.plan_dataset import plan_dataset, plan_rows
+from tests.support.committed import cube_scope, resolve
 from tests.support.dataset_builder import (
     build_nyc,
-    commit_change,
     flights,
     flights_builder,
     weather,
     weather_builder,
 )
+from tests.support.queries import TrueCondition, parse_condition
 
 
 @pytest.fixture
 def cube(store):
     build_nyc(store)
-    return load_cube(resolve(store, LogScope("cube", "nyc")))
+    return load_cube(resolve(store, cube_scope("nyc")))
 
 
 def part(plan, name):
@@ -66,8 +63,8 @@ def test_partitions_are_pruned_and_aligned(cube):
 
 def test_index(store):
     table = pa.concat_tables([flights(["EWR"]), flights(["JFK"]).slice(0, 1)])
-    commit_change(store, lambda c: flights_builder(store).rebuild(table, c))
-    cube = load_cube(resolve(store, LogScope("cube", "nyc")))
+    flights_builder(store).commit_rebuild(table)
+    cube = load_cube(resolve(store, cube_scope("nyc")))
     plan = cube.plan(["delay"], "hour = 2")
     assert steps(plan, "flights") == {
         "total": 2,
@@ -91,9 +88,9 @@ def test_statistics(cube):
 
 
 def test_restricted_dataset_is_joined_inner_and_aligns_the_seed(store):
-    commit_change(store, lambda c: flights_builder(store).rebuild(flights(), c))
-    commit_change(store, lambda c: weather_builder(store).rebuild(weather(["JFK"]), c))
-    cube = load_cube(resolve(store, LogScope("cube", "nyc")))
+    flights_builder(store).commit_rebuild(flights())
+    weather_builder(store).commit_rebuild(weather(["JFK"]))
+    cube = load_cube(resolve(store, cube_scope("nyc")))
     left = cube.plan(["delay", "gust"])
     assert (part(left, "weather").join, files(left)) == ("left", {"flights": 2, "weather": 1})
     inner = cube.plan(["delay"], "gust > 0")
@@ -137,10 +134,10 @@ def test_unknown_columns(cube):
 def overlaid(store):
     """Three commits to JFK (delays 10, 500, 20), one to EWR."""
     builder = flights_builder(store)
-    commit_change(store, lambda c: builder.rebuild(flights(), c))
-    commit_change(store, lambda c: builder.append(flights(["JFK"], 500), c))
-    commit_change(store, lambda c: builder.append(flights(["JFK"], 20), c))
-    return load_cube(resolve(store, LogScope("cube", "nyc")))
+    builder.commit_rebuild(flights())
+    builder.commit_append(flights(["JFK"], 500))
+    builder.commit_append(flights(["JFK"], 20))
+    return load_cube(resolve(store, cube_scope("nyc")))
 
 
 def test_overlaid_files(overlaid):

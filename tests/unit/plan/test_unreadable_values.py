@@ -5,10 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from ktk_engine import Store
 from ktk_engine.errors import FormatError
-from ktk_engine.facade import Store
-from ktk_engine.gate.target import Target
-from ktk_engine.write.build import build
+from tests.support.changes import Target, build
 from tests.support.unreadable_value import BAD, DAYS, write_cube
 
 

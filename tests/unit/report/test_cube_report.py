@@ -10,13 +10,13 @@ import pyarrow as pa
 import pytest
 
 from ktk_engine import Store
-from ktk_engine.log.builder import Builder
-from ktk_engine.maintain.orphans import Orphan
-from ktk_engine.plan.plan import Plan
+from ktk_engine.maintain.orphans import Orphan  # deep: one to be shown
 from ktk_engine.report.cube_report import make_report
 from ktk_engine.report.html_report import render_html
 from ktk_engine.report.partition_map import MAXIMUM_BINS, Partitions, partition_map
+from tests.support.committed import Builder
 from tests.support.dataset_builder import build_nyc, write_plain_nyc
+from tests.support.queries import Plan
 
 PLACES = ["a/b", "50%", "x=y", "größe", "</script>"]
 

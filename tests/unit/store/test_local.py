@@ -11,7 +11,7 @@ from ktk_engine.errors import (
 )
 from ktk_engine.store.local import folder, temporary_file
 from ktk_engine.store.local.local_store import LOCK_KEY, LocalStore
-from tests.support.awkward_keys import AWKWARD
+from tests.support.stores import AWKWARD
 
 pytestmark = pytest.mark.usefixtures("synced")
 

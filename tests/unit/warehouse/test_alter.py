@@ -6,14 +6,13 @@ import datetime
 import decimal
 import math
 from dataclasses import replace
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from ktk_engine import Store
-from ktk_engine.describe.history import read_history
-from ktk_engine.describe.info import describe
 from ktk_engine.errors import (
     CommitConflictError,
     ConfigurationError,
@@ -21,31 +20,31 @@ from ktk_engine.errors import (
     KtkError,
     TypeClassError,
 )
-from ktk_engine.files.metadata_cache import MetadataCache
-from ktk_engine.gate.constraint import CONSTRAINTS, Constraint
-from ktk_engine.gate.target import Target
-from ktk_engine.log.change.dataset_change import DatasetChange
-from ktk_engine.log.change.transaction import Transaction
-from ktk_engine.log.commit import commit
-from ktk_engine.log.scope import scope_of
-from ktk_engine.log.stage.publish_stages import publish_stages
-from ktk_engine.log.stage.staged_store import StagedStore
-from ktk_engine.log.state import resolve
-from ktk_engine.log.write import Write
-from ktk_engine.maintain.check import check
-from ktk_engine.maintain.properties import Notes
-from ktk_engine.store.warehouse import Warehouse
-from ktk_engine.warehouse.alter import alter, run_alteration
+from ktk_engine.gate.constraint import CONSTRAINTS  # deep: where they are kept
+from ktk_engine.warehouse.alter import alter
 from ktk_engine.warehouse.alter_statement import Alteration
 from ktk_engine.warehouse.relations import Relations
-from ktk_engine.write.alter.alter_columns import alter_columns
-from ktk_engine.write.alter.column_changes import ColumnChanges
-from ktk_engine.write.build import build
-from ktk_engine.write.present_rows import present_rows
-from ktk_engine.write.retained import Retained
-from ktk_engine.write.staging import staged
-from tests.support.dataset_builder import write_plain
-from tests.support.tree import tree
+from ktk_engine.write.present_rows import present_rows  # deep: patched
+from tests.support.changes import (
+    ColumnChanges,
+    Constraint,
+    DatasetChange,
+    Notes,
+    StagedStore,
+    Target,
+    Transaction,
+    Write,
+    alter_columns,
+    alter_table,
+    build,
+    commit,
+    publish_stages,
+    staged,
+)
+from tests.support.committed import check, describe, read_history, resolve, scope_of, snapshot_of
+from tests.support.dataset_builder import build_overlaid, write_plain
+from tests.support.queries import MetadataCache
+from tests.support.stores import Warehouse, tree
 
 ODD = pa.table(
     {
@@ -71,11 +70,8 @@ def relations(store):
 
 
 @pytest.fixture
-def run(relations, store):
-    def run(sql: str) -> bool:
-        return run_alteration(relations, sql.replace("s.", f"{store.root.name}."))
-
-    return run
+def run(store):
+    return partial(alter_table, store)
 
 
 def rows(store, name="t", key="P"):
@@ -84,7 +80,7 @@ def rows(store, name="t", key="P"):
 
 
 def snapshot(store, uuid="t"):
-    return resolve(store, scope_of(uuid)).snapshot(uuid)
+    return snapshot_of(store, uuid)
 
 
 def stored_names(store, uuid="t"):
@@ -104,7 +100,7 @@ def operations(store, name="t"):
 def table(store):
     build(store, ODD, Target("t", partition_by=("P",), indexes=("n",), clustered_by=("s",)))
     more = ODD.slice(0, 2).set_column(0, "P", pa.array(["new", "new"]))
-    build(store, more, Target.of(snapshot(store)), retained=Retained("append"))
+    build(store, more, Target.of(snapshot(store)), mode="append")
     return store
 
 
@@ -122,7 +118,7 @@ def test_a_column_is_added_without_writing_a_row(table, run):
     assert read_history(table, "t")[0].history["reason"] == "add column x, add column y"
     more = ODD.append_column("x", pa.array([decimal.Decimal("1.5")] * 4))
     more = more.append_column("y", pa.array(["y"] * 4))
-    build(table, more, Target.of(snapshot(table)), retained=Retained("append"))
+    build(table, more, Target.of(snapshot(table)), mode="append")
     assert rows(table)[1]["y"].null_count == 6
     assert not check(table, "t").problems
 
@@ -171,15 +167,15 @@ def test_a_column_that_an_incremental_run_dropped_does_not_come_back(table, run)
     """`sync_all_columns` leaves it in the files that stay."""
     less = ODD.drop_columns(["f", "none"])
     target = Target("t", partition_by=("P",), indexes=("n",), on_schema_change="sync_all_columns")
-    build(table, less, target, retained=Retained("append"))
+    build(table, less, target, mode="append")
     assert any("f" in names for names in stored_names(table))
     again = less.append_column("f", pa.array([1.0] * 4))
     target = replace(target, on_schema_change="append_new_columns")
     with pytest.raises(ConfigurationError, match="alter table t add column f double"):
-        build(table, again, target, retained=Retained("append"))
+        build(table, again, target, mode="append")
     run("alter table s.t add column f double")
     assert rows(table)[1]["f"].null_count == 10
-    build(table, again, target, retained=Retained("append"))
+    build(table, again, target, mode="append")
     assert rows(table)[1]["f"].null_count == 10
     assert not check(table, "t").problems
 
@@ -289,7 +285,7 @@ def test_views_have_comments_only(table, run, relations):
     relations.create_view(table.root.name, "v", "select 1 as a", {"a": "int"}, by_hand())
     assert run("comment on table s.v is 'seen'")
     assert run("comment on column s.v.a is 'one'")
-    from ktk_engine.catalog.catalog import read_view
+    from tests.support.committed import read_view
 
     comments = read_view(table, "v").comments
     assert (comments.relation, comments.columns) == ("seen", {"a": "one"})
@@ -308,11 +304,11 @@ def test_a_commit_in_between_is_a_conflict_and_computed_again(table):
         staged(state, "alter t") as staging,
     ):
         alter_columns(staging, "t", ColumnChanges(rename={"n": "m"}), MetadataCache())
-        build(table, *append, retained=Retained("append"))
+        build(table, *append, mode="append")
     assert "n" in snapshot(table).schema.names
     with staged(resolve(table, scope_of("t")), "alter t") as staging:
         alter_columns(staging, "t", ColumnChanges(add={"z": pa.int64()}), MetadataCache())
-        build(table, *append, retained=Retained("append"))
+        build(table, *append, mode="append")
     assert rows(table)[1].num_rows == 8
 
 
@@ -321,7 +317,7 @@ def test_an_append_after_a_renaming_is_a_conflict(table, run):
     target = Target.of(snapshot(table))
     run("alter table s.t rename column n to m")
     with pytest.raises(CommitConflictError):
-        build(table, ODD, target, retained=Retained("append"), state=state)
+        build(table, ODD, target, mode="append", state=state)
 
 
 def test_an_empty_table(store, run):
@@ -348,13 +344,7 @@ MORE = pa.table({"p": ["a", "b"], "x": [1, 1], "w": [1, 2]})
 
 @pytest.fixture
 def cube(store):
-    opened = Store(store.root)
-    found = opened.build(
-        "c", {"cells": CELLS, "more": MORE}, seed="cells", dimension_columns=["x"],
-        partition_by=["p"], indexes=["i"],
-    )  # fmt: skip
-    # Cells that come again overlay the old ones, in files that others wrote before.
-    return found.append({"cells": CELLS.slice(1, 1).set_column(2, "v", pa.array([20.0]))})
+    return build_overlaid(store)
 
 
 def answer(cube):
@@ -417,7 +407,7 @@ def test_a_repartition_loses_no_commit_in_between(table, monkeypatch):
         found = present_rows(state, base, known)
         if not added:
             added.append(True)
-            build(table, ODD.slice(0, 1), Target.of(base), retained=Retained("append"))
+            build(table, ODD.slice(0, 1), Target.of(base), mode="append")
         return found
 
     monkeypatch.setattr(facade, "present_rows", slow)
@@ -427,16 +417,16 @@ def test_a_repartition_loses_no_commit_in_between(table, monkeypatch):
 def test_the_refusal_of_another_layout_says_how_to_change_it(table):
     target = replace(Target.of(snapshot(table)), partition_by=())
     with pytest.raises(ConfigurationError, match=r"Table\.repartition"):
-        build(table, ODD, target, retained=Retained("append"))
+        build(table, ODD, target, mode="append")
     with pytest.raises(ConfigurationError, match=r"never rebuilt.*Table\.repartition"):
-        build(table, ODD, replace(target, keeps_versions=True), retained=Retained("append"))
+        build(table, ODD, replace(target, keeps_versions=True), mode="append")
 
 
 @pytest.mark.parametrize("between", [False, True])
 def test_in_a_staged_run(table, between):
     """It becomes part of the run's one version, or a conflict where rows came in between."""
     before, stage = rows(table)[0], StagedStore(table)
-    build(stage, ODD, Target.of(snapshot(stage)), retained=Retained("append"))
+    build(stage, ODD, Target.of(snapshot(stage)), mode="append")
     for changes in (
         ColumnChanges(rename={"n": "m"}),
         ColumnChanges(add={"x": pa.int64()}, drop=("f",)),
@@ -446,7 +436,7 @@ def test_in_a_staged_run(table, between):
     alter(stage, "t", Alteration(("t",), notes=Notes(set={"owner": "ops"})), {})
     assert rows(table)[0] == before
     if between:
-        build(table, ODD, Target.of(snapshot(table)), retained=Retained("append"))
+        build(table, ODD, Target.of(snapshot(table)), mode="append")
         with pytest.raises(CommitConflictError):
             publish_stages([stage])
         assert rows(table)[1].num_rows == 10 and "n" in snapshot(table).schema.names

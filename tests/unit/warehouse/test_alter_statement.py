@@ -6,9 +6,8 @@ import pyarrow as pa
 import pytest
 
 from ktk_engine.errors import ConfigurationError
-from ktk_engine.maintain.properties import Notes
 from ktk_engine.warehouse.alter_statement import Alteration, altered_relation, parse_alteration
-from ktk_engine.write.alter.column_changes import ColumnChanges
+from tests.support.changes import ColumnChanges, Notes
 
 AB = ("a", "b")
 

@@ -9,16 +9,13 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from ktk_engine.catalog.source_address import StoreAddress
-from ktk_engine.catalog.view import ViewDocument, render_view, view_key
 from ktk_engine.errors import DatasetNotFoundError, LocalEngineError
-from ktk_engine.gate.target import Target
-from ktk_engine.plan.statement.named_relations import KnownStores
-from ktk_engine.store.local.local_store import LocalStore
-from ktk_engine.types.quote import quote_identifier
 from ktk_engine.warehouse.in_process.local_sql import LocalSql
 from ktk_engine.warehouse.known_queries import coverage_query, failing_query, orphans_query
-from ktk_engine.write.build import build
+from tests.support.changes import Target, build
+from tests.support.documents import ViewDocument, add_view
+from tests.support.queries import KnownStores, StoreAddress, quote_identifier
+from tests.support.stores import LocalStore
 
 NAN = math.nan
 SEED = pa.table(
@@ -57,7 +54,7 @@ def store(tmp_path_factory) -> LocalStore:
     build(store, EXTRA, Target("extra", "enrichment", "c", ("L",), ("P",)))
     build(store, PLAIN, Target("plain"))
     for view in VIEWS:
-        store.put(view_key(view.name), render_view(view))
+        add_view(store, view)
     return store
 
 

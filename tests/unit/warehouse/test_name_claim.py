@@ -8,25 +8,23 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from ktk_engine.catalog.catalog import by_name, find_relation, list_relations
-from ktk_engine.catalog.view import ViewDocument, render_view, view_key
-from ktk_engine.describe.history import read_history
 from ktk_engine.errors import ConsistencyError
-from ktk_engine.format.comments import Comments
-from ktk_engine.gate.claimant import Claimant
-from ktk_engine.gate.target import Target
-from ktk_engine.log.builder import Builder
-from ktk_engine.log.entry import digest
-from ktk_engine.log.find_builder import builder_of
-from ktk_engine.log.scope import LogScope
-from ktk_engine.log.state import resolve
-from ktk_engine.maintain.comment import comment_on
 from ktk_engine.warehouse.name_claim import NameClaim, displace, displaced_by
-from ktk_engine.write.build import build
-from ktk_engine.write.retained import Retained
-from ktk_engine.write.write_context import WriteContext
+from tests.support.changes import Claimant, Target, build, comment_on
+from tests.support.committed import (
+    Builder,
+    builder_of,
+    by_name,
+    cube_scope,
+    digest,
+    find_relation,
+    list_relations,
+    read_history,
+    resolve,
+)
 from tests.support.dataset_builder import build_table, write_plain, write_plain_nyc
-from tests.support.tree import tree
+from tests.support.documents import Comments, ViewDocument, add_view
+from tests.support.stores import tree
 
 ROWS = pa.table({"id": [1, 2], "v": [1.0, 2.0]})
 MINE = Builder("model.p.mine", "p")
@@ -45,7 +43,7 @@ def test_the_log_says_who_builds_and_under_which_name(store):
     build(store, ROWS, cube_target(relation="x"))
     build(store, ROWS, cube_target("e"))
     comment_on(store, "c++d", Comments("text"))
-    state = resolve(store, LogScope("cube", "c"))
+    state = resolve(store, cube_scope("c"))
     assert builder_of(state, "c++d") == MINE
     known = by_name(list_relations(store))
     assert find_relation(known, "x").uuid == find_relation(known, "c++d").uuid == "c++d"
@@ -58,19 +56,17 @@ def test_the_log_says_who_builds_and_under_which_name(store):
 def test_entries_of_older_versions_are_read(store):
     """They know neither node nor name; the history of the last write tells the node."""
     history = {"node": "model.q.mine"}
-    build(store, ROWS, cube_target(claimant=None), WriteContext(history))
-    build(
-        store, ROWS, cube_target(claimant=None), WriteContext(history), retained=Retained("append")
-    )
+    build(store, ROWS, cube_target(claimant=None), history=history)
+    build(store, ROWS, cube_target(claimant=None), history=history, mode="append")
     build(
         store,
         ROWS,
         cube_target(claimant=None),
-        WriteContext({"node": "SQL statement"}),
-        retained=Retained("append"),
+        history={"node": "SQL statement"},
+        mode="append",
     )
     comment_on(store, "c++d", Comments("text"), {"node": "model.q.another"})
-    scope = LogScope("cube", "c")
+    scope = cube_scope("c")
     parent = ""
     for version in range(1, 5):
         path = store.root / scope.entry_key(version)
@@ -84,29 +80,29 @@ def test_entries_of_older_versions_are_read(store):
         path.write_text(json.dumps(entry))
         parent = digest(path.read_bytes())
     assert builder_of(resolve(store, scope), "c++d") == Builder("model.q.mine", "q")
-    build(store, ROWS, cube_target(claimant=None), retained=Retained("append"))
+    build(store, ROWS, cube_target(claimant=None), mode="append")
     assert builder_of(resolve(store, scope), "c++d") == Builder("model.q.mine", "q")
 
 
 @pytest.mark.parametrize(
-    ("by", "retained", "full_refresh", "message"),
+    ("by", "mode", "full_refresh", "message"),
     [
         (ME, None, False, ""),
         (claimant("model.p.other"), None, True, "is built by model.p.mine, and model.p.other"),
         (claimant("model.q.mine", "q"), None, True, "model.q.mine would write to it"),
-        (claimant("model.q.mine", "q"), Retained("append"), False, "model.q.mine would write"),
+        (claimant("model.q.mine", "q"), "append", False, "model.q.mine would write"),
         (None, None, False, ""),
     ],
 )
-def test_rows_of_a_cube_go_for_their_own_node_alone(store, by, retained, full_refresh, message):
+def test_rows_of_a_cube_go_for_their_own_node_alone(store, by, mode, full_refresh, message):
     build(store, ROWS, cube_target())
     before = tree(store.root)
     target = cube_target(claimant=by)
     if not message:
-        build(store, ROWS, target, WriteContext(full_refresh=full_refresh), retained=retained)
+        build(store, ROWS, target, mode=mode, full_refresh=full_refresh)
         return
     with pytest.raises(ConsistencyError, match="Nothing was written") as error:
-        build(store, ROWS, target, WriteContext(full_refresh=full_refresh), retained=retained)
+        build(store, ROWS, target, mode=mode, full_refresh=full_refresh)
     assert message in str(error.value)
     assert "ktk remove c d" in str(error.value)
     assert tree(store.root) == before
@@ -116,7 +112,7 @@ def test_a_renamed_model_of_the_project_goes_on_with_its_dataset(store):
     build(store, ROWS, cube_target(claimant=claimant("model.p.gone")))
     done = build(store, ROWS, cube_target())
     assert "takes over c++d from model.p.gone, which the project no longer has" in str(done)
-    assert builder_of(resolve(store, LogScope("cube", "c")), "c++d") == MINE
+    assert builder_of(resolve(store, cube_scope("c")), "c++d") == MINE
 
 
 def test_rows_of_nobody_are_added_to_or_taken_in_a_full_refresh(store):
@@ -133,8 +129,8 @@ def test_rows_of_nobody_are_added_to_or_taken_in_a_full_refresh(store):
         build(store, ROWS, specification)
     assert tree(store.root) == before
     more = pa.table({"id": [3], "v": [3.0]})
-    build(store, more, cube_target(relation="mine"), retained=Retained("append"))
-    state = resolve(store, LogScope("cube", "c"))
+    build(store, more, cube_target(relation="mine"), mode="append")
+    state = resolve(store, cube_scope("c"))
     assert state.snapshot("c++d").files.num_rows == 2
     assert builder_of(state, "c++d") == MINE
     assert find_relation(by_name(list_relations(store)), "mine").uuid == "c++d"
@@ -144,7 +140,7 @@ def test_an_incremental_run_under_another_name_is_refused(store):
     """dbt looks for the relation by name, and would take the run for a first one."""
     build(store, ROWS, cube_target(relation="before"))
     with pytest.raises(ConsistencyError, match="is known as before and would now be after"):
-        build(store, ROWS, cube_target(relation="after"), retained=Retained("append"))
+        build(store, ROWS, cube_target(relation="after"), mode="append")
     build(store, ROWS, cube_target(relation="after"))
     assert find_relation(by_name(list_relations(store)), "before") is None
 
@@ -197,7 +193,7 @@ def test_kartotheks_datasets_are_never_displaced(store):
 def test_views_and_tables_go_as_in_sql_unless_another_node_builds_them(store):
     def put(node, project="p"):
         view = ViewDocument("v", "view", sql="select 1", node=node, project=project)
-        store.put(view_key("v"), render_view(view))
+        add_view(store, view)
 
     for node in ("", "model.p.mine", "model.p.gone"):
         put(node)

@@ -13,15 +13,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ktk_engine.errors import DataError, TypeClassError
-from ktk_engine.files import file_writer
-from ktk_engine.gate.target import Target
-from ktk_engine.log.state import resolve
-from ktk_engine.maintain.check import check
-from ktk_engine.store.local.local_store import LocalStore
-from ktk_engine.types.declared import adopt_unsigned
-from ktk_engine.types.mismatch import mismatch
+from ktk_engine.files import file_writer  # deep: patched
+from ktk_engine.types.declared import adopt_unsigned  # deep: what the write declares
 from ktk_engine.write.build import build
-from tests.support.tree import tree
+from tests.support.changes import Target
+from tests.support.committed import check, snapshot_of
+from tests.support.queries import mismatch
+from tests.support.stores import LocalStore, tree
 from tests.unit.types.strategies import families
 from tests.unit.types.values import STORABLE, array, comparable, sound, tables, values
 
@@ -34,7 +32,7 @@ SLOW = settings(
 
 
 def stored(store: LocalStore, target: Target) -> list[pa.Table]:
-    snapshot = resolve(store, target.scope).snapshot(target.uuid)
+    snapshot = snapshot_of(store, target.uuid)
     return [pq.ParquetFile(store.root / key).read() for key in snapshot.files["key"].to_pylist()]
 
 

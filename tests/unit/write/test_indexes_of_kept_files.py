@@ -8,12 +8,11 @@ import pyarrow as pa
 import pytest
 
 from ktk_engine.errors import DataError
-from ktk_engine.format.index_file import flatten_index, read_index
-from ktk_engine.gate.target import Target
-from ktk_engine.log.state import resolve
-from ktk_engine.maintain.check import check
 from ktk_engine.write.build import build
 from ktk_engine.write.retained import Retained
+from tests.support.changes import Target
+from tests.support.committed import check, snapshot_of, version_of
+from tests.support.documents import stored_index
 
 TABLE = Target("t")
 SEED = Target("cells", "seed", "c", ("L",))
@@ -22,12 +21,12 @@ APPEND = Retained("append")
 
 def indexed(store, target) -> dict[str, list[tuple]]:
     """Each index of a dataset as sorted pairs of a value and the number of its file."""
-    snapshot = resolve(store, target.scope).snapshot(target.uuid)
+    snapshot = snapshot_of(store, target.uuid)
     positions = {label: at for at, label in enumerate(snapshot.labels)}
     return {
         name: sorted(
             (pair["value"], positions[pair["label"]])
-            for pair in flatten_index(read_index(store.get(key))).to_pylist()
+            for pair in stored_index(store, key).to_pylist()
         )
         for name, key in snapshot.indices.items()
     }
@@ -67,7 +66,7 @@ def test_in_a_cube_no_kept_row_may_lack_the_value(store):
     rows, with_index = pa.table({"L": [3], "a": [3]}), replace(SEED, indexes=("a",))
     with pytest.raises(DataError, match=r"(?s)1 row has no value in `a`.*--full-refresh"):
         build(store, rows, with_index, retained=APPEND)
-    assert resolve(store, SEED.scope).version == 1
+    assert version_of(store, SEED.scope) == 1
 
 
 def test_nor_may_they_lack_a_new_column_that_is_indexed(store):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ktk_engine.errors import ConfigurationError
-from ktk_engine.plan.statement.row_change import Clause, RowChange
+from ktk_engine.plan.statement.row_change import Clause, RowChange  # deep: what is parsed
 from ktk_engine.write.change.equal_columns import equal_columns
 from ktk_engine.write.change.fit_clauses import fit_clauses
 from ktk_engine.write.change.parse_row_change import parse_action, parse_row_change

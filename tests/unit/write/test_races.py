@@ -7,17 +7,13 @@ from datetime import timedelta
 import pyarrow as pa
 import pytest
 
+from ktk_engine import Store
 from ktk_engine.errors import CommitConflictError, KtkError
-from ktk_engine.facade import Store
-from ktk_engine.files.read_rows import read_rows
-from ktk_engine.gate.target import Target
-from ktk_engine.log.garbage import Retention
-from ktk_engine.log.scope import cube_scope, scope_of
-from ktk_engine.log.state import resolve
-from ktk_engine.maintain.cleanup import run_cleanup
-from ktk_engine.maintain.remove import remove
 from ktk_engine.write.build import build
 from ktk_engine.write.retained import Retained
+from tests.support.changes import Retention, Target, remove, run_cleanup
+from tests.support.committed import cube_scope, resolve, snapshot_of, version_of
+from tests.support.queries import read_rows
 
 TABLE = Target("t", partition_by=("P",), on_schema_change="append_new_columns")
 ROWS = pa.table({"P": ["a", "b"], "v": [1, 2]})
@@ -30,7 +26,7 @@ def test_columns_that_changed_meanwhile(store):
     build(store, ROWS.append_column("w", pa.array([1, 2])), TABLE, retained=APPEND)
     with pytest.raises(CommitConflictError, match="its columns changed"):
         build(store, ROWS, TABLE, retained=APPEND, state=state)
-    assert resolve(store, TABLE.scope).version == 2
+    assert version_of(store, TABLE.scope) == 2
 
 
 def test_two_that_make_the_same_dataset(store):
@@ -38,7 +34,7 @@ def test_two_that_make_the_same_dataset(store):
     build(store, ROWS, TABLE)
     with pytest.raises(CommitConflictError):
         build(store, ROWS.slice(1), TABLE, state=nothing)
-    assert resolve(store, TABLE.scope).snapshot("t").rows == 2
+    assert snapshot_of(store, "t").rows == 2
 
 
 @pytest.mark.parametrize("mode", ["append", "partitions"])
@@ -49,7 +45,7 @@ def test_a_dataset_that_was_made_anew_meanwhile(store, mode):
     build(store, ROWS.slice(1), TABLE)
     with pytest.raises(CommitConflictError, match="what it started from is gone"):
         build(store, ROWS, TABLE, retained=Retained(mode), state=state)
-    assert resolve(store, TABLE.scope).snapshot("t").rows == 1
+    assert snapshot_of(store, "t").rows == 1
 
 
 def test_a_reader_beside_a_clean_up(store):
@@ -66,4 +62,4 @@ def test_a_reader_beside_a_clean_up(store):
     (key,) = dataset.files["key"].to_pylist()
     with pytest.raises(KtkError, match=key.rpartition("/")[2]):
         read_rows(store, dataset.snapshot, dataset.files, ["P", "L"])
-    assert resolve(store, scope_of("c++s")).snapshot("c++s").rows == 1
+    assert snapshot_of(store, "c++s").rows == 1

@@ -6,14 +6,12 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from ktk_engine.format.comments import Comments
-from ktk_engine.format.load_document import load_document
-from ktk_engine.gate.target import Target
-from ktk_engine.maintain.comment import comment_on
 from ktk_engine.write.build import build
 from ktk_engine.write.retained import Retained
 from ktk_engine.write.write_context import WriteContext
+from tests.support.changes import Target, comment_on
 from tests.support.dataset_builder import write_plain
+from tests.support.documents import Comments, load_document
 
 ROWS = pa.table({"p": [1, 2], "a": [1, 2]})
 NOTES = {"owner": "us", "nested": {"x": [1]}, "creation_time": "2001-01-01T00:00:00"}

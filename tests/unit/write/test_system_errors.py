@@ -12,16 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from ktk_engine.errors import CommitStateUnknownError, KtkError, StoreError
-from ktk_engine.gate.target import Target
-from ktk_engine.log.scope import LogScope
-from ktk_engine.log.state import resolve
 from ktk_engine.write.build import build
 from ktk_engine.write.retained import Retained
-from tests.support.dataset_builder import keys
-from tests.support.faulty_store import FaultyStore
+from tests.support.changes import Target
+from tests.support.committed import cube_scope, snapshot_of
+from tests.support.stores import FaultyStore, keys
 
 SEED = Target("s", "seed", "c", ("x",), ("p",), buckets=2)
-CUBE = LogScope("cube", "c")
+CUBE = cube_scope("c")
 CALLS = ("open", "write", "mkdir", "link", "rename", "fsync", "scandir", "stat", "pread")
 FULL = ("write", "mkdir", "link", "rename", "fsync")
 ERRNOS = (
@@ -77,7 +75,7 @@ def append(store):
 
 
 def rows(store):
-    files = resolve(store, CUBE).snapshot("c++s").files["key"].to_pylist()
+    files = snapshot_of(store, "c++s").files["key"].to_pylist()
     return sorted(
         x for key in files for x in pq.ParquetFile(store.root / key).read()["x"].to_pylist()
     )

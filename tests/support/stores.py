@@ -1,10 +1,30 @@
-"""A store that fails on purpose, at a chosen call."""
+"""Stores that tests write to, and what lies in them byte by byte."""
+# ruff: noqa: F401 - what is imported here, tests take from here
 
 from __future__ import annotations
 
+import os
+from hashlib import sha256
+from pathlib import Path
+
 from ktk_engine.errors import StoreError
 from ktk_engine.store.backoff import Backoff
-from ktk_engine.store.local.local_store import LocalStore
+from ktk_engine.store.interface import ObjectInfo, ObjectStore
+from ktk_engine.store.local.local_store import LOCK_KEY, LocalStore
+from ktk_engine.store.open_store import open_store
+from ktk_engine.store.warehouse import Warehouse
+
+# Keys that some part of a store might take for something else.
+AWKWARD = [
+    "p=/x",
+    "p=%2F%25/x%20y",
+    "p=ü/日本",
+    "a b/c=d=e",
+    "-rf",
+    "#?&;",
+    "a+b c%2B",
+    "geo++seed/table/country=U%20K/1.parquet",
+]
 
 
 class FaultyStore(LocalStore):
@@ -60,3 +80,24 @@ class FaultyStore(LocalStore):
 def fail(kind, method, part):
     """A fault for the first call of a method with a key that holds a text."""
     return lambda called, key: kind if called == method and part in key else None
+
+
+def keys(store: ObjectStore, prefix: str = "") -> set[str]:
+    """All keys of a store."""
+    return {info.key for info in store.list(prefix)}
+
+
+def tree(root: Path) -> dict[str, str]:
+    """Digest of every file below a folder, by relative path; the lock file apart."""
+    return {
+        str(path.relative_to(root)): sha256(path.read_bytes()).hexdigest()
+        for path in sorted(root.rglob("*"))
+        if path.is_file() and path.relative_to(root) != Path(LOCK_KEY)
+    }
+
+
+def grow_old(store: LocalStore, days: float = 30) -> None:
+    """Let all files of a store be days older."""
+    then = store.now().timestamp() - days * 86_400
+    for path in store.root.rglob("*"):
+        os.utime(path, (then, then))

@@ -1,0 +1,93 @@
+"""Changes as tests make them: rows in, a commit out; and what clean-ups and tags do later."""
+# ruff: noqa: F401 - what is imported here, tests take from here
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from ktk_engine.gate.claimant import Claimant
+from ktk_engine.gate.constraint import Constraint
+from ktk_engine.gate.gate import CubeCheck
+from ktk_engine.gate.target import Target
+from ktk_engine.log.change.dataset_change import DatasetChange
+from ktk_engine.log.change.transaction import Transaction
+from ktk_engine.log.commit import commit
+from ktk_engine.log.garbage import Retention
+from ktk_engine.log.publish import publish
+from ktk_engine.log.stage.publish_stages import publish_stages
+from ktk_engine.log.stage.staged_store import StagedStore
+from ktk_engine.log.write import Write
+from ktk_engine.maintain.adoption.adopt import plan_adoption, run_adoption
+from ktk_engine.maintain.cleanup import plan_cleanup, run_cleanup
+from ktk_engine.maintain.comment import comment_on
+from ktk_engine.maintain.compact import compact
+from ktk_engine.maintain.compactable import find_compaction, find_compactions
+from ktk_engine.maintain.index import change_indexes
+from ktk_engine.maintain.properties import Notes, note
+from ktk_engine.maintain.publish.publish_datasets import (
+    check_publishing,
+    publish_datasets,
+    stop_publishing,
+)
+from ktk_engine.maintain.remove import plan_removal, remove
+from ktk_engine.maintain.versions.restore import restore
+from ktk_engine.maintain.versions.tag import tag_version
+from ktk_engine.maintain.versions.undrop import undrop
+from ktk_engine.warehouse.alter import run_alteration
+from ktk_engine.warehouse.relations import Relations
+from ktk_engine.write import build as build_module
+from ktk_engine.write.alter.alter_columns import alter_columns
+from ktk_engine.write.alter.column_changes import ColumnChanges
+from ktk_engine.write.retained import Retained
+from ktk_engine.write.rewrite.recompute import recompute
+from ktk_engine.write.staging import staged
+from ktk_engine.write.write_context import WriteContext
+from ktk_engine.write.write_result import RowChanges, WriteResult
+from tests.support.committed import State
+from tests.support.queries import Condition
+from tests.support.stores import LocalStore, ObjectStore, Warehouse
+
+if TYPE_CHECKING:
+    from ktk_engine.write.rows import Rows
+
+
+def build(
+    store: ObjectStore,
+    rows: Rows,
+    target: Target,
+    mode: Literal["append", "partitions", "files"] | None = None,
+    *,
+    replaced: Collection[str] = (),
+    reads: Sequence[Sequence[Condition]] = (),
+    verb: Literal["replace", "compact"] = "replace",
+    history: Mapping[str, str] | None = None,
+    full_refresh: bool = False,
+    state: State | None = None,
+) -> WriteResult:
+    """Write rows to a dataset, as one commit.
+
+    Args:
+        store: where.
+        rows: a table or batches of Arrow, or a frame of Spark.
+        target: the dataset and its layout.
+        mode: what goes for the rows: None replaces all content, `append` nothing, `partitions`
+            those that the rows have, `files` the files named in `replaced`.
+        replaced: labels of files that go.
+        reads: conjunctions that say which rows of the dataset the new ones were computed from.
+        verb: what the log calls a write with `files`.
+        history: what the log says of the commit.
+        full_refresh: whether column classes may change.
+        state: what the rows were computed from; a commit since then is a conflict.
+    """
+    retained = None
+    if mode:
+        retained = Retained(mode, frozenset(replaced), tuple(reads), verb)
+    context = WriteContext(history or {}, full_refresh=full_refresh)
+    return build_module.build(store, rows, target, context, retained, state)
+
+
+def alter_table(store: LocalStore, sql: str) -> bool:
+    """Run `alter table` on a store, which is the schema `s`; gives whether anything changed."""
+    relations = Relations(Warehouse(str(store.root.parent)))
+    return run_alteration(relations, sql.replace("s.", f"{store.root.name}."))

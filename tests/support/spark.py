@@ -1,0 +1,45 @@
+"""What tests need of Spark: sessions, statements on stores, changes that it computes."""
+# ruff: noqa: F401 - what is imported here, tests take from here
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from ktk_engine.spark.compatibility import spark_version
+from ktk_engine.spark.frames import frame_of_table
+from ktk_engine.spark.read.scan import Scanner
+from ktk_engine.spark.session.scratch import make_scratch_folder
+from ktk_engine.spark.session.session import new_session, start_session
+from ktk_engine.spark.sql.sql_session import SqlSession
+from ktk_engine.write.rewrite import replace_where as replace_where_module
+from ktk_engine.write.rewrite.merge import MergeBy, merge
+from ktk_engine.write.rewrite.predicates import Predicates
+from tests.support.changes import Target, WriteContext, WriteResult
+from tests.support.stores import ObjectStore
+
+
+def statements(
+    session: SparkSession, store: ObjectStore, scratch: Path | None = None, schema: str = "an"
+) -> SqlSession:
+    """Statements in which `<schema>.<name>` is a relation of the store."""
+    return SqlSession(session, {schema: store}.get, scratch or make_scratch_folder())
+
+
+def replace_where(
+    scanner: Scanner,
+    frame: DataFrame,
+    target: Target,
+    predicates: Predicates,
+    *,
+    full_refresh: bool = False,
+) -> WriteResult | None:
+    """Replace the rows that fulfil predicates by those of a frame."""
+    context = WriteContext(full_refresh=full_refresh)
+    return replace_where_module.replace_where(scanner, frame, target, predicates, context)
+
+
+def executed(frame: DataFrame) -> str:
+    """The physical plan that ran, or will."""
+    return frame._jdf.queryExecution().executedPlan().toString()
