@@ -9,15 +9,17 @@ from typing import Any
 
 import pytest
 
+from tests.support.documents import ViewDocument, add_view
+from tests.support.queries import KnownStores
+from tests.support.stores import LocalStore
+
 SCHEMA = "an"
 
 
 # SQL in this process has no face of its own: dbt asks it for the rows of tests.
 def rows_in_process(root: Path, text: str) -> list[Mapping[str, Any]]:
     """Answer a query without Spark; relations are those of the schema `an`."""
-    from ktk_engine.plan.statement.named_relations import KnownStores
-    from ktk_engine.store.local.local_store import LocalStore
-    from ktk_engine.warehouse.in_process.local_sql import LocalSql
+    from ktk_engine.warehouse.in_process.local_sql import LocalSql  # deep: it has no face
 
     store = LocalStore(root)
     local = LocalSql(KnownStores(lambda name: store if name == SCHEMA else None))
@@ -27,17 +29,13 @@ def rows_in_process(root: Path, text: str) -> list[Mapping[str, Any]]:
 # A view of a cube is a model of dbt, which is slower to run than everything that asks it.
 def create_view(root: Path, name: str, cube: str) -> None:
     """Give a cube a name in SQL."""
-    from ktk_engine.catalog.view import ViewDocument, render_view, view_key
-    from ktk_engine.store.local.local_store import LocalStore
-
-    view = ViewDocument(name, "cube", "", cube)
-    LocalStore(root).put(view_key(name), render_view(view))
+    add_view(LocalStore(root), ViewDocument(name, "cube", "", cube))
 
 
 # A session that is started without them would give later tests of the process its settings.
 def spark_session(settings: Mapping[str, str], few_rows: Mapping[str, str]) -> Iterator[Any]:
     """Give a session with the settings of all tests, and those for few rows while it is used."""
-    from ktk_engine.spark.session.session import start_session
+    from tests.support.spark import start_session
 
     session = start_session(settings)
     found = {**settings, **few_rows}
@@ -56,12 +54,10 @@ def spark_session(settings: Mapping[str, str], few_rows: Mapping[str, str]) -> I
 # Statements without dbt, which takes a second to start for each test.
 def rows_in_sql(session: Any, root: Path, text: str) -> list[Mapping[str, Any]]:
     """Answer a query by Spark; relations are those of the schema `an`."""
-    from ktk_engine.spark.compatibility import collect_table
-    from ktk_engine.spark.sql.sql_session import SqlSession
-    from ktk_engine.store.local.local_store import LocalStore
+    from ktk_engine.spark.compatibility import collect_table  # deep: exact values, by Arrow
+    from tests.support.spark import statements
 
-    store = LocalStore(root)
-    sql = SqlSession(session, lambda name: store if name == SCHEMA else None, root / "scratch")
+    sql = statements(session, LocalStore(root), root / "scratch", SCHEMA)
     return collect_table(sql.sql(text)).to_pylist()
 
 
@@ -79,7 +75,7 @@ class _Nothing(int):
 @contextmanager
 def done_by_spark() -> Iterator[None]:
     """Let Spark do what this process would do itself, since it is little."""
-    from ktk_engine.write import small_files
+    from ktk_engine.write import small_files  # deep: its limit is what is set
 
     limit = _Nothing()
     with pytest.MonkeyPatch.context() as patch:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -54,41 +54,48 @@ class Records:
         """Say that this executor has no answer of a section."""
         self._asked.add(title)
 
-    def finish(self, whole: str) -> None:
-        """Raise what differs, and what was recorded and not asked for.
+    def problems(self, whole: str) -> list[str]:
+        """Give what differs, and what was recorded and not asked for; or write what was answered.
 
         Args:
             whole: how the titles start that were asked for.
         """
         if os.environ.get("KTK_GOLDEN") == "write":
             _write(self._path, self._sections)
-        titles = {title for title in self._sections if _OF not in title}
-        for title in sorted(titles - self._asked):
-            if title.startswith(whole):
-                self._failures.append(f"{title} is recorded, and was not answered")
-        if self._failures:
-            failures = "\n\n".join(self._failures)
-            raise AssertionError(
-                f"{self._path.name} differs in {len(self._failures)} of {len(self._asked)} "
-                f"records. If that is meant: python -m tests.golden\n\n{failures}"
-            )
+        left = {title for title in self._sections if _OF not in title} - self._asked
+        found = [f"{t} is recorded, and was not answered" for t in left if t.startswith(whole)]
+        return [f"{self._path.name}: {text}" for text in (*self._failures, *sorted(found))]
 
 
 @contextmanager
-def records(file: str, executor: str, whole: str = "") -> Iterator[Records]:
-    """Compare answers with a file of records.
+def all_records(
+    files: Mapping[str, str], executor: str, whole: str = ""
+) -> Iterator[dict[str, Records]]:
+    """Compare answers with files of records.
 
     Args:
-        file: its name.
+        files: their names, by keys of the caller's.
         executor: who answers.
         whole: how the titles start of which all are asked for.
 
     Raises:
         AssertionError: at the end, with a diff of everything that is not as it is recorded.
     """
-    found = Records(file, executor)
+    found = {key: Records(file, executor) for key, file in files.items()}
     yield found
-    found.finish(whole)
+    problems = [text for each in found.values() for text in each.problems(whole)]
+    if problems:
+        texts = "\n\n".join(problems)
+        raise AssertionError(
+            f"{len(problems)} records differ. If that is meant: python -m tests.golden\n\n{texts}"
+        )
+
+
+@contextmanager
+def records(file: str, executor: str, whole: str = "") -> Iterator[Records]:
+    """Compare answers with one file of records; see `all_records`."""
+    with all_records({file: file}, executor, whole) as found:
+        yield found[file]
 
 
 def _read(path: Path) -> dict[str, list[str]]:

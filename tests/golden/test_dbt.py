@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -31,7 +29,7 @@ from tests.golden.models import (
     snapshot_rows,
     snapshot_sql,
 )
-from tests.golden.records import Records, records
+from tests.golden.records import all_records, records
 
 ONE_DAY = ["--event-time-start", "2024-01-02", "--event-time-end", "2024-01-03"]
 TWICE = ["--select", "tag:twice"]
@@ -47,14 +45,6 @@ def inputs(tmp_path_factory):
         patch.setenv("KTK_GOLDEN_INPUTS", str(folder))
         patch.setenv("KTK_GOLDEN_TIME", SNAPSHOT_TIMES[0])
         yield folder
-
-
-@contextmanager
-def all_records(file: str, executor: str) -> Iterator[dict[str, Records]]:
-    """The records of each storage."""
-    with ExitStack() as stack:
-        names = {storage: f"{file}-{storage}" for storage in STORAGES}
-        yield {s: stack.enter_context(records(name, executor)) for s, name in names.items()}
 
 
 def counts(response) -> list[str]:
@@ -130,30 +120,30 @@ class TestModels:
             changed.start()
         results, log = run_dbt_and_capture(["run", *ONE_DAY, *arguments], expect_pass=False)
         found = {item.node.name: item for item in results}
-        with (
-            all_records("models", executor) as changes,
-            all_records("refused-models", executor) as refused,
-        ):
+        files = {s: f"models-{s}" for s in STORAGES}
+        files |= {f"refused_{s}": f"refused-models-{s}" for s in STORAGES}
+        with all_records(files, executor) as records_of:
             for (name, storage), changed in states.items():
-                expected = (refused if CASES[name] in REFUSED else changes)[storage]
+                expected = records_of[CASES[name].schema(storage)]
                 item = found.get(f"{storage}_{name}")
+                title = f"{name}, seed {changed.before.seed}"
                 if item is None:
-                    expected.leave_out(name)
+                    expected.leave_out(title)
                     continue
                 said = item.message
                 if said == "ERROR":  # of a batch only the log has more
                     (said,) = re.findall(rf"Dataset {re.escape(changed.uuid)}\b[^\x1b]*", log)
                 lines = self.lines(project, said)
                 after = changed.after(changed.commits)
-                expected.check(name, [*lines, *counts(item.adapter_response), *after])
-            for storage, expected in changes.items():
+                expected.check(title, [*lines, *counts(item.adapter_response), *after])
+            for storage in STORAGES:
                 layouts = {
                     line
                     for (name, of), changed in states.items()
-                    if of == storage and f"{of}_{name}" in found
+                    if CASES[name].schema(of) == storage and f"{of}_{name}" in found
                     for line in changed.layout()
                 }
-                expected.check("files and types", sorted(layouts))
+                records_of[storage].check("files and types", sorted(layouts))
 
     def test_models(self, project, states):
         self.check_models(project, states, "here")
