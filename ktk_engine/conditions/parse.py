@@ -353,7 +353,6 @@ def _like(node: exp.Expression, scope: _Scope) -> Condition:
         _refuse(node, f"needs a string column, `{column}` is {class_name(scope.types[column])}")
     pattern = _escaped_pattern(node, str(node.expression.this), escape)
     found = _pattern_condition(column, pattern)
-    # "not like" is a flag of the node in newer versions of sqlglot, a NOT around it in older.
     return Not(found) if node.args.get("negate") else found
 
 

@@ -82,8 +82,29 @@ def parse_checkpoint(data: bytes) -> Iterator[dict[str, Any]]:
             or path.split(".")[0] in ("txn", "metaData", "protocol")
         ]
         table = file.read(wanted)
-    for row in table.to_pylist(maps_as_pydicts="strict"):
-        yield {kind: item for kind, item in row.items() if item is not None}
+    for row in table.to_pylist():
+        yield {kind: _with_mappings(item) for kind, item in row.items() if item is not None}
+
+
+def _with_mappings(action: Mapping[str, Any]) -> dict[str, Any]:
+    """Mappings as entries have them; Arrow before 19 can give only their pairs."""
+    found = {**action}
+    if "configuration" in found:
+        found["format"] = {**found["format"], "options": _mapping(found["format"]["options"])}
+        found["configuration"] = _mapping(found["configuration"])
+    return found
+
+
+def _mapping(pairs: Sequence[tuple[str, str]] | None) -> dict[str, str] | None:
+    """One mapping of its pairs.
+
+    Raises:
+        ValueError: a key is there twice.
+    """
+    mapping = None if pairs is None else dict(pairs)
+    if mapping is not None and len(mapping) != len(pairs or ()):
+        raise ValueError("a mapping has a key twice")
+    return mapping
 
 
 def _with_pairs(kind: str, action: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,8 +19,6 @@ COMPARISONS: Mapping[type[exp.Expression], Callable[[Any, Any], Any]] = {
     exp.GT: operator.gt,
     exp.GTE: operator.ge,
 }
-# Newer versions of sqlglot have an underscore behind words of Python.
-FROM, WITH = ("from", "from_"), ("with", "with_")
 _TEXTS = frozenset({"STRING", "RAW_STRING", "NATIONAL_STRING", "UNICODE_STRING"})
 
 
@@ -62,14 +60,9 @@ def refuse(node: Any) -> NoReturn:
     raise LocalEngineError(f"Only Spark knows what this means: {text}")
 
 
-def part(node: exp.Expression, spellings: tuple[str, str]) -> Any:
-    """Give a part of an expression, however this version of sqlglot spells it."""
-    return node.args.get(spellings[0]) or node.args.get(spellings[1])
-
-
 def from_of(select: exp.Expression) -> Any:
     """What is behind FROM; None if there is none."""
-    found = part(select, FROM)
+    found = select.args.get("from_")
     return None if found is None else found.this
 
 

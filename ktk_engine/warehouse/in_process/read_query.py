@@ -25,14 +25,11 @@ from ktk_engine.warehouse.in_process.cell_tests import cell_test
 from ktk_engine.warehouse.in_process.compare_rows import Unmatched, check_keys, groups
 from ktk_engine.warehouse.in_process.expressions import (
     COMPARISONS,
-    FROM,
-    WITH,
     from_of,
     integer,
     is_count,
     only,
     parse_query,
-    part,
     refuse,
 )
 from ktk_engine.warehouse.in_process.listed_rows import values, without_from
@@ -100,7 +97,7 @@ def read_query(select: Any, names: Names) -> Rows:
     """
     if names.depth > _DEEPEST or not isinstance(select, exp.Select):
         refuse(select)
-    only(select, "expressions", "where", "group", "having", "limit", "joins", *FROM, *WITH)
+    only(select, "expressions", "where", "group", "having", "limit", "joins", "from_", "with_")
     names = replace(names, depth=names.depth + 1)
     names = replace(names, parts=_with(select, names))
     limit = select.args.get("limit")
@@ -163,7 +160,7 @@ def _relation(parts: tuple[str, ...], names: Names) -> Rows:
 
 
 def _with(select: exp.Select, names: Names) -> Mapping[str, Rows]:
-    found = part(select, WITH)
+    found = select.args.get("with_")
     if found is None:
         return names.parts
     only(found, "expressions")
