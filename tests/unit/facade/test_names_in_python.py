@@ -60,7 +60,7 @@ def test_a_cube(store):
         cube.extend({"other": table(Flight=[1], Gust=[1.0])})
     with pytest.raises(ConsistencyError, match="letter case alone tells the datasets more and"):
         cube.extend({"More": table(Flight=[1], w=[1.0])})
-    with pytest.raises(ConfigurationError, match="Did you mean `gust`"):
+    with pytest.raises(ConfigurationError, match="Did you mean `gust2`"):
         cube.extend({"other": table(Flight=[1], gust2=[1.0])}, indexes=["gost"])
 
 
