@@ -17,6 +17,7 @@ from ktk_engine.log.scope import FOLDER, LogScope
 from ktk_engine.log.state import State, resolve
 from ktk_engine.store.ask_all import ask_all
 from ktk_engine.store.interface import ObjectStore
+from ktk_engine.types.identifier import Identifier
 
 Kind = Literal["dataset", "view"]
 _CUBE = "cube:"
@@ -61,14 +62,14 @@ def list_relations(store: ObjectStore) -> list[Relation]:
     return sorted(relations, key=lambda relation: (relation.name, relation.uuid))
 
 
-def find_relation(relations: Mapping[str, list[Relation]], name: str) -> Relation | None:
+def find_relation(relations: Mapping[Identifier, list[Relation]], name: str) -> Relation | None:
     """Look a name up.
 
     Args:
         relations: those of a store, by name.
-        name: a relation's name. In a store without documents of ours, a cube is found as
-            `cube:<its prefix>`, and any dataset as `dataset:<its uuid>`; a dataset of a cube also
-            by its uuid alone.
+        name: a relation's name, in any letter case. In a store without documents of ours, a cube
+            is found as `cube:<its prefix>`, and any dataset as `dataset:<its uuid>`; a dataset of
+            a cube also by its uuid alone.
 
     Raises:
         ConsistencyError: several relations have this name.
@@ -76,7 +77,7 @@ def find_relation(relations: Mapping[str, list[Relation]], name: str) -> Relatio
     kind, _, wanted = name.partition(":")
     if kind in ("cube", "dataset") and wanted:
         return _by_uuid(relations, kind, wanted)
-    found = relations.get(name, [])
+    found = relations.get(Identifier(name), [])
     if len(found) > 1:
         raise ConsistencyError(_ambiguous(name, found))
     if not found and is_in_cube(name):
@@ -86,6 +87,14 @@ def find_relation(relations: Mapping[str, list[Relation]], name: str) -> Relatio
 
 def _ambiguous(name: str, found: list[Relation]) -> str:
     """Say how each of several relations of one name is addressed."""
+    names = dict.fromkeys(relation.name for relation in found)
+    if len(names) > 1:
+        return (
+            f"The name {name} stands for several relations, {' and '.join(names)}, whose names "
+            "differ in letter case only, which SQL ignores. Each can be read under its own name "
+            "in Python (Store.table, Store.cube), and by a dbt source with `ktk_dataset`. ktk "
+            "rename gives one of them another name."
+        )
     uuids = [relation.uuid for relation in found if relation.uuid]
     others = "" if len(uuids) == len(found) else " and a view"
     quoted = " or ".join(f"`{uuid}`" for uuid in uuids[:2])
@@ -97,7 +106,9 @@ def _ambiguous(name: str, found: list[Relation]) -> str:
     )
 
 
-def _by_uuid(relations: Mapping[str, list[Relation]], kind: str, wanted: str) -> Relation | None:
+def _by_uuid(
+    relations: Mapping[Identifier, list[Relation]], kind: str, wanted: str
+) -> Relation | None:
     """Find a cube by its prefix, or a dataset by its uuid."""
     datasets = [item for items in relations.values() for item in items if item.uuid]
     if kind == "dataset":
@@ -107,11 +118,11 @@ def _by_uuid(relations: Mapping[str, list[Relation]], kind: str, wanted: str) ->
     return None
 
 
-def by_name(relations: list[Relation]) -> dict[str, list[Relation]]:
+def by_name(relations: list[Relation]) -> dict[Identifier, list[Relation]]:
     """Group relations by name."""
-    grouped: dict[str, list[Relation]] = defaultdict(list)
+    grouped: dict[Identifier, list[Relation]] = defaultdict(list)
     for relation in relations:
-        grouped[relation.name].append(relation)
+        grouped[Identifier(relation.name)].append(relation)
     return dict(grouped)
 
 

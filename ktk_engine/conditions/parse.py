@@ -39,6 +39,7 @@ from ktk_engine.conditions.long_list import without_long_lists
 from ktk_engine.conditions.sql_literal import SqlValue, Text, python_value, sql_value
 from ktk_engine.errors import ConditionError
 from ktk_engine.types.did_you_mean import did_you_mean_clause
+from ktk_engine.types.identifier import Identifier, find_name
 from ktk_engine.types.type_class import class_name, normalize
 
 # What sqlglot says of an operator without its operand names a class of its own.
@@ -85,7 +86,7 @@ class _Scope:
 
     def is_called(self, name: str) -> bool:
         """Whether a name before a column means the relation, up to letter case as in Spark."""
-        return self.qualifier is not None and name.casefold() == self.qualifier.casefold()
+        return self.qualifier is not None and Identifier(name) == Identifier(self.qualifier)
 
 
 def parse_condition(
@@ -213,11 +214,8 @@ def _column(node: exp.Expression, scope: _Scope) -> str | None:
     if node.table and (node.args.get("db") or not scope.is_called(str(node.table))):
         _refuse(node, "is not a column of the cube; fields of structs are not supported")
     name = str(node.name)
-    if name in scope.types:
-        return name
-    same = [known for known in scope.types if known.casefold() == name.casefold()]
-    if len(same) == 1:
-        return same[0]
+    if (found := find_name(name, scope.types)) is not None:
+        return found
     hint = did_you_mean_clause(name, scope.types)
     raise ConditionError(f"Unknown column `{name}` in the condition{hint}")
 

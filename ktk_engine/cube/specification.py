@@ -5,14 +5,15 @@ See docs/design/kartothek-format.md, Specification of a cube.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ktk_engine.cube.cube_metadata import cube_metadata
 from ktk_engine.cube.dataset_uuid import SEPARATOR, dataset_uuid
 from ktk_engine.errors import InvalidKeyError, SpecificationError
 from ktk_engine.store.key import validate_uuid
+from ktk_engine.types.identifier import find_names
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,16 @@ class CubeSpecification:
     def shared_columns(self) -> frozenset[str]:
         """Columns that several datasets may have: dimension and partition columns."""
         return frozenset(self.dimension_columns) | frozenset(self.partition_columns)
+
+    def spelled(self, columns: Collection[str]) -> CubeSpecification:
+        """The same, with its columns spelled as these are; letter case does not tell them apart."""
+        return replace(
+            self,
+            dimension_columns=find_names(self.dimension_columns, columns),
+            partition_columns=find_names(self.partition_columns, columns),
+            index_columns=frozenset(find_names(self.index_columns, columns)),
+            suppress_index_on=frozenset(find_names(self.suppress_index_on, columns)),
+        )
 
     def metadata(self, dataset_id: str) -> dict[str, Any]:
         """What Kartothek wants to find in the user metadata of a dataset of this cube."""

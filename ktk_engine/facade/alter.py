@@ -14,6 +14,7 @@ from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import State
 from ktk_engine.maintain.properties import Notes
 from ktk_engine.types.arrow_name import parse_type
+from ktk_engine.types.identifier import find_names
 from ktk_engine.warehouse import alter as statements
 from ktk_engine.warehouse.alter_statement import Alteration
 from ktk_engine.warehouse.author import python_history
@@ -49,7 +50,8 @@ def repartition(store: OpenedStore, name: str, columns: Collection[str]) -> None
 
     def run(state: State) -> None:
         base = state.snapshot(name)
-        target = replace(Target.of(base), partition_by=tuple(columns))
+        named = find_names(columns, base.schema.names)
+        target = replace(Target.of(base), partition_by=named)
         if target.partition_by == base.partition_keys:
             return
         with staged(state, f"repartition {name}", context.history) as staging:

@@ -18,6 +18,7 @@ from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import ConfigurationError, ConsistencyError
 from ktk_engine.gate.breakage import breakage_text, broken_enrichments
 from ktk_engine.gate.owner import owner_fix
+from ktk_engine.gate.spelling import spelled_keys
 from ktk_engine.gate.target import Target
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.types.check_columns import ColumnRules, check_columns, unless_found
@@ -160,7 +161,7 @@ def pass_view_gate(
     """
     if not contract:
         return
-    _, findings = apply_declared(model, declared, contract=True)
+    _, findings = apply_declared(model, spelled_keys(declared, model.names), contract=True)
     if findings:
         raise_findings(findings, f"view {name}", len(model.names))
 

@@ -17,6 +17,7 @@ from ktk_engine.log.entry import DatasetRole
 from ktk_engine.log.scope import LogScope, cube_scope, scope_of
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.types.check_columns import OnSchemaChange
+from ktk_engine.types.identifier import Identifier, find_names
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,8 @@ class Target:
                 f"Dataset {self.dataset}: clustered_by is for plain tables; the files of a cube "
                 "are sorted by partition and dimension columns. Remove it."
             )
-        if others := set(self.bucket_by) - set(self.dimension_columns):
+        dimensions = set(map(Identifier, self.dimension_columns))
+        if others := [name for name in self.bucket_by if Identifier(name) not in dimensions]:
             raise ConfigurationError(
                 f"Dataset {self.dataset}: bucket_by names {', '.join(sorted(others))}. Name "
                 "dimension columns, so that equal cells come together and are found."
@@ -125,7 +127,7 @@ class Target:
             self.partition_by if self.role == "seed" else (),
             self.dataset,
             frozenset(self.indexes) - set(self.dimension_columns) - set(self.partition_by),
-            frozenset(self.suppress_index_on),
+            frozenset(find_names(self.suppress_index_on, self.dimension_columns)),
         )
 
     @property

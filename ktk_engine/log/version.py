@@ -12,6 +12,7 @@ from ktk_engine.log.chain import break_of, logged_versions, read_chain, read_ent
 from ktk_engine.log.entry import LogEntry
 from ktk_engine.log.state import DatasetState, State
 from ktk_engine.types.did_you_mean import did_you_mean
+from ktk_engine.types.identifier import find_name
 
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._\-]{0,99}")
 
@@ -106,7 +107,7 @@ def version_of(state: State, text: str) -> int:
 
     Args:
         state: the newest version of the scope.
-        text: what was given.
+        text: what was given; letter case of a tag does not matter.
 
     Raises:
         VersionGoneError: there is no such tag; the message says which there are.
@@ -114,14 +115,15 @@ def version_of(state: State, text: str) -> int:
     if text.isascii() and text.isdecimal():
         return int(text)
     tags = tags_of(state)
-    if text not in tags:
+    tag = find_name(text, tags)
+    if tag is None:
         known = f"Its tags are {', '.join(tags)}." if tags else "It has no tags."
         raise VersionGoneError(
             f"{state.scope} of {state.store.url} has no version {text!r}."
             f"{did_you_mean(text, tags)} A version is a number, as `ktk history` lists them, or a "
             f"tag. {known}"
         )
-    return tags[text]
+    return tags[tag]
 
 
 def readable_versions(state: State) -> list[int]:

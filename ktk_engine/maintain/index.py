@@ -32,6 +32,7 @@ from ktk_engine.log.write import Write
 from ktk_engine.maintain.change_datasets import ChangeResult
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.did_you_mean import did_you_mean
+from ktk_engine.types.identifier import find_names
 from ktk_engine.types.type_class import normalize, role_problem
 
 
@@ -105,7 +106,8 @@ def plan_indexes(
     uuids = [find_dataset(state, dataset)] if dataset is not None else list(state.datasets)
     snapshots = {uuid: state.snapshot(uuid) for uuid in uuids}
     found: dict[str, list[str]] = {}
-    for column in dict.fromkeys(columns):
+    known = dict.fromkeys(name for item in snapshots.values() for name in item.schema.names)
+    for column in dict.fromkeys(find_names(columns, known)):
         _check_column(state, snapshots, column)
         for uuid, snapshot in snapshots.items():
             if column in snapshot.partition_keys or column not in snapshot.schema.names:

@@ -30,6 +30,7 @@ from ktk_engine.log.write import Write
 from ktk_engine.maintain.change_datasets import ChangeResult, change_datasets
 from ktk_engine.maintain.copy import CopyPlan, plan_copy, run_copy
 from ktk_engine.store.interface import ObjectStore
+from ktk_engine.types.identifier import Identifier
 
 _FROM = "renamed_from"
 
@@ -153,7 +154,7 @@ def _is_taken(store: ObjectStore, scope: LogScope, new: str) -> bool:
     """Whether a cube, a table or a view has the name already, or SQL knows a dataset by it."""
     if scope.kind == "cube":
         return bool(resolve(store, LogScope("dataset", new)).datasets)
-    is_relation = any(relation.name == new for relation in list_relations(store))
+    is_relation = any(Identifier(item.name) == Identifier(new) for item in list_relations(store))
     return is_relation or bool(resolve(store, LogScope("cube", new)).datasets)
 
 

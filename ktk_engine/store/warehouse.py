@@ -10,6 +10,7 @@ from typing import Any
 
 from ktk_engine.errors import (
     ConfigurationError,
+    ConsistencyError,
     DatasetNotFoundError,
     InvalidKeyError,
     ObjectExistsError,
@@ -19,6 +20,7 @@ from ktk_engine.store.key import is_uuid, validate_key
 from ktk_engine.store.local.local_store import LocalStore
 from ktk_engine.store.open_store import cloud_of, open_store
 from ktk_engine.store.probe import probe
+from ktk_engine.types.identifier import Identifier, names_alike
 
 STORE_KEY = ".ktk/store.json"
 LAYOUT_VERSION = 1
@@ -46,7 +48,8 @@ class Warehouse:
         self.options = dict(options or {})
         self._cloud = cloud_of(self._url)
         self._root = self._opened(self._url)
-        self._stores: dict[str, ObjectStore] = {}
+        self._stores: dict[Identifier, ObjectStore] = {}
+        self._outside: dict[str, ObjectStore] = {}
 
     @property
     def url(self) -> str:
@@ -72,21 +75,36 @@ class Warehouse:
         """Open a schema, None if there is none of this name.
 
         Args:
-            name: the schema's name, or the address of any other store, to read from it.
+            name: the schema's name, in any letter case, or the address of any other store, to
+                read from it.
 
         Raises:
+            ConsistencyError: names of several schemas differ from it in letter case only.
             DatasetNotFoundError: nothing lies at this address.
         """
         if is_store_address(name):
-            return self._outside(name)
-        if (known := self._stores.get(name)) is not None:
+            return self._at_address(name)
+        if (known := self._stores.get(Identifier(name))) is not None:
             return known
-        if not is_uuid(name) or not self._is_schema(name):
+        found = self._spelled(name)
+        return None if found is None else self._open(found)
+
+    def _spelled(self, name: str) -> str | None:
+        """The name of a schema that exists, as it was made."""
+        if not is_uuid(name):
             return None
-        return self._open(name)
+        folders = [item.rstrip("/") for item in self._root.list_names() if item.endswith("/")]
+        found = [item for item in names_alike(name, folders) if self._is_schema(item)]
+        if len(found) > 1:
+            raise ConsistencyError(
+                f"{self.url} has the schemas {' and '.join(found)}, whose names differ in letter "
+                "case only, which SQL ignores. Give one of the folders another name. In Python, "
+                "Store opens each by its address."
+            )
+        return next(iter(found), None)
 
     def create_schema(self, name: str) -> ObjectStore:
-        """Open a schema, made first if there is none.
+        """Open a schema, made first if there is none; one of other letter case is the same.
 
         Raises:
             ConfigurationError: the name holds characters that no schema may have.
@@ -94,7 +112,8 @@ class Warehouse:
         """
         check_schema_name(name)
         self._hide_from_git()
-        store = self._open(name)
+        known = self._stores.get(Identifier(name))
+        store = known or self._open(self._spelled(name) or name)
         if store.is_remote:
             if store.exists(STORE_KEY):
                 return store
@@ -112,7 +131,7 @@ class Warehouse:
         # The mark goes last, so that a half-deleted schema is still seen as one.
         store.delete([key for key in keys if key != STORE_KEY])
         store.delete([STORE_KEY])
-        self._stores.pop(name, None)
+        self._stores.pop(Identifier(name), None)
 
     def _hide_from_git(self) -> None:
         """Let git ignore a folder that is made now: data is not part of a project."""
@@ -120,9 +139,9 @@ class Warehouse:
             with suppress(ObjectExistsError):
                 self._root.put_if_absent(_IGNORED, _IGNORE_ALL)
 
-    def _outside(self, url: str) -> ObjectStore:
+    def _at_address(self, url: str) -> ObjectStore:
         """Open a store that is not a folder of this warehouse."""
-        store = self._stores.get(url)
+        store = self._outside.get(url)
         if store is None:
             store = self._opened(url)
             if not store.list_names():
@@ -130,12 +149,13 @@ class Warehouse:
                     f"There is no store at {url}: the folder is missing or empty. Give the "
                     "folder that holds the datasets (files `*.by-dataset-metadata.json`)."
                 )
-        return self._stores.setdefault(url, store)
+        return self._outside.setdefault(url, store)
 
     def _open(self, name: str) -> ObjectStore:
         # One step each, so that a schema that another thread drops is not an error in between.
-        return self._stores.get(name) or self._stores.setdefault(
-            name, self._opened(f"{self._url}/{name}")
+        key = Identifier(name)
+        return self._stores.get(key) or self._stores.setdefault(
+            key, self._opened(f"{self._url}/{name}")
         )
 
     def _opened(self, url: str) -> ObjectStore:

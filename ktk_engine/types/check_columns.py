@@ -14,8 +14,14 @@ import pyarrow as pa
 from ktk_engine.formatting import noun
 from ktk_engine.types.declared import apply_declared, with_known_classes
 from ktk_engine.types.finding import Finding
+from ktk_engine.types.identifier import Identifier
 from ktk_engine.types.reserved_name import name_problem, own_name_problem
-from ktk_engine.types.schema import check_roles, check_storable, compare_schemas
+from ktk_engine.types.schema import (
+    check_roles,
+    check_storable,
+    compare_schemas,
+    fields_alike,
+)
 from ktk_engine.types.type_class import ColumnRole
 
 OnSchemaChange = Literal["fail", "append_new_columns", "sync_all_columns", "ignore"]
@@ -176,14 +182,15 @@ def change_schema(
 
 
 def _alike_names(model: pa.Schema) -> list[Finding]:
-    """Columns that Spark cannot tell apart, since it ignores letter case."""
-    first: dict[str, str] = {}
+    """Columns, and fields of one struct, that Spark cannot tell apart: it ignores letter case."""
+    first: dict[Identifier, str] = {}
     findings = []
     for item in model:
-        other = first.setdefault(item.name.casefold(), item.name)
-        if other != item.name:
-            reason = f"differs from `{other}` in letter case only, which Spark ignores"
-            fix = f"rename {item.name}"
+        other = first.setdefault(Identifier(item.name), item.name)
+        pair = (other, item.name) if other != item.name else fields_alike(item.type, item.name)
+        if pair is not None:
+            reason = f"`{pair[1]}` differs from `{pair[0]}` in letter case only, which SQL ignores"
+            fix = f"rename {pair[1]}"
             findings.append(Finding(item.name, None, item.type, reason, fix, "duplicate"))
     return findings
 

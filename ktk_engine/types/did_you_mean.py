@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from ktk_engine.types.identifier import names_alike
+
 
 def nearest_name(name: str, known: Iterable[str]) -> str | None:
     """Find the name that somebody probably meant.
@@ -17,8 +19,11 @@ def nearest_name(name: str, known: Iterable[str]) -> str | None:
         The nearest name, differing letter case first, or None if none is near.
     """
     names = sorted(set(known))
-    same = [other for other in names if other.casefold() == name.casefold()]
-    return next(iter(same or difflib.get_close_matches(name, names, n=1)), None)
+    if same := names_alike(name, names):
+        return same[0]
+    by_letters = {other.lower(): other for other in reversed(names)}
+    near = difflib.get_close_matches(name.lower(), by_letters, n=1)
+    return by_letters[near[0]] if near else None
 
 
 def did_you_mean(name: str, known: Iterable[str], form: str = "`{}`") -> str:

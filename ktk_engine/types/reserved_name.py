@@ -10,7 +10,7 @@ OWN_PREFIX = "__ktk_"  # of columns that the engine adds while it reads and join
 
 def own_name_problem(name: str) -> str | None:
     """Say why no column may have a name, whatever its role; None if it may."""
-    if name.casefold().startswith(OWN_PREFIX):  # Spark ignores letter case
+    if name.lower().startswith(OWN_PREFIX):  # Spark ignores letter case
         return f"names that begin with {OWN_PREFIX} are the engine's own, for what it adds to rows"
     return None
 

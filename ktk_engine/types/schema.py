@@ -17,6 +17,7 @@ from ktk_engine.errors import TypeClassError
 from ktk_engine.types.arrow_name import sql_name
 from ktk_engine.types.did_you_mean import did_you_mean_clause, nearest_name
 from ktk_engine.types.finding import Finding, raise_findings
+from ktk_engine.types.identifier import Identifier, first_pair_alike
 from ktk_engine.types.mismatch import merge, mismatch
 from ktk_engine.types.quote import readable_identifier
 from ktk_engine.types.suggestion import cast_to
@@ -24,6 +25,7 @@ from ktk_engine.types.type_class import (
     ColumnRole,
     class_name,
     class_problem,
+    is_list,
     normalize,
     role_problem,
     storage_problem,
@@ -131,14 +133,14 @@ def check_shared(
         columns that another dataset owns; one finding a column and class.
     """
     findings: list[Finding] = []
-    rest = {name: (other, set(other.names)) for name, other in sorted(others.items())}
-    rest.pop(dataset, None)
+    rest = {
+        name: {Identifier(item.name): item.type for item in other}
+        for name, other in sorted(others.items())
+        if name != dataset
+    }
     for field in schema:
-        owners = {
-            name: other.field(field.name).type
-            for name, (other, names) in rest.items()
-            if field.name in names
-        }
+        named = Identifier(field.name)
+        owners = {name: types[named] for name, types in rest.items() if named in types}
         if field.name not in shared:
             findings.extend(_owner_findings(dataset, field, owners, owner_fix))
         else:
@@ -223,6 +225,32 @@ def replace_null_types(model: pa.Schema, committed: pa.Schema) -> pa.Schema:
         for field in model
     ]
     return pa.schema(fields)
+
+
+def fields_alike(t: pa.DataType, path: str) -> tuple[str, str] | None:
+    """Find two fields of one struct whose names SQL could not tell apart, at any depth.
+
+    Args:
+        t: the type of a column.
+        path: its name.
+
+    Returns:
+        Both as paths; None if there are none.
+    """
+    t = unwrap(t)
+    if pat.is_struct(t):
+        names = [f.name for f in t]
+        found = first_pair_alike(names)
+        if found is not None:
+            return f"{path}.{found[0]}", f"{path}.{found[1]}"
+        parts = [(f.type, f"{path}.{f.name}") for f in t]
+    elif pat.is_map(t):
+        parts = [(t.key_type, f"{path}.key"), (t.item_type, f"{path}.value")]
+    elif is_list(t):
+        parts = [(t.value_type, f"{path}.element")]
+    else:
+        return None
+    return next(filter(None, (fields_alike(*part) for part in parts)), None)
 
 
 def _duplicates(schema: pa.Schema) -> list[Finding]:

@@ -12,6 +12,7 @@ from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State, resolve
 from ktk_engine.maintain.properties import Notes, note
 from ktk_engine.store.interface import ObjectStore
+from ktk_engine.types.identifier import Identifier
 from ktk_engine.warehouse.alter_statement import Alteration, altered_relation, parse_alteration
 from ktk_engine.warehouse.author import statement_history
 from ktk_engine.warehouse.relations import Relations
@@ -101,8 +102,8 @@ def _alter_columns(
 
 def _of_existing(base: Snapshot, changes: ColumnChanges) -> ColumnChanges:
     """Leave out columns to drop that there are not."""
-    names = {name.casefold() for name in base.schema.names}
-    return replace(changes, drop=tuple(n for n in changes.drop if n.casefold() in names))
+    names = set(map(Identifier, base.schema.names))
+    return replace(changes, drop=tuple(n for n in changes.drop if Identifier(n) in names))
 
 
 def _comment_on_view(relations: Relations, wanted: Alteration) -> None:

@@ -14,6 +14,7 @@ from sqlglot.errors import SqlglotError
 from ktk_engine.errors import ConfigurationError, TypeClassError
 from ktk_engine.maintain.properties import Notes
 from ktk_engine.types.arrow_name import parse_type
+from ktk_engine.types.identifier import Identifier
 from ktk_engine.write.alter.column_changes import ColumnChanges
 
 # Whether a text is worth reading: cheap, for every statement of a run is asked. What was skipped is
@@ -170,7 +171,7 @@ class _Reader:
     def _added(self) -> ColumnChanges:
         found = self._list(self._definition)
         names = [name for name, _, _ in found]
-        if len({name.casefold() for name in names}) < len(names):
+        if len(set(map(Identifier, names))) < len(names):
             self._refuse("a column is named twice")
         return ColumnChanges(
             add={name: t for name, t, _ in found},

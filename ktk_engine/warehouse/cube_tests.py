@@ -20,6 +20,7 @@ from ktk_engine.maintain.check import check
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.arrow_name import parse_type
 from ktk_engine.types.did_you_mean import did_you_mean
+from ktk_engine.types.identifier import find_name
 from ktk_engine.types.mismatch import mismatch
 from ktk_engine.types.quote import quote_identifier, quote_text
 from ktk_engine.types.type_class import class_name
@@ -100,8 +101,8 @@ class CubeTest:
         schema = self.relations.schema_of(self.schema, self.name)
         schema = self.columns() if schema is None else schema
         found = "no such column"
-        if column in schema.names:
-            type_ = schema.field(column).type
+        if (spelled := find_name(column, schema.names)) is not None:
+            type_ = schema.field(spelled).type
             if _is_of_class(type_, wanted):
                 return _rows(("column_name", "expected_class", "found_class"), []), ""
             found = class_name(type_)
@@ -184,7 +185,7 @@ class CubeTest:
         store, relation = self._relation()
         if relation.kind == "dataset":
             return (scope.dataset_id(relation.uuid),)
-        view = read_view(store, self.name)
+        view = read_view(store, relation.name)
         return (view.datasets if view is not None else ()) or None
 
     def _scope(self) -> tuple[ObjectStore, LogScope]:
@@ -192,7 +193,7 @@ class CubeTest:
         store, relation = self._relation()
         if relation.kind == "dataset":
             return store, scope_of(relation.uuid)
-        view = read_view(store, self.name)
+        view = read_view(store, relation.name)
         if view is None or view.kind != "cube":
             raise ConfigurationError(
                 f"{self._where} is a view: this test is for cubes, their datasets and tables."

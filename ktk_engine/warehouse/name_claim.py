@@ -16,6 +16,7 @@ from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.remove import plan_removal, run_removal
 from ktk_engine.store.interface import ObjectStore
+from ktk_engine.types.identifier import Identifier
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,8 @@ def cube_and_dataset(uuid: str) -> tuple[str, str | None]:
 
 def _stands_in_the_way(store: ObjectStore, claim: NameClaim, relation: Relation) -> bool:
     """Whether a relation has to go; raises if it must not."""
+    if relation.uuid != claim.uuid or not claim.uuid:
+        _check_letter_case(claim, relation)
     same_name = relation.name == claim.name
     if not relation.uuid:
         if same_name:
@@ -126,6 +129,20 @@ def _stands_in_the_way(store: ObjectStore, claim: NameClaim, relation: Relation)
     if same_name:
         _check_table(store, claim, relation)
     return same_name
+
+
+def _check_letter_case(claim: NameClaim, relation: Relation) -> None:
+    """Refuse a second relation, dataset or cube that SQL could not tell from one that is there."""
+    cubes = (split_uuid(claim.uuid)[0], split_uuid(relation.uuid)[0])
+    pairs = ((claim.name, relation.name), (claim.uuid, relation.uuid), cubes)
+    for new, known in pairs:
+        if new != known and Identifier(new) == Identifier(known):
+            raise ConsistencyError(
+                f"{claim.who} would build {claim.what} as {new}, and there is "
+                f"{_what(relation.uuid, relation.name)}, {known}: letter case alone tells them "
+                "apart, which SQL ignores. Nothing was written. Spell it as that one, give it "
+                f"another name, or take the other out first: {_removal(relation)}"
+            )
 
 
 def _check_view(store: ObjectStore, claim: NameClaim, relation: Relation) -> None:
@@ -169,14 +186,16 @@ def _what(uuid: str, name: str) -> str:
     return f"dataset {uuid}" if is_in_cube(uuid) else f"the table {uuid}"
 
 
+def _removal(relation: Relation) -> str:
+    """The command that takes a relation out."""
+    if not relation.uuid:
+        return f"drop view {relation.name}"
+    return f"ktk remove {uuid_as_words(relation.uuid)}"
+
+
 def _taken(claim: NameClaim, relation: Relation, builder: Builder | None) -> str:
     by = f"built by {builder}" if builder else "which no dbt node built"
-    removal = (
-        f"drop view {relation.name}"
-        if not relation.uuid
-        else f"ktk remove {uuid_as_words(relation.uuid)}"
-    )
-    own = ""
+    removal, own = _removal(relation), ""
     if is_in_cube(claim.uuid):
         dataset = split_uuid(claim.uuid)[1]
         own = f" (with the config dataset='{dataset}' its dataset keeps its name in the cube)"

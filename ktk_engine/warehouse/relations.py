@@ -25,6 +25,7 @@ from ktk_engine.plan.plan_cube import load_cube
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.warehouse import Warehouse
 from ktk_engine.types.did_you_mean import did_you_mean, nearest_name
+from ktk_engine.types.identifier import Identifier, find_name
 from ktk_engine.warehouse.author import Author, user_name
 from ktk_engine.warehouse.name_claim import cube_and_dataset, displace, displaced_by
 
@@ -72,7 +73,7 @@ class Relations:
         store, relation = self._existing(schema, name, known)
         if relation.kind == "dataset":
             return resolve(store, scope_of(relation.uuid)).snapshot(relation.uuid).schema
-        view = read_view(store, name)
+        view = read_view(store, relation.name)
         if view is None or view.kind == "view":
             return None
         return load_cube(resolve(store, cube_scope(view.cube)), view.datasets).schema
@@ -88,17 +89,17 @@ class Relations:
         Raises:
             DatasetNotFoundError: there is no such relation.
         """
-        found = self.schema_of(schema, name, known)
+        store, relation = self._existing(schema, name, known)
+        found = self.schema_of(schema, name, relation)
         if found is not None:
             return tuple(found.names)
-        store = self.store_of(schema)
-        view = read_view(store, name)
+        view = read_view(store, relation.name)
         return () if view is None else tuple(view.columns)
 
     def partition_columns_of(self, schema: str, name: str) -> tuple[str, ...]:
         """Partition columns of a stored cube; none if there is no such cube."""
-        store = self.warehouse.find_schema(schema)
-        view = None if store is None else read_view(store, name)
+        store, found = self.warehouse.find_schema(schema), self.find(schema, name)
+        view = None if store is None or found is None else read_view(store, found.name)
         if store is None or view is None or view.kind != "cube":
             return ()
         loaded = load_cube(resolve(store, cube_scope(view.cube)), view.datasets)
@@ -163,14 +164,14 @@ class Relations:
         relation = self.find(schema, old)
         if store is None or relation is None:
             raise DatasetNotFoundError(f"There is no relation {schema}.{old} to rename.")
-        view = read_view(store, old)
+        view = read_view(store, relation.name)
         if view is None:
             raise ConfigurationError(
                 f"{schema}.{old} holds rows: its name is part of its files' keys and cannot be "
                 "changed. Rebuild it under the new name and drop the old one."
             )
         _replace(store, replace(view, name=new), author)
-        store.delete([view_key(old)])
+        store.delete([view_key(relation.name)])
 
     def drop(self, schema: str, name: str, history: Mapping[str, str]) -> None:
         """Drop a relation. One that does not exist is fine.
@@ -232,9 +233,9 @@ class Relations:
         if relation.kind == "dataset":
             comment_on(store, relation.uuid, comments, history)
             return
-        view = read_view(store, name)
+        view = read_view(store, relation.name)
         if view is not None and view.comments != comments:
-            store.put(view_key(name), render_view(replace(view, comments=comments)))
+            store.put(view_key(view.name), render_view(replace(view, comments=comments)))
 
     def add_comments(
         self, schema: str, name: str, relation: str | None, columns: Mapping[str, str]
@@ -251,19 +252,23 @@ class Relations:
             DatasetNotFoundError: there is no such view.
             ConfigurationError: it has no such column.
         """
-        view = read_view(self.store_of(schema), name)
+        store, found = self._existing(schema, name)
+        view = read_view(store, found.name)
         if view is None:
             raise DatasetNotFoundError(f"There is no view {schema}.{name}.")
-        known = self.column_names(schema, name)
-        for column in columns:
-            if column not in known:
+        known = self.column_names(schema, name, found)
+        said = {}
+        for column, text in columns.items():
+            spelled = find_name(column, known)
+            if spelled is None:
                 raise ConfigurationError(
                     f"{schema}.{name} has no column `{column}`.{did_you_mean(column, known)} "
                     "Nothing was changed."
                 )
-        texts = {n: text for n, text in {**view.comments.columns, **columns}.items() if text}
-        said = Comments(view.comments.relation if relation is None else relation, texts)
-        self.comment_on(schema, name, said, {})
+            said[spelled] = text
+        texts = {n: text for n, text in {**view.comments.columns, **said}.items() if text}
+        all_said = Comments(view.comments.relation if relation is None else relation, texts)
+        self.comment_on(schema, name, all_said, {}, found)
 
     def changed_at(self, schema: str, name: str) -> datetime:
         """When the rows of a table or cube last changed; of a cube, the newest of its datasets.
@@ -275,7 +280,7 @@ class Relations:
         store, relation = self._existing(schema, name)
         if relation.kind == "dataset":
             return changed_at(resolve(store, scope_of(relation.uuid)), relation.uuid)
-        view = read_view(store, name)
+        view = read_view(store, relation.name)
         if view is None or view.kind == "view":
             raise ConfigurationError(
                 f"{schema}.{name} is a view, which holds no rows: nobody notes when what it reads "
@@ -356,15 +361,15 @@ def check_view_columns(name: str, columns: Iterable[str]) -> None:
     Raises:
         ConfigurationError: two columns have one name, letter case aside.
     """
-    seen: set[str] = set()
+    seen: set[Identifier] = set()
     for column in columns:
-        if column.casefold() in seen:
+        if Identifier(column) in seen:
             raise ConfigurationError(
                 f"View {name}: its query gives several columns named `{column}`, which SQL could "
                 "not tell apart. Name each column once (`as`); with `select *` of a join, list "
                 "the columns, or join with `using`. Nothing was changed."
             )
-        seen.add(column.casefold())
+        seen.add(Identifier(column))
 
 
 def _kept(store: ObjectStore, name: str, author: Author) -> dict[str, Any]:

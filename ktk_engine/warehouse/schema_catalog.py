@@ -19,6 +19,7 @@ from ktk_engine.log.state import State, resolve
 from ktk_engine.plan.plan_cube import load_cube
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.arrow_name import sql_name
+from ktk_engine.types.identifier import Identifier
 from ktk_engine.warehouse.author import OWNER
 
 
@@ -63,7 +64,7 @@ class SchemaCatalog:
     _states: dict[LogScope, State] = field(default_factory=dict)
 
     @cached_property
-    def relations(self) -> Mapping[str, list[Relation]]:
+    def relations(self) -> Mapping[Identifier, list[Relation]]:
         """The schema's relations by name, listed once."""
         return by_name(list_relations(self.store))
 

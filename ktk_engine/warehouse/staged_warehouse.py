@@ -8,6 +8,7 @@ from ktk_engine.log.stage.publish_stages import discard_stages, publish_stages
 from ktk_engine.log.stage.staged_store import StagedStore
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.warehouse import Warehouse
+from ktk_engine.types.identifier import Identifier
 
 
 class StagedWarehouse(Warehouse):
@@ -62,6 +63,7 @@ class StagedWarehouse(Warehouse):
         return [store for store in self._stores.values() if isinstance(store, StagedStore)]
 
     def _open(self, name: str) -> ObjectStore:
-        if name in self._stores or not self._is_open:
+        key = Identifier(name)
+        if key in self._stores or not self._is_open:
             return super()._open(name)
-        return self._stores.setdefault(name, StagedStore(self._opened(f"{self._url}/{name}")))
+        return self._stores.setdefault(key, StagedStore(self._opened(f"{self._url}/{name}")))

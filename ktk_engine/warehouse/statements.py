@@ -11,6 +11,7 @@ from ktk_engine.gate.target import Target
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import resolve
+from ktk_engine.types.identifier import find_name, find_names
 from ktk_engine.types.quote import quote_identifier
 from ktk_engine.warehouse.author import by_hand, statement_history
 from ktk_engine.warehouse.change_statement import change_by_statement
@@ -79,6 +80,8 @@ def run_statement(
     if relations.warehouse.find_schema(schema) is None:
         return None
     found = relations.find(schema, name)
+    if found is not None:  # the first spelling of a name stays
+        command = replace(command, name=(schema, name := found.name))
     if command.advice:
         if found is None:
             return None
@@ -255,8 +258,8 @@ def _as_table(rows: DataFrame, snapshot: Snapshot, command: Command) -> DataFram
     from ktk_engine.spark.write.rows_to_insert import rows_to_insert
 
     names = command.columns or tuple(snapshot.schema.names)
-    known = {name.casefold(): name for name in snapshot.schema.names}
-    unknown = [name for name in names if name.casefold() not in known]
+    spelled = {name: find_name(name, snapshot.schema.names) for name in names}
+    unknown = [name for name in names if spelled[name] is None]
     if unknown or len(names) != len(rows.columns):
         problem = (
             f"has no column {', '.join(unknown)}"
@@ -266,5 +269,5 @@ def _as_table(rows: DataFrame, snapshot: Snapshot, command: Command) -> DataFram
         raise ConfigurationError(
             f"insert into {'.'.join(command.name)}: the table {problem}. Nothing was written."
         )
-    filled = [known[name.casefold()] for name in names]
+    filled = find_names(names, snapshot.schema.names)
     return rows_to_insert(rows, filled, snapshot.schema)

@@ -7,7 +7,7 @@ from ktk_engine.log.state import State, resolve
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.write.checked_write import CheckedWrite, check_write
 from ktk_engine.write.retained import Retained
-from ktk_engine.write.rows import Rows, check_constraints, schema_of
+from ktk_engine.write.rows import Rows, as_stored, check_constraints, schema_of
 from ktk_engine.write.staging import staged
 from ktk_engine.write.write_context import NO_CONTEXT, WriteContext
 from ktk_engine.write.write_result import WriteResult
@@ -46,6 +46,13 @@ def build(
         VersionGoneError: a clean-up removed what the rows were computed from.
     """
     state = state or resolve(store, target.scope)
+    frame, target = as_stored(
+        frame,
+        target,
+        state,
+        keeps_rows=retained is not None,
+        full_refresh=context.full_refresh,
+    )
     checked = check_write(schema_of(frame), target, state, retained, context)
     return write_rows(checked, frame)
 

@@ -15,6 +15,7 @@ from ktk_engine.gate.target import Target
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
 from ktk_engine.types.arrow_name import sql_name
+from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.quote import readable_identifier
 from ktk_engine.write.retained import Retained
 from ktk_engine.write.write_context import WriteContext
@@ -148,7 +149,8 @@ def _check_old_values(base: Snapshot, retained: Retained, gate: GateResult) -> N
 def _check_known(target: Target, key: str, names: Sequence[str], columns: Sequence[str]) -> None:
     unknown = [name for name in names if name not in columns]
     if unknown:
+        hint = did_you_mean(unknown[0], columns)
         raise ConfigurationError(
             f"Dataset {target.uuid}: {key} names {', '.join(unknown)}, which the model "
-            f"lacks. It has: {', '.join(columns)}. Nothing was written."
+            f"lacks.{hint} It has: {', '.join(columns)}. Nothing was written."
         )

@@ -15,11 +15,19 @@ from ktk_engine.gate.target import Target
 from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.commit import role_of
 from ktk_engine.log.state import State
+from ktk_engine.types.identifier import find_name, find_names, first_pair_alike
 from ktk_engine.write.change.delete_rows import delete_rows
 from ktk_engine.write.checked_write import Planned, check_writes
 from ktk_engine.write.new_dataset import check_indexes, new_dataset
 from ktk_engine.write.retained import Retained
-from ktk_engine.write.rows import Rows, check_constraints, schema_of
+from ktk_engine.write.rows import (
+    Rows,
+    as_stored,
+    check_constraints,
+    names_of_columns,
+    renamed,
+    schema_of,
+)
 from ktk_engine.write.staging import Staging
 from ktk_engine.write.write_context import WriteContext
 
@@ -50,6 +58,9 @@ def build_cube(
         ConfigurationError: there is no seed dataset, or a column or layout does not fit.
     """
     name, known = specification.prefix, _ids(staging.state)
+    if specification.seed_dataset in rows:
+        columns = names_of_columns(rows[specification.seed_dataset])
+        specification = specification.spelled(columns)
     if specification.seed_dataset not in rows:
         raise ConfigurationError(
             f"Cube {name} needs its seed dataset, {specification.seed_dataset}, which says which "
@@ -116,10 +127,12 @@ def append_rows(staging: Staging, rows: Mapping[str, Rows], metadata: Metadata) 
     check_datasets(staging.state, rows)
     _check_named(rows, metadata, "metadata")
     writes = []
+    stored = {}
     for name, item in rows.items():
         target = _existing(staging.state, name, metadata.get(name, {}))
-        writes.append(Planned(target, schema_of(item), Retained("append")))
-    _write(staging, writes, rows)
+        stored[name], target = as_stored(item, target, staging.state, keeps_rows=True)
+        writes.append(Planned(target, schema_of(stored[name]), Retained("append")))
+    _write(staging, writes, stored)
 
 
 def delete_cells(
@@ -256,14 +269,41 @@ def _write_new(
     """Write datasets that are new, or in the place of others of their names."""
     _check_named(rows, partition_on, "partition_on")
     _check_named(rows, metadata, "metadata")
-    names = {name: schema_of(item).names for name, item in rows.items()}
-    check_indexes(specification.prefix, indexes, [c for columns in names.values() for c in columns])
+    _check_letter_case(staging.state, rows)
+    shared = specification.shared_columns
+    stored = {name: _with_shared_names(item, shared) for name, item in rows.items()}
+    names = {name: names_of_columns(item) for name, item in stored.items()}
+    columns = [column for found in names.values() for column in found]
+    specification = specification.spelled(columns)
+    indexes = find_names(indexes, columns)
+    check_indexes(specification.prefix, indexes, columns)
     writes = []
-    for name, item in rows.items():
+    for name, item in stored.items():
         layout, noted = partition_on.get(name), metadata.get(name)
+        if layout is not None and not isinstance(layout, str):
+            layout = find_names(layout, names[name])
         target = new_dataset(specification, name, names[name], layout, noted)
-        writes.append(Planned(target, schema_of(item), None))
-    _write(staging, writes, rows)
+        stored[name], target = as_stored(item, target, staging.state, keeps_rows=False)
+        writes.append(Planned(target, schema_of(stored[name]), None))
+    _write(staging, writes, stored)
+
+
+def _check_letter_case(state: State, rows: Mapping[str, Rows]) -> None:
+    """Refuse a dataset whose name SQL could not tell from that of another one of the cube."""
+    found = first_pair_alike([*_ids(state), *(name for name in rows if name not in _ids(state))])
+    if found is not None:
+        raise ConsistencyError(
+            f"Cube {state.scope.name}: letter case alone tells the datasets {found[0]} and "
+            f"{found[1]} apart, which SQL ignores. Give one of them another name. Nothing was "
+            "written."
+        )
+
+
+def _with_shared_names(rows: Rows, shared: Collection[str]) -> Rows:
+    """Spell columns of the cube as it does."""
+    given = names_of_columns(rows)
+    found = {name: find_name(name, shared) or name for name in given}
+    return renamed(rows, {name: new for name, new in found.items() if new not in given})
 
 
 def _check_named(rows: Mapping[str, Rows], others: Mapping[str, Any], argument: str) -> None:

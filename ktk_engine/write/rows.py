@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
@@ -12,6 +12,9 @@ from ktk_engine.files.file_writer import WriteJob
 from ktk_engine.files.write_report import WriteReport
 from ktk_engine.files.write_table import write_table
 from ktk_engine.gate.constraint import Constraint
+from ktk_engine.gate.spelling import spelled, stored_names
+from ktk_engine.gate.target import Target
+from ktk_engine.log.state import State
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -28,6 +31,50 @@ def schema_of(rows: Rows) -> pa.Schema:
     from ktk_engine.spark.arrow_types import arrow_schema
 
     return arrow_schema(rows.schema)
+
+
+def names_of_columns(rows: Rows) -> list[str]:
+    """The names of the columns of rows, in order."""
+    return list(rows.schema.names)
+
+
+def renamed(rows: Rows, names: Mapping[str, str]) -> Rows:
+    """Give rows whose columns have other names.
+
+    Args:
+        rows: the rows.
+        names: column -> its new name; the others keep theirs.
+    """
+    if not names:
+        return rows
+    new = [names.get(name, name) for name in names_of_columns(rows)]
+    if isinstance(rows, pa.Table):
+        return rows.rename_columns(new)
+    if isinstance(rows, pa.RecordBatchReader):
+        schema = pa.schema([f.with_name(n) for f, n in zip(rows.schema, new, strict=True)])
+        batches = (pa.RecordBatch.from_arrays(b.columns, schema=schema) for b in rows)
+        return pa.RecordBatchReader.from_batches(schema, batches)
+    return rows.toDF(*new)
+
+
+def as_stored(
+    rows: Rows, target: Target, state: State, *, keeps_rows: bool, full_refresh: bool = False
+) -> tuple[Rows, Target]:
+    """Spell the columns of rows, and those that a target names, as they are stored.
+
+    Args:
+        rows: the rows.
+        target: what is to be written.
+        state: its scope.
+        keeps_rows: whether rows of the dataset stay.
+        full_refresh: whether it is rebuilt.
+
+    Returns:
+        Both; mostly the same rows. See `stored_names`.
+    """
+    columns, datasets = names_of_columns(rows), state.snapshots_by_id()
+    names = stored_names(target, columns, datasets, full_refresh, keeps_rows)
+    return renamed(rows, names), spelled(target, [names.get(name, name) for name in columns])
 
 
 def check_constraints(constraints: Sequence[Constraint], rows: Rows) -> None:

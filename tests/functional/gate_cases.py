@@ -177,8 +177,8 @@ CASES = [
     Case(
         "declared_but_missing",
         "extra",
-        (("  - name: extra", "  - name: extra\n    columns: [{name: W, data_type: double}]"),),
-        (("as w from", "as W from"),),
+        (("  - name: extra", "  - name: extra\n    columns: [{name: w2, data_type: double}]"),),
+        (("as w from", "as w2 from"),),
         ("--full-refresh",),
         ("--full-refresh",),
     ),

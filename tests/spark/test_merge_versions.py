@@ -219,9 +219,14 @@ def test_a_snapshot_is_built_once(spark, store):
 
 def test_columns_keep_their_names(spark, sql, store):
     build_versions(store, first(spark), TABLE, BY)
-    with pytest.raises(ConfigurationError, match="the snapshot lacks DBT_VALID_TO"):
-        by = Versions(valid_to="DBT_VALID_TO")
+    with pytest.raises(ConfigurationError, match="the snapshot lacks until"):
+        by = Versions(valid_to="until")
         merge_versions(sql.scanner(store), staged(spark, CLOSE_5), TABLE, by)
+    by = Versions(valid_to="DBT_VALID_TO", scd_id="Dbt_Scd_Id")
+    before = snapshot(store, TABLE).schema
+    merge_versions(sql.scanner(store), staged(spark, CLOSE_5, ADD_5), TABLE, by)
+    assert snapshot(store, TABLE).schema == before
+    assert len(versions(sql, "id = 5")) == 2
 
 
 def test_appended_rows_of_others_do_not_hide_a_closing(spark, sql, store):

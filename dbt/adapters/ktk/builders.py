@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +10,7 @@ from dbt.adapters.contracts.relation import RelationConfig
 
 from ktk_engine.cube.dataset_uuid import dataset_uuid, split_uuid
 from ktk_engine.maintain.orphans import uuid_of_node
+from ktk_engine.types.identifier import Identifier
 
 
 @dataclass(frozen=True)
@@ -44,11 +45,13 @@ class Builders:
         in_cubes: datasets of cubes.
         nodes: unique ids of all nodes.
         stored: schema -> uuid -> unique id of the node that builds this dataset.
+        relations: schema, name and unique id of each node with a relation.
     """
 
     in_cubes: tuple[Built, ...] = ()
     nodes: frozenset[str] = frozenset()
     stored: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    relations: tuple[tuple[str, str, str], ...] = ()
 
     def of(self, schema: str, cube: str) -> Mapping[str, str]:
         """Dataset id -> model, of one cube."""
@@ -59,7 +62,7 @@ class Builders:
         }
 
     def problems(self) -> list[str]:
-        """Datasets that several nodes would build, a message each."""
+        """Datasets that several nodes would build, and names alike, a message each."""
         found: dict[tuple[str, str], list[Built]] = {}
         for item in self.in_cubes:
             found.setdefault((item.schema, item.uuid), []).append(item)
@@ -68,12 +71,26 @@ class Builders:
             f"{schema}. Give one of them another `dataset` in its config (default: its alias)."
             for (schema, uuid), items in found.items()
             if len(items) > 1
-        ]
+        ] + list(self._names_alike())
+
+    def _names_alike(self) -> Iterator[str]:
+        """Relations that letter case alone tells apart, as dbt does and SQL does not."""
+        known: dict[tuple[Identifier, Identifier], tuple[str, str, str]] = {}
+        for item in self.relations:
+            schema, name, node = item
+            other = known.setdefault((Identifier(schema), Identifier(name)), item)
+            if other[:2] != item[:2]:
+                yield (
+                    f"{other[2]} builds {'.'.join(other[:2])} and {node} builds {schema}.{name}: "
+                    "letter case alone tells the names apart, which SQL ignores. Give one of them "
+                    "another `alias` or `schema` in its config."
+                )
 
 
 def builders(nodes: Iterable[RelationConfig]) -> Builders:
     """Collect them from the nodes of the manifest."""
     known: set[str] = set()
+    relations = []
     stored: dict[str, dict[str, str]] = {}
     in_cubes = []
     for node in nodes:
@@ -82,6 +99,8 @@ def builders(nodes: Iterable[RelationConfig]) -> Builders:
         config: Any = node.config
         if not hasattr(config, "get"):
             continue
+        if config.get("materialized") != "ephemeral":
+            relations.append((schema, str(node.identifier), unique_id))
         uuid = uuid_of_node(str(node.identifier), config)
         stored.setdefault(schema, {})
         if uuid:
@@ -89,4 +108,4 @@ def builders(nodes: Iterable[RelationConfig]) -> Builders:
         cube, dataset = split_uuid(uuid)
         if cube:
             in_cubes.append(Built(unique_id, str(node.name), schema, cube, dataset))
-    return Builders(tuple(in_cubes), frozenset(known), stored)
+    return Builders(tuple(in_cubes), frozenset(known), stored, tuple(relations))

@@ -9,6 +9,7 @@ from dbt.adapters.contracts.relation import RelationConfig
 from dbt.adapters.spark import SparkAdapter, SparkColumn
 
 from dbt.adapters.ktk.config.config_reader import IN_METASTORE
+from ktk_engine.types.identifier import Identifier
 
 
 class MetastoreAdapter(SparkAdapter):
@@ -36,9 +37,9 @@ class MetastoreAdapter(SparkAdapter):
         """Tables and views of a database of the metastore, without temporary views."""
         if not self.has_metastore:
             return []
-        schema = str(schema_relation.schema).casefold()
+        schema = Identifier(str(schema_relation.schema))
         found = super().list_relations_without_caching(schema_relation)
-        return [item for item in found if str(item.schema).casefold() == schema]
+        return [item for item in found if Identifier(str(item.schema)) == schema]
 
     def get_columns_in_relation(self, relation: BaseRelation) -> list[SparkColumn]:
         """Columns of a table of the metastore; none if there is no such table."""

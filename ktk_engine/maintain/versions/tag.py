@@ -21,6 +21,7 @@ from ktk_engine.log.version import check_tag, state_at, tags_of, version_of
 from ktk_engine.log.write import Write
 from ktk_engine.maintain.change_datasets import change_datasets
 from ktk_engine.store.interface import ObjectStore
+from ktk_engine.types.identifier import find_name, names_alike
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ def tag_state(state: State, tag: str, history: Mapping[str, str] | None = None) 
             f"{state.scope.name} was changed since it was opened. Nothing was written. Open it "
             "again."
         )
-    if tag in tags_of(newest):
+    if names_alike(tag, tags_of(newest)):
         _refuse_other(newest, tag)
     done = change_datasets(newest, f"adopt {state.scope.name}", (), {"reason": f"to tag it {tag}"})
     return _tag(resolve(state.store, state.scope), tag, done.version, history)
@@ -111,15 +112,17 @@ def delete_tag(
     """
     state = find_scope(store, name, removed=True)
     version = version_of(state, tag)
-    if tag not in tags_of(state):
+    spelled = find_name(tag, tags_of(state))
+    if spelled is None:
         raise VersionGoneError(f"{tag!r} is no tag of {name}, but a number. Nothing was changed.")
+    tag = spelled
     reason = f"{tag} names version {version} no longer"
     return _commit(state, tag, None, version, {"reason": reason, **(history or {})})
 
 
 def _tag(state: State, tag: str, version: int, history: Mapping[str, str] | None) -> Tagged:
-    if tag in tags_of(state):
-        if tags_of(state)[tag] == version:
+    if names_alike(tag, tags_of(state)):
+        if tags_of(state).get(tag) == version:
             return Tagged(version, state.version)
         _refuse_other(state, tag)
     _check_complete(state, version)
@@ -129,10 +132,10 @@ def _tag(state: State, tag: str, version: int, history: Mapping[str, str] | None
 
 def _refuse_other(state: State, tag: str) -> None:
     """A name is given once: whoever reads by it relies on that."""
-    name = state.scope.name
+    name, known = state.scope.name, names_alike(tag, tags_of(state))[0]
     raise ConsistencyError(
-        f"Tag {tag} of {name} names version {tags_of(state)[tag]}. Nothing was written. Choose "
-        f"another name, or take this one back first: ktk tag {name} {tag} --delete"
+        f"Tag {known} of {name} names version {tags_of(state)[known]}. Nothing was written. Choose "
+        f"another name, or take this one back first: ktk tag {name} {known} --delete"
     )
 
 

@@ -15,7 +15,7 @@ from ktk_engine.catalog.moment import Moment
 from ktk_engine.catalog.source_address import StoreAddress, parse_address
 from ktk_engine.catalog.view import ViewDocument
 from ktk_engine.conditions.condition import Condition, conjuncts
-from ktk_engine.errors import DatasetNotFoundError, QueryError
+from ktk_engine.errors import ConsistencyError, DatasetNotFoundError, QueryError
 from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.log.scope import LogScope, cube_scope, scope_of
 from ktk_engine.log.snapshot import Snapshot
@@ -26,6 +26,7 @@ from ktk_engine.plan.plan_dataset import plan_rows
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.warehouse import is_store_address
 from ktk_engine.types.did_you_mean import did_you_mean
+from ktk_engine.types.identifier import Identifier, first_pair_alike
 
 OpenSchema = Callable[[str], ObjectStore | None]
 
@@ -45,6 +46,25 @@ class Plannable:
     schema: pa.Schema
     least: str
     plan: Callable[[Sequence[str], Condition], Plan]
+
+
+def check_columns_alike(name: str, schema: pa.Schema) -> None:
+    """Refuse a relation of another program in whose columns SQL could not tell two apart.
+
+    Args:
+        name: what people call it.
+        schema: its columns.
+
+    Raises:
+        ConsistencyError: with both names.
+    """
+    found = first_pair_alike(schema.names)
+    if found is not None:
+        raise ConsistencyError(
+            f"{name} has the columns `{found[0]}` and `{found[1]}`: letter case alone tells them "
+            "apart, which SQL ignores. Python reads each by its exact name (Store), and writes it "
+            "under another one."
+        )
 
 
 @dataclass(frozen=True)
@@ -83,7 +103,8 @@ class NamedRelations:
     """
 
     known: KnownStores
-    _catalogs: dict[str, dict[str, list[Relation]] | None] = field(default_factory=dict)
+    _catalogs: dict[str, dict[Identifier, list[Relation]] | None] = field(default_factory=dict)
+    _schemas: dict[Identifier, str] = field(default_factory=dict)
     _states: dict[tuple[str, LogScope, Moment | None], State] = field(default_factory=dict)
     _views: dict[tuple[str, str], ViewDocument] = field(default_factory=dict)
     _cubes: dict[tuple[str, str, Moment | None], LoadedCube] = field(default_factory=dict)
@@ -96,7 +117,8 @@ class NamedRelations:
             within: whose view names it: a schema, or the address of a store; empty for none.
 
         Returns:
-            The relation with its schema or the address of its store; None if no store knows it.
+            The relation with its schema, as the statement spells it first, or the address of its
+            store; None if no store knows it.
 
         Raises:
             DatasetNotFoundError: the store at the address has no such relation.
@@ -109,6 +131,8 @@ class NamedRelations:
         schema, name = parts
         if is_store_address(within):  # a view there means the schemas beside its own
             schema = f"{within.rstrip('/').rpartition('/')[0]}/{schema}"
+        else:
+            schema = self._schemas.setdefault(Identifier(schema), schema)
         catalog = self._catalog(schema)
         relation = find_relation(catalog, name) if catalog is not None else None
         return None if relation is None else (schema, relation)
@@ -117,7 +141,7 @@ class NamedRelations:
         catalog = self._catalog(address.store) or {}
         relation = find_relation(catalog, address.relation)
         if relation is None:
-            hint = did_you_mean(address.relation, catalog, "{}")
+            hint = did_you_mean(address.relation, map(str, catalog), "{}")
             known = ", ".join(item.uuid or item.name for r in catalog.values() for item in r)
             raise DatasetNotFoundError(
                 f"{'.'.join(parts[1:])}: the store {address.store} has no "
@@ -125,7 +149,7 @@ class NamedRelations:
             )
         return relation
 
-    def _catalog(self, schema: str) -> dict[str, list[Relation]] | None:
+    def _catalog(self, schema: str) -> dict[Identifier, list[Relation]] | None:
         if schema not in self._catalogs:
             store = self.known.open_schema(schema)
             self._catalogs[schema] = None if store is None else by_name(list_relations(store))
@@ -171,12 +195,14 @@ class NamedRelations:
             moment: the version; None for the newest.
         """
         loaded = self._cube(schema, name, moment)
+        check_columns_alike(f"{schema}.{name}", loaded.schema)
         least = loaded.specification.dimension_columns[0]
         return Plannable(loaded.state.store, loaded.schema, least, loaded.plan)
 
     def dataset(self, schema: str, uuid: str, moment: Moment | None = None) -> Plannable:
         """Give a dataset at a version; see `cube`."""
         state = self.state(schema, scope_of(uuid), moment)
+        check_columns_alike(f"{schema}.{uuid}", state.snapshot(uuid).schema)
         snapshot, known = state.snapshot(uuid), self.known.metadata(state.store)
 
         def plan(names: Sequence[str], condition: Condition) -> Plan:

@@ -17,6 +17,7 @@ from ktk_engine.spark.arrow_types import spark_type
 from ktk_engine.spark.compatibility import condition_of
 from ktk_engine.types.arrow_name import parse_type
 from ktk_engine.types.did_you_mean import did_you_mean
+from ktk_engine.types.identifier import find_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -84,6 +85,7 @@ def _schema(
         return _without_header(session, address, options, declared, name)
     without_types = {**options, "inferschema": "false"}
     found = _load(session, address, without_types, None).schema
+    declared = {find_name(column, found.names) or column: t for column, t in declared.items()}
     unknown = [column for column in declared if column not in found.names]
     if unknown:
         hint = did_you_mean(unknown[0], found.names, "{}")

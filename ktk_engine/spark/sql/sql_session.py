@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from ktk_engine.plan.statement.named_relations import (
     NamedRelations,
     OpenSchema,
     Plannable,
+    check_columns_alike,
 )
 from ktk_engine.spark.jvm import (
     optimized_plan_json,
@@ -36,7 +38,9 @@ from ktk_engine.spark.sql.command import query_frame
 from ktk_engine.spark.sql.planned_places import Place, PlannedPlaces
 from ktk_engine.spark.sql.read_files import read_files
 from ktk_engine.store.interface import ObjectStore
+from ktk_engine.types.identifier import Identifier
 from ktk_engine.types.quote import quote_identifier
+from ktk_engine.types.reserved_name import OWN_PREFIX
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -61,6 +65,7 @@ class SqlSession:
     scratch: Path
     plans: list[Plan] = field(default_factory=list)
     _registered: dict[str, str] = field(default_factory=dict)
+    _spellings: dict[Identifier, list[str]] = field(default_factory=dict)
     # Spark keeps the text of these, and reads it again wherever they are named.
     _temporary: dict[tuple[str, ...], Statement] = field(default_factory=dict)
 
@@ -139,17 +144,23 @@ class SqlSession:
         """Make a temporary view, unless the session has this version of it already.
 
         Args:
-            name: the view's name.
+            name: what the view shows.
             version: what the frame depends on; empty to make it again each time.
             frame: gives the frame.
 
         Returns:
-            The name.
+            The view's name, which is the engine's own, and another one for each letter case: users
+            have views too, and Spark ignores it.
         """
-        if not version or self._registered.get(name) != version:
-            frame().createOrReplaceTempView(quote_identifier(name))
-            self._registered[name] = version
-        return name
+        spellings = self._spellings.setdefault(Identifier(name), [])
+        if name not in spellings:
+            spellings.append(name)
+        number = spellings.index(name)
+        view = f"{OWN_PREFIX}{name}" + (f"~{number}" if number else "")
+        if not version or self._registered.get(view) != version:
+            frame().createOrReplaceTempView(quote_identifier(view))
+            self._registered[view] = version
+        return view
 
 
 def _files(reference: Reference) -> FileAddress | None:
@@ -172,7 +183,7 @@ class _Binding:
     relations: NamedRelations
     _parsed: dict[str, Statement] = field(default_factory=dict)
     _named: dict[str, Place] = field(default_factory=dict)
-    _files: set[str] = field(default_factory=set)
+    _files: dict[str, str] = field(default_factory=dict)
     _renewed: set[tuple[str, ...]] = field(default_factory=set)
 
     def plan(self, statement: Statement, args: dict[str, Any] | list[Any] | None = None) -> str:
@@ -343,7 +354,9 @@ class _Binding:
         entry = state.datasets[relation.uuid].entry
         foreign = state.datasets[relation.uuid].foreign
         version = f"{state.store.url}:{foreign or (entry and entry.snapshot)}"
-        plan = plan_dataset(state.snapshot(relation.uuid), state.version)
+        snapshot = state.snapshot(relation.uuid)
+        check_columns_alike(f"{schema}.{relation.name}", snapshot.schema)
+        plan = plan_dataset(snapshot, state.version)
         return self.owner.register(
             name, version, lambda: run_plan(self.owner.scanner(state.store), plan)
         )
@@ -354,6 +367,6 @@ class _Binding:
         if name not in self._files:
             people_say = ".".join(reference.parts[1:])
             session = self.owner.session
-            self.owner.register(name, "", lambda: read_files(session, address, people_say))
-            self._files.add(name)
-        return name
+            frame = partial(read_files, session, address, people_say)
+            self._files[name] = self.owner.register(name, "", frame)
+        return self._files[name]

@@ -20,6 +20,7 @@ from ktk_engine.conditions.condition import Condition
 from ktk_engine.conditions.parse import read_condition
 from ktk_engine.errors import ConditionError, LocalEngineError
 from ktk_engine.plan.statement.named_relations import NamedRelations
+from ktk_engine.types.identifier import Identifier
 from ktk_engine.types.time_zone import UNKNOWN_ZONE
 from ktk_engine.warehouse.in_process.cell_tests import cell_test
 from ktk_engine.warehouse.in_process.compare_rows import Unmatched, check_keys, groups
@@ -112,7 +113,7 @@ def read_from(node: Any, names: Names) -> _From:
     """Say what rows a table, a query or a list of values in FROM is."""
     found = _source(node, names)
     columns = found.rows.schema.names
-    if len({name.casefold() for name in columns}) < len(columns):
+    if len(set(map(Identifier, columns))) < len(columns):
         refuse(node)  # Spark cannot tell them apart
     return found
 

@@ -22,6 +22,7 @@ from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.commit import role_of
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
+from ktk_engine.types.identifier import Identifier
 from ktk_engine.write.alter.column_changes import ColumnChanges, widened
 from ktk_engine.write.checked_write import check_write
 from ktk_engine.write.present_rows import present_rows
@@ -79,8 +80,8 @@ def _is_read_as_it_is(
         return False
     schemas, at = physical_schemas(state.store, known.footers, base, base.files)
     used = [schemas[place] for place in pc.unique(at).to_pylist()]
-    stored = {name.casefold() for schema in used for name in schema.names}
-    return not any(name.casefold() in stored for name in changes.add)
+    stored = {Identifier(name) for schema in used for name in schema.names}
+    return not any(Identifier(name) in stored for name in changes.add)
 
 
 def _check(

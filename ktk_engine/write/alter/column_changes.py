@@ -13,6 +13,7 @@ from ktk_engine.gate.constraint import CONSTRAINTS, Constraint
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.types.arrow_name import sql_name
 from ktk_engine.types.did_you_mean import did_you_mean
+from ktk_engine.types.identifier import Identifier, find_name
 from ktk_engine.types.mismatch import mismatch
 from ktk_engine.types.type_class import class_name, normalize, unwrap
 
@@ -91,11 +92,8 @@ def column_of(base: Snapshot, name: str) -> str:
         ConfigurationError: there is none; the message has the nearest.
     """
     names = base.schema.names
-    if name in names:
-        return name
-    alike = [other for other in names if other.casefold() == name.casefold()]
-    if len(alike) == 1:
-        return str(alike[0])
+    if (found := find_name(name, names)) is not None:
+        return found
     raise ConfigurationError(
         f"Dataset {base.uuid} has no column `{name}`.{did_you_mean(name, names)} It has: "
         f"{', '.join(names)}. Nothing was written."
@@ -130,14 +128,14 @@ def _check_free(base: Snapshot, names: Iterable[str]) -> None:
 def _check_new_names(base: Snapshot, changes: ColumnChanges) -> None:
     """Refuse names that are taken, in whatever letter case."""
     kept = [n for n in base.schema.names if n not in changes.drop and n not in changes.rename]
-    taken = {name.casefold(): name for name in kept}
+    taken = {Identifier(name): name for name in kept}
     for name in (*changes.rename.values(), *changes.add):
-        if name.casefold() in taken:
+        if Identifier(name) in taken:
             raise ConfigurationError(
-                f"Dataset {base.uuid} has a column `{taken[name.casefold()]}` already. Nothing was "
-                "written."
+                f"Dataset {base.uuid} has a column `{taken[Identifier(name)]}` already. Nothing "
+                "was written."
             )
-        taken[name.casefold()] = name
+        taken[Identifier(name)] = name
 
 
 def _check_types(base: Snapshot, types: Mapping[str, pa.DataType]) -> None:

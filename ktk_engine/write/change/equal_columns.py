@@ -9,6 +9,8 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from ktk_engine.types.identifier import Identifier
+
 
 def equal_columns(
     on: str, target: str, stored: Collection[str], source: str, given: Collection[str]
@@ -58,10 +60,10 @@ def _named(item: Any, side: str, own: Collection[str], others: Collection[str]) 
         item = item.this
     if not isinstance(item, exp.Column) or item.args.get("db") or not item.name:
         return None
-    name = item.name.casefold()
+    name = Identifier(item.name)
     if item.table:
-        if item.table.casefold() != side.casefold():
+        if Identifier(item.table) != Identifier(side):
             return None
-    elif name in {other.casefold() for other in others}:
+    elif name in set(map(Identifier, others)):
         return None
-    return next((column for column in own if column.casefold() == name), None)
+    return next((column for column in own if Identifier(column) == name), None)

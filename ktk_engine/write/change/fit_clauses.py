@@ -8,6 +8,7 @@ from dataclasses import replace
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.plan.statement.row_change import Clause, RowChange
 from ktk_engine.types.did_you_mean import did_you_mean
+from ktk_engine.types.identifier import find_name
 from ktk_engine.types.quote import quote_identifier
 
 
@@ -39,21 +40,21 @@ def fit_clauses(
 def _known_values(
     values: Mapping[str, str], uuid: str, columns: Collection[str]
 ) -> Mapping[str, str]:
-    known = {name.casefold(): name for name in columns}
-    for name in values:
-        if name.casefold() not in known:
+    found = {name: find_name(name, columns) for name in values}
+    for name, spelled in found.items():
+        if spelled is None:
             raise ConfigurationError(
                 f"Dataset {uuid} has no column `{name}`.{did_you_mean(name, columns)} It has: "
                 f"{', '.join(columns)}. Nothing was written."
             )
-    return {known[name.casefold()]: value for name, value in values.items()}
+    return {found[name] or name: value for name, value in values.items()}
 
 
 def _all_values(
     change: RowChange, clause: Clause, uuid: str, columns: Collection[str], given: Collection[str]
 ) -> Mapping[str, str]:
-    known = {name.casefold(): name for name in given}
-    missing = [name for name in columns if name.casefold() not in known]
+    found = {name: find_name(name, given) for name in columns}
+    missing = [name for name, spelled in found.items() if spelled is None]
     if missing:
         raise ConfigurationError(
             f"Dataset {uuid}: `{clause.action} *` needs all of its columns, and the source lacks "
@@ -61,4 +62,4 @@ def _all_values(
             ". Nothing was written."
         )
     side = f"{quote_identifier(change.source)}." if change.source else ""
-    return {name: side + quote_identifier(known[name.casefold()]) for name in columns}
+    return {name: side + quote_identifier(found[name] or name) for name in columns}

@@ -9,14 +9,15 @@ from ktk_engine.conditions.parse import parse_condition
 from ktk_engine.conditions.render import to_sql
 from ktk_engine.errors import ConditionError
 from ktk_engine.gate.target import Target
-from ktk_engine.log.state import State
+from ktk_engine.log.state import State, resolve
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.write.build import build
 from ktk_engine.write.change.change_rows import change_in
 from ktk_engine.write.change.merge_clauses import MergeClauses
-from ktk_engine.write.rewrite.merge import MergeBy, check_columns, check_known
+from ktk_engine.write.rewrite.merge import MergeBy, check_known, spelled_by
 from ktk_engine.write.rewrite.recompute import recompute
 from ktk_engine.write.rewrite.rewrite import Rewrite, start_rewrite
+from ktk_engine.write.rows import as_stored
 from ktk_engine.write.write_context import NO_CONTEXT, WriteContext
 from ktk_engine.write.write_result import WriteResult
 
@@ -51,7 +52,9 @@ def merge_by_clauses(
     Raises:
         KtkError: see `change_rows` and `merge`; nothing was written.
     """
-    check_columns(target, frame, by)
+    state = resolve(scanner.store, target.scope)
+    frame, target = as_stored(frame, target, state, keeps_rows=True)
+    by = spelled_by(by, target, frame.columns, state)
     frame = frame.persist()
     try:
 
@@ -66,7 +69,7 @@ def merge_by_clauses(
             change = clauses.change(by.unique_key, on, columns, updated)
             return change_in(rewrite, change, frame)
 
-        return recompute(scanner.store, target, write)
+        return recompute(scanner.store, target, write, state)
     finally:
         frame.unpersist()
 

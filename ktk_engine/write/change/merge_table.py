@@ -16,6 +16,7 @@ from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.files.physical_schemas import stored_schema
 from ktk_engine.gate.target import Target
 from ktk_engine.plan.key_conditions import MAXIMUM_KEYS, bounds_of, key_conditions
+from ktk_engine.types.identifier import find_names
 from ktk_engine.types.refusal import Problem, refusal
 from ktk_engine.types.to_container import to_container
 from ktk_engine.types.type_class import class_name, normalize
@@ -23,6 +24,7 @@ from ktk_engine.write.affected_files import affected_files
 from ktk_engine.write.checked_write import check_write
 from ktk_engine.write.present_rows import in_types, present_batches
 from ktk_engine.write.retained import Retained
+from ktk_engine.write.rows import as_stored
 from ktk_engine.write.staging import Staging
 from ktk_engine.write.write_context import WriteContext
 
@@ -49,6 +51,9 @@ def merge_table(
     state = staging.state
     base, store = state.snapshot(target.uuid), state.store
     context = WriteContext(staging.history)
+    named, target = as_stored(rows, target, state, keeps_rows=True)
+    assert isinstance(named, pa.Table)
+    rows, key = named, find_names(key, named.column_names)
     _check_key(target, key, rows.schema, base.schema)
     write = check_write(rows.schema, target, state, Retained("append"), context)
     keys = _distinct(target, rows, key)

@@ -16,6 +16,7 @@ from sqlglot.errors import SqlglotError
 
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.plan.statement.row_change import Clause, Kind, RowChange
+from ktk_engine.types.identifier import Identifier
 
 _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
 _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
@@ -218,7 +219,7 @@ def _assignments(words: _Words, alias: str) -> Mapping[str, str]:
 def _mapping(pairs: object) -> Mapping[str, str]:
     found: dict[str, str] = {}
     for name, value in pairs:  # type: ignore[attr-defined]
-        if name.casefold() in {known.casefold() for known in found}:
+        if Identifier(name) in set(map(Identifier, found)):
             _refuse(f"column `{name}` gets two values")
         found[name] = value
     return found
@@ -232,7 +233,7 @@ def _value(words: _Words) -> str:
 def _column(words: _Words, alias: str) -> str:
     """A column's name, which may be qualified by the table's."""
     parts = [token.text for token in words.tokens[::2]]
-    if len(parts) == 2 and parts[0].casefold() == alias.casefold():
+    if len(parts) == 2 and Identifier(parts[0]) == Identifier(alias):
         parts = parts[1:]
     if len(parts) != 1:
         _refuse(

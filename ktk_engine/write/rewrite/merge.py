@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from ktk_engine.conditions.condition import Condition, TrueCondition, conjuncts
 from ktk_engine.errors import ConfigurationError, DataError
 from ktk_engine.gate.target import Target
 from ktk_engine.log.snapshot import Snapshot
-from ktk_engine.log.state import State
+from ktk_engine.log.state import State, resolve
 from ktk_engine.spark.arrow_types import arrow_schema
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.write.merge_rows import (
@@ -19,6 +19,8 @@ from ktk_engine.spark.write.merge_rows import (
     split_rows,
     union_by_name,
 )
+from ktk_engine.types.did_you_mean import did_you_mean
+from ktk_engine.types.identifier import find_name
 from ktk_engine.types.refusal import Problem, refusal
 from ktk_engine.write.affected_files import cell_columns
 from ktk_engine.write.build import build
@@ -28,6 +30,7 @@ from ktk_engine.write.rewrite.merge_in_memory import merge_in_memory
 from ktk_engine.write.rewrite.predicates import EVERY_ROW, RowFilter
 from ktk_engine.write.rewrite.recompute import recompute
 from ktk_engine.write.rewrite.rewrite import Rewrite, condition_of, start_rewrite
+from ktk_engine.write.rows import as_stored
 from ktk_engine.write.write_context import NO_CONTEXT, WriteContext
 from ktk_engine.write.write_result import WriteResult
 
@@ -46,12 +49,14 @@ class MergeBy:
             among the new ones, and takes all new rows.
         update_columns: columns that take the new value where a row is replaced; None means all
             that the new rows have. For `merge` only.
+        exclude_columns: columns that do not, instead.
         predicates: which old rows may match at all.
     """
 
     unique_key: tuple[str, ...]
     strategy: Literal["merge", "delete+insert"] = "merge"
     update_columns: tuple[str, ...] | None = None
+    exclude_columns: tuple[str, ...] = ()
     predicates: RowFilter = EVERY_ROW
 
 
@@ -83,7 +88,9 @@ def merge(
         TypeClassError: see `build`.
         CommitConflictError: other commits came first each time.
     """
-    check_columns(target, frame, by)
+    state = resolve(scanner.store, target.scope)
+    frame, target = as_stored(frame, target, state, keeps_rows=True)
+    by = spelled_by(by, target, frame.columns, state)
     frame = frame.persist()
     try:
         keys = find_keys(frame, by.unique_key)
@@ -96,7 +103,7 @@ def merge(
             condition_of(by.predicates, target, arrow_schema(frame.schema), scanner)
             return build(scanner.store, frame, target, context, state=state)
 
-        return recompute(scanner.store, target, write)
+        return recompute(scanner.store, target, write, state)
     finally:
         frame.unpersist()
 
@@ -164,22 +171,47 @@ def _check_cells(rewrite: Rewrite, by: MergeBy, predicate: Condition) -> list[Co
     return [rewrite.check_cells(stay, reason, shown)]
 
 
-def check_columns(target: Target, frame: DataFrame, by: MergeBy) -> None:
-    """Refuse a key or updated columns that the new rows lack."""
-    for what, names in (
-        ("unique_key", by.unique_key),
-        ("merge_update_columns", by.update_columns or ()),
-    ):
-        missing = [name for name in names if name not in frame.columns]
-        if missing:
-            raise ConfigurationError(
-                f"Dataset {target.uuid}: {what} names {', '.join(missing)}, which the model lacks. "
-                f"It has: {', '.join(frame.columns)}. Nothing was written."
-            )
-    if not by.unique_key:
+def spelled_by(by: MergeBy, target: Target, columns: Sequence[str], state: State) -> MergeBy:
+    """Name the columns of a merge as the new rows do.
+
+    Args:
+        by: as it was configured.
+        target: the dataset.
+        columns: the new rows' columns, as they are stored.
+        state: the dataset's scope.
+
+    Returns:
+        The same, with the columns to update in place of those to leave alone.
+
+    Raises:
+        ConfigurationError: a name is that of no column, or there is no key.
+    """
+    known = state.snapshot(target.uuid).schema.names if target.uuid in state.datasets else []
+    keys = _spelled(target, "unique_key", by.unique_key, columns)
+    updated = _spelled(target, "merge_update_columns", by.update_columns or (), columns) or None
+    both = tuple(dict.fromkeys([*columns, *known]))
+    excluded = _spelled(target, "merge_exclude_columns", by.exclude_columns, both)
+    if excluded:
+        updated = tuple(name for name in columns if name not in excluded)
+    if not keys:
         raise ConfigurationError(
             f"Dataset {target.uuid}: {by.strategy} needs a `unique_key`. Nothing was written."
         )
+    return replace(by, unique_key=keys, update_columns=updated, exclude_columns=())
+
+
+def _spelled(
+    target: Target, what: str, names: Sequence[str], columns: Sequence[str]
+) -> tuple[str, ...]:
+    found = {name: find_name(name, columns) for name in names}
+    missing = [name for name in names if found[name] is None]
+    if missing:
+        hint = did_you_mean(missing[0], columns)
+        raise ConfigurationError(
+            f"Dataset {target.uuid}: {what} names {', '.join(missing)}, which the model lacks."
+            f"{hint} It has: {', '.join(columns)}. Nothing was written."
+        )
+    return tuple(dict.fromkeys(found[name] or name for name in names))
 
 
 def check_known(target: Target, base: Snapshot, keys: Sequence[str]) -> None:

@@ -18,6 +18,7 @@ from ktk_engine.errors import (
 )
 from ktk_engine.formatting import counted
 from ktk_engine.gate.gate import pass_gate
+from ktk_engine.gate.spelling import spelled, stored_names
 from ktk_engine.gate.target import Target
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State, resolve
@@ -54,6 +55,7 @@ from ktk_engine.write.rewrite.versions_in_memory import (
     changed_rows,
     versions_in_memory,
 )
+from ktk_engine.write.rows import as_stored
 from ktk_engine.write.small_files import is_sparks_own
 from ktk_engine.write.write_context import NO_CONTEXT, WriteContext
 from ktk_engine.write.write_result import RowChanges, WriteResult
@@ -80,9 +82,14 @@ def check_source(
     state = resolve(store, target.scope)
     if target.uuid not in state.datasets:
         return
-    known = state.snapshot(target.uuid).schema
-    own = [known.field(n) for n in by.names if n in known.names and n not in source.names]
-    schema, datasets = pa.schema([*source, *own]), state.snapshots_by_id()
+    known, datasets = state.snapshot(target.uuid).schema, state.snapshots_by_id()
+    names = stored_names(target, source.names, datasets, False, True)
+    given = [item.with_name(names.get(item.name, item.name)) for item in source]
+    there = {item.name for item in given}
+    versions = by.spelled(known.names).names
+    own = [known.field(n) for n in versions if n in known.names and n not in there]
+    schema = pa.schema([*given, *own])
+    target = spelled(target, schema.names)
     pass_gate(target, schema, datasets, False, context.built_by, keeps_rows=True)
 
 
@@ -160,11 +167,13 @@ def merge_versions(
                 "Run it again."
             )
         base = state.snapshot(target.uuid)
-        _check_known(target, base, by)
-        staged = with_stored_times(changes(), base.schema, by.times).persist()
+        versions = by.spelled(base.schema.names)
+        _check_known(target, base, versions)
+        rows, named = as_stored(changes(), target, state, keeps_rows=True)
+        staged = with_stored_times(rows, base.schema, versions.times).persist()
         try:
-            rewrite = start_rewrite(scanner, new_versions(staged), target, state, context)
-            return _merge_into(rewrite, by, staged)
+            rewrite = start_rewrite(scanner, new_versions(staged), named, state, context)
+            return _merge_into(rewrite, versions, staged)
         finally:
             staged.unpersist()
 
@@ -289,7 +298,7 @@ def _check_known(target: Target, base: Snapshot, by: Versions) -> None:
         raise ConfigurationError(
             f"Dataset {target.uuid}: the snapshot lacks {', '.join(missing)}. It has: "
             f"{', '.join(base.schema.names)}. Nothing was written. Names in "
-            "snapshot_meta_column_names cannot be changed later, not even in letter case."
+            "snapshot_meta_column_names cannot be changed later."
         )
 
 

@@ -15,6 +15,7 @@ from ktk_engine.conditions.literal import comparison
 from ktk_engine.conditions.parse import parse_condition
 from ktk_engine.errors import ConditionError, ConfigurationError
 from ktk_engine.types.did_you_mean import did_you_mean
+from ktk_engine.types.identifier import find_name
 from ktk_engine.types.type_class import class_name
 
 # The name that dbt gives the table in its own merge statements.
@@ -110,17 +111,18 @@ class EventWindow:
 
     def condition(self, schema: pa.Schema, session_zone: str) -> Condition:
         """See `RowFilter`; timestamps without a zone and dates are taken as UTC."""
-        if self.column not in schema.names:
+        column = find_name(self.column, schema.names)
+        if column is None:
             hint = did_you_mean(self.column, schema.names)
             raise ConfigurationError(
                 f"event_time is `{self.column}`, which is not a column of the table.{hint}"
             )
-        type_ = schema.field(self.column).type
+        type_ = schema.field(column).type
         start, end = (self._bound(type_, instant) for instant in (self.start, self.end))
         return And(
             (
-                comparison(self.column, type_, ">=", start),
-                comparison(self.column, type_, "<", end),
+                comparison(column, type_, ">=", start),
+                comparison(column, type_, "<", end),
             )
         )
 

@@ -17,13 +17,16 @@ _LOGGER = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 
-def recompute(store: ObjectStore, target: Target, write: Callable[[State], _T]) -> _T:
+def recompute(
+    store: ObjectStore, target: Target, write: Callable[[State], _T], state: State | None = None
+) -> _T:
     """Run a write on the newest state, and again on each newer one that makes it a conflict.
 
     Args:
         store: where the dataset lives.
         target: the dataset.
         write: computes and commits the write from a state; a conflict commits nothing.
+        state: the state to begin with; None for the newest.
 
     Raises:
         CommitConflictError: other commits came first each time.
@@ -43,16 +46,19 @@ def recompute(store: ObjectStore, target: Target, write: Callable[[State], _T]) 
         with state.reading():
             return write(state)
 
-    return compute_again(store, target.scope, checked)
+    return compute_again(store, target.scope, checked, state)
 
 
-def compute_again(store: ObjectStore, scope: LogScope, write: Callable[[State], _T]) -> _T:
+def compute_again(
+    store: ObjectStore, scope: LogScope, write: Callable[[State], _T], state: State | None = None
+) -> _T:
     """Run a write on the newest state of a scope, as often as a newer one makes it a conflict.
 
     Args:
         store: where the scope lives.
         scope: what is written to.
         write: computes and commits the write from a state; a conflict commits nothing.
+        state: as for `recompute`.
 
     Raises:
         CommitConflictError: other commits came first each time.
@@ -60,9 +66,10 @@ def compute_again(store: ObjectStore, scope: LogScope, write: Callable[[State], 
     """
     for left in reversed(range(MAXIMUM_ATTEMPTS)):
         try:
-            return write(resolve(store, scope))
+            return write(state or resolve(store, scope))
         except (CommitConflictError, VersionGoneError) as error:
             if not left:
                 raise
             _LOGGER.info("Computing again: %s", error)
+            state = None
     raise AssertionError("unreachable")

@@ -11,7 +11,7 @@ from ktk_engine.conditions.render import to_sql
 from ktk_engine.errors import ConfigurationError, DataError
 from ktk_engine.formatting import counted
 from ktk_engine.gate.target import Target
-from ktk_engine.log.state import State
+from ktk_engine.log.state import State, resolve
 from ktk_engine.spark.arrow_types import arrow_schema
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.write.aggregate import count_rows
@@ -23,6 +23,7 @@ from ktk_engine.write.retained import Conditions
 from ktk_engine.write.rewrite.predicates import RowFilter
 from ktk_engine.write.rewrite.recompute import recompute
 from ktk_engine.write.rewrite.rewrite import Rewrite, condition_of, start_rewrite
+from ktk_engine.write.rows import as_stored
 from ktk_engine.write.write_context import NO_CONTEXT, WriteContext
 from ktk_engine.write.write_result import WriteResult
 
@@ -62,6 +63,10 @@ def replace_where(
         TypeClassError: see `build`.
         CommitConflictError: other commits came first each time.
     """
+    state = resolve(scanner.store, target.scope)
+    frame, target = as_stored(
+        frame, target, state, keeps_rows=True, full_refresh=context.full_refresh
+    )
     frame = frame.persist()
     try:
 
@@ -72,7 +77,7 @@ def replace_where(
             _check_first(where, target, scanner, frame)
             return build(scanner.store, frame, target, context, state=state)
 
-        return recompute(scanner.store, target, write)
+        return recompute(scanner.store, target, write, state)
     finally:
         frame.unpersist()
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ktk_engine.types.identifier import find_name
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,12 @@ class Versions:
     is_deleted: str = "dbt_is_deleted"
     current: str = ""
     unique_key: str = ""
+
+    def spelled(self, columns: Sequence[str]) -> Versions:
+        """The same, named as a dataset names its columns."""
+        names = ("scd_id", "valid_from", "valid_to", "updated_at", "is_deleted")
+        given = {name: str(getattr(self, name)) for name in names}
+        return replace(self, **{n: find_name(c, columns) or c for n, c in given.items()})
 
     @property
     def times(self) -> tuple[str, str, str]:

@@ -15,6 +15,7 @@ from ktk_engine.maintain.publish.publish_datasets import check_formats
 from ktk_engine.types.arrow_name import parse_type
 from ktk_engine.types.check_columns import ON_SCHEMA_CHANGE, OnSchemaChange
 from ktk_engine.types.did_you_mean import did_you_mean
+from ktk_engine.types.identifier import Identifier
 
 ROLES = {"cube_seed": "seed", "cube_enrichment": "enrichment"}
 WITH_ROLE = frozenset({"seed", "incremental", "snapshot"})
@@ -57,7 +58,8 @@ class ConfigReader:
         if not isinstance(value, Iterable) or not all(isinstance(item, str) for item in value):
             raise self.refuse(key, f"must be a list of column names, but is {value!r}.")
         names = tuple(value)
-        repeated = sorted({name for name in names if names.count(name) > 1})
+        alike = [Identifier(name) for name in names]
+        repeated = sorted({name for name in names if alike.count(Identifier(name)) > 1})
         if repeated:
             raise self.refuse(key, f"names {', '.join(repeated)} twice.")
         return names

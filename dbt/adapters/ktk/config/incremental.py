@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
 
@@ -43,12 +43,6 @@ class Incremental:
     predicates: tuple[str, ...] = ()
     event_time: str = ""
     clauses: MergeClauses | None = None
-
-    def updated(self, columns: Iterable[str]) -> tuple[str, ...] | None:
-        """The columns of a model that a `merge` updates; None means all."""
-        if self.exclude_columns:
-            return tuple(c for c in columns if c not in self.exclude_columns)
-        return self.update_columns
 
 
 def parse_incremental(

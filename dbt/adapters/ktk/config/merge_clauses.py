@@ -8,6 +8,7 @@ from typing import Any
 from dbt_common.exceptions import DbtConfigError
 
 from ktk_engine.errors import ConfigurationError
+from ktk_engine.types.identifier import Identifier
 from ktk_engine.write.change.merge_clauses import DESTINATION, SOURCE, MergeClauses
 from ktk_engine.write.change.parse_row_change import parse_action
 
@@ -57,7 +58,7 @@ def parse_merge_clauses(
     _check_types(model, given)
     _check_idle(model, config, given)
     clauses = MergeClauses(**{**_ALIASES, **given})
-    if clauses.target_alias.casefold() == clauses.source_alias.casefold():
+    if Identifier(clauses.target_alias) == Identifier(clauses.source_alias):
         raise DbtConfigError(
             f"Model {model}: target_alias and source_alias are both {clauses.target_alias!r}: "
             "conditions could not tell stored rows from new ones."

@@ -9,6 +9,7 @@ from dbt_common.exceptions import DbtConfigError
 
 from ktk_engine.format.comments import Comments
 from ktk_engine.types.did_you_mean import did_you_mean
+from ktk_engine.types.identifier import find_name
 
 _PARTS = ("relation", "columns")
 
@@ -89,8 +90,6 @@ def comments_of_model(
 
 
 def _physical(name: str, quoted: bool, columns: Sequence[str]) -> str | None:
-    if name in columns:
-        return name
     if quoted:
-        return None
-    return next((other for other in columns if other.casefold() == name.casefold()), None)
+        return name if name in columns else None
+    return find_name(name, columns)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dbt_common.exceptions import DbtConfigError
 
 from ktk_engine.gate.target import Target
+from ktk_engine.types.did_you_mean import did_you_mean
+from ktk_engine.types.identifier import Identifier, find_name
 from ktk_engine.write.rewrite.versions import Versions
 
 _COLUMNS = ("scd_id", "valid_from", "valid_to", "updated_at", "is_deleted")
@@ -25,7 +27,7 @@ def parse_versions(model: str, config: Mapping[str, Any]) -> Versions:
     """
     own = config.get("snapshot_meta_column_names") or {}
     names = {key: str(own.get(f"dbt_{key}") or f"dbt_{key}") for key in _COLUMNS}
-    if len({name.casefold() for name in names.values()}) < len(names):
+    if len(set(map(Identifier, names.values()))) < len(names):
         raise DbtConfigError(
             f"Model {model}: config `snapshot_meta_column_names` gives two columns one name: "
             f"{', '.join(names.values())}."
@@ -41,6 +43,37 @@ def parse_versions(model: str, config: Mapping[str, Any]) -> Versions:
     return Versions(**names, current=current, unique_key=", ".join(map(str, keys)))
 
 
+def checked_columns(model: str, wanted: object, columns: Sequence[str]) -> tuple[str, ...]:
+    """Give the columns of a snapshot's query whose changes make a new version.
+
+    Args:
+        model: the snapshot's name, for messages.
+        wanted: its config `check_cols`.
+        columns: those of its query.
+
+    Raises:
+        DbtConfigError: it is neither `all` nor a list of columns.
+    """
+    if wanted == "all":
+        return tuple(columns)
+    if not isinstance(wanted, list | tuple) or not wanted:
+        raise DbtConfigError(
+            f"Model {model}: config `check_cols` must be 'all' or a list of columns, but is "
+            f"{wanted!r}."
+        )
+    found = []
+    for name in map(str, wanted):
+        plain = name[1:-1].replace("``", "`") if name.startswith("`") else name
+        spelled = find_name(plain, columns)
+        if spelled is None:
+            raise DbtConfigError(
+                f"Model {model}: config `check_cols` names {name}, which the query lacks."
+                f"{did_you_mean(plain, columns)} It has: {', '.join(columns)}."
+            )
+        found.append(spelled)
+    return tuple(found)
+
+
 def check_versions(model: str, target: Target, versions: Versions) -> None:
     """Check that the layout of a snapshot can hold its versions.
 
@@ -48,20 +81,22 @@ def check_versions(model: str, target: Target, versions: Versions) -> None:
         DbtConfigError: dimension columns that cannot tell versions apart, or a column without a
             value where the layout needs one.
     """
-    dimensions = target.dimension_columns
-    if versions.valid_to in dimensions:
+    dimensions = set(map(Identifier, target.dimension_columns))
+    if Identifier(versions.valid_to) in dimensions:
         raise DbtConfigError(
             f"Model {model}: config `dimension_columns` names {versions.valid_to}, which changes "
             f"when a version ends. Use {versions.scd_id} or {versions.valid_from}."
         )
-    if target.cube and not {versions.scd_id, versions.valid_from} & set(dimensions):
+    telling = {Identifier(versions.scd_id), Identifier(versions.valid_from)}
+    if target.cube and not telling & dimensions:
+        listed = ", ".join(target.dimension_columns)
         raise DbtConfigError(
-            f"Model {model}: config `dimension_columns` is {', '.join(dimensions)}, by which the "
-            "versions of a row cannot be told apart, since each cell of a cube may occur only "
-            f"once. Add {versions.scd_id} or {versions.valid_from}."
+            f"Model {model}: config `dimension_columns` is {listed}, by which the versions of a "
+            "row cannot be told apart, since each cell of a cube may occur only once. "
+            f"Add {versions.scd_id} or {versions.valid_from}."
         )
     placed = target.partition_by + (target.indexes if target.cube else ())
-    if versions.valid_to in placed and not versions.current:
+    if Identifier(versions.valid_to) in map(Identifier, placed) and not versions.current:
         raise DbtConfigError(
             f"Model {model}: files cannot be laid out or indexed by {versions.valid_to}, which is "
             "null in current versions. Set `dbt_valid_to_current`, for instance "

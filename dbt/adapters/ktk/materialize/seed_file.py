@@ -18,7 +18,9 @@ import pyarrow.csv as csv
 from dbt_common.exceptions import CompilationError, DbtConfigError
 
 from ktk_engine.errors import DataError, KtkError
+from ktk_engine.gate.spelling import spelled_keys
 from ktk_engine.types.arrow_name import parse_type
+from ktk_engine.types.did_you_mean import did_you_mean
 
 _NULLS = ["", "null"]
 _TRUE, _FALSE = ["true", "True", "TRUE"], ["false", "False", "FALSE"]
@@ -55,9 +57,14 @@ def read_seed(
     names = _header(path, content, read, parse)
     if not quote_columns:
         _check_delimiter(path, delimiter, names)
+    wanted = spelled_keys(wanted, names)
     unknown = sorted(set(wanted) - set(names))
     if unknown:
-        raise DataError(f"{path}: column_types names {', '.join(unknown)}, which it lacks.")
+        hint = did_you_mean(unknown[0], names)
+        raise DataError(
+            f"{path}: column_types names {', '.join(unknown)}, which it lacks.{hint} It has: "
+            f"{', '.join(names)}."
+        )
     as_text = {name: pa.string() for name, type_ in wanted.items() if _is_instant(type_)}
     try:
         table = _read(content, read, parse, {**wanted, **as_text})

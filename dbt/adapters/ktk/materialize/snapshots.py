@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.base import available
@@ -11,6 +11,7 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.ktk.config.model_config import SnapshotConfig
+from dbt.adapters.ktk.config.snapshot_config import checked_columns
 from dbt.adapters.ktk.history import history_of
 from dbt.adapters.ktk.materialize.auto_compact import auto_compacted
 from dbt.adapters.ktk.materialize.findings_file import findings_file
@@ -19,6 +20,7 @@ from dbt.adapters.ktk.materialize.outcome import Outcome
 from dbt.adapters.ktk.materialize.published import published
 from dbt.adapters.ktk.materialize.response import KtkResponse, response_of
 from ktk_engine.errors import ConfigurationError
+from ktk_engine.types.identifier import Identifier, find_name
 from ktk_engine.write.write_context import WriteContext
 
 if TYPE_CHECKING:
@@ -69,6 +71,33 @@ class Snapshots(Materializations):
             store = self.connections.warehouse.create_schema(str(relation.schema))
             outcome = published(outcome, store, config, history_of(model))
         return response_of(outcome)
+
+    @available.parse(lambda *_, **__: (False, []))
+    def checked_columns(
+        self,
+        model: Mapping[str, Any],
+        relation: BaseRelation | None,
+        check_cols: object,
+        columns: Sequence[str],
+    ) -> tuple[bool, list[str]]:
+        """Say by which columns a snapshot tells that a row has changed.
+
+        Args:
+            model: the node as Jinja's `model`.
+            relation: what is stored of it; None for nothing.
+            check_cols: its configuration.
+            columns: those of its query.
+
+        Returns:
+            Whether one of the columns is new, which makes a version of every row; and, quoted,
+            those that are stored.
+        """
+        wanted = checked_columns(str(model["name"]), check_cols, columns)
+        if relation is None:
+            return False, []
+        stored = [column.name for column in self.get_columns_in_relation(relation)]
+        found = [find_name(name, stored) for name in wanted]
+        return None in found, [self.quote(name) for name in found if name is not None]
 
     def _snapshot_config_of(self, model: Mapping[str, Any]) -> SnapshotConfig:
         config = self._config_of(model)
@@ -145,7 +174,8 @@ class Snapshots(Materializations):
     def _warn_of_times(self, relation: BaseRelation, config: SnapshotConfig) -> None:
         """Say that times are of another type than the present one, which they are mixed with."""
         for column in self.get_columns_in_relation(relation):
-            if column.name == config.versions.updated_at and column.dtype != "timestamp":
+            is_time_of_change = Identifier(column.name) == Identifier(config.versions.updated_at)
+            if is_time_of_change and column.dtype != "timestamp":
                 _LOGGER.warning(  # the words of dbt's check_time_data_types
                     f"Data type of snapshot table timestamp columns (timestamp) of {relation} "
                     f"doesn't match derived column 'updated_at' ({column.dtype}). Please update "

@@ -108,18 +108,21 @@ def _write_incrementally(
     if context.full_refresh or how.strategy in ("append", "insert_overwrite"):
         retained = None if context.full_refresh else Retained(_MODES[how.strategy])
         return build(write.store, frame, target, context, retained)
-    predicates, updated = Predicates(how.predicates), how.updated(frame.columns)
+    predicates = Predicates(how.predicates)
+    by = MergeBy(
+        how.unique_key,
+        update_columns=how.update_columns,
+        exclude_columns=how.exclude_columns,
+        predicates=predicates,
+    )
     if how.clauses is not None:
-        by = MergeBy(how.unique_key, update_columns=updated)
         return merge_by_clauses(
             write.scanner(), frame, target, by, how.clauses, how.predicates, context
         )
     if how.strategy == "replace_where":
         return replace_where(write.scanner(), frame, target, predicates, context)
-    verb: Literal["merge", "delete+insert"] = "merge"
     if how.strategy == "delete+insert":
-        verb = "delete+insert"
-    by = MergeBy(how.unique_key, verb, updated, predicates)
+        by = replace(by, strategy="delete+insert")
     return merge(write.scanner(), frame, target, by, context)
 
 

@@ -38,3 +38,18 @@
     {%- endfor -%}
   )
 {%- endmacro %}
+
+
+{#- dbt compares names letter by letter: a column in other letter case would be a new one in each
+    run, and make a version of every row. -#}
+{% macro snapshot_check_all_get_existing_columns(node, target_exists, check_cols_config) -%}
+  {%- set target_relation = none -%}
+  {%- if target_exists -%}
+    {%- set target_relation = adapter.get_relation(
+        database=node.database, schema=node.schema, identifier=node.alias) -%}
+  {%- elif check_cols_config == 'all' -%}
+    {{ return((false, [])) }}
+  {%- endif -%}
+  {{ return(adapter.checked_columns(
+      node, target_relation, check_cols_config, get_columns_in_query(node['compiled_code']))) }}
+{%- endmacro %}
