@@ -10,9 +10,8 @@ import pytest
 from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 from dbt_common.exceptions import DbtRuntimeError
 
-from ktk_engine.log.scope import cube_scope, scope_of
-from ktk_engine.log.state import resolve
 from tests.functional.relations import rows, store_of
+from tests.support.committed import cube_scope, resolve, scope_of
 
 ROUND = "{% if is_incremental() %} 2 {% else %} 1 {% endif %}"
 SOURCE = f"select id as id, {ROUND} as part, concat('n', id, {ROUND}) as name, " + (

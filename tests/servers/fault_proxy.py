@@ -19,10 +19,11 @@ import threading
 import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Self
+from typing import Any, Self
 
+from ktk_engine.store.interface import ObjectStore  # deep: benchmarks use servers, typed
+from ktk_engine.store.open_store import open_store  # deep: the same
 from tests.servers.request_body import read_body
-from tests.support.stores import ObjectStore, open_store
 
 FAULTS = ("refuse", "cut", "lost", "lost 500", "truncate", "delay")
 _HOP = {"connection", "transfer-encoding", "content-length", "keep-alive", "date", "server"}
@@ -58,7 +59,7 @@ class FaultProxy:
         port = self._server.server_address[1]
         self.endpoint = f"http://127.0.0.1:{port}"
 
-    def behind(self, server) -> ObjectStore:
+    def behind(self, server: Any) -> ObjectStore:
         """An empty store on a server, asked through this proxy."""
         return open_store(server.new_url(), {**server.options, "endpoint": self.endpoint})
 

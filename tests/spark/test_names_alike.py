@@ -5,16 +5,13 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from ktk_engine.catalog.source_address import StoreAddress
-from ktk_engine.catalog.view import ViewDocument
-from ktk_engine.cube.specification import CubeSpecification
+from ktk_engine import Store
 from ktk_engine.errors import ConsistencyError
-from ktk_engine.facade.store import Store
-from ktk_engine.gate.target import Target
-from ktk_engine.types.quote import quote_identifier
-from ktk_engine.write.build import build
 from tests.spark.small_cube import add_view
+from tests.support.changes import Target, build
 from tests.support.dataset_builder import write_plain
+from tests.support.documents import CubeSpecification, ViewDocument
+from tests.support.queries import StoreAddress, quote_identifier
 
 
 def table(**columns) -> pa.Table:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from ktk_engine import Store
 from ktk_engine.errors import ConfigurationError, ConsistencyError, TypeClassError, VersionGoneError
-from ktk_engine.facade.store import Store
 
 
 @pytest.fixture

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ktk_engine.errors import ConsistencyError
-from ktk_engine.store.warehouse import STORE_KEY, Warehouse
-from ktk_engine.warehouse.staged_warehouse import StagedWarehouse
+from ktk_engine.store.warehouse import STORE_KEY
+from ktk_engine.warehouse.staged_warehouse import StagedWarehouse  # deep: a run of dbt has it
+from tests.support.stores import Warehouse
 
 
 @pytest.mark.parametrize("kind", [Warehouse, StagedWarehouse])
