@@ -152,14 +152,6 @@ CHANGES = [
         {**_MERGE, "incremental_predicates": ["DBT_INTERNAL_DEST.i >= 0", "b is not null"]},
         storages=_TABLE,
     ),
-    Case(
-        "merge_by_float",
-        {**_MERGE, "unique_key": ["f"]},
-        select=_columns(f="0.5D"),  # of zeros, versions of Spark look into different files
-        where="k = 23",
-        partitioned=True,
-        storages=_TABLE,
-    ),
     Case("delete_insert", {"incremental_strategy": "delete+insert"}, twice=True, storages=_FIRST),
     Case(
         "delete_insert_keys",
