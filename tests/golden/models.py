@@ -152,7 +152,6 @@ CHANGES = [
         {**_MERGE, "incremental_predicates": ["DBT_INTERNAL_DEST.i >= 0", "b is not null"]},
         storages=_TABLE,
     ),
-    Case("merge_by_float", {**_MERGE, "unique_key": ["f"]}, where="k in (20, 23)", storages=_TABLE),
     Case("delete_insert", {"incremental_strategy": "delete+insert"}, twice=True, storages=_FIRST),
     Case(
         "delete_insert_keys",
@@ -211,6 +210,7 @@ CHANGES = [
             not_matched_by_source_action="update set m = old.m + 1, s = 'gone'",
         ),
         rows=lambda before: table([row for row in new_rows(before, 1) if row["k"] != 25]),
+        partitioned=True,
         storages=_TABLE,
     ),
 ]
