@@ -11,7 +11,7 @@ import pytest
 from ktk_engine.errors import KtkError
 from tests.faults.report import Tally
 from tests.support.changes import Target, build, comment_on
-from tests.support.committed import check, snapshot_of
+from tests.support.committed import check, resolve, snapshot_of
 from tests.support.documents import Comments
 from tests.support.kartothek import ORACLE, run_in_oracle
 from tests.support.queries import MetadataCache, comparison, prune, read_rows
@@ -126,7 +126,7 @@ def test_names(request, tmp_path, what):
             else:
                 tally.bad(repr(name), f"the store is not as it was: {error}")
             continue
-        snapshot = snapshot_of(store, target.uuid)
+        snapshot = resolve(store, target.scope).snapshot(target.uuid)
         names = list(snapshot.schema.names)
         found = read_rows(store, snapshot, snapshot.files, names)
         if sorted(names) != sorted(rows.column_names) or found.num_rows != 1:
