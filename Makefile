@@ -107,7 +107,7 @@ test-faults: .venv/.installed azurite
 unit: .venv/.installed azurite
 	.venv/bin/python -m pytest $(PYTEST_ARGS) tests/unit
 
-coverage: PYTEST_ARGS += --cov --cov-report=html
+coverage: override PYTEST_ARGS += --cov --cov-report=html
 coverage: unit
 	@echo "Statements and branches that ran: $$(.venv/bin/coverage report --precision 1 --format total) %;" \
 		"htmlcov/index.html has the lines that did not"
