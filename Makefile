@@ -107,8 +107,10 @@ test-faults: .venv/.installed azurite
 unit: .venv/.installed
 	.venv/bin/python -m pytest --numprocesses $(WORKERS) $(PYTEST_ARGS) tests/unit
 
-coverage: PYTEST_ARGS += --cov --cov-report=term:skip-covered --cov-report=xml
+coverage: override PYTEST_ARGS += --cov --cov-report=html
 coverage: unit
+	@echo "Statements and branches that ran: $$(.venv/bin/coverage report --precision 1 --format total) %;" \
+		"htmlcov/index.html has the lines that did not"
 
 lint: .venv/.installed
 	.venv/bin/ruff check .
@@ -214,4 +216,5 @@ python3.8:
 clean:
 	rm -rf sample_project/data sample_project/warehouse sample_project/target \
 		sample_project/logs \
-		.mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info
+		.mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage htmlcov \
+		build *.egg-info
