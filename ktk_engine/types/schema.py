@@ -29,6 +29,7 @@ from ktk_engine.types.type_class import (
     normalize,
     role_problem,
     storage_problem,
+    type_without_class,
     unwrap,
 )
 
@@ -106,6 +107,10 @@ def check_storable(schema: pa.Schema) -> list[Finding]:
         problem = storage_problem(field.type)
         if problem is not None:
             fix = f"cast {readable_identifier(field.name)} to a type with a class"
+            if (found := type_without_class(field.type, field.name)) is not None:
+                path, own = found
+                name = readable_identifier(field.name)
+                fix = own.fix.format(name) if path == field.name else own.fix.format(path)
             findings.append(Finding(field.name, None, field.type, problem, fix, "storable"))
     return findings
 
