@@ -113,20 +113,15 @@ def arrow_schema(schema: st.StructType) -> pa.Schema:
 
 
 def _arrow_type(spark: st.DataType) -> pa.DataType:
-    """The Arrow type of a Spark type, of whose parts a null type may be null."""
+    """The Arrow type of a Spark type, whose parts may all be null (decision 32)."""
     if isinstance(spark, st.ArrayType):
-        return pa.list_(_arrow_field("element", spark.elementType, spark.containsNull))
+        return pa.list_(pa.field("element", _arrow_type(spark.elementType)))
     if isinstance(spark, st.MapType):
         key = st.StringType() if isinstance(spark.keyType, st.NullType) else spark.keyType
-        item = _arrow_field("value", spark.valueType, spark.valueContainsNull)
-        return pa.map_(_arrow_field("key", key, False), item)
+        return pa.map_(_arrow_type(key), _arrow_type(spark.valueType))
     if isinstance(spark, st.StructType):
-        return pa.struct([_arrow_field(f.name, f.dataType, f.nullable) for f in spark.fields])
+        return pa.struct([(field.name, _arrow_type(field.dataType)) for field in spark.fields])
     return _without_class(spark) or to_arrow_type(spark)
-
-
-def _arrow_field(name: str, spark: st.DataType, nullable: bool) -> pa.Field:
-    return pa.field(name, _arrow_type(spark), nullable or isinstance(spark, st.NullType))
 
 
 def _without_class(spark: st.DataType) -> TypeWithoutClass | None:
