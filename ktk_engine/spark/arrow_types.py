@@ -15,11 +15,24 @@ from pyspark.sql import types as st
 from ktk_engine.errors import TypeClassError
 from ktk_engine.spark.compatibility import spark_version, time_type, to_arrow_type
 from ktk_engine.types.type_class import normalize
+from ktk_engine.types.without_class import TypeWithoutClass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MAXIMUM_DECIMAL_PRECISION = 38
+
+# By name, since not every version has them: why they have no class, and what to write instead.
+_BYTES = "Arrow has no such type, and the bytes alone do not say what they mean"
+_UNIT = "store a number together with its unit"
+_WITHOUT_CLASS = {
+    "VariantType": (_BYTES, "to_json({})"),
+    "GeometryType": (_BYTES, "st_asbinary({})"),
+    "GeographyType": (_BYTES, "st_asbinary({})"),
+    "DayTimeIntervalType": (_UNIT, "cast({} as string)"),
+    "YearMonthIntervalType": (_UNIT, "cast({} as string)"),
+    "CalendarIntervalType": (_UNIT, "cast({} as string)"),
+}
 
 _SIMPLE: tuple[tuple[object, st.DataType], ...] = (
     (pa.bool_(), st.BooleanType()),
@@ -93,22 +106,43 @@ def _spark_field(field: pa.Field) -> st.StructField:
 def arrow_schema(schema: st.StructType) -> pa.Schema:
     """The Arrow schema in which Spark hands rows to Python, in a session in UTC.
 
-    Raises:
-        TypeClassError: a column's type cannot be handed over.
+    Types that no file can hold are in it as what they are (`TypeWithoutClass`), for the gate to
+    refuse. The key of a map that is always empty is text.
     """
-    return pa.schema([pa.field(field.name, _arrow_type(field)) for field in schema.fields])
+    return pa.schema([pa.field(field.name, _arrow_type(field.dataType)) for field in schema.fields])
 
 
-def _arrow_type(field: st.StructField) -> pa.DataType:
+def _arrow_type(spark: st.DataType) -> pa.DataType:
+    """The Arrow type of a Spark type, whose parts may all be null (decision 32)."""
+    if isinstance(spark, st.ArrayType):
+        return pa.list_(pa.field("element", _arrow_type(spark.elementType)))
+    if isinstance(spark, st.MapType):
+        key = st.StringType() if isinstance(spark.keyType, st.NullType) else spark.keyType
+        return pa.map_(_arrow_type(key), _arrow_type(spark.valueType))
+    if isinstance(spark, st.StructType):
+        return pa.struct([(field.name, _arrow_type(field.dataType)) for field in spark.fields])
+    return _without_class(spark) or to_arrow_type(spark)
+
+
+def _without_class(spark: st.DataType) -> TypeWithoutClass | None:
+    """What stands for a type that Arrow would take for another one, or does not know."""
     from pyspark.errors import PySparkTypeError
 
+    name = spark.simpleString()
+    if isinstance(spark, st.UserDefinedType):
+        problem = "only the program that made it knows what its values mean"
+        return TypeWithoutClass(name, problem, "take numbers, texts, arrays or structs out of {}")
+    if isinstance(spark, st.StringType) and " collate " in name:
+        problem = "files hold its letters, and not by which rule they are compared"
+        return TypeWithoutClass(name, problem, "cast({} as string)")
+    found = _WITHOUT_CLASS.get(type(spark).__name__)
+    if found is not None:
+        return TypeWithoutClass(name, *found)
     try:
-        return to_arrow_type(field.dataType)
-    except PySparkTypeError as error:
-        raise TypeClassError(
-            f"Column `{field.name}` has Spark's type {field.dataType.simpleString()}, which no "
-            "dataset can hold. Cast it to another type."
-        ) from error
+        to_arrow_type(spark)
+    except PySparkTypeError:
+        return TypeWithoutClass(name, "no file can hold it", "cast {} to another type")
+    return None
 
 
 def seen_by_spark(table: pa.Table) -> pa.Table:

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING
 
 import pyspark  # noqa: F401
 from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, MapType, StructType
 
+from ktk_engine.errors import ConfigurationError
 from ktk_engine.spark.compatibility import create_frame
 from ktk_engine.spark.jvm import keeping_active_session
+from ktk_engine.types.identifier import find_name
 from ktk_engine.types.quote import quote_identifier
 
 if TYPE_CHECKING:
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
-    from pyspark.sql.types import DataType, StructType
+    from pyspark.sql.types import DataType
 
 
 def frame_of_table(
@@ -57,8 +60,103 @@ def with_types(frame: DataFrame, types: Mapping[str, DataType]) -> DataFrame:
 
     Args:
         frame: any rows.
-        types: column name -> the type it is to have.
+        types: column name -> the type it is to have. Fields of structs go by their names, where
+            these are the same.
     """
     given = {field.name: field.dataType for field in frame.schema.fields} if types else {}
-    casts = {name: column(name).cast(t) for name, t in types.items() if given.get(name) != t}
+    changed = {name: t for name, t in types.items() if given.get(name) != t}
+    casts = {name: cast_by_name(column(name), given.get(name), t) for name, t in changed.items()}
     return frame.withColumns(casts) if casts else frame
+
+
+def cast_by_name(value: Column, given: DataType | None, wanted: DataType) -> Column:
+    """Cast a value; fields of structs in another order go by their names.
+
+    Args:
+        value: the value.
+        given: its type; None if it is not known.
+        wanted: the type it is to have.
+    """
+    if given is None or not _is_rearranged(given, wanted):
+        return value.cast(wanted)
+    if isinstance(given, ArrayType) and isinstance(wanted, ArrayType):
+        old, new = given.elementType, wanted.elementType
+        return F.transform(value, lambda item: cast_by_name(item, old, new)).cast(wanted)
+    if isinstance(given, MapType) and isinstance(wanted, MapType):
+
+        def entry(item: Column) -> Column:
+            key = cast_by_name(item["key"], given.keyType, wanted.keyType)
+            return F.struct(
+                key.alias("key"),
+                cast_by_name(item["value"], given.valueType, wanted.valueType).alias("value"),
+            )
+
+        return F.map_from_entries(F.transform(F.map_entries(value), entry)).cast(wanted)
+    assert isinstance(given, StructType) and isinstance(wanted, StructType)
+    types = {field.name: field.dataType for field in given.fields}
+    fields = []
+    for name, place in (_same_fields(given, wanted) or {}).items():
+        field = cast_by_name(value.getField(place), types[place], wanted[name].dataType)
+        fields.append(field.alias(name))
+    return F.when(value.isNotNull(), F.struct(*fields)).cast(wanted)
+
+
+def _is_rearranged(given: DataType, wanted: DataType) -> bool:
+    """Whether a cast, which goes by place, would put values of a struct into other fields."""
+    if isinstance(given, ArrayType) and isinstance(wanted, ArrayType):
+        return _is_rearranged(given.elementType, wanted.elementType)
+    if isinstance(given, MapType) and isinstance(wanted, MapType):
+        keys = _is_rearranged(given.keyType, wanted.keyType)
+        return keys or _is_rearranged(given.valueType, wanted.valueType)
+    if not isinstance(given, StructType) or not isinstance(wanted, StructType):
+        return False
+    places = _same_fields(given, wanted)
+    if places is None:
+        return False
+    if list(places.values()) != given.names:
+        return True
+    return any(
+        _is_rearranged(old.dataType, new.dataType)
+        for old, new in zip(given.fields, wanted.fields, strict=True)
+    )
+
+
+def _same_fields(given: StructType, wanted: StructType) -> dict[str, str] | None:
+    """Field -> how the given struct calls it; None if the two have other fields."""
+    places = {name: find_name(name, given.names) for name in wanted.names}
+    found = {name: there for name, there in places.items() if there is not None}
+    same = len(set(found.values())) == len(given.names) == len(wanted.names)
+    return found if same else None
+
+
+def check_fields(given: DataType, wanted: DataType, path: str) -> None:
+    """Refuse values whose structs could not be put into others by the names of their fields.
+
+    Args:
+        given: their type.
+        wanted: the type that they are to have.
+        path: the column.
+
+    Raises:
+        ConfigurationError: with the fields of both.
+    """
+    parts: list[tuple[DataType, DataType, str]] = []
+    if isinstance(given, ArrayType) and isinstance(wanted, ArrayType):
+        parts = [(given.elementType, wanted.elementType, f"{path}[]")]
+    elif isinstance(given, MapType) and isinstance(wanted, MapType):
+        parts = [
+            (given.keyType, wanted.keyType, f"{path}{{key}}"),
+            (given.valueType, wanted.valueType, f"{path}{{value}}"),
+        ]
+    elif isinstance(given, StructType) and isinstance(wanted, StructType):
+        places = _same_fields(given, wanted)
+        if places is None:
+            raise ConfigurationError(
+                f"The struct `{path}` has the fields {', '.join(wanted.names)}, and the values "
+                f"have {', '.join(given.names)}: fields go by their names, for instance "
+                "named_struct('a', 1, 'b', 2). Nothing was written."
+            )
+        types = {field.name: field.dataType for field in given.fields}
+        parts = [(types[places[f.name]], f.dataType, f"{path}.{f.name}") for f in wanted.fields]
+    for part in parts:
+        check_fields(*part)

@@ -15,6 +15,7 @@ import pyarrow.types as pat
 from ktk_engine.errors import TypeClassError
 from ktk_engine.types.did_you_mean import did_you_mean_clause
 from ktk_engine.types.type_class import MAX_DECIMAL_PRECISION, is_list, normalize, unwrap
+from ktk_engine.types.without_class import TypeWithoutClass
 
 _SIMPLE: dict[str, pa.DataType] = {
     **{name: pa.type_for_alias(name) for name in ("int8", "int16", "int32", "int64")},
@@ -140,6 +141,8 @@ def arrow_name(t: pa.DataType) -> str:
     Returns:
         pyarrow's name; fields of structs are in backticks where their name needs it.
     """
+    if isinstance(t, TypeWithoutClass):
+        return t.spark_name
     if pat.is_struct(t):
         fields = [f"{_field_name(f.name)}: {_field_type(f)}" for f in t]
         return f"struct<{', '.join(fields)}>"

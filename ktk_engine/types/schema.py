@@ -29,6 +29,7 @@ from ktk_engine.types.type_class import (
     normalize,
     role_problem,
     storage_problem,
+    type_without_class,
     unwrap,
 )
 
@@ -106,6 +107,10 @@ def check_storable(schema: pa.Schema) -> list[Finding]:
         problem = storage_problem(field.type)
         if problem is not None:
             fix = f"cast {readable_identifier(field.name)} to a type with a class"
+            if (found := type_without_class(field.type, field.name)) is not None:
+                path, own = found
+                name = readable_identifier(field.name)
+                fix = own.fix.format(name) if path == field.name else own.fix.format(path)
             findings.append(Finding(field.name, None, field.type, problem, fix, "storable"))
     return findings
 
@@ -214,17 +219,28 @@ def merge_schemas(committed: pa.Schema, model: pa.Schema, *, union: bool = False
 
 
 def replace_null_types(model: pa.Schema, committed: pa.Schema) -> pa.Schema:
-    """Give columns of nulls alone the committed types (decision 11).
+    """Give what is null alone the committed types, at any depth (decision 11).
 
     Args:
         model: the schema of what is written.
-        committed: a schema with all columns of it.
+        committed: a schema with all columns of it, of the same classes.
     """
-    fields = [
-        field.with_type(committed.field(field.name).type) if pat.is_null(field.type) else field
-        for field in model
-    ]
-    return pa.schema(fields)
+    return pa.schema([f.with_type(_filled(f.type, committed.field(f.name).type)) for f in model])
+
+
+def _filled(t: pa.DataType, known: pa.DataType) -> pa.DataType:
+    """A type whose parts without values have the types that are known of them."""
+    if pat.is_null(t):
+        return known
+    if pat.is_list(t) and is_list(known):
+        return pa.list_(t.value_field.with_type(_filled(t.value_type, known.value_type)))
+    if pat.is_map(t) and pat.is_map(known):
+        item = t.item_field.with_type(_filled(t.item_type, known.item_type))
+        return pa.map_(t.key_field, item)
+    if pat.is_struct(t) and pat.is_struct(known):
+        types = {f.name: f.type for f in known}
+        return pa.struct([f.with_type(_filled(f.type, types.get(f.name, f.type))) for f in t])
+    return t
 
 
 def fields_alike(t: pa.DataType, path: str) -> tuple[str, str] | None:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from ktk_engine.errors import TypeClassError
+from ktk_engine.types.without_class import TypeWithoutClass
 
 ColumnRole = Literal["dimension", "partition", "index"]
 
@@ -114,6 +115,8 @@ def class_problem(t: pa.DataType) -> str | None:
         return f"{t} has no type class: store a number together with its unit"
     if pat.is_union(t):
         return f"{t} has no type class: a column has one class, a union has several"
+    if isinstance(t, TypeWithoutClass):
+        return t.problem
     if isinstance(t, pa.BaseExtensionType):
         return f"{t} has no type class: cast it to its storage type {t.storage_type}"
     if is_list(t):
@@ -215,6 +218,29 @@ def storage_problem(t: pa.DataType) -> str | None:
     if pat.is_decimal(t):
         return _decimal_problem(t)
     return None
+
+
+def type_without_class(t: pa.DataType, path: str) -> tuple[str, TypeWithoutClass] | None:
+    """Find the first of Spark's types in a type that has no class.
+
+    Args:
+        t: an Arrow type.
+        path: the column's name.
+
+    Returns:
+        Where it is, as in `address.zip`, `tags[]`, `m{key}`, and the type; None if there is none.
+    """
+    t = unwrap(t)
+    if isinstance(t, TypeWithoutClass):
+        return path, t
+    parts: list[tuple[pa.DataType, str]] = []
+    if is_list(t):
+        parts = [(t.value_type, f"{path}[]")]
+    elif pat.is_map(t):
+        parts = [(t.key_type, f"{path}{{key}}"), (t.item_type, f"{path}{{value}}")]
+    elif pat.is_struct(t):
+        parts = [(f.type, f"{path}.{f.name}") for f in t]
+    return next(filter(None, (type_without_class(*part) for part in parts)), None)
 
 
 def is_storable(t: pa.DataType) -> bool:

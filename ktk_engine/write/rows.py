@@ -62,6 +62,8 @@ def as_stored(
 ) -> tuple[Rows, Target]:
     """Spell the columns of rows, and those that a target names, as they are stored.
 
+    Fields of structs come in the stored order, too.
+
     Args:
         rows: the rows.
         target: what is to be written.
@@ -74,7 +76,15 @@ def as_stored(
     """
     columns, datasets = names_of_columns(rows), state.snapshots_by_id()
     names = stored_names(target, columns, datasets, full_refresh, keeps_rows)
-    return renamed(rows, names), spelled(target, [names.get(name, name) for name in columns])
+    rows = renamed(rows, names)
+    target = spelled(target, [names.get(name, name) for name in columns])
+    if isinstance(rows, ArrowRows):
+        return rows, target
+    from ktk_engine.spark.write.nested_columns import with_known_parts
+
+    own = None if full_refresh else datasets.get(target.dataset)
+    known = {} if own is None else {item.name: item.type for item in own.schema}
+    return with_known_parts(rows, {**known, **target.declared}), target
 
 
 def check_constraints(constraints: Sequence[Constraint], rows: Rows) -> None:

@@ -13,10 +13,12 @@ from pyspark.sql import functions as F
 
 from ktk_engine.plan.statement.row_change import Clause
 from ktk_engine.spark.arrow_types import spark_type
+from ktk_engine.spark.frames import cast_by_name, check_fields
 from ktk_engine.spark.jvm import select_names
 from ktk_engine.spark.session.spark_job import spark_job
 from ktk_engine.spark.write.aggregate import aggregate
 from ktk_engine.types.quote import quote_identifier
+from ktk_engine.types.type_class import is_nested
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -111,9 +113,18 @@ class DecidedRows:
             text = (clause.values or {}).get(field.name)
             if clause.action == "delete" or text is None:
                 continue
-            is_this, value = F.col(_CLAUSE) == number, _expression(text).cast(type_)
+            is_this, value = F.col(_CLAUSE) == number, self._value(text, field)
             chosen = F.when(is_this, value) if chosen is None else chosen.when(is_this, value)
         return kept if chosen is None else chosen.otherwise(kept)
+
+    def _value(self, text: str, field: pa.Field) -> Column:
+        """An expression of a clause as a value of a column."""
+        value, wanted = _expression(text), spark_type(field.type)
+        if not is_nested(field.type):
+            return value.cast(wanted)
+        given = self.rows.select(value.alias(field.name)).schema[field.name].dataType
+        check_fields(given, wanted, field.name)
+        return cast_by_name(value, given, wanted)
 
 
 @dataclass(frozen=True)

@@ -2,31 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pyspark  # noqa: F401
 from pyspark.sql import functions as F
+from pyspark.sql.types import StringType
 
-from ktk_engine.spark.arrow_types import spark_type
-from ktk_engine.spark.frames import with_types
+from ktk_engine.spark.arrow_types import arrow_schema, spark_type
+from ktk_engine.spark.frames import check_fields, with_types
 from ktk_engine.spark.jvm import select_names
+from ktk_engine.spark.write.nested_columns import with_known_parts
+from ktk_engine.types.finding import raise_findings
+from ktk_engine.types.schema import check_storable
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType
 
 
 def rows_to_insert(rows: DataFrame, names: Sequence[str], schema: pa.Schema) -> DataFrame:
     """Give rows the columns of a table, as SQL does it: by position.
 
+    Fields of structs go by their names: tables keep no order of them.
+
     Args:
         rows: as many columns as there are names.
         names: the table's column that each of them fills.
         schema: the table's columns; those that are not filled are null.
+
+    Raises:
+        TypeClassError: a value has no class.
+        ConfigurationError: a struct has other fields than its column.
     """
     given = rows.toDF(*names)
     types = {field.name: spark_type(field.type) for field in schema}
+    _check(given, types)
+    given = with_known_parts(given, {field.name: field.type for field in schema})
     unfilled = {name: F.lit(None) for name in types if name not in names}
     filled = given.withColumns(unfilled) if unfilled else given
     return select_names(with_types(filled, types), schema.names)
+
+
+def _check(given: DataFrame, types: Mapping[str, DataType]) -> None:
+    """Refuse values that a cast to the table's types would change."""
+    seen, texts = arrow_schema(given.schema), []
+    for field, found in zip(given.schema.fields, seen, strict=True):
+        # Which rule compares a text is no matter of its letters.
+        is_text = isinstance(field.dataType, StringType) and field.name in types
+        texts.append(found.with_type(pa.string()) if is_text else found)
+        check_fields(field.dataType, types[field.name], field.name)
+    findings = [f for f in check_storable(pa.schema(texts)) if f.rule == "storable"]
+    if findings:
+        raise_findings(findings, "the values to insert", len(seen.names))
