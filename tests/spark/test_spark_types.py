@@ -6,9 +6,8 @@ import pytest
 from pyspark.ml.linalg import Vectors
 
 from ktk_engine.errors import TypeClassError
-from ktk_engine.gate.target import Target
-from ktk_engine.spark.compatibility import spark_version
-from ktk_engine.write.build import build
+from tests.support.changes import Target, build
+from tests.support.spark import spark_version
 
 POINT = "X'0101000000000000000000F03F0000000000000040'"
 SINCE_40, SINCE_41 = (4, 0), (4, 1)
