@@ -79,8 +79,8 @@ class TestOrderOfFields:
         project.run_sql(f"insert into {s}.t values (4, named_struct('A', 'z', 'B', 3), null)")
         project.run_sql(f"update {s}.t set s = {OTHER} where id = 3")
         project.run_sql(
-            f"merge into {s}.t t using (select 5 as id, {OTHER} as s, array({FIRST}) as l union all "
-            f"select 1, {OTHER}, array({FIRST})) n on t.id = n.id "
+            f"merge into {s}.t t using (select 5 as id, {OTHER} as s, array({FIRST}) as l "
+            f"union all select 1, {OTHER}, array({FIRST})) n on t.id = n.id "
             "when matched then update set * when not matched then insert *"
         )
         found = values(project, "t", "id, s.a, s.b, l[0].a, l[0].b")
@@ -105,7 +105,10 @@ EMPTY = {
     "nested": ("array(array(), null)", [([[], None],)], "array(array(1.5D))", [([[1.5]],)]),
     "in_maps": ("map('k', array())", [({"k": []},)], "map('k', array(map('a', 1L)))", None),
     "of_maps": ("array(map())", [([{}],)], "array(map(2L, 3L))", [([{2: 3}],)]),
-    "in_structs": ("named_struct('a', array(), 'b', null)", None, "named_struct('b', 1L, 'a', array('q'))", None),
+    "in_structs": (
+        "named_struct('a', array(), 'b', null)", None,
+        "named_struct('b', 1L, 'a', array('q'))", None,
+    ),
     "nulls": ("if(false, map(), null)", [(None,)], "map(1L, 2L)", [({1: 2},)]),
 }  # fmt: skip
 
@@ -196,7 +199,7 @@ class TestTypesWithoutClass:
         }
 
     def test_are_refused_in_models(self, project):
-        results, text = run_dbt_and_capture(["build"], expect_pass=False)
+        results, _ = run_dbt_and_capture(["build"], expect_pass=False)
         failed = {item.node.name: item.message for item in results if item.status == "error"}
         for name, (_, fix) in NO_CLASS.items():
             for kind in ("table", "merge", "cube"):
