@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 import urllib.parse
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -17,6 +20,7 @@ from ktk_engine.spark.sql.read_files import read_files
 from ktk_engine.types.quote import quote_identifier
 from ktk_engine.write.build import build
 from tests.spark.small_cube import add_view
+from tests.support.kartothek import ORACLE, needs_kartothek
 
 NAMES = ["größe", "p", "名前", "a b", "x=y", "50%", "ŁÓDŹ", "a+b", "q?#", "e\u0301", "😀", "A.b"]
 VALUES = ["ü", "a", "%C3%BC", "x=y", "a b", "50%", "日本", "a+b", "é", "e\u0301", "😀", "a/b", "Ã¼"]
@@ -51,6 +55,26 @@ def test_our_stores(sql, store, name, in_cube):
         assert sorted(zip(*found.to_pydict().values(), strict=True)) == expected
     assert sorted(map(tuple, query.spark(sql.session).collect())) == expected
     assert opened.query(["id"], f"{column} = '日本'").to_arrow()["id"].to_pylist() == [6]
+
+
+@needs_kartothek
+def test_stores_of_kartothek(sql, store):
+    names = [name for name in NAMES if name not in ("q?#", "A.b")]
+    store.root.mkdir()
+    script = Path(__file__).with_name("write_folders_with_kartothek.py")
+    arguments = [str(store.root), json.dumps(names), json.dumps(VALUES)]
+    subprocess.run([ORACLE, str(script), *arguments], check=True, capture_output=True)
+    expected = sorted(zip(VALUES, range(len(VALUES)), strict=True))
+    for number, name in enumerate(names):
+        add_view(store, ViewDocument(f"v{number}", "cube", cube=f"c{number}"))
+        column = quote_identifier(name)
+        for relation in (f"an.t{number}", f"an.v{number}", f"an.`c{number}++seed`"):
+            assert rows(sql, f"select {column}, id from {relation}") == expected
+            found = rows(sql, f"select id from {relation} where {column} = 'ü'")
+            assert found == [(VALUES.index("ü"),)]
+        for opened in (Store(store.url).table(f"t{number}"), Store(store.url).cube(f"c{number}")):
+            found = opened.query([name, "id"]).to_arrow().to_pydict()
+            assert sorted(zip(*found.values(), strict=True)) == expected
 
 
 def write_folders(root, name: str, values: list[str], quote) -> None:
