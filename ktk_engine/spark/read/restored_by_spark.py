@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
+from ktk_engine.format.percent_encoding import quote
 from ktk_engine.types.type_class import normalize
 
 # What Spark writes for null, and reads as null in columns of every type.
@@ -52,6 +55,14 @@ def restored_by_spark(
     for escape, character in _ESCAPES if pat.is_timestamp(normalize(t)) else ():
         plain = pc.replace_substring(plain, escape, character)
     return pc.match_substring_regex(plain, _pattern(normalize(t)))
+
+
+def name_restored_by_spark(name: str) -> bool:
+    """Tell whether Spark restores the name of a partition column from a path.
+
+    It decodes names as it decodes texts.
+    """
+    return re.fullmatch(_STRING, quote(name)) is not None
 
 
 def _pattern(t: pa.DataType) -> str:

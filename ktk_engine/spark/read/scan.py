@@ -34,7 +34,7 @@ from ktk_engine.spark.frames import column, empty_frame, frame_of_table, with_ty
 from ktk_engine.spark.jvm import select_names
 from ktk_engine.spark.read.cohorts import Cohort, cohorts
 from ktk_engine.spark.read.manifest import write_manifest
-from ktk_engine.spark.read.restored_by_spark import restored_by_spark
+from ktk_engine.spark.read.restored_by_spark import name_restored_by_spark, restored_by_spark
 from ktk_engine.spark.read.scan_by_arrow import scan_by_arrow
 from ktk_engine.spark.session.scratch import local_path
 from ktk_engine.store.interface import ObjectStore
@@ -242,6 +242,8 @@ def restorable(snapshot: Snapshot, files: pa.Table) -> bool:
     """Whether Spark restores the partition values of all files exactly from their paths."""
     if not snapshot.partition_keys:
         return True
+    if not all(map(name_restored_by_spark, snapshot.partition_keys)):
+        return False
     texts = label_texts(files["label"], snapshot.partition_keys)
     return all(
         pc.all(restored_by_spark(texts[key], snapshot.schema.field(key).type)).as_py()

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 import pyspark  # noqa: F401
 from pyspark.errors import AnalysisException
@@ -18,6 +19,7 @@ from ktk_engine.spark.compatibility import condition_of
 from ktk_engine.types.arrow_name import parse_type
 from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.identifier import find_name
+from ktk_engine.types.quote import quote_identifier, quote_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,6 +30,8 @@ _DEFAULTS: Mapping[str, Mapping[str, str]] = {
     "json": {"mode": "FAILFAST"},
     "csv": {"mode": "FAILFAST", "header": "true", "inferschema": "true"},
 }
+_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+_ESCAPE, _BEYOND_ASCII = re.compile("%([0-9A-Fa-f]{2})"), re.compile("%[89A-Fa-f][0-9A-Fa-f]")
 _NOTHING_THERE = ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA")
 
 
@@ -50,10 +54,11 @@ def read_files(session: SparkSession, address: FileAddress, name: str) -> DataFr
     options = {**_DEFAULTS[address.format], **given}
     try:
         if address.format == "parquet" or not address.columns:
-            return _load(session, address, options, None)
+            return _with_decoded_folders(_load(session, address, options, None))
         found = _schema(session, address, options, name)
         # By name: Spark compares each file's header with the schema.
-        return _load(session, address, {**options, "enforceschema": "false"}, found)
+        frame = _load(session, address, {**options, "enforceschema": "false"}, found)
+        return _with_decoded_folders(frame)
     except AnalysisException as error:
         if condition_of(error).partition(".")[0] not in _NOTHING_THERE:
             raise
@@ -116,6 +121,45 @@ def _without_header(
             "them in their order, or none."
         )
     return st.StructType([st.StructField(column, type_) for column, type_ in declared.items()])
+
+
+def _with_decoded_folders(frame: DataFrame) -> DataFrame:
+    """Give columns of folders as UTF-8 has them where their names are percent-encoded.
+
+    Spark takes each `%XX` for the character of that number, which is right for what it writes
+    itself. Of letters beyond ASCII it encodes none: where one is encoded, another program did it.
+    """
+    folders: dict[str, None] = {}
+    for uri in frame.inputFiles():
+        found = [part for part in unquote(uri).split("/")[:-1] if "=" in part]
+        folders.update(dict.fromkeys(found))
+    if not any(map(_BEYOND_ASCII.search, folders)):
+        return frame
+    names = dict.fromkeys(folder.partition("=")[0] for folder in folders)
+    written = {_as_spark_decodes(name): name for name in names}
+    chosen = [
+        _value_of_folder(written[field.name])
+        if field.name in written
+        else quote_identifier(field.name)
+        for field in frame.schema.fields
+    ]
+    return frame.selectExpr(*chosen)
+
+
+def _value_of_folder(name: str) -> str:
+    """SQL for a column of folders, by the name that these have."""
+    path = "url_decode(replace(_metadata.file_path, '+', '%2B'))"
+    pattern = quote_text(f".*/{re.escape(name)}=([^/]*)/.*")
+    # A percent sign that encodes nothing stands for itself.
+    text = rf"regexp_replace(regexp_extract({path}, {pattern}, 1), '%(?![0-9A-Fa-f]{{2}})', '%25')"
+    value = f"url_decode(replace({text}, '+', '%2B'))"
+    known = f"nullif(nullif({value}, ''), {quote_text(_HIVE_NULL)})"
+    return f"{known} as {quote_identifier(unquote(name))}"
+
+
+def _as_spark_decodes(name: str) -> str:
+    """The name that Spark gives to a column of folders."""
+    return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), name)
 
 
 def _literal(location: str) -> str:

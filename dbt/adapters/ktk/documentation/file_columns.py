@@ -6,6 +6,7 @@ import glob
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -40,7 +41,7 @@ def file_columns(address: FileAddress) -> list[SparkColumn]:
         raise DatasetNotFoundError(f"There are no parquet files at {address.location}.")
     fields = [pa.field(f.name, normalize(f.type)) for f in pq.read_schema(first)]
     folders = first.relative_to(root).parts[:-1] if first.is_relative_to(root) else ()
-    names = [folder.partition("=")[0] for folder in folders if "=" in folder]
+    names = [unquote(folder.partition("=")[0]) for folder in folders if "=" in folder]
     fields += [pa.field(name, pa.string()) for name in names]
     return columns_of(pa.schema(fields))
 
