@@ -12,15 +12,13 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from ktk_engine.catalog.source_address import FileAddress
-from ktk_engine.catalog.view import ViewDocument
-from ktk_engine.facade.store import Store
-from ktk_engine.gate.target import Target
+from ktk_engine import Store
 from ktk_engine.spark.sql.read_files import read_files
-from ktk_engine.types.quote import quote_identifier
-from ktk_engine.write.build import build
 from tests.spark.small_cube import add_view
+from tests.support.changes import Target, build
+from tests.support.documents import ViewDocument
 from tests.support.kartothek import ORACLE, needs_kartothek
+from tests.support.queries import FileAddress, quote_identifier
 
 NAMES = ["größe", "p", "名前", "a b", "x=y", "50%", "ŁÓDŹ", "a+b", "q?#", "e\u0301", "😀", "A.b"]
 VALUES = ["ü", "a", "%C3%BC", "x=y", "a b", "50%", "日本", "a+b", "é", "e\u0301", "😀", "a/b", "Ã¼"]
