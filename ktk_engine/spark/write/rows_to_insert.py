@@ -30,3 +30,8 @@ def rows_to_insert(rows: DataFrame, names: Sequence[str], schema: pa.Schema) -> 
     unfilled = {name: F.lit(None) for name in types if name not in names}
     filled = given.withColumns(unfilled) if unfilled else given
     return select_names(with_types(filled, types), schema.names)
+
+
+def rows_twice(rows: DataFrame, marker: str) -> DataFrame:
+    """Give each row twice, told apart by a column more: false, then true."""
+    return rows.withColumn(marker, F.lit(False)).unionAll(rows.withColumn(marker, F.lit(True)))

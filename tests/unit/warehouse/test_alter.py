@@ -6,6 +6,7 @@ import datetime
 import decimal
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,6 +19,7 @@ from ktk_engine.errors import (
     CommitConflictError,
     ConfigurationError,
     DataError,
+    DatasetNotFoundError,
     KtkError,
     TypeClassError,
 )
@@ -34,10 +36,12 @@ from ktk_engine.log.state import resolve
 from ktk_engine.log.write import Write
 from ktk_engine.maintain.check import check
 from ktk_engine.maintain.properties import Notes
+from ktk_engine.sql.statement import read_statement
 from ktk_engine.store.warehouse import Warehouse
-from ktk_engine.warehouse.alter import alter, run_alteration
+from ktk_engine.warehouse.alter import alter
 from ktk_engine.warehouse.alter_statement import Alteration
 from ktk_engine.warehouse.relations import Relations
+from ktk_engine.warehouse.statements import run_statement
 from ktk_engine.write.alter.alter_columns import alter_columns
 from ktk_engine.write.alter.column_changes import ColumnChanges
 from ktk_engine.write.build import build
@@ -71,10 +75,16 @@ def relations(store):
     return Relations(Warehouse(str(root)))
 
 
+def without_spark():
+    catalog = SimpleNamespace(tableExists=lambda name: False)
+    return SimpleNamespace(current_schema="", session=SimpleNamespace(catalog=catalog))
+
+
 @pytest.fixture
 def run(relations, store):
     def run(sql: str) -> bool:
-        return run_alteration(relations, sql.replace("s.", f"{store.root.name}."))
+        statement = read_statement(sql.replace("s.", f"{store.root.name}."))
+        return run_statement(without_spark, relations, statement) is not None
 
     return run
 
@@ -278,7 +288,8 @@ def test_properties(table, run):
 
 
 def test_relations_of_others_are_left_to_them(table, run):
-    assert not run("alter table s.nosuch drop column a")
+    with pytest.raises(DatasetNotFoundError, match="There is no table"):
+        run("alter table s.nosuch drop column a")
     assert not run("alter table nosuch.t drop column a")
     assert not run("alter table t drop column a")
     assert not run("select 1")

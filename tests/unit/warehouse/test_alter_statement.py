@@ -7,10 +7,17 @@ import pytest
 
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.maintain.properties import Notes
-from ktk_engine.warehouse.alter_statement import Alteration, altered_relation, parse_alteration
+from ktk_engine.sql.commands import Alter
+from ktk_engine.sql.statement import read_statement
+from ktk_engine.warehouse.alter_statement import Alteration, parse_alteration
 from ktk_engine.write.alter.column_changes import ColumnChanges
 
 AB = ("a", "b")
+
+
+def altered_relation(sql):
+    command = read_statement(sql).command
+    return tuple(command.name) if isinstance(command, Alter) else None
 
 
 def columns(**changes) -> Alteration:
