@@ -1,7 +1,7 @@
 """Every touch of Spark's internals: what Python's public interface does not offer.
 
 Another version of Spark may change any of it, so nothing else in the project reaches into the
-JVM. Trees of parsed statements go out of here as Java objects; `bind` and `command` read them.
+JVM.
 """
 
 from __future__ import annotations
@@ -87,38 +87,6 @@ def explicit_settings(session: SparkSession, keys: Iterable[str]) -> set[str]:
     return {key for key in keys if settings.contains(key)}
 
 
-def parse_plan(session: SparkSession, sql: str) -> Any:
-    """Parse a statement with Spark's own parser; analyses and runs nothing.
-
-    Returns:
-        The logical plan, a Java object.
-
-    Raises:
-        ParseException: Spark's own, with the place of the error.
-    """
-    return session._jsparkSession.sessionState().sqlParser().parsePlan(sql)
-
-
-def is_instance(session: SparkSession, plan: Any, classes: Iterable[str]) -> bool:
-    """Whether a Java object is an instance of one of some classes."""
-    class_ = getattr(session._jvm, _CLASS)
-    return any(class_.forName(name).isInstance(plan) for name in classes)
-
-
-def items(sequence: Any) -> tuple[Any, ...]:
-    """Give the items of a sequence of Scala's."""
-    return tuple(sequence.apply(i) for i in range(sequence.size()))
-
-
-def frame_of_plan(session: SparkSession, plan: Any) -> DataFrame:
-    """Give the rows of a logical plan, which is analysed now."""
-    import pyspark  # noqa: F401
-    from pyspark.sql import DataFrame
-
-    dataset = classic_class(session, "Dataset").ofRows(session._jsparkSession, plan)
-    return DataFrame(dataset, session)
-
-
 def select_names(frame: DataFrame, names: Sequence[str]) -> DataFrame:
     """Give columns of a frame by name; `DataFrame.select` would ask Java three times for each.
 
@@ -176,7 +144,7 @@ def optimized_plan_json(frame: DataFrame) -> str:
 def is_deterministic(frame: DataFrame) -> bool:
     """Whether the filter or join that a frame ends with gives the same answer each time."""
     expressions = frame._jdf.queryExecution().analyzed().expressions()
-    return all(item.deterministic() for item in items(expressions))
+    return all(expressions.apply(i).deterministic() for i in range(expressions.size()))
 
 
 def size_in_bytes(frame: DataFrame) -> int:

@@ -13,35 +13,12 @@ from ktk_engine.log.state import State, resolve
 from ktk_engine.maintain.properties import Notes, note
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.identifier import Identifier
-from ktk_engine.warehouse.alter_statement import Alteration, altered_relation, parse_alteration
-from ktk_engine.warehouse.author import statement_history
+from ktk_engine.warehouse.alter_statement import Alteration
 from ktk_engine.warehouse.relations import Relations
 from ktk_engine.write.alter.alter_columns import alter_columns
 from ktk_engine.write.alter.column_changes import ColumnChanges, column_of
 from ktk_engine.write.rewrite.recompute import compute_again
 from ktk_engine.write.staging import staged
-
-
-def run_alteration(relations: Relations, sql: str) -> bool:
-    """Carry out a statement if it alters, or comments on, a relation of the store.
-
-    Args:
-        relations: the relations of the warehouse.
-        sql: any statement.
-
-    Returns:
-        Whether it was carried out; everything else is for others.
-
-    Raises:
-        KtkError: it was refused; nothing was changed.
-    """
-    name = altered_relation(sql)
-    if name is None or len(name) != 2 or relations.warehouse.find_schema(name[0]) is None:
-        return False
-    if relations.find(*name) is None:
-        return False
-    alter_relation(relations, parse_alteration(sql), statement_history())
-    return True
 
 
 def alter_relation(relations: Relations, wanted: Alteration, history: Mapping[str, str]) -> None:

@@ -9,15 +9,15 @@ from ktk_engine.errors import ConfigurationError
 from ktk_engine.gate.target import Target
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import resolve
-from ktk_engine.plan.statement.row_change import RowChange
+from ktk_engine.sql.commands import ChangeRows
+from ktk_engine.sql.row_change import RowChange
+from ktk_engine.sql.statement import Statement, read_statement
 from ktk_engine.warehouse.author import statement_history
-from ktk_engine.write.change.parse_row_change import parse_row_change
 from ktk_engine.write.write_context import WriteContext
 from ktk_engine.write.write_result import WriteResult
 
 if TYPE_CHECKING:
     from ktk_engine.catalog.catalog import Relation
-    from ktk_engine.spark.sql.bind import Statement
     from ktk_engine.spark.sql.sql_session import SqlSession
     from ktk_engine.store.interface import ObjectStore
 
@@ -25,16 +25,15 @@ _LONGEST_REASON = 500
 
 
 def change_by_statement(
-    session: SqlSession, store: ObjectStore, name: str, found: Relation, statement: Statement
+    session: SqlSession, store: ObjectStore, found: Relation, statement: Statement
 ) -> WriteResult | None:
     """Delete, update or merge rows as a statement says, in one commit.
 
     Args:
         session: the thread's session.
         store: where the relation is.
-        name: the relation as the statement calls it, for messages.
         found: the relation.
-        statement: the statement, parsed.
+        statement: the statement.
 
     Returns:
         What was written; None if no row changes.
@@ -44,12 +43,14 @@ def change_by_statement(
     """
     from ktk_engine.write.change.change_rows import change_rows
 
+    command = statement.command
+    assert isinstance(command, ChangeRows)
     if found.kind != "dataset":
         raise ConfigurationError(
-            f"{name} is a view: its rows are those of other relations. Change the table, or the "
-            "dataset of the cube, that has them. Nothing was written."
+            f"{command.name} is a view: its rows are those of other relations. Change the table, "
+            "or the dataset of the cube, that has them. Nothing was written."
         )
-    change = _read(session, statement)
+    change = _bound(session, statement, command.change)
     query = f"{change.ctes} select * from {change.using}"
     source = session.sql(query) if change.using else None
     target = Target.of(resolve(store, scope_of(found.uuid)).snapshot(found.uuid))
@@ -57,22 +58,18 @@ def change_by_statement(
     return change_rows(session.scanner(store), target, change, source, context)
 
 
-def _read(session: SqlSession, statement: Statement) -> RowChange:
-    """Read a statement; its expressions name no relation but by their aliases.
+def _bound(session: SqlSession, statement: Statement, written: RowChange) -> RowChange:
+    """Let expressions name no relation but by their aliases.
 
     The source of a merge is a query of its own and stays as it was written. What subqueries of
     other statements read has the names of temporary views.
     """
-    written = parse_row_change(statement.sql)
-    start = statement.sql.index(written.ctes) + len(written.ctes)
-    behind = [item for item in statement.references if item.start >= start]
-    changed = min(behind, key=lambda reference: reference.start)
-    if written.verb == "merge":
-        names = {reference: reference.parts[-1] for reference in statement.references}
-    else:
-        names = {changed: changed.parts[-1]}
-    change = parse_row_change(session.text_of(statement, names))
-    return replace(change, using=written.using, ctes=written.ctes)
+    references = statement.references
+    named = references if written.verb == "merge" else references[:1]
+    names = {reference: reference.parts[-1] for reference in named}
+    command = read_statement(session.text_of(statement, names)).command
+    assert isinstance(command, ChangeRows)
+    return replace(command.change, using=written.using, ctes=written.ctes)
 
 
 def _reason(change: RowChange) -> str:

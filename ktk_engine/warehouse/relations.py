@@ -29,6 +29,7 @@ from ktk_engine.types.identifier import Identifier, find_name
 from ktk_engine.warehouse.author import Author, user_name
 from ktk_engine.warehouse.name_claim import cube_and_dataset, displace, displaced_by
 
+_NONE = Comments()
 _CUBE_COMMENT = re.compile(r"/\* ktk cube: (\[.*?\]) \*/", re.DOTALL)
 
 
@@ -105,8 +106,19 @@ class Relations:
         loaded = load_cube(resolve(store, cube_scope(view.cube)), view.datasets)
         return loaded.specification.partition_columns
 
+    def view(self, schema: str, name: str) -> ViewDocument | None:
+        """Read a view's document; None if there is no such view."""
+        store = self.warehouse.find_schema(schema)
+        return None if store is None else read_view(store, name)
+
     def create_view(
-        self, schema: str, name: str, sql: str, columns: Mapping[str, str], author: Author
+        self,
+        schema: str,
+        name: str,
+        sql: str,
+        columns: Mapping[str, str],
+        author: Author,
+        said: Comments = _NONE,
     ) -> Sequence[str]:
         """Store a query under a name.
 
@@ -116,6 +128,7 @@ class Relations:
             sql: the query.
             columns: column -> SQL name of its type, for callers without Spark.
             author: who stores it.
+            said: comments that it gets; others stay as they are.
 
         Returns:
             What it took the place of, a clause each.
@@ -124,7 +137,11 @@ class Relations:
             ConsistencyError: the name is taken by what must not go; nothing was changed.
         """
         store = self.warehouse.create_schema(schema)
-        view = ViewDocument(name, "view", sql=sql, columns=columns, **_kept(store, name, author))
+        kept = _kept(store, name, author)
+        known: Comments = kept["comments"]
+        texts = {**known.columns, **said.columns}
+        kept["comments"] = Comments(said.relation or known.relation, texts)
+        view = ViewDocument(name, "view", sql=sql, columns=columns, **kept)
         return _replace(store, view, author)
 
     def create_cube(self, schema: str, name: str, sql: str, author: Author) -> ViewDocument:

@@ -1,31 +1,33 @@
-"""Carries out statements that create, fill, change or drop relations of the store."""
+"""Carries out statements that create, fill, change, drop or show relations of the store."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError
-from ktk_engine.formatting import counted
 from ktk_engine.gate.target import Target
 from ktk_engine.log.scope import scope_of
-from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import resolve
-from ktk_engine.types.identifier import find_name, find_names
+from ktk_engine.sql import commands as c
+from ktk_engine.sql.name import NO_NAME, Name
+from ktk_engine.sql.statement import Statement, mentioned
 from ktk_engine.types.quote import quote_identifier
-from ktk_engine.warehouse.author import by_hand, statement_history
+from ktk_engine.warehouse.alter import alter_relation
+from ktk_engine.warehouse.alter_statement import parse_alteration
+from ktk_engine.warehouse.answer import Answer
+from ktk_engine.warehouse.author import statement_history
 from ktk_engine.warehouse.change_statement import change_by_statement
-from ktk_engine.warehouse.name_claim import displace, displaced_by
-from ktk_engine.warehouse.relations import Relations, check_view_columns
+from ktk_engine.warehouse.create_statement import create_table, create_view
+from ktk_engine.warehouse.insert_statement import insert, insert_several
+from ktk_engine.warehouse.relations import Relations
+from ktk_engine.warehouse.show import show
 from ktk_engine.write.write_context import WriteContext
 from ktk_engine.write.write_result import RowChanges, WriteResult
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from ktk_engine.catalog.catalog import Relation
-    from ktk_engine.spark.sql.bind import Statement
-    from ktk_engine.spark.sql.command import Command
     from ktk_engine.spark.sql.sql_session import SqlSession
 
 
@@ -36,10 +38,12 @@ class Done:
     Attributes:
         rows: what it did to rows, if it is about rows.
         message: the same and more, for people.
+        answer: what it shows, if it is a question.
     """
 
     rows: RowChanges | None = None
     message: str = "OK"
+    answer: Answer | None = None
 
     @classmethod
     def of(cls, result: WriteResult | None) -> Done:
@@ -50,12 +54,15 @@ class Done:
 
 
 def run_statement(
-    session: SqlSession, relations: Relations, statement: Statement, in_metastore: bool = False
+    session: Callable[[], SqlSession],
+    relations: Relations,
+    statement: Statement,
+    in_metastore: bool = False,
 ) -> Done | None:
-    """Carry out a statement if it changes a relation of the store.
+    """Carry out a statement if it is about a relation of the store, and no query.
 
     Args:
-        session: the thread's session.
+        session: gives the thread's session; not called where none is needed.
         relations: the relations of the warehouse.
         statement: the statement.
         in_metastore: whether a table that is created `using` a format is kept in a metastore.
@@ -66,63 +73,132 @@ def run_statement(
     Raises:
         KtkError: the engine refused it; nothing was changed.
     """
-    from ktk_engine.spark.sql.command import read_command
+    return _Run(session, relations, statement, in_metastore).run()
 
-    command = read_command(statement)
-    if command is None:
-        return None
-    if command.verb in ("create schema", "drop schema"):
-        ours = len(command.name) == 1 and _run_on_schema(relations, command)
-        return Done() if ours else None
-    if len(command.name) != 2:
-        return None
-    schema, name = command.name
-    if relations.warehouse.find_schema(schema) is None:
-        return None
-    found = relations.find(schema, name)
-    if found is not None:  # the first spelling of a name stays
-        command = replace(command, name=(schema, name := found.name))
-    if command.advice:
-        if found is None:
+
+@dataclass(frozen=True)
+class _Run:
+    """One statement, and what it is carried out with."""
+
+    session: Callable[[], SqlSession]
+    relations: Relations
+    statement: Statement
+    in_metastore: bool
+
+    def run(self) -> Done | None:
+        """See `run_statement`."""
+        command: Any = self.statement.command
+        if command is None or isinstance(command, c.TemporaryView | c.Explain):
             return None
-        advice = command.advice.format(name=name, relation=f"{schema}.{name}")
-        raise ConfigurationError(
-            f"{command.word} is Spark's, whose catalog does not know {schema}.{name}. {advice}"
-        )
-    if found is None and _is_sparks(session, command, in_metastore):
-        if command.verb == "create":
-            session.session.sql(f"create database if not exists {quote_identifier(schema)}")
-        return None
-    if command.verb == "drop":
-        _drop(relations, command, found)
-    elif command.verb == "view":
-        _create_view(session, relations, command, found)
-    elif command.verb == "create":
-        _create(session, relations, command, found, statement)
-    elif found is None:
-        raise DatasetNotFoundError(f"There is no table {schema}.{name}. Nothing was written.")
-    elif command.verb == "truncate":
-        truncate(relations, schema, name)
-    elif command.verb == "insert":
-        return Done.of(_insert(session, relations, command, found, statement))
-    elif command.verb == "change":
-        store = relations.warehouse.create_schema(schema)
-        done = change_by_statement(session, store, f"{schema}.{name}", found, statement)
-        return Done.of(done)
-    else:
-        raise ConfigurationError(
-            f"{command.word} is not supported on {schema}.{name}. Nothing was done. Change the "
-            "model, with on_schema_change if it is incremental, or rebuild it."
-        )
-    return Done()
+        if isinstance(command, c.Other):
+            self.refuse_if_known(command)
+            return None
+        if isinstance(command, c.Use):
+            return self.use(command)
+        if isinstance(command, c.CreateSchema | c.DropSchema):
+            ours = len(command.name) == 1 and _run_on_schema(self.relations, command)
+            return Done() if ours else None
+        if isinstance(command, c.InsertSeveral):
+            return self.insert_several(command)
+        name = self.completed(command.name)
+        if isinstance(command, c.Show) and command.is_of_schema:
+            name = command.name or self.current_schema()
+        if isinstance(command, c.Show | c.Describe):
+            shown = show(self.relations, command, name)
+            return None if shown is None else Done(answer=shown)
+        if len(name) != 2 or self.relations.warehouse.find_schema(name[0]) is None:
+            return None
+        found = self.relations.find(*name)
+        if found is None and self.is_sparks(command, name):
+            return None
+        if found is not None:  # the first spelling of a name stays
+            name = Name((name[0], found.name))
+        return self.run_on(replace(command, name=name), found)
 
+    def run_on(self, command: Any, found: Relation | None) -> Done | None:
+        """Carry out a command on a relation of the store, or one that is to be."""
+        schema, name = command.name
+        relations = self.relations
+        if isinstance(command, c.CreateTable):
+            create_table(self.session, relations, command, found)
+        elif isinstance(command, c.CreateView):
+            create_view(self.session, relations, command, found)
+        elif isinstance(command, c.Drop):
+            _drop(relations, command, found)
+        elif found is None:
+            raise DatasetNotFoundError(f"There is no table {command.name}. Nothing was written.")
+        elif isinstance(command, c.Alter):
+            wanted = replace(parse_alteration(self.statement.sql), relation=command.name)
+            alter_relation(relations, wanted, statement_history())
+        elif isinstance(command, c.Truncate):
+            truncate(relations, schema, name)
+        elif isinstance(command, c.Insert):
+            return Done.of(insert(self.session(), relations, command, found))
+        elif isinstance(command, c.ChangeRows):
+            store = relations.warehouse.create_schema(schema)
+            done = change_by_statement(self.session(), store, found, self.statement)
+            return Done.of(done)
+        return Done()
 
-def _is_sparks(session: SqlSession, command: Command, in_metastore: bool) -> bool:
-    """Whether a relation that the store lacks is, or is to be, one of Spark's own catalog."""
-    if command.verb == "create" and command.provider and in_metastore:
-        return True
-    name = ".".join(map(quote_identifier, command.name))
-    return bool(session.session.catalog.tableExists(name))
+    def completed(self, name: Name) -> Name:
+        """A relation's name with the current schema, where it has none."""
+        return Name((*self.current_schema(), *name)) if len(name) == 1 else name
+
+    def current_schema(self) -> Name:
+        """The schema of names without one; empty where that is Spark's."""
+        schema = self.session().current_schema
+        return Name((schema,)) if schema else NO_NAME
+
+    def is_sparks(self, command: Any, name: Name) -> bool:
+        """Whether a relation that the store lacks is, or is to be, one of Spark's own catalog."""
+        if isinstance(command, c.CreateTable) and command.provider and self.in_metastore:
+            database = quote_identifier(name[0])
+            self.session().session.sql(f"create database if not exists {database}")
+            return True
+        written = ".".join(map(quote_identifier, name))
+        return bool(self.session().session.catalog.tableExists(written))
+
+    def use(self, command: c.Use) -> Done | None:
+        """Let names without a schema mean relations of one; others are Spark's."""
+        known = len(command.name) == 1 and self.relations.warehouse.find_schema(command.name[0])
+        self.session().current_schema = command.name[0] if known else ""
+        return Done() if known else None
+
+    def insert_several(self, command: c.InsertSeveral) -> Done | None:
+        """Insert into several tables, all of them relations of the store."""
+        named = [replace(item, name=self.completed(item.name)) for item in command.inserts]
+        found = [self.relations.find(*item.name) if len(item.name) == 2 else None for item in named]
+        if not any(found):
+            return None
+        for item, relation in zip(named, found, strict=True):
+            if relation is None:
+                raise DatasetNotFoundError(
+                    f"There is no table {item.name}. Nothing was written: all inserts behind one "
+                    "FROM have to be into tables of this store."
+                )
+        pairs = [(item, relation) for item, relation in zip(named, found, strict=True) if relation]
+        return Done.of(insert_several(self.session(), self.relations, pairs)[-1])
+
+    def refuse_if_known(self, command: c.Other) -> None:
+        """Refuse what is Spark's or not understood, where it names a relation of the store.
+
+        Raises:
+            ConfigurationError: names the relation, and says what to do instead.
+        """
+        if not (command.advice or command.problem):
+            return
+        for name in mentioned(self.statement.sql):
+            schema, relation = name
+            if self.relations.warehouse.find_schema(schema) is None:
+                continue
+            if self.relations.find(schema, relation) is None and command.advice:
+                continue
+            if command.problem:
+                raise ConfigurationError(command.problem)
+            advice = command.advice.format(name=relation, relation=name)
+            raise ConfigurationError(
+                f"{command.word} is Spark's, whose catalog does not know {name}. {advice}"
+            )
 
 
 def truncate(relations: Relations, schema: str, name: str) -> None:
@@ -145,14 +221,19 @@ def truncate(relations: Relations, schema: str, name: str) -> None:
     build(store, snapshot.schema.empty_table(), Target.of(snapshot), context)
 
 
-def _run_on_schema(relations: Relations, command: Command) -> bool:
+def _run_on_schema(relations: Relations, command: c.CreateSchema | c.DropSchema) -> bool:
     """Create or drop a schema of the warehouse; one that it lacks is dropped by Spark."""
     (schema,) = command.name
     exists = relations.warehouse.find_schema(schema) is not None
-    if command.verb == "create schema":
+    if isinstance(command, c.CreateSchema):
         if exists and not command.lenient:
             raise ConfigurationError(
                 f"The schema {schema} exists: use create schema if not exists."
+            )
+        if command.unsupported and not exists:
+            raise ConfigurationError(
+                f"The schema {schema} cannot be created with `{'`, `'.join(command.unsupported)}`: "
+                "it is a folder of this store. Nothing was done."
             )
         relations.warehouse.create_schema(schema)
         return True
@@ -165,109 +246,12 @@ def _run_on_schema(relations: Relations, command: Command) -> bool:
     return exists
 
 
-def _drop(relations: Relations, command: Command, found: Relation | None) -> None:
+def _drop(relations: Relations, command: c.Drop, found: Relation | None) -> None:
     schema, name = command.name
     if found is None and not command.lenient:
         raise DatasetNotFoundError(f"There is no relation {schema}.{name} to drop.")
-    if found is not None and found.kind == "dataset" and command.word == "DROP VIEW":
+    if found is not None and found.kind == "dataset" and command.is_view:
         raise ConfigurationError(
             f"{schema}.{name} is no view, but a table with rows: use drop table. Nothing was done."
         )
     relations.drop(schema, name, {**statement_history(), "reason": "drop statement"})
-
-
-def _create_view(
-    session: SqlSession, relations: Relations, command: Command, found: Relation | None
-) -> None:
-    schema, name = command.name
-    if found is not None and command.lenient:
-        return
-    if found is not None and not command.replace:
-        raise ConfigurationError(f"{schema}.{name} exists: use create or replace view.")
-    sql = command.sql
-    if command.columns:
-        names = ", ".join(map(quote_identifier, command.columns))
-        sql = f"select * from (\n{sql}\n) as {quote_identifier(name)} ({names})"
-    from ktk_engine.spark.arrow_types import type_names
-
-    found_columns = session.schema_of(sql)
-    check_view_columns(f"{schema}.{name}", found_columns.names)
-    relations.create_view(schema, name, sql, type_names(found_columns), by_hand())
-
-
-def _create(
-    session: SqlSession,
-    relations: Relations,
-    command: Command,
-    found: Relation | None,
-    statement: Statement,
-) -> None:
-    """Create a table, with the rows of a query or without any."""
-    from ktk_engine.write.build import build
-
-    schema, name = command.name
-    if found is not None and command.lenient:
-        return
-    if found is not None and not command.replace:
-        raise ConfigurationError(f"{schema}.{name} exists: use create or replace table.")
-    if command.unsupported:
-        raise ConfigurationError(
-            f"{schema}.{name} cannot be created with `{'`, `'.join(command.unsupported)}`: tables "
-            "are parquet files of this store, partitioned by columns. Nothing was done."
-        )
-    target = Target(name, partition_by=command.partition_by)
-    store, author = relations.warehouse.create_schema(schema), by_hand()
-    claim = author.dataset(target)
-    displaced = displaced_by(store, claim)
-    rows = session.query_of(statement) if command.schema is None else command.schema.empty_table()
-    build(store, rows, target, WriteContext(author.history, full_refresh=True))
-    displace(store, claim, displaced, author.history)
-
-
-def _insert(
-    session: SqlSession,
-    relations: Relations,
-    command: Command,
-    found: Relation,
-    statement: Statement,
-) -> WriteResult:
-    """Add the rows of a query to a table; `insert overwrite` replaces all of them."""
-    from ktk_engine.spark.write.table_frame import types_beyond_spark
-    from ktk_engine.write.build import build
-    from ktk_engine.write.retained import Retained
-
-    schema, name = command.name
-    if found.kind != "dataset":
-        raise ConfigurationError(f"{schema}.{name} is a view: nothing can be inserted.")
-    if command.partition:
-        raise ConfigurationError(
-            f"insert into {schema}.{name} partition (...) is not supported: give the partition "
-            "columns as ordinary columns. Nothing was written."
-        )
-    store = relations.warehouse.create_schema(schema)
-    snapshot = resolve(store, scope_of(found.uuid)).snapshot(found.uuid)
-    rows = _as_table(session.query_of(statement), snapshot, command)
-    retained = None if command.replace else Retained("append")
-    context = WriteContext(statement_history())
-    target = replace(Target.of(snapshot), declared=types_beyond_spark(snapshot.schema))
-    return build(store, rows, target, context, retained)
-
-
-def _as_table(rows: DataFrame, snapshot: Snapshot, command: Command) -> DataFrame:
-    """A query's columns under the table's names and types: by position, as SQL has it."""
-    from ktk_engine.spark.write.rows_to_insert import rows_to_insert
-
-    names = command.columns or tuple(snapshot.schema.names)
-    spelled = {name: find_name(name, snapshot.schema.names) for name in names}
-    unknown = [name for name in names if spelled[name] is None]
-    if unknown or len(names) != len(rows.columns):
-        problem = (
-            f"has no column {', '.join(unknown)}"
-            if unknown
-            else f"wants {counted(len(names), 'column')}, the query gives {len(rows.columns)}"
-        )
-        raise ConfigurationError(
-            f"insert into {'.'.join(command.name)}: the table {problem}. Nothing was written."
-        )
-    filled = find_names(names, snapshot.schema.names)
-    return rows_to_insert(rows, filled, snapshot.schema)

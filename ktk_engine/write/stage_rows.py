@@ -13,7 +13,7 @@ from ktk_engine.errors import DataError
 from ktk_engine.files.file_writer import WriteJob
 from ktk_engine.files.stored_index import put_index
 from ktk_engine.files.write_report import DataFinding, WriteReport
-from ktk_engine.format.comments import with_comments
+from ktk_engine.format.comments import Comments, with_comments
 from ktk_engine.format.dataset_key import index_key
 from ktk_engine.format.index_file import build_index
 from ktk_engine.formatting import counted
@@ -221,7 +221,9 @@ def _change(
         if base is None:
             return built
         noted = {key: value for key, value in base.metadata.items() if not is_of_a_build(key)}
-        comments = base.comments.only(built.schema.names)
+        known, said = base.comments.only(built.schema.names), built.comments
+        texts = {**known.columns, **said.columns}
+        comments = Comments(said.relation or known.relation, texts)
         metadata = with_comments({**noted, **built.metadata}, comments)
         kept = {key: base.properties[key] for key in ("table", PUBLISH) if key in base.properties}
         return replace(built, metadata=metadata, properties={**built.properties, **kept})

@@ -52,8 +52,8 @@ class TestStatements:
         for text, advice in (
             ("drop view {s}.u", "is no view, but a table with rows"),
             ("drop view if exists {s}.u", "is no view, but a table with rows"),
-            ("describe table {s}.u", "`ktk info u` shows columns"),
-            ("show columns in {s}.v", "`ktk info v` shows columns"),
+            ("show create table {s}.u", "`ktk info u` shows columns"),
+            ("show partitions {s}.v", "`ktk info v` shows columns"),
             ("analyze table {s}.u compute statistics", "Leave it out"),
             ("create table {s}.y like {s}.u", "u where false"),
             ("alter table {s}.u drop partition (c=1)", "partition \\(c=1\\)` is not supported"),

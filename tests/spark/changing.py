@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from ktk_engine.spark.sql.command import read_command
+from ktk_engine.sql.statement import read_statement
 from ktk_engine.warehouse.change_statement import change_by_statement  # deep: without dbt
 from tests.support.committed import by_name, find_relation, list_relations
 
 
 def run(sql, store, text):
     """Run a statement on `an.<name>`; gives what was written, None if nothing changed."""
-    statement = sql.parse(text)
-    command = read_command(statement)
-    assert command.verb == "change"
-    found = find_relation(by_name(list_relations(store)), command.name[1])
-    return change_by_statement(sql, store, ".".join(command.name), found, statement)
+    statement = read_statement(text)
+    found = find_relation(by_name(list_relations(store)), statement.command.name[1])
+    return change_by_statement(sql, store, found, statement)

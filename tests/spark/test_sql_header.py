@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from dbt.adapters.ktk.materialize.sql_header import after_header, split_statements
-from ktk_engine.spark.compatibility import all_settings, spark_version
+from dbt.adapters.ktk.materialize.sql_header import after_header
+from ktk_engine.spark.compatibility import all_settings
+from ktk_engine.sql.token import split_statements
+from tests.support.spark import spark_version
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,9 @@ from ktk_engine.plan.explain import ignored_conditions  # deep: what a plan igno
 from ktk_engine.spark.compatibility import classic_class
 from ktk_engine.spark.session.scratch import make_scratch_folder
 from ktk_engine.spark.session.session import new_session
-from ktk_engine.spark.sql.bind import parse_statement, rename
 from ktk_engine.spark.sql.sql_session import SqlSession
+from ktk_engine.sql.rename import rename
+from ktk_engine.sql.statement import read_statement
 from tests.spark.times import needs_times
 from tests.support.changes import Target, build
 from tests.support.documents import ViewDocument, add_view
@@ -21,47 +22,46 @@ from tests.support.queries import explain
 from tests.support.stores import LocalStore
 
 
-def test_references_are_found_wherever_they_stand(spark):
+def test_references_are_found_wherever_they_stand():
     text = (
         "with a as (select * from x.y where b in (select c from `z`.`w w`)) "
         "select a.*, (select max(q) from nn), 'from no.table' from a -- from no.table\n"
         "join analytics.weather w on a.k = w.k /* from no.table */"
     )
-    statement = parse_statement(spark, text)
+    statement = read_statement(text)
     found = {item.parts: text[item.start : item.end] for item in statement.references}
     assert found == {
         ("x", "y"): "x.y",
         ("z", "w w"): "`z`.`w w`",
         ("nn",): "nn",
-        ("a",): "a",
         ("analytics", "weather"): "analytics.weather",
     }
     assert statement.is_query
 
 
-def test_renaming_keeps_qualified_columns_alive(spark):
-    statement = parse_statement(spark, "select y.a from x.y union select z.b from x.z as z")
-    assert rename(statement, {r: ".".join(r.parts) for r in statement.references}) == (
+def test_renaming_keeps_qualified_columns_alive():
+    statement = read_statement("select y.a from x.y union select z.b from x.z as z")
+    assert rename(statement.sql, {r: ".".join(r.parts) for r in statement.references}) == (
         "select y.a from `x.y` as `y` union select z.b from `x.z` as z"
     )
 
 
-def test_columns_qualified_by_schema_and_name_stay_alive(spark):
+def test_columns_qualified_by_schema_and_name_stay_alive():
     text = "select x.y.a, 'x.y.a', `x`.`y`.b, x.y from x.y -- x.y.a"
-    statement = parse_statement(spark, text)
-    renamed = rename(statement, dict.fromkeys(statement.references, "x.y"))
+    statement = read_statement(text)
+    renamed = rename(statement.sql, dict.fromkeys(statement.references, "x.y"))
     assert renamed == "select `y`.a, 'x.y.a', `y`.b, x.y from `x.y` as `y` -- x.y.a"
 
 
-def test_positions_count_characters_not_bytes(spark):
-    statement = parse_statement(spark, "select 'é😀' from x.y")
+def test_positions_count_characters_not_bytes():
+    statement = read_statement("select 'é😀' from x.y")
     (reference,) = statement.references
-    assert rename(statement, {reference: "v"}) == "select 'é😀' from `v` as `y`"
+    assert rename(statement.sql, {reference: "v"}) == "select 'é😀' from `v` as `y`"
 
 
-def test_commands_are_no_queries(spark):
+def test_commands_are_no_queries():
     for text in ("insert into a.b select 1", "create table a.b as select 1", "show tables"):
-        assert not parse_statement(spark, text).is_query
+        assert not read_statement(text).is_query
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_the_query_of_a_command_is_planned(sql, cube, command, question):
 
 
 def test_an_inserts_query_is_planned(sql, cube):
-    rows = sql.query_of(sql.parse("insert into an.other select v from an.c where P = 3"))
+    rows = sql.sql(read_statement("insert into an.other select v from an.c where P = 3").query)
     assert rows.count() == 200
     assert [item.files.num_rows for item in sql.plans[0].datasets] == [1]
 

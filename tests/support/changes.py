@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Literal
 
 from ktk_engine.gate.claimant import Claimant
 from ktk_engine.gate.constraint import Constraint
@@ -34,8 +35,9 @@ from ktk_engine.maintain.remove import plan_removal, remove
 from ktk_engine.maintain.versions.restore import restore
 from ktk_engine.maintain.versions.tag import tag_version
 from ktk_engine.maintain.versions.undrop import undrop
-from ktk_engine.warehouse.alter import run_alteration
+from ktk_engine.sql.statement import read_statement
 from ktk_engine.warehouse.relations import Relations
+from ktk_engine.warehouse.statements import run_statement
 from ktk_engine.write import build as build_module
 from ktk_engine.write.alter.alter_columns import alter_columns
 from ktk_engine.write.alter.column_changes import ColumnChanges
@@ -88,6 +90,12 @@ def build(
 
 
 def alter_table(store: LocalStore, sql: str) -> bool:
-    """Run `alter table` on a store, which is the schema `s`; gives whether anything changed."""
+    """Run `alter table` on a store, which is the schema `s`; gives whether it was carried out."""
     relations = Relations(Warehouse(str(store.root.parent)))
-    return run_alteration(relations, sql.replace("s.", f"{store.root.name}."))
+    statement = read_statement(sql.replace("s.", f"{store.root.name}."))
+    return run_statement(_without_spark, relations, statement) is not None
+
+
+def _without_spark() -> Any:
+    catalog = SimpleNamespace(tableExists=lambda name: False)
+    return SimpleNamespace(current_schema="", session=SimpleNamespace(catalog=catalog))

@@ -25,7 +25,7 @@ ROOMS = {
     "integration/processes": ("spark.session", "java"),
     "integration/random": ("plan", "merge"),
     "integration/stores": ("store",),
-    "spark": ("spark", "write.rewrite"),
+    "spark": ("spark", "sql", "write.rewrite"),
     "spark/test_class_archive.py": ("spark", "java", "cli.commands.prepare"),
     "spark/test_verify_in_memory.py": ("spark", "write"),
     "unit/test_formatting.py": ("formatting",),

@@ -28,8 +28,8 @@ from dbt.adapters.ktk.session.log_warnings import log_warnings
 from dbt.adapters.ktk.session.sessions import Sessions
 from ktk_engine.errors import LocalEngineError
 from ktk_engine.plan.explain import explain
+from ktk_engine.sql.statement import Statement, read_statements
 from ktk_engine.store.warehouse import Warehouse
-from ktk_engine.warehouse.alter import run_alteration
 from ktk_engine.warehouse.relations import Relations
 from ktk_engine.warehouse.staged_warehouse import StagedWarehouse
 from ktk_engine.warehouse.statements import Done, run_statement
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import agate
     from pyspark.sql import DataFrame
 
-    from ktk_engine.warehouse.in_process.local_sql import Answer
+    from ktk_engine.warehouse.answer import Answer
 
 _LOGGER = AdapterLogger("Ktk")
 
@@ -74,20 +74,27 @@ class KtkCursor:
                 "The adapter ktk does not bind values: write them as literals."
             )
         self.close()
-        sql, relations = sql.strip().rstrip(";"), Relations(self._sessions.warehouse)
-        if run_alteration(relations, sql):
-            self.done = Done()
-            return
         if self._try_local and self._answered(sql):
             return
-        session = self._sessions.current()
-        statement = session.parse(sql)
-        self.done = run_statement(session, relations, statement, self._sessions.has_metastore)
+        for statement in read_statements(sql):
+            self.close()
+            self._run(statement)
+
+    def _run(self, statement: Statement) -> None:
+        """Run one statement; of several, the last one's rows can be fetched."""
+        sessions = self._sessions
+        relations, has_metastore = Relations(sessions.warehouse), sessions.has_metastore
+        before = sessions.plans()
+        self.done = run_statement(sessions.current, relations, statement, has_metastore)
         if self.done is None:
-            self._frame = session.sql(statement)
+            self._frame = sessions.current().sql(statement)
             self._compute(self._frame)
-        for plan in session.plans:
-            _LOGGER.debug(explain(plan))
+        elif self.done.answer is not None:
+            self._answer = self.done.answer
+            self._rows = iter(self._answer.rows)
+        if sessions.plans() is not before:
+            for plan in sessions.plans():
+                _LOGGER.debug(explain(plan))
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         """All rows that were not fetched yet."""

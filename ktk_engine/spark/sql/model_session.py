@@ -9,8 +9,8 @@ import pyspark  # noqa: F401
 from pyspark.sql import SparkSession
 
 from ktk_engine.spark.jvm import java_session
-from ktk_engine.spark.sql.bind import Statement
-from ktk_engine.spark.sql.command import read_command
+from ktk_engine.sql.commands import Explain, TemporaryView
+from ktk_engine.sql.statement import Statement, read_statement
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -50,8 +50,8 @@ class ModelSession(SparkSession):
         """
         if kwargs:
             return super().sql(sqlQuery, args, **kwargs)
-        statement = self._relations.parse(sqlQuery)
-        if read_command(statement) is not None:
+        statement = read_statement(sqlQuery)
+        if not (statement.is_query or isinstance(statement.command, TemporaryView | Explain)):
             return super().sql(sqlQuery, args)
         return self._planned(statement, args)
 
@@ -61,7 +61,7 @@ class ModelSession(SparkSession):
         Args:
             tableName: `schema.name`, quoted where SQL wants it.
         """
-        return self._planned(self._relations.parse(f"select * from {tableName}"))
+        return self._planned(read_statement(f"select * from {tableName}"))
 
     def newSession(self) -> SparkSession:
         """Give a plain session over the same context."""

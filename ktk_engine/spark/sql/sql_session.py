@@ -5,11 +5,15 @@ See docs/design/statements.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import pyspark  # noqa: F401
+from pyspark.errors import AnalysisException, ParseException
 
 from ktk_engine.catalog.catalog import Relation
 from ktk_engine.catalog.moment import Moment, moment_of
@@ -33,10 +37,12 @@ from ktk_engine.spark.jvm import (
 )
 from ktk_engine.spark.read.join import run_plan
 from ktk_engine.spark.read.scan import Scanner
-from ktk_engine.spark.sql.bind import Reference, Statement, parse_statement, rename
-from ktk_engine.spark.sql.command import query_frame
 from ktk_engine.spark.sql.planned_places import Place, PlannedPlaces
 from ktk_engine.spark.sql.read_files import read_files
+from ktk_engine.sql.name import Name
+from ktk_engine.sql.references import Reference
+from ktk_engine.sql.rename import rename
+from ktk_engine.sql.statement import Statement, read_statement
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.identifier import Identifier
 from ktk_engine.types.quote import quote_identifier
@@ -58,12 +64,14 @@ class SqlSession:
         open_schema: see `KnownStores`.
         scratch: folder of this process for manifests.
         plans: the plans of the cubes that the last statement read.
+        current_schema: that of names without one (`use`); empty for Spark's own.
     """
 
     session: SparkSession
     open_schema: OpenSchema
     scratch: Path
     plans: list[Plan] = field(default_factory=list)
+    current_schema: str = ""
     _registered: dict[str, str] = field(default_factory=dict)
     _spellings: dict[Identifier, list[str]] = field(default_factory=dict)
     # Spark keeps the text of these, and reads it again wherever they are named.
@@ -72,10 +80,6 @@ class SqlSession:
     def __post_init__(self) -> None:
         self._known = KnownStores(self.open_schema)
         send_answers_at_once(self.session)
-
-    def parse(self, text: str) -> Statement:
-        """Parse a statement; see `parse_statement`."""
-        return parse_statement(self.session, text)
 
     def sql(
         self, statement: str | Statement, args: dict[str, Any] | list[Any] | None = None
@@ -90,9 +94,9 @@ class SqlSession:
             Spark's answer; of a query, only small answers of cubes are computed yet.
         """
         if isinstance(statement, str):
-            statement = self.parse(statement)
-        binding = self._binding()
-        frame = self.session.sql(binding.plan(statement, args), args)
+            statement = read_statement(statement)
+        with self._showing(statement):
+            frame = self.session.sql(self._binding().plan(statement, args), args)
         if statement.creates:
             self._temporary[statement.creates] = statement
         return frame
@@ -103,22 +107,24 @@ class SqlSession:
         Args:
             query: as for `sql`.
         """
-        binding = self._binding()
+        binding, statement = self._binding(), read_statement(query)
         marking = replace(binding, places=binding.places.marking())
-        return self.session.sql(marking.bind(self.parse(query))).schema
+        with self._showing(statement):
+            return self.session.sql(marking.bind(statement)).schema
 
-    def temporary_view(self, parts: tuple[str, ...]) -> Statement | None:
+    @contextmanager
+    def _showing(self, statement: Statement) -> Iterator[None]:
+        """Let Spark say of a query as it was written what is wrong with it."""
+        try:
+            yield
+        except ParseException:
+            if statement.is_query:
+                self.session.sql(statement.sql)
+            raise
+
+    def temporary_view(self, parts: Name) -> Statement | None:
         """Give the statement that created a temporary view, None for all other names."""
-        return self._temporary.get(tuple(part.casefold() for part in parts))
-
-    def query_of(self, command: Statement) -> DataFrame:
-        """Give the rows of a command's query (`create table ... as`, `insert ...`).
-
-        Args:
-            command: a command with a query; the command itself is not run.
-        """
-        binding = self._binding()
-        return query_frame(self.session, binding.plan(command))
+        return self._temporary.get(parts.key)
 
     def text_of(self, command: Statement, names: Mapping[Reference, str]) -> str:
         """Give a command's text with the names of temporary views, whose rows it can read.
@@ -129,12 +135,24 @@ class SqlSession:
         """
         others = tuple(item for item in command.references if item not in names)
         read = self._binding().names(replace(command, references=others))
-        return rename(command, {**read, **names})
+        return rename(command.sql, {**read, **names})
 
     def _binding(self) -> _Binding:
         self.plans = []
         places = PlannedPlaces(self.session, self.scratch, self.scanner, self.plans)
         return _Binding(self, places, NamedRelations(self._known))
+
+    def completed(self, parts: Name) -> Name:
+        """A relation's name with the current schema, where it has none and is no view's here."""
+        if len(parts) != 1 or not self.current_schema or self._is_temporary(parts[0]):
+            return parts
+        return Name((self.current_schema, *parts))
+
+    def _is_temporary(self, name: str) -> bool:
+        try:
+            return bool(self.session.catalog.getTable(quote_identifier(name)).isTemporary)
+        except AnalysisException:
+            return False
 
     def scanner(self, store: ObjectStore) -> Scanner:
         """Give what makes relations over a store's files in this session."""
@@ -196,8 +214,8 @@ class _Binding:
         Returns:
             See `bind`.
         """
-        if statement.has_query and self.is_planned(statement):
-            self.probe(statement, args)
+        if statement.query and self.is_planned(statement):
+            self.probe(read_statement(statement.query), args)
         return self.bind(statement)
 
     def bind(
@@ -215,7 +233,7 @@ class _Binding:
             path: the place where it is named, as a view; empty for the statement itself.
             reader: the temporary view that it is in, if there is one.
         """
-        return rename(statement, self.names(statement, within, path, reader))
+        return rename(statement.sql, self.names(statement, within, path, reader))
 
     def names(
         self,
@@ -233,7 +251,7 @@ class _Binding:
             if address is not None:
                 names[reference] = self._register_files(reference, address)
                 continue
-            found = self.relations.find(reference.parts, within)
+            found = self.find(reference, within)
             if found is not None:
                 moment = self._moment(reference)
                 schema, relation = found
@@ -241,6 +259,11 @@ class _Binding:
             else:
                 self._renew(reference)
         return names
+
+    def find(self, reference: Reference, within: str) -> tuple[str, Relation] | None:
+        """Find what a name means; see `NamedRelations.find`."""
+        parts = reference.parts if within else self.owner.completed(reference.parts)
+        return self.relations.find(parts, within)
 
     def _moment(self, reference: Reference) -> Moment | None:
         """The version that the statement asks for."""
@@ -271,7 +294,7 @@ class _Binding:
         """
         _check_depth(path)
         for number, reference in enumerate(statement.references):
-            found = self.relations.find(reference.parts, within)
+            found = self.find(reference, within)
             if found is None:
                 continue
             schema, relation = found
@@ -284,21 +307,20 @@ class _Binding:
                 return True
         return False
 
-    def probe(self, statement: Statement, args: dict[str, Any] | list[Any] | None) -> None:
-        """Let Spark optimise the statement over empty relations, and read what it needs of them.
+    def probe(self, query: Statement, args: dict[str, Any] | list[Any] | None) -> None:
+        """Let Spark optimise a query over empty relations, and read what it needs of them.
 
         Each place where it names one gets a plan of its own.
         """
         session = self.owner.session
         marking = self.places.marking()
-        text = replace(self, places=marking).bind(statement)
-        frame = session.sql(text, args) if statement.is_query else query_frame(session, text)
+        frame = session.sql(replace(self, places=marking).bind(query), args)
         self.places.learn(marking, optimized_plan_json(frame), time_zone_of_thread(session))
 
     def _query(self, view: ViewDocument) -> Statement:
         """What a view stores."""
         if view.sql not in self._parsed:
-            self._parsed[view.sql] = parse_statement(self.owner.session, view.sql)
+            self._parsed[view.sql] = read_statement(view.sql)
         return self._parsed[view.sql]
 
     def _register(

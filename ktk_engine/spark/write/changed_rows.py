@@ -11,12 +11,12 @@ import pyspark  # noqa: F401
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from ktk_engine.plan.statement.row_change import Clause
 from ktk_engine.spark.arrow_types import spark_type
 from ktk_engine.spark.frames import cast_by_name, check_fields
 from ktk_engine.spark.jvm import select_names
 from ktk_engine.spark.session.spark_job import spark_job
 from ktk_engine.spark.write.aggregate import aggregate
+from ktk_engine.sql.row_change import Clause
 from ktk_engine.types.quote import quote_identifier
 from ktk_engine.types.type_class import is_nested
 

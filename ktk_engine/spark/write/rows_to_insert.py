@@ -56,3 +56,8 @@ def _check(given: DataFrame, types: Mapping[str, DataType]) -> None:
     findings = [f for f in check_storable(pa.schema(texts)) if f.rule == "storable"]
     if findings:
         raise_findings(findings, "the values to insert", len(seen.names))
+
+
+def rows_twice(rows: DataFrame, marker: str) -> DataFrame:
+    """Give each row twice, told apart by a column more: false, then true."""
+    return rows.withColumn(marker, F.lit(False)).unionAll(rows.withColumn(marker, F.lit(True)))

@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 from ktk_engine.errors import DataError, DatasetNotFoundError
 from ktk_engine.gate.target import Target
 from ktk_engine.log.state import State
-from ktk_engine.plan.statement.row_change import Clause, RowChange
 from ktk_engine.spark.arrow_types import spark_schema
 from ktk_engine.spark.frames import empty_frame
 from ktk_engine.spark.read.scan import Scanner
@@ -25,6 +24,7 @@ from ktk_engine.spark.write.changed_rows import (
 )
 from ktk_engine.spark.write.merge_rows import rows_with_keys, union_by_name
 from ktk_engine.spark.write.table_frame import types_beyond_spark
+from ktk_engine.sql.row_change import Clause, RowChange
 from ktk_engine.types.refusal import Problem, refusal
 from ktk_engine.write.affected_files import cell_columns
 from ktk_engine.write.change.delete_files import find_whole_files

@@ -9,8 +9,8 @@ import pyarrow as pa
 from ktk_engine.conditions.condition import Condition, TrueCondition, conjuncts
 from ktk_engine.conditions.parse import parse_condition
 from ktk_engine.errors import ConditionError
-from ktk_engine.plan.statement.row_change import RowChange
 from ktk_engine.spark.arrow_types import arrow_schema, spark_schema
+from ktk_engine.sql.row_change import RowChange
 from ktk_engine.write.change.delete_rows import goes_whole
 from ktk_engine.write.rewrite.affected_rows import stored_rows
 from ktk_engine.write.rewrite.rewrite import Rewrite

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from ktk_engine.errors import ConfigurationError
-from ktk_engine.plan.statement.row_change import Clause, RowChange
+from ktk_engine.sql.row_change import Clause, RowChange
 from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.identifier import find_name
 from ktk_engine.types.quote import quote_identifier

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ktk_engine.plan.statement.row_change import Clause, RowChange
+from ktk_engine.sql.read_row_change import read_action
+from ktk_engine.sql.row_change import Clause, RowChange
 from ktk_engine.types.quote import quote_identifier
-from ktk_engine.write.change.parse_row_change import parse_action
 
 DESTINATION, SOURCE = "DBT_INTERNAL_DEST", "DBT_INTERNAL_SOURCE"
 
@@ -63,7 +63,7 @@ class MergeClauses:
             clauses.append(Clause("not matched", "insert", self.not_matched_condition, values))
         if self.not_matched_by_source_action:
             clauses.append(
-                parse_action(
+                read_action(
                     "not matched by source",
                     self.not_matched_by_source_action,
                     self.target_alias,

@@ -10,12 +10,12 @@ import pyarrow.types as pat
 
 from ktk_engine.conditions.condition import And, Condition, Or, conjuncts
 from ktk_engine.errors import ConfigurationError
-from ktk_engine.plan.statement.row_change import RowChange
 from ktk_engine.spark.arrow_types import arrow_schema
 from ktk_engine.spark.jvm import is_deterministic, select_names
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.sql.implied_condition import implied_condition
 from ktk_engine.spark.write.changed_rows import named_columns, where_any, where_matching
+from ktk_engine.sql.row_change import RowChange
 from ktk_engine.types.type_class import normalize
 from ktk_engine.write.change.equal_columns import equal_columns
 from ktk_engine.write.rewrite.affected_rows import NewKeys, find_keys

@@ -17,6 +17,7 @@ from ktk_engine.errors import (
     CommitConflictError,
     ConfigurationError,
     DataError,
+    DatasetNotFoundError,
     KtkError,
     TypeClassError,
 )
@@ -273,7 +274,8 @@ def test_properties(table, run):
 
 
 def test_relations_of_others_are_left_to_them(table, run):
-    assert not run("alter table s.nosuch drop column a")
+    with pytest.raises(DatasetNotFoundError, match="There is no table"):
+        run("alter table s.nosuch drop column a")
     assert not run("alter table nosuch.t drop column a")
     assert not run("alter table t drop column a")
     assert not run("select 1")

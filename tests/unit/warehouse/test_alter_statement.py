@@ -6,10 +6,17 @@ import pyarrow as pa
 import pytest
 
 from ktk_engine.errors import ConfigurationError
-from ktk_engine.warehouse.alter_statement import Alteration, altered_relation, parse_alteration
+from ktk_engine.sql.commands import Alter  # deep: what is read
+from ktk_engine.sql.statement import read_statement  # deep: what is read
+from ktk_engine.warehouse.alter_statement import Alteration, parse_alteration
 from tests.support.changes import ColumnChanges, Notes
 
 AB = ("a", "b")
+
+
+def altered_relation(sql):
+    command = read_statement(sql).command
+    return tuple(command.name) if isinstance(command, Alter) else None
 
 
 def columns(**changes) -> Alteration:

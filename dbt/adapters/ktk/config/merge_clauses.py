@@ -8,9 +8,9 @@ from typing import Any
 from dbt_common.exceptions import DbtConfigError
 
 from ktk_engine.errors import ConfigurationError
+from ktk_engine.sql.read_row_change import read_action
 from ktk_engine.types.identifier import Identifier
 from ktk_engine.write.change.merge_clauses import DESTINATION, SOURCE, MergeClauses
-from ktk_engine.write.change.parse_row_change import parse_action
 
 _FLAGS = ("skip_matched_step", "skip_not_matched_step")
 _TEXTS = (
@@ -65,7 +65,7 @@ def parse_merge_clauses(
         )
     if action := clauses.not_matched_by_source_action:
         try:
-            parse_action("not matched by source", action, clauses.target_alias)
+            read_action("not matched by source", action, clauses.target_alias)
         except ConfigurationError as error:
             raise DbtConfigError(
                 f"Model {model}: config `not_matched_by_source_action`: {error}"

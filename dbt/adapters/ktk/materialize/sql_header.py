@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import sqlglot
-
 from ktk_engine.spark.compatibility import all_settings
+from ktk_engine.sql.token import split_statements
 
 if TYPE_CHECKING:
     from ktk_engine.spark.sql.sql_session import SqlSession
@@ -40,21 +39,3 @@ def after_header(session: SqlSession, header: str, query: str) -> Iterator[str]:
         for key, value in before.items():
             if after.get(key) != value and conf.isModifiable(key):
                 conf.set(key, value)
-
-
-def split_statements(text: str) -> list[str]:
-    """Cut a text at its semicolons, but not at those in quotes and comments.
-
-    Args:
-        text: SQL.
-
-    Returns:
-        The statements, without their semicolons and without empty ones.
-    """
-    tokens = sqlglot.tokenize(text, read="spark")
-    ends = [token.start for token in tokens if token.token_type == sqlglot.TokenType.SEMICOLON]
-    parts = [
-        text[start:end]
-        for start, end in zip([0, *(end + 1 for end in ends)], [*ends, len(text)], strict=True)
-    ]
-    return [part.strip() for part in parts if sqlglot.tokenize(part, read="spark")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +22,7 @@ from ktk_engine.store.warehouse import Warehouse
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from ktk_engine.plan.plan import Plan
     from ktk_engine.spark.sql.sql_session import SqlSession
     from ktk_engine.warehouse.in_process.local_sql import LocalSql
 
@@ -75,6 +76,12 @@ class Sessions:
         if thread in self._work:
             self._work[thread].use(session.session)
         return session
+
+    def plans(self) -> Sequence[Plan]:
+        """The plans of what the calling thread's last statement read in its session."""
+        with self._lock:
+            session = self._of_thread.get(threading.current_thread())
+        return () if session is None else session.plans
 
     def local(self) -> LocalSql:
         """What answers simple queries without a session, as a part of the thread's work.

@@ -1,0 +1,242 @@
+"""Reads `create table` and `create view`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ktk_engine.sql.commands import (
+    ColumnDefinition,
+    Command,
+    CreateTable,
+    CreateView,
+    Other,
+    TableConstraint,
+    TemporaryView,
+)
+from ktk_engine.sql.reader import Reader
+
+_QUERY = ("AS", "SELECT", "WITH", "FROM", "VALUES", "TABLE")
+_BEHIND_TYPE = ("COMMENT", "NOT", "NULL", "DEFAULT", "GENERATED", "COLLATE", "CONSTRAINT", "CHECK")
+_BEHIND_KEY = ("PRIMARY", "UNIQUE", "REFERENCES", "FOREIGN")
+_CONSTRAINTS = ("CONSTRAINT", "CHECK", "PRIMARY", "UNIQUE", "FOREIGN")
+_CLAUSES = ("USING", "OPTIONS", "PARTITIONED", "SKEWED", "CLUSTERED", "CLUSTER", "ROW", "STORED")
+_MORE_CLAUSES = ("LOCATION", "COMMENT", "TBLPROPERTIES", "DEFAULT", "WITH", "SORTED", "INTO")
+
+
+@dataclass
+class _Table:
+    """What is known of a table so far."""
+
+    columns: list[ColumnDefinition] = field(default_factory=list)
+    constraints: list[TableConstraint] = field(default_factory=list)
+    partition_by: list[str] = field(default_factory=list)
+    unsupported: list[str] = field(default_factory=list)
+    provider: str = ""
+    comment: str = ""
+    properties: dict[str, str] = field(default_factory=dict)
+
+
+def read_table(reader: Reader) -> Command:
+    """Read `create table`, `create or replace table` and `replace table`.
+
+    Raises:
+        ConfigurationError: it is not understood.
+    """
+    start = reader.at
+    or_replace = reader.skip("REPLACE") or (reader.skip("CREATE") and reader.skip("OR", "REPLACE"))
+    table = _Table()
+    if reader.skip("EXTERNAL"):
+        table.unsupported.append("external")
+    reader.expect("TABLE")
+    word = reader.since(start).upper()
+    lenient = reader.skip("IF", "NOT", "EXISTS")
+    name = reader.name()
+    if reader.skip("LIKE"):
+        reader.relation()
+        advice = "Write create table ... as select * from {relation} where false."
+        return Other("CREATE TABLE ... LIKE", name, advice)
+    if reader.peek() == "(" and reader.peek(1) not in ("SELECT", "WITH", "(", "FROM", "VALUES"):
+        reader.parenthesized(lambda: _element(reader, table))
+    while reader.next is not None and reader.peek() not in _QUERY and reader.peek() != "(":
+        _clause(reader, table)
+    reader.skip("AS")
+    query = reader.query() if reader.next is not None else ""
+    if query and table.columns:
+        reader.refuse("a table with a query has its columns")
+    return CreateTable(
+        word,
+        name,
+        or_replace,
+        lenient,
+        tuple(table.columns),
+        tuple(table.constraints),
+        tuple(table.partition_by),
+        table.provider,
+        table.comment,
+        table.properties,
+        tuple(table.unsupported),
+        query,
+    )
+
+
+def _element(reader: Reader, table: _Table) -> None:
+    """A column, or a constraint of the table."""
+    if reader.peek() in _CONSTRAINTS and (reader.peek(1) in ("(", "KEY") or _is_named(reader)):
+        _constraint(reader, table, "")
+    else:
+        table.columns.append(_column(reader, table))
+
+
+def _is_named(reader: Reader) -> bool:
+    return reader.peek() == "CONSTRAINT" and reader.peek(2) in _CONSTRAINTS
+
+
+def _column(reader: Reader, table: _Table) -> ColumnDefinition:
+    name = reader.part()
+    reader.skip(":")
+    type_ = reader.type(*_BEHIND_TYPE, *_BEHIND_KEY)
+    nullable, comment = True, ""
+    while reader.peek() not in (",", ")", ""):
+        if reader.skip("NOT", "NULL"):
+            nullable = False
+        elif reader.skip("COMMENT"):
+            comment = reader.text()
+        elif reader.peek() in (*_CONSTRAINTS, *_BEHIND_KEY) and reader.peek() != "REFERENCES":
+            _constraint(reader, table, name)
+        elif not reader.skip("NULL"):
+            start = reader.at
+            reader.take()
+            reader.step_to((",", "COMMENT", "NOT", "CONSTRAINT", "DEFAULT", "GENERATED"))
+            table.unsupported.append(f"{name} {reader.since(start)}")
+    return ColumnDefinition(name, type_, nullable, comment)
+
+
+def _constraint(reader: Reader, table: _Table, column: str) -> None:
+    """A constraint of a column or, without one, of the table."""
+    start = reader.at
+    name = reader.part() if reader.skip("CONSTRAINT") else ""
+    columns: tuple[str, ...] = (column,) if column else ()
+    found = None
+    if reader.skip("CHECK"):
+        reader.expect("(")
+        found = TableConstraint("check", (), reader.expression(), name)
+        reader.expect(")")
+    elif reader.skip("PRIMARY", "KEY") or reader.skip("UNIQUE"):
+        kind = "unique" if reader.tokens[reader.at - 1].word == "UNIQUE" else "primary_key"
+        columns = columns or tuple(reader.parenthesized(reader.part))
+        found = TableConstraint(kind, columns, "", name)  # type: ignore[arg-type]
+    reader.skip("ENFORCED")
+    behind = reader.at
+    reader.step_to((",", "COMMENT", "CONSTRAINT") if column else (",",))
+    if found is None or reader.at > behind:  # a foreign key, or what is not to be kept
+        if reader.at == start:
+            reader.refuse(f"`{reader.rest()}` is not understood")
+        table.unsupported.append(reader.since(start))
+    else:
+        table.constraints.append(found)
+
+
+def _clause(reader: Reader, table: _Table) -> None:
+    """What stands between a table's columns and its query."""
+    start = reader.at
+    if reader.skip("USING"):
+        table.provider = str(reader.name())
+        if table.provider.lower() != "parquet":
+            table.unsupported.append(f"using {table.provider}")
+    elif reader.skip("COMMENT"):
+        table.comment = reader.text()
+    elif reader.skip("TBLPROPERTIES"):
+        table.properties |= reader.properties()
+    elif reader.skip("PARTITIONED", "BY"):
+        reader.parenthesized(lambda: _partition(reader, table))
+    elif reader.peek() in (*_CLAUSES, *_MORE_CLAUSES):
+        if not reader.skip("STORED", "AS"):
+            reader.take()
+        while reader.next is not None and reader.peek() not in (*_CLAUSES, *_MORE_CLAUSES, *_QUERY):
+            reader.step_over() if reader.peek() == "(" else reader.take()
+        table.unsupported.append(reader.since(start))
+    else:
+        reader.refuse(f"`{reader.rest()}` is not understood")
+
+
+def _partition(reader: Reader, table: _Table) -> None:
+    """A partition column, which Hive's way defines here."""
+    start = reader.at
+    name = reader.name()
+    if reader.peek() in (",", ")") and len(name) == 1:
+        table.partition_by.append(name[0])
+        return
+    if reader.peek() in (",", ")", "(", "."):
+        reader.step_to((",",))
+        table.unsupported.append(f"partitioned by {reader.since(start)}")
+        return
+    reader.at = start
+    table.columns.append(_column(reader, table))
+    table.partition_by.append(name[0])
+
+
+def read_view(reader: Reader) -> Command:
+    """Read `create view`, a temporary one or one that is kept.
+
+    Raises:
+        ConfigurationError: it is not understood.
+    """
+    start = reader.at
+    reader.expect("CREATE")
+    or_replace = reader.skip("OR", "REPLACE")
+    is_global = reader.skip("GLOBAL")
+    temporary = bool(reader.skip_any("TEMPORARY", "TEMP"))
+    reader.expect("VIEW")
+    word = reader.since(start).upper()
+    lenient = reader.skip("IF", "NOT", "EXISTS")
+    name = reader.name()
+    columns: list[tuple[str, str]] = []
+    if reader.peek() == "(":
+        columns = reader.parenthesized(lambda: _view_column(reader))
+    comment = ""
+    while reader.peek() not in ("AS", ""):
+        start = reader.at
+        if reader.skip("COMMENT"):
+            comment = reader.text()
+        elif temporary and reader.skip("USING"):
+            return Other(word, name)  # files that Spark reads
+        elif temporary:
+            reader.take()
+        else:
+            reader.step_to(("AS", "COMMENT"))
+            reader.refuse(f"`{reader.since(start)}` is not supported")
+    reader.expect("AS")
+    query = reader.query()
+    if temporary:
+        parts = ("global_temp", name[-1]) if is_global else name
+        return TemporaryView(word, type(name)(parts), query)
+    return CreateView(
+        word,
+        name,
+        or_replace,
+        lenient,
+        tuple(column for column, _ in columns),
+        {column: text for column, text in columns if text},
+        comment,
+        query,
+    )
+
+
+def _view_column(reader: Reader) -> tuple[str, str]:
+    name = reader.part()
+    return name, reader.text() if reader.skip("COMMENT") else ""
+
+
+_READ: dict[str, Callable[[Reader], Command]] = {"TABLE": read_table, "VIEW": read_view}
+
+
+def read_create(reader: Reader) -> Command | None:
+    """Read what creates a table or a view; None for what creates anything else."""
+    words = [reader.peek(ahead) for ahead in range(6)]
+    kinds = [word for word in words if word in ("TABLE", "VIEW", "FUNCTION", "INDEX", "SCHEMA")]
+    known = {"CREATE", "OR", "REPLACE", "GLOBAL", "TEMPORARY", "TEMP", "EXTERNAL"}
+    if not kinds or any(word not in known for word in words[: words.index(kinds[0])]):
+        return None
+    read = _READ.get(kinds[0])
+    return None if read is None else read(reader)

@@ -1,0 +1,114 @@
+"""Reads `insert`, one or several behind one `from`."""
+
+from __future__ import annotations
+
+from ktk_engine.sql.commands import Insert, InsertSeveral
+from ktk_engine.sql.reader import Reader
+
+_QUERY = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE", "(")
+
+
+def read_insert(reader: Reader, ctes: str = "") -> Insert:
+    """Read one insert.
+
+    Args:
+        reader: stands before it.
+        ctes: what is before that: `with ...`.
+
+    Raises:
+        ConfigurationError: it is not understood.
+    """
+    found = _head(reader)
+    if found["replace_on"] and reader.peek() == "(":
+        start = reader.at
+        reader.step_over()
+        found["source"] = reader.alias()
+        query = f"select * from {reader.since(start)}"
+    else:
+        query = reader.query()
+    return Insert(**found, query=f"{ctes}\n{query}" if ctes else query)  # type: ignore[arg-type]
+
+
+def read_inserts(reader: Reader, ctes: str = "") -> InsertSeveral:
+    """Read `from ... insert ... insert ...`; each has the rows of `from`.
+
+    Args:
+        reader: stands before `from`.
+        ctes: what is before that: `with ...`.
+
+    Raises:
+        ConfigurationError: it is not understood.
+    """
+    start = reader.at
+    rows = reader.clause("INSERT")
+    rows = f"{ctes}\n{rows}" if ctes else rows
+    inserts = []
+    while reader.peek() == "INSERT":
+        found, start = _head(reader), reader.at
+        body = reader.clause("INSERT")
+        if reader.tokens[start].word not in ("SELECT", "MAP", "REDUCE"):
+            reader.refuse(f"expected `select` before `{body}`")
+        inserts.append(Insert(**found, query=f"{rows}\n{body}"))  # type: ignore[arg-type]
+    return InsertSeveral("INSERT INTO", inserts[0].name, tuple(inserts))
+
+
+def _head(reader: Reader) -> dict[str, object]:
+    """What is before an insert's query."""
+    reader.expect("INSERT")
+    if reader.peek() == "WITH":
+        reader.refuse(
+            "WITH SCHEMA EVOLUTION is not supported: columns do not change with rows. Add the "
+            "columns first, or use an incremental model with on_schema_change"
+        )
+    overwrite = bool(reader.skip("OVERWRITE"))
+    if not overwrite:
+        reader.expect("INTO")
+    if reader.peek() == "TABLE" and reader.peek(1) not in (".", "("):
+        reader.take()
+    name = reader.name()
+    found: dict[str, object] = {
+        "word": "INSERT OVERWRITE" if overwrite else "INSERT INTO",
+        "name": name,
+        "overwrite": overwrite,
+        "alias": name[-1],
+        "replace_on": "",
+    }
+    if reader.skip("PARTITION"):
+        reader.step_over()
+        found["partition"] = True
+    if reader.skip("IF", "NOT", "EXISTS") and not found.get("partition"):
+        reader.refuse("`if not exists` is about a partition")
+    if reader.skip("BY", "NAME"):
+        found["by_name"] = True
+    elif reader.peek() == "(" and not _is_query(reader):
+        found["columns"] = tuple(reader.parenthesized(reader.part))
+    else:
+        alias = reader.alias("REPLACE", *_STARTS)
+        if alias and reader.peek() != "REPLACE":
+            reader.refuse(f"expected `replace` {reader.where()}")
+        found["alias"] = alias or name[-1]
+        _replaced(reader, found)
+    return found
+
+
+def _is_query(reader: Reader) -> bool:
+    """Whether parentheses hold a query, and no names of columns."""
+    return reader.peek(1) in _QUERY and reader.peek(2) not in (",", ")")
+
+
+def _replaced(reader: Reader, found: dict[str, object]) -> None:
+    """Which rows give way to the new ones."""
+    if not reader.skip("REPLACE"):
+        return
+    if found["overwrite"]:
+        reader.refuse("INSERT OVERWRITE takes the place of all rows: REPLACE goes with INSERT INTO")
+    if reader.skip("WHERE"):
+        found["replace_where"] = reader.expression(*_STARTS)
+    elif reader.skip("USING"):
+        found["replace_using"] = tuple(reader.parenthesized(reader.part))
+    else:
+        reader.expect("ON")
+        found["replace_on"] = reader.expression(*_STARTS, "(")
+
+
+_STARTS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE")

@@ -1,0 +1,317 @@
+"""Steps over the tokens of a statement; each has to be understood, or the statement is refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from typing import NoReturn, TypeVar
+
+from ktk_engine.errors import ConfigurationError
+from ktk_engine.sql.name import Name
+from ktk_engine.sql.references import Reference, find_ctes, find_references, read_name
+from ktk_engine.sql.token import Token, name_of, text_of, tokenize
+
+# dbt puts one before each statement.
+_LEADING_COMMENT = re.compile(r"\A\s*/\*.*?\*/", re.DOTALL)
+_LONGEST_QUOTE = 300
+_OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
+_T = TypeVar("_T")
+
+
+class Reader:
+    """Steps over the tokens of one statement.
+
+    Attributes:
+        sql: the statement.
+        tokens: its tokens; a semicolon behind them is left out.
+        at: index of the next one.
+        references: the relations that were read so far, in order.
+        ctes: names of queries that `with` gave, in lower case.
+        called: how expressions call the relation that the statement is about.
+    """
+
+    def __init__(self, sql: str, tokens: Sequence[Token] | None = None) -> None:
+        self.sql = sql
+        self.tokens = list(tokenize(sql) if tokens is None else tokens)
+        while self.tokens and self.tokens[-1].word == ";":
+            self.tokens.pop()
+        self.at = 0
+        self.references: list[Reference] = []
+        self.ctes: frozenset[str] = frozenset()
+        self.called = ""
+
+    def peek(self, ahead: int = 0) -> str:
+        """A coming word in upper case, or a sign; empty for all else."""
+        place = self.at + ahead
+        return self.tokens[place].word if place < len(self.tokens) else ""
+
+    @property
+    def next(self) -> Token | None:
+        """The next token; None at the end."""
+        return self.tokens[self.at] if self.at < len(self.tokens) else None
+
+    def is_next(self, kind: str) -> bool:
+        """Whether the next token is of a kind."""
+        return self.next is not None and self.next.kind == kind
+
+    def skip(self, *words: str) -> bool:
+        """Step over words if they are the next ones."""
+        found = all(self.peek(ahead) == word for ahead, word in enumerate(words))
+        self.at += len(words) if found else 0
+        return found
+
+    def skip_any(self, *words: str) -> str:
+        """Step over one of some words; empty if none of them is the next."""
+        found = self.peek() if self.peek() in words else ""
+        self.at += bool(found)
+        return found
+
+    def expect(self, *words: str) -> None:
+        """Step over words that have to come now."""
+        if not self.skip(*words):
+            self.refuse(f"expected `{' '.join(words).lower()}` {self.where()}")
+
+    def take(self) -> Token:
+        """Step over the next token, whatever it is."""
+        token = self.next
+        if token is None:
+            self.refuse("it ends too early")
+        self.at += 1
+        return token
+
+    def part(self) -> str:
+        """One part of a name."""
+        token = self.take()
+        if token.kind not in ("word", "quoted"):
+            self.refuse(f"expected a name before `{self.sql[token.start :].strip()}`")
+        return name_of(self.sql, token)
+
+    def name(self) -> Name:
+        """A name with dots; parts may stand in backticks."""
+        if self.peek() == "IDENTIFIER" and self.peek(1) == "(":
+            return self._name_of_text()
+        parts = [self.part()]
+        while self.skip("."):
+            parts.append(self.part())
+        return Name(parts)
+
+    def _name_of_text(self) -> Name:
+        """`identifier('schema.name')`."""
+        self.expect("IDENTIFIER", "(")
+        found = read_name(self.text())
+        if found is None:
+            self.refuse("identifier(...) wants a name in quotes")
+        self.expect(")")
+        return found
+
+    def relation(self, *behind: str) -> Name:
+        """The name of a relation, which is noted; an alias is left to be read.
+
+        Args:
+            behind: words that may follow it, and are no alias.
+        """
+        start = self.take()
+        self.at -= 1
+        name = self.name()
+        if name.key[:1] == name.key and name.key[0] in self.ctes:
+            return name
+        end = self.tokens[self.at - 1].end
+        follows = self.next is not None and self.next.kind in ("word", "quoted")
+        aliased = follows and self.peek() not in behind
+        self.references.append(Reference(name, start.start, end, aliased, alias_at=end))
+        return name
+
+    def target(self, *behind: str) -> Name:
+        """The relation that a statement is about, with its alias; see `relation`."""
+        name = self.relation(*behind)
+        self.called = self.alias(*behind) or name[-1]
+        return name
+
+    def step_over(self) -> None:
+        """Step over parentheses, with what is between them: the relations there are noted."""
+        start, depth = self.at, 0
+        while self.next is not None:
+            depth += (self.peek() in _OPENING) - (self.peek() in _CLOSING)
+            self.at += 1
+            if not depth:
+                break
+        self.references += find_references(self.sql, self.tokens[start : self.at], self.ctes)
+
+    def alias(self, *behind: str) -> str:
+        """Another name for what was read; empty if there is none."""
+        if self.skip("AS"):
+            return self.part()
+        if self.next is None or self.next.kind not in ("word", "quoted") or self.peek() in behind:
+            return ""
+        return self.part()
+
+    def text(self) -> str:
+        """A text in quotes; those beside each other are one."""
+        start = self.at
+        while self.is_next("text"):
+            self.at += 1
+        if start == self.at:
+            self.refuse(f"expected a text in quotes {self.where()}")
+        return text_of(self.sql, self.tokens[start : self.at])
+
+    def property(self) -> tuple[str, str]:
+        """A property and its value: `'key' = 'value'`, of which the sign may be left out."""
+        key = self.key()
+        self.skip("=")
+        return key, self._value()
+
+    def properties(self) -> dict[str, str]:
+        """Properties in parentheses."""
+        found: dict[str, str] = {}
+        for key, value in self.parenthesized(self.property):
+            if key in found:
+                self.refuse(f"the property `{key}` is given twice")
+            found[key] = value
+        return found
+
+    def key(self) -> str:
+        """A property's name: a text, or words with dots."""
+        return self.text() if self.is_next("text") else ".".join(self.name())
+
+    def _value(self) -> str:
+        """A property's value, which is text in SQL."""
+        if self.is_next("text"):
+            return self.text()
+        sign = "-" if self.skip("-") else ""
+        if not (self.is_next("number") or self.peek() in ("TRUE", "FALSE")):
+            self.refuse(f"expected a value {self.where()}")
+        token = self.take()
+        return sign + self.sql[token.start : token.end]
+
+    def listed(self, read: Callable[[], _T]) -> list[_T]:
+        """Things between commas, in parentheses or not."""
+        closed = self.skip("(")
+        found = [read()]
+        while self.skip(","):
+            found.append(read())
+        if closed:
+            self.expect(")")
+        return found
+
+    def parenthesized(self, read: Callable[[], _T]) -> list[_T]:
+        """Things between commas in parentheses."""
+        if self.peek() != "(":
+            self.refuse(f"expected `(` {self.where()}")
+        return self.listed(read)
+
+    def type(self, *ends: str) -> str:
+        """The text of a type, up to one of some words, a comma or what closes a list."""
+        start, depth = self.at, 0
+        while self.next is not None:
+            word = self.peek()
+            if not depth and (word in ends or word in (",", ")")):
+                break
+            depth += sum(word.count(sign) for sign in "(<") - sum(map(word.count, ")>"))
+            self.at += 1
+        if start == self.at:
+            self.refuse(f"expected a type {self.where()}")
+        return self.since(start)
+
+    def expression(self, *ends: str) -> str:
+        """An expression as it was written, up to one of some words or the end.
+
+        Words in parentheses, in `case ... end` and in names end nothing.
+        """
+        start = self.at
+        self.step_to(ends)
+        self.references += find_references(self.sql, self.tokens[start : self.at], self.ctes)
+        if start == self.at:
+            self.refuse(f"expected an expression {self.where()}")
+        return self.since(start)
+
+    def step_to(self, ends: Collection[str]) -> None:
+        """Step to one of some words, or to a parenthesis that closes what is around."""
+        depth = cases = 0
+        while self.at < len(self.tokens):
+            word = self.peek()
+            is_name = self.at > 0 and self.tokens[self.at - 1].word == "."
+            if word in _OPENING:
+                if not (depth or cases) and word in ends and self._is_query_ahead():
+                    return
+                depth += 1
+            elif word in _CLOSING:
+                if not depth:
+                    return
+                depth -= 1
+            elif depth or is_name:
+                pass
+            elif word == "CASE" and self.peek(1) not in _BEHIND_NAME:
+                cases += 1
+            elif word == "END" and cases:
+                cases -= 1
+            elif not cases and word in ends and not self._is_distinct_from():
+                return
+            self.at += 1
+
+    def _is_query_ahead(self) -> bool:
+        """Whether parentheses hold a query that is no part of the expression before it."""
+        before = self.tokens[self.at - 1] if self.at else None
+        if before is None or self.peek(1) not in _QUERY:
+            return False
+        return before.word not in _BEFORE_SUBQUERY and (before.kind != "sign" or before.word == ")")
+
+    def _is_distinct_from(self) -> bool:
+        """Whether the next word belongs to `is distinct from`."""
+        before = self.tokens[self.at - 1].word if self.at else ""
+        return self.peek() == "FROM" and before == "DISTINCT"
+
+    def clause(self, end: str) -> str:
+        """A part of a query as it was written, up to a word or the end."""
+        start = self.at
+        self.step_to((end,))
+        self.references += find_references(self.sql, self.tokens[start : self.at], self.ctes)
+        return self.since(start)
+
+    def query(self) -> str:
+        """The rest, which is a query."""
+        start, ahead = self.at, 0
+        if self.peek() == "WITH":
+            ahead, _, _ = find_ctes(self.sql, self.tokens[start:])
+        if self.peek(ahead) not in _QUERY:
+            self.refuse(f"expected a query {self.where()}")
+        self.references += find_references(self.sql, self.tokens[start:], self.ctes)
+        self.at = len(self.tokens)
+        return self.since(start)
+
+    def since(self, start: int) -> str:
+        """The text from a token up to the next one; what is between may be a comment."""
+        if start == self.at:
+            return ""
+        return self.sql[self.tokens[start].start : self.tokens[self.at - 1].end]
+
+    def end(self) -> None:
+        """Refuse what is left: nothing of a statement is dropped."""
+        if self.next is not None:
+            self.refuse(f"`{self.rest()}` is not understood")
+
+    def where(self) -> str:
+        """Say where the reader stands."""
+        return f"before `{self.rest()}`" if self.next is not None else "at the end"
+
+    def rest(self) -> str:
+        """The text that was not read yet."""
+        return _short(self.sql[self.next.start : self.tokens[-1].end]) if self.next else ""
+
+    def refuse(self, reason: str) -> NoReturn:
+        """Refuse the statement.
+
+        Raises:
+            ConfigurationError: always.
+        """
+        said = _short(_LEADING_COMMENT.sub("", self.sql).strip())
+        raise ConfigurationError(f"{said}: {reason}. Nothing was changed.")
+
+
+_QUERY = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE", "("})
+_BEFORE_SUBQUERY = frozenset({"IN", "EXISTS", "ANY", "SOME", "ALL", "NOT", "AND", "OR", "LIKE"})
+# A word before one of these is a name, whatever it is elsewhere.
+_BEHIND_NAME = frozenset({"", ",", ")", "=", ".", "AND", "OR", "IS", "IN"})
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}..."

@@ -1,0 +1,438 @@
+"""Finds the places of a statement where relations are named.
+
+The grammar is Spark's, as far as it says where a relation stands: behind FROM, JOIN and commas
+between relations, `table x`, and `table(x)` among the arguments of a function. Expressions are
+stepped over. There is no tree and no recursion, so neither long lists nor deep nesting cost much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from ktk_engine.sql.name import Name
+from ktk_engine.sql.token import Token, name_of, text_of, tokenize
+
+
+@dataclass(frozen=True)
+class Reference:
+    """One place of a statement where a relation is named.
+
+    Attributes:
+        parts: the name, unquoted: schema and name, the name alone, or an address before
+            both (`source_address`).
+        start: index of its first character in the statement.
+        end: index behind its last character, and its version's.
+        aliased: whether the statement gives it an alias, or cannot take one there.
+        version: what `version as of` says; None if the statement has none there.
+        timestamp: the expression of `timestamp as of`, as written; empty if there is none.
+        alias_at: where an alias would stand, behind a sample.
+    """
+
+    parts: Name
+    start: int
+    end: int
+    aliased: bool
+    version: str | None = None
+    timestamp: str = ""
+    alias_at: int = -1
+
+
+class _State(Enum):
+    QUERY = auto()  # a query may begin
+    RELATION = auto()  # a relation is expected
+    FROM = auto()  # behind a relation
+    VALUES = auto()  # in a list of rows behind FROM
+    WITH = auto()  # a query with a name is expected
+    ELSE = auto()  # anything else
+
+
+@dataclass
+class _Level:
+    """What is between two parentheses.
+
+    Attributes:
+        state: what comes next.
+        ctes: names of queries that can be named here, in lower case.
+        is_query: whether FROM begins a clause here; otherwise it is a part of a function.
+        arguments: whether these are the arguments of a function.
+        is_table: whether the next relation stands behind `table`, where it has no alias.
+        recursive: whether queries that `with` names here may name themselves.
+        defines: the query's name, if it is one of those.
+    """
+
+    state: _State
+    ctes: frozenset[str] = frozenset()
+    is_query: bool = False
+    arguments: bool = False
+    is_table: bool = False
+    recursive: bool = False
+    defines: str = ""
+
+    @property
+    def is_argument(self) -> bool:
+        """Whether a relation here is an argument: it has no alias, and no other follows it."""
+        return self.arguments and not self.is_query
+
+
+_OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
+_QUERY = frozenset({"SELECT", "MAP", "REDUCE"})
+_SET = frozenset({"UNION", "EXCEPT", "INTERSECT", "MINUS", "SETMINUS"})
+# What ends the relations of FROM.
+_BEHIND_FROM = frozenset(
+    {"WHERE", "GROUP", "HAVING", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "WINDOW", "LIMIT"}
+    | {"OFFSET", "SELECT", "QUALIFY"}
+)
+# What may stand behind a relation and is no alias.
+_NO_ALIAS = frozenset(
+    _BEHIND_FROM
+    | _SET
+    | {
+        "|>",
+        "JOIN",
+        "CROSS",
+        "INNER",
+        "LEFT",
+        "RIGHT",
+        "FULL",
+        "SEMI",
+        "ANTI",
+        "NATURAL",
+        "LATERAL",
+    }
+    | {"ON", "USING", "PIVOT", "UNPIVOT", "SET", "WHEN", "INSERT", "ASOF"}
+)
+
+
+@dataclass
+class _Scan:
+    """Steps over tokens once.
+
+    Attributes:
+        sql: the statement.
+        tokens: those to step over.
+        at: the next one.
+        found: the places so far.
+    """
+
+    sql: str
+    tokens: Sequence[Token]
+    at: int = 0
+    found: list[Reference] = field(default_factory=list)
+    levels: list[_Level] = field(default_factory=list)
+
+    def word(self, ahead: int = 0) -> str:
+        """A coming word or sign; empty behind the last."""
+        place = self.at + ahead
+        return self.tokens[place].word if 0 <= place < len(self.tokens) else ""
+
+    def is_name(self, ahead: int = 0) -> bool:
+        """Whether a coming token may be a name."""
+        place = self.at + ahead
+        return place < len(self.tokens) and self.tokens[place].kind in ("word", "quoted")
+
+    def run(self, ctes: frozenset[str], only_with: bool = False) -> None:
+        """Step over all tokens, or over `with ...` and the queries with names."""
+        self.levels = [_Level(_State.QUERY, ctes)]
+        while self.at < len(self.tokens):
+            level, token = self.levels[-1], self.tokens[self.at]
+            if only_with and self.at and len(self.levels) == 1 and level.state is _State.QUERY:
+                return
+            if token.word in _OPENING:
+                self.open(level)
+            elif token.word in _CLOSING:
+                self.close()
+            elif token.word == "." or self.word(-1) == "." or self.word(1) == ".":
+                if level.state is _State.RELATION:
+                    self.relation(level)
+                    continue
+                self.plain(level)
+            elif level.state is _State.QUERY:
+                self.query(level, token)
+                continue
+            elif level.state is _State.RELATION:
+                self.relation(level)
+                continue
+            elif level.state is _State.WITH:
+                self.cte(level, token)
+            else:
+                self.clause(level, token)
+            self.at += 1
+
+    def open(self, level: _Level) -> None:
+        """Step into parentheses."""
+        before = self.tokens[self.at - 1] if self.at else None
+        new = _Level(_State.QUERY, level.ctes)
+        if self.word() != "(":
+            new.state = _State.ELSE
+        elif before is not None and before.kind in ("word", "quoted"):
+            is_argument = before.word in ("TABLE", "STREAM")
+            is_relation = is_argument or level.state is _State.RELATION
+            new.state = _State.RELATION if is_relation else _State.QUERY
+            new.arguments = is_argument or not is_relation
+        elif level.state is _State.RELATION:
+            new.state = _State.RELATION
+        if level.state in (_State.QUERY, _State.RELATION):
+            level.state = _State.FROM if level.state is _State.RELATION else _State.ELSE
+        self.levels.append(new)
+
+    def close(self) -> None:
+        """Step out of parentheses; of ones that nothing opened, Spark says what is wrong."""
+        if len(self.levels) > 1:
+            closed = self.levels.pop()
+            if closed.defines:
+                level = self.levels[-1]
+                level.ctes |= {closed.defines}
+                level.state = _State.WITH if self.word(1) == "," else _State.QUERY
+                self.at += self.word(1) == ","
+
+    def plain(self, level: _Level) -> None:
+        """A part of a name, which is no keyword."""
+        if level.state is _State.QUERY:
+            level.state = _State.ELSE
+
+    def query(self, level: _Level, token: Token) -> None:
+        """The first token of what may be a query."""
+        word = token.word
+        level.state = _State.ELSE
+        if word == "WITH":
+            level.state = _State.WITH
+            level.recursive = self.word(1) == "RECURSIVE" and self.is_name(2)
+            level.recursive = level.recursive and self.word(2) != "AS"
+            self.at += level.recursive
+        elif word == "FROM":
+            level.is_query, level.state = True, _State.RELATION
+        elif word in _QUERY or word == "VALUES":
+            level.is_query = True
+        elif word in ("ALL", "DISTINCT"):
+            level.state = _State.QUERY  # union all
+        elif word == "TABLE" and self.is_name(1):
+            level.is_table, level.state = True, _State.RELATION
+        self.at += 1
+
+    def cte(self, level: _Level, token: Token) -> None:
+        """A query with a name: step into it."""
+        name = name_of(self.sql, token).lower()
+        depth = 0
+        while self.at + 1 < len(self.tokens):
+            self.at += 1
+            word = self.word()
+            if word == "(" and not depth and (self.word(-1) == "AS" or self.word(1) in _STARTS):
+                break
+            depth += (word in _OPENING) - (word in _CLOSING)
+        ctes = level.ctes | {name} if level.recursive else level.ctes
+        level.state = _State.ELSE
+        self.levels.append(_Level(_State.QUERY, ctes, defines=name))
+
+    def clause(self, level: _Level, token: Token) -> None:
+        """A token of a query that is no relation."""
+        word = token.word
+        in_from = level.state in (_State.FROM, _State.VALUES)
+        if word in _SET:
+            level.state = _State.QUERY
+        elif word == "|>":
+            level.is_query, level.state = True, _State.ELSE
+        elif word == "FROM":
+            if level.is_query and not self._is_plain_from():
+                level.state = _State.RELATION
+        elif (word == "JOIN" and (in_from or level.is_query)) or (
+            word == "TABLE" and level.is_argument and self.is_name(1)
+        ):
+            level.state = _State.RELATION
+        elif not in_from:
+            return
+        elif word == "," and level.state is _State.FROM:
+            level.state = _State.RELATION
+        elif word in _BEHIND_FROM or (word == "LATERAL" and self.word(1) == "VIEW"):
+            level.is_query, level.state = True, _State.ELSE
+        elif level.state is _State.VALUES and self._is_alias(token):
+            level.state = _State.FROM
+
+    def _is_plain_from(self) -> bool:
+        """Whether FROM is a column, or belongs to `is distinct from`."""
+        before = self.word(-1)
+        if before == "DISTINCT":
+            return self.word(-2) in ("IS", "NOT")
+        return before in (",", ":", "SELECT")
+
+    def _begins_relation(self, level: _Level, word: str, in_from: bool) -> bool:
+        """Whether a word has a relation behind it."""
+        if word == "JOIN":
+            return in_from or level.is_query
+        return word == "TABLE" and level.is_argument and self.is_name(1)
+
+    def _is_alias(self, token: Token) -> bool:
+        """Whether a list of rows ends here: a name behind a value."""
+        if token.word == "AS":
+            return True
+        before = self.tokens[self.at - 1]
+        return token.kind in ("word", "quoted") and (
+            before.word == ")" or before.kind in ("number", "text")
+        )
+
+    def relation(self, level: _Level) -> None:
+        """What stands where a relation is expected."""
+        token, word = self.tokens[self.at], self.word()
+        is_part = self.word(1) == "."
+        behind = self.tokens[self.at + 1] if self.at + 1 < len(self.tokens) else None
+        level.state = _State.ELSE if level.is_argument else _State.FROM
+        if token.kind not in ("word", "quoted"):
+            self.at += 1
+        elif is_part:
+            self.named(level)
+        elif word == "VALUES" and behind is not None and behind.word not in _BEHIND_NAME:
+            level.state = _State.VALUES
+            self.at += 1
+        elif self.word(-1) == "(" and word in _STARTS and behind is not None:
+            self.query(level, token)
+        elif word == "LATERAL" or self._is_stream():
+            level.state = _State.RELATION
+            self.at += 1
+        elif word == "IDENTIFIER" and self.word(1) == "(":
+            self.by_text(level)
+        else:
+            self.named(level)
+
+    def _is_stream(self) -> bool:
+        if self.word() != "STREAM":
+            return False
+        return self.word(1) == "(" or (self.is_name(1) and self.word(2) in (".", "("))
+
+    def by_text(self, level: _Level) -> None:
+        """`identifier('schema.name')`; only Spark can compute anything else."""
+        start, texts = self.at, []
+        place = start + 2
+        while place < len(self.tokens) and self.tokens[place].kind == "text":
+            texts.append(self.tokens[place])
+            place += 1
+        if not texts or self.word(place - start) != ")":
+            self.at += 1
+            return
+        text = text_of(self.sql, texts)
+        parts = read_name(text)
+        self.at = place + 1
+        if parts is not None:
+            self.add(level, parts, self.tokens[start].start)
+
+    def named(self, level: _Level) -> None:
+        """A name with dots, or a function."""
+        start = self.at
+        parts = [name_of(self.sql, self.tokens[start])]
+        self.at += 1
+        while self.word() == "." and self.is_name(1):
+            parts.append(name_of(self.sql, self.tokens[self.at + 1]))
+            self.at += 2
+        if self.word() != "(":
+            self.add(level, Name(parts), self.tokens[start].start)
+
+    def add(self, level: _Level, parts: Name, start: int) -> None:
+        """Note a name with what stands behind it."""
+        version, timestamp = self.moment()
+        end = self.tokens[self.at - 1].end
+        alias_at = end
+        while self.word() in ("TABLESAMPLE", "REPEATABLE") and self.word(1) == "(":
+            self.at += 1
+            self.parenthesized()
+            alias_at = self.tokens[self.at - 1].end
+        if len(parts) == 1 and parts[0].lower() in level.ctes:
+            return
+        takes_none = level.is_argument or level.is_table or self.word() == "PARTITION"
+        level.is_table = False
+        aliased = takes_none or (self.is_name() and self.word() not in _NO_ALIAS)
+        self.found.append(Reference(parts, start, end, aliased, version, timestamp, alias_at))
+
+    def parenthesized(self) -> None:
+        """Step over parentheses, with what is between them."""
+        depth = 0
+        while self.at < len(self.tokens):
+            depth += (self.word() in _OPENING) - (self.word() in _CLOSING)
+            self.at += 1
+            if not depth:
+                break
+
+    def moment(self) -> tuple[str | None, str]:
+        """What `version as of` and `timestamp as of` say behind a name."""
+        skipped = 1 if self.word() == "FOR" else 0
+        word = self.word(skipped)
+        if self.word(skipped + 1) != "AS" or self.word(skipped + 2) != "OF":
+            return None, ""
+        first = self.at + skipped + 3
+        if word in ("VERSION", "SYSTEM_VERSION") and first < len(self.tokens):
+            token = self.tokens[first]
+            self.at = first + 1
+            written = self.sql[token.start : token.end]
+            return (text_of(self.sql, [token]) if token.kind == "text" else written), ""
+        if word in ("TIMESTAMP", "SYSTEM_TIME") and first < len(self.tokens):
+            self.at = first
+            self.instant()
+            return None, self.sql[self.tokens[first].start : self.tokens[self.at - 1].end]
+        return None, ""
+
+    def instant(self) -> None:
+        """Step over an expression of a time: what is no literal is refused where it matters."""
+        if self.word() in _TIMES:
+            self.at += 1
+        if self.at < len(self.tokens) and self.tokens[self.at].kind == "text":
+            self.at += 1
+            return
+        while self.at < len(self.tokens) and self.word() not in _BEHIND_MOMENT:
+            if self.word() in _OPENING:
+                self.parenthesized()
+            else:
+                self.at += 1
+
+
+_STARTS = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE", "("})
+_BEHIND_NAME = frozenset({",", ")", "AS"}) | _NO_ALIAS
+_TIMES = frozenset({"TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ", "DATE"})
+_BEHIND_MOMENT = _NO_ALIAS | _CLOSING | {",", "AS", ";", "TABLESAMPLE"}
+
+
+def read_name(text: str) -> Name | None:
+    """Read a name with dots; None if the text is none.
+
+    Args:
+        text: for instance `schema.name`, parts perhaps in backticks.
+    """
+    tokens = tokenize(text)
+    names, dots = tokens[::2], tokens[1::2]
+    if len(tokens) % 2 == 0 or any(dot.word != "." for dot in dots):
+        return None
+    if any(token.kind not in ("word", "quoted") for token in names):
+        return None
+    return Name(name_of(text, token) for token in names)
+
+
+def find_references(
+    sql: str, tokens: Sequence[Token], ctes: frozenset[str] = frozenset()
+) -> list[Reference]:
+    """Find the relations that a query or an expression names.
+
+    Args:
+        sql: the statement.
+        tokens: those of the query.
+        ctes: names of queries that may be named in it, in lower case.
+
+    Returns:
+        The places in order; names of queries of `with` are none.
+    """
+    scan = _Scan(sql, tokens)
+    scan.run(ctes)
+    return scan.found
+
+
+def find_ctes(sql: str, tokens: Sequence[Token]) -> tuple[int, list[Reference], frozenset[str]]:
+    """Read `with` and the queries that it gives names.
+
+    Args:
+        sql: the statement.
+        tokens: its tokens, of which `with` is the first.
+
+    Returns:
+        How many tokens that are, the relations that the queries name, and their own names in
+        lower case.
+    """
+    scan = _Scan(sql, tokens)
+    scan.run(frozenset(), only_with=True)
+    return scan.at, scan.found, scan.levels[0].ctes

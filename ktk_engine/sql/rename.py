@@ -1,0 +1,67 @@
+"""Puts other names in the places of relations."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from ktk_engine.sql.name import Name
+from ktk_engine.sql.references import Reference
+from ktk_engine.sql.token import name_of, tokenize
+from ktk_engine.types.quote import quote_identifier
+
+
+def rename(sql: str, names: Mapping[Reference, str]) -> str:
+    """Put other names in the places of relations.
+
+    Where the statement gives no alias, the old name becomes the alias, so that its columns can
+    still be qualified by it: `weather.temp`, and also `analytics.weather.temp`, which is what
+    `{{ ref('weather') }}.temp` compiles to.
+
+    Args:
+        sql: the statement.
+        names: place -> the name of a temporary view; other places stay as they are.
+
+    Returns:
+        The statement's text.
+    """
+    changes: dict[int, tuple[int, str]] = {}
+    plain: set[Name] = set()
+    for reference, name in names.items():
+        text, alias = quote_identifier(name), ""
+        if not reference.aliased:
+            alias = f" as {quote_identifier(reference.parts[-1])}"
+            plain.add(reference.parts)
+        if reference.alias_at > reference.end:
+            changes[reference.start] = (reference.end, text)
+            changes[reference.alias_at] = (reference.alias_at, alias)
+        else:
+            changes[reference.start] = (reference.end, text + alias)
+    for start, end, last in _qualifiers(sql, plain):
+        changes.setdefault(start, (end, quote_identifier(last)))
+    pieces, at = [], 0
+    for start in sorted(changes):
+        end, text = changes[start]
+        pieces += [sql[at:start], text]
+        at = end
+    return "".join([*pieces, sql[at:]])
+
+
+def _qualifiers(sql: str, names: Collection[Name]) -> Iterator[tuple[int, int, str]]:
+    """Find a relation's whole name before a column: start, end, and the last part alone."""
+    wanted = {name.key: name[-1] for name in names if len(name) > 1}
+    if not wanted:
+        return
+    lengths = sorted({len(key) for key in wanted}, reverse=True)
+    tokens = tokenize(sql)
+    for index, token in enumerate(tokens):
+        if token.word != "." or index == 0 or (index > 1 and tokens[index - 2].word == "."):
+            continue  # the first dot of a name is looked at
+        for length in lengths:
+            words = tokens[index - 1 : index - 1 + 2 * length : 2]
+            dots = tokens[index : index + 2 * length : 2]
+            if len(dots) < length or any(dot.word != "." for dot in dots):
+                continue
+            key = tuple(name_of(sql, word).lower() for word in words)
+            if key in wanted:
+                yield words[0].start, words[-1].end, wanted[key]
+                break

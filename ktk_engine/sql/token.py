@@ -1,0 +1,149 @@
+"""The tokens of SQL, as Spark's lexer has them.
+
+They are cut by one regular expression, so that their places are exact whatever the text holds.
+sqlglot's tokenizer differs from Spark's: it ends a comment at a line feed behind a backslash, and
+changes with its versions.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+Kind = Literal["word", "quoted", "text", "number", "sign"]
+
+# What the next token is. Comments and blanks are stepped over; a hint is a comment to us. Words
+# may begin with a digit; a number is one only if no letter follows it.
+_TOKEN = re.compile(
+    r"""
+    [\s\u00a0]++ | --(?:\\\n|[^\r\n])*+
+    | (?P<comment>/\*)
+    | (?P<text>[rR]'[^']*+' | [rR]"[^"]*+"
+        | '[^'\\]*+(?:(?:\\.|'')[^'\\]*+)*+' | "[^"\\]*+(?:(?:\\.|"")[^"\\]*+)*+")
+    | (?P<quoted>`[^`]*+(?:``[^`]*+)*+`)
+    | (?P<number>(?: (?:\d++\.\d*+|\.\d++)(?:[eE][+-]?\d++)?(?:[fFdD]|[bB][dD])?
+        | \d++[eE][+-]?\d++(?:[fFdD]|[bB][dD])? | \d++(?:[lLsSyYfFdD]|[bB][dD])?) (?!\w))
+    | (?P<word>[^\W\d_]++://[\w/.?=&\#%-]++ | \w++)
+    | (?P<sign><=>|\|\||\|>|->|=>|::|<=|>=|<>|!=|==|<<|>>|.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_COMMENT_SIGN = re.compile(r"/\*|\*/")
+
+
+class Token(NamedTuple):
+    """A word, a quoted name, a text, a number or a sign.
+
+    Attributes:
+        kind: which of them; a text is a string literal.
+        start: where it begins.
+        end: where what is behind it begins.
+        word: a word in upper case, or a sign; empty for everything else.
+    """
+
+    kind: Kind
+    start: int
+    end: int
+    word: str
+
+
+def tokenize(sql: str) -> list[Token]:
+    """Cut a text into tokens, without blanks and comments.
+
+    Args:
+        sql: any text; a quote that nothing closes is a sign.
+    """
+    found: list[Token] = []
+    match, at, end = _TOKEN.match, 0, len(sql)
+    while at < end:
+        item = match(sql, at)
+        assert item is not None  # any character is a sign
+        kind, start, at = item.lastgroup, at, item.end()
+        if kind == "comment":
+            at = _end_of_comment(sql, at)
+        elif kind == "word" or kind == "sign":
+            found.append(Token(kind, start, at, item[0].upper()))  # type: ignore[arg-type]
+        elif kind is not None:
+            found.append(Token(kind, start, at, ""))  # type: ignore[arg-type]
+    return found
+
+
+def _end_of_comment(sql: str, at: int) -> int:
+    """Where a comment ends, which may hold others; one that nothing closes takes all."""
+    depth = 1
+    while depth:
+        sign = _COMMENT_SIGN.search(sql, at)
+        if sign is None:
+            return len(sql)
+        depth += 1 if sign[0] == "/*" else -1
+        at = sign.end()
+    return at
+
+
+def name_of(sql: str, token: Token) -> str:
+    """Give the name that a word or a quoted name stands for."""
+    text = sql[token.start : token.end]
+    return text[1:-1].replace("``", "`") if token.kind == "quoted" else text
+
+
+_ESCAPE = re.compile(
+    r"\\(?:u(?P<u>[0-9a-fA-F]{4})|U(?P<U>[0-9a-fA-F]{8})|(?P<o>[01][0-7]{2})|(?P<c>.))", re.DOTALL
+)
+_ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
+_KEPT = frozenset("%_")  # patterns of LIKE need their backslash
+
+
+def text_of(sql: str, tokens: Sequence[Token]) -> str:
+    """Give the text that string literals beside each other stand for: Spark joins them.
+
+    Args:
+        sql: the statement.
+        tokens: the literals.
+    """
+    return "".join(_unquoted(sql[token.start : token.end]) for token in tokens)
+
+
+def _unquoted(literal: str) -> str:
+    if literal[0] in "rR":
+        return literal[2:-1]
+    quote = literal[0]
+    return _ESCAPE.sub(_unescaped, literal[1:-1].replace(quote * 2, quote))
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    digits = match["u"] or match["U"]
+    if digits:
+        return chr(int(digits, 16))
+    if match["o"]:
+        return chr(int(match["o"], 8))
+    char = match["c"]
+    return f"\\{char}" if char in _KEPT else _ESCAPED.get(char, char)
+
+
+def split_statements(sql: str) -> list[str]:
+    """Cut a text at its semicolons, but not at those in quotes, comments and scripts.
+
+    Args:
+        sql: statements.
+
+    Returns:
+        Each as it was written, without blanks around it; none is empty.
+    """
+    starts, ends, tokens = [0], [], tokenize(sql)
+    is_script = bool(tokens) and tokens[0].word == "BEGIN"
+    for token in tokens:
+        if token.word == ";" and not is_script:
+            ends.append(token.start)
+            starts.append(token.end)
+    firsts = [bisect_left(tokens, start, key=_start) for start in starts]
+    return [
+        sql[start:end].strip()
+        for start, end, first in zip(starts, [*ends, len(sql)], firsts, strict=True)
+        if first < len(tokens) and tokens[first].start < end
+    ]
+
+
+def _start(token: Token) -> int:
+    return token.start

@@ -1,0 +1,154 @@
+"""Carries out `create table` and `create view`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from ktk_engine.cube.user_metadata import check_user_metadata
+from ktk_engine.errors import ConfigurationError, TypeClassError
+from ktk_engine.format.comments import Comments
+from ktk_engine.gate.constraint import Constraint
+from ktk_engine.gate.target import Target
+from ktk_engine.sql.commands import CreateTable, CreateView
+from ktk_engine.sql.statement import read_statement
+from ktk_engine.types.arrow_name import parse_type
+from ktk_engine.types.quote import quote_identifier
+from ktk_engine.warehouse.author import by_hand
+from ktk_engine.warehouse.name_claim import displace, displaced_by
+from ktk_engine.warehouse.relations import Relations, check_view_columns
+from ktk_engine.write.write_context import WriteContext
+
+if TYPE_CHECKING:
+    from ktk_engine.catalog.catalog import Relation
+    from ktk_engine.spark.sql.sql_session import SqlSession
+
+
+def create_table(
+    session: Callable[[], SqlSession],
+    relations: Relations,
+    command: CreateTable,
+    found: Relation | None,
+) -> None:
+    """Create a table, with the rows of a query or without any.
+
+    Args:
+        session: gives the thread's session, which only a query needs.
+        relations: the relations of the warehouse.
+        command: what to create.
+        found: what has the name.
+
+    Raises:
+        ConfigurationError: it exists, or cannot be as it is to be; nothing was done.
+    """
+    from ktk_engine.write.build import build
+
+    schema, name = command.name
+    if found is not None and command.lenient:
+        return
+    if command.word.startswith("REPLACE") and found is None:
+        raise ConfigurationError(f"{schema}.{name} does not exist: use create or replace table.")
+    if found is not None and not command.or_replace:
+        raise ConfigurationError(f"{schema}.{name} exists: use create or replace table.")
+    target, columns = _target(command), _columns(command)
+    store, author = relations.warehouse.create_schema(schema), by_hand()
+    claim = author.dataset(target)
+    displaced = displaced_by(store, claim)
+    rows = session().sql(command.query) if command.query else columns.empty_table()
+    build(store, rows, target, WriteContext(author.history, full_refresh=True))
+    displace(store, claim, displaced, author.history)
+
+
+def _target(command: CreateTable) -> Target:
+    """How a table is to be."""
+    schema, name = command.name
+    if command.unsupported:
+        raise ConfigurationError(
+            f"{schema}.{name} cannot be created with `{'`, `'.join(command.unsupported)}`: tables "
+            "are parquet files of this store, partitioned by columns. Nothing was done."
+        )
+    check_user_metadata(name, command.properties)
+    texts = {column.name: column.comment for column in command.columns if column.comment}
+    comments = Comments(command.comment, texts).as_metadata()
+    required = [column.name for column in command.columns if not column.nullable]
+    constraints = [Constraint("not_null", (column,)) for column in required]
+    constraints += [
+        Constraint(item.kind, item.columns, item.expression, item.name)
+        for item in command.constraints
+    ]
+    return Target(
+        name,
+        partition_by=command.partition_by,
+        constraints=tuple(constraints),
+        metadata={**command.properties, **comments},
+    )
+
+
+def _columns(command: CreateTable) -> pa.Schema:
+    fields = []
+    for column in command.columns:
+        try:
+            fields.append(pa.field(column.name, parse_type(column.type)))
+        except TypeClassError as error:
+            raise ConfigurationError(
+                f"{command.name}, column `{column.name}`: {error}. Nothing was done."
+            ) from error
+    return pa.schema(fields)
+
+
+def create_view(
+    session: Callable[[], SqlSession],
+    relations: Relations,
+    command: CreateView,
+    found: Relation | None,
+) -> None:
+    """Store a query under a name.
+
+    Args:
+        session: gives the thread's session.
+        relations: the relations of the warehouse.
+        command: what to store; `alter view` replaces one that there is.
+        found: what has the name.
+
+    Raises:
+        ConfigurationError: it exists, or reads itself; nothing was done.
+    """
+    from ktk_engine.spark.arrow_types import type_names
+
+    schema, name = command.name
+    if found is not None and command.lenient:
+        return
+    if command.word == "ALTER VIEW" and (found is None or found.kind != "view"):
+        raise ConfigurationError(f"There is no view {schema}.{name}: use create view.")
+    if found is not None and not command.or_replace:
+        raise ConfigurationError(f"{schema}.{name} exists: use create or replace view.")
+    sql = command.query
+    if command.columns:
+        names = ", ".join(map(quote_identifier, command.columns))
+        sql = f"select * from (\n{sql}\n) as {quote_identifier(name)} ({names})"
+    if found is not None and found.kind == "view":
+        _refuse_circle(relations, (schema, name), sql, frozenset())
+    found_columns = session().schema_of(sql)
+    check_view_columns(f"{schema}.{name}", found_columns.names)
+    said = Comments(command.comment, command.column_comments)
+    relations.create_view(schema, name, sql, type_names(found_columns), by_hand(), said)
+
+
+def _refuse_circle(
+    relations: Relations, view: tuple[str, str], sql: str, seen: frozenset[tuple[str, ...]]
+) -> None:
+    """Refuse a view that reads itself, through others too: its old query would be lost."""
+    for reference in read_statement(sql).references:
+        parts = tuple(reference.parts)
+        if parts == view:
+            raise ConfigurationError(
+                f"View {'.'.join(view)} would read itself. Nothing was done: write its old query "
+                "out, or read another relation."
+            )
+        if len(parts) != 2 or parts in seen:
+            continue
+        known = relations.view(*parts)
+        if known is not None:
+            _refuse_circle(relations, view, known.sql, seen | {parts})

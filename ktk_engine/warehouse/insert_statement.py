@@ -1,0 +1,213 @@
+"""Carries out `insert`: adds the rows of a query to a table, or lets them replace others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ktk_engine.conditions.condition import Condition
+from ktk_engine.conditions.parse import parse_condition
+from ktk_engine.errors import ConditionError, ConfigurationError
+from ktk_engine.formatting import counted
+from ktk_engine.gate.target import Target
+from ktk_engine.log.scope import scope_of
+from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.log.state import resolve
+from ktk_engine.sql.commands import Insert
+from ktk_engine.sql.row_change import Clause, RowChange
+from ktk_engine.types.identifier import find_name, find_names
+from ktk_engine.types.quote import quote_identifier
+from ktk_engine.warehouse.author import statement_history
+from ktk_engine.warehouse.relations import Relations
+from ktk_engine.write.retained import Retained
+from ktk_engine.write.write_context import WriteContext
+from ktk_engine.write.write_result import WriteResult
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from ktk_engine.catalog.catalog import Relation
+    from ktk_engine.spark.sql.sql_session import SqlSession
+    from ktk_engine.store.interface import ObjectStore
+
+_OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
+_IS_NEW = "__ktk_is_new"
+_NEW_ROWS = "__ktk_new_rows"
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """An insert whose rows were checked, and are not computed yet."""
+
+    session: SqlSession
+    command: Insert
+    store: ObjectStore
+    snapshot: Snapshot
+    given: DataFrame
+    rows: DataFrame
+
+    def write(self) -> WriteResult | None:
+        """Insert the rows; None if that changes nothing."""
+        from ktk_engine.spark.write.table_frame import types_beyond_spark
+        from ktk_engine.write.build import build
+        from ktk_engine.write.change.change_rows import change_rows
+        from ktk_engine.write.rewrite.merge import MergeBy, merge
+        from ktk_engine.write.rewrite.replace_where import replace_where
+
+        command, scanner = self.command, self.session.scanner(self.store)
+        context = WriteContext(statement_history())
+        declared = types_beyond_spark(self.snapshot.schema)
+        target = replace(Target.of(self.snapshot), declared=declared)
+        if command.replace_where:
+            where = _Where(command.replace_where, command.alias)
+            return replace_where(scanner, self.rows, target, where, context)
+        if command.replace_using:
+            keys = _known_columns(command, command.replace_using, self.snapshot)
+            by = MergeBy(tuple(keys), "delete+insert")
+            return merge(scanner, self.rows, target, by, context)
+        if command.replace_on:
+            change, source = self.replacing_on()
+            return change_rows(scanner, Target.of(self.snapshot), change, source, context)
+        return build(self.store, self.rows, target, context, self.retained())
+
+    def retained(self) -> Retained | None:
+        """What stays of the old rows; None for nothing."""
+        if not self.command.overwrite:
+            return Retained("append")
+        mode = str(self.session.session.conf.get(_OVERWRITE_MODE, "static")).lower()
+        is_dynamic = mode == "dynamic" and self.snapshot.partition_keys
+        return Retained("partitions") if is_dynamic else None
+
+    def replacing_on(self) -> tuple[RowChange, DataFrame]:
+        """A merge of each new row twice: one deletes what it matches, the other is inserted."""
+        from ktk_engine.spark.write.rows_to_insert import rows_twice
+
+        source = self.command.source or _NEW_ROWS
+        new = f"{quote_identifier(source)}.{quote_identifier(_IS_NEW)}"
+        names = _filled(self.command, self.given, self.snapshot)
+        values = {
+            name: f"{quote_identifier(source)}.{quote_identifier(given)}"
+            for name, given in zip(names, self.given.columns, strict=True)
+        }
+        clauses = (Clause("matched", "delete"), Clause("not matched", "insert", new, values))
+        on = f"not {new} and ({self.command.replace_on}\n)"
+        return RowChange("merge", self.command.alias, clauses, source, on=on), rows_twice(
+            self.given, _IS_NEW
+        )
+
+
+@dataclass(frozen=True)
+class _Where:
+    """The rows that `replace where` is about; see `RowFilter`."""
+
+    text: str
+    alias: str
+
+    @property
+    def fix(self) -> str:
+        """What to do about a new row that it does not cover."""
+        return "Filter the query by the condition, or widen the condition."
+
+    @property
+    def holds_from_the_start(self) -> bool:
+        """Each new row has to fulfil it."""
+        return True
+
+    def condition(self, schema: pa.Schema, session_zone: str) -> Condition:
+        """Give it as a condition on the table's columns."""
+        try:
+            return parse_condition(
+                self.text, schema, qualifier=self.alias, session_zone=session_zone
+            )
+        except ConditionError as error:
+            raise ConfigurationError(
+                f"replace where {self.text}: {error}. Compare columns with literals, or delete "
+                "the rows in a statement of its own."
+            ) from error
+
+
+def insert(
+    session: SqlSession, relations: Relations, command: Insert, found: Relation
+) -> WriteResult | None:
+    """Insert rows into a table, in one commit.
+
+    Args:
+        session: the thread's session.
+        relations: the relations of the warehouse.
+        command: what to insert.
+        found: the table.
+
+    Returns:
+        What was written; None if nothing changes.
+
+    Raises:
+        KtkError: the rows do not fit, or the table is none; nothing was written.
+    """
+    return _prepare(session, relations, command, found).write()
+
+
+def insert_several(
+    session: SqlSession, relations: Relations, inserts: Sequence[tuple[Insert, Relation]]
+) -> list[WriteResult | None]:
+    """Insert into several tables, one commit after the other; all read what there was before.
+
+    Raises:
+        KtkError: see `insert`; what is wrong with one is said before any is written.
+    """
+    prepared = [_prepare(session, relations, *item) for item in inserts]
+    return [item.write() for item in prepared]
+
+
+def _prepare(
+    session: SqlSession, relations: Relations, command: Insert, found: Relation
+) -> _Prepared:
+    schema, name = command.name
+    if found.kind != "dataset":
+        raise ConfigurationError(f"{schema}.{name} is a view: nothing can be inserted.")
+    if command.partition:
+        raise ConfigurationError(
+            f"insert into {schema}.{name} partition (...) is not supported: give the partition "
+            "columns as ordinary columns. Nothing was written."
+        )
+    store = relations.warehouse.create_schema(schema)
+    snapshot = resolve(store, scope_of(found.uuid)).snapshot(found.uuid)
+    given = session.sql(command.query)
+    rows = _as_table(given, snapshot, command)
+    return _Prepared(session, command, store, snapshot, given, rows)
+
+
+def _as_table(rows: DataFrame, snapshot: Snapshot, command: Insert) -> DataFrame:
+    """A query's columns under the table's names and types."""
+    from ktk_engine.spark.write.rows_to_insert import rows_to_insert
+
+    return rows_to_insert(rows, _filled(command, rows, snapshot), snapshot.schema)
+
+
+def _filled(command: Insert, rows: DataFrame, snapshot: Snapshot) -> Sequence[str]:
+    """The table's column that each of a query's columns fills: by position, if not by name."""
+    names = rows.columns if command.by_name else command.columns or snapshot.schema.names
+    if len(names) != len(rows.columns):
+        raise _problem(
+            command,
+            f"wants {counted(len(names), 'column')}, the query gives {len(rows.columns)}",
+        )
+    return _known_columns(command, names, snapshot)
+
+
+def _known_columns(command: Insert, names: Sequence[str], snapshot: Snapshot) -> Sequence[str]:
+    known = snapshot.schema.names
+    unknown = [name for name in names if find_name(name, known) is None]
+    if unknown:
+        raise _problem(command, f"has no column {', '.join(unknown)}")
+    found = find_names(names, known)
+    if len(set(found)) < len(found):
+        raise _problem(command, "gets two values for one column")
+    return found
+
+
+def _problem(command: Insert, problem: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"insert into {command.name}: the table {problem}. Nothing was written."
+    )
