@@ -10,8 +10,7 @@ from ktk_engine.sql.statement import read_statements
 from tests.support.changes import Relations, Target, build, run_statement
 from tests.support.committed import describe, resolve, scope_of
 from tests.support.spark import SqlSession
-from tests.support.stores import Warehouse
-from tests.tree import tree
+from tests.support.stores import Warehouse, tree
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 
