@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ktk_engine.sql.commands import Insert, InsertSeveral
 from ktk_engine.sql.reader import Reader
+from ktk_engine.sql.token import tokenize
 
 _QUERY = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE", "(")
 
@@ -25,7 +26,7 @@ def read_insert(reader: Reader, ctes: str = "") -> Insert:
         found["source"] = reader.alias()
         query = f"select * from {reader.since(start)}"
     else:
-        query = reader.query()
+        query = _without_default(reader.query())
     return Insert(**found, query=f"{ctes}\n{query}" if ctes else query)  # type: ignore[arg-type]
 
 
@@ -112,3 +113,23 @@ def _replaced(reader: Reader, found: dict[str, object]) -> None:
 
 
 _STARTS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE")
+
+
+def _without_default(query: str) -> str:
+    """A query's text with null for `default`, which no column has another of.
+
+    It may stand alone among the values of VALUES, or of the SELECT that gives the rows.
+    """
+    tokens = tokenize(query)
+    is_values, depth, places = bool(tokens) and tokens[0].word == "VALUES", 0, []
+    for before, token, behind in zip(tokens, tokens[1:], [*tokens[2:], None], strict=False):
+        depth += (before.word == "(") - (before.word == ")")
+        if depth == 0 and token.word in ("FROM", "UNION", "EXCEPT", "INTERSECT", "WHERE"):
+            break
+        is_first = before.word in ("(", ",", "VALUES" if is_values else "SELECT")
+        is_last = behind is None or behind.word in (")", ",", "FROM")
+        if token.word == "DEFAULT" and is_first and is_last and depth <= is_values:
+            places.append(token)
+    for token in reversed(places):
+        query = f"{query[: token.start]}null{query[token.end :]}"
+    return query

@@ -26,7 +26,8 @@ class Reference:
         end: index behind its last character, and its version's.
         aliased: whether the statement gives it an alias, or cannot take one there.
         version: what `version as of` says; None if the statement has none there.
-        timestamp: the expression of `timestamp as of`, as written; empty if there is none.
+        timestamp: the expression of `timestamp as of`, a literal as `DATE '...'`; empty if there
+            is none.
         alias_at: where an alias would stand, behind a sample.
     """
 
@@ -365,22 +366,23 @@ class _Scan:
             return (text_of(self.sql, [token]) if token.kind == "text" else written), ""
         if word in ("TIMESTAMP", "SYSTEM_TIME") and first < len(self.tokens):
             self.at = first
-            self.instant()
-            return None, self.sql[self.tokens[first].start : self.tokens[self.at - 1].end]
+            return None, self.instant()
         return None, ""
 
-    def instant(self) -> None:
+    def instant(self) -> str:
         """Step over an expression of a time: what is no literal is refused where it matters."""
-        if self.word() in _TIMES:
-            self.at += 1
+        start = self.at
+        kind = f"{self.word()} " if self.word() in _TIMES else ""
+        self.at += bool(kind)
         if self.at < len(self.tokens) and self.tokens[self.at].kind == "text":
             self.at += 1
-            return
+            return f"{kind}'{text_of(self.sql, self.tokens[self.at - 1 : self.at])}'"
         while self.at < len(self.tokens) and self.word() not in _BEHIND_MOMENT:
             if self.word() in _OPENING:
                 self.parenthesized()
             else:
                 self.at += 1
+        return self.sql[self.tokens[start].start : self.tokens[self.at - 1].end]
 
 
 _STARTS = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE", "("})

@@ -13,7 +13,6 @@ from ktk_engine.format.comments import Comments
 from ktk_engine.gate.constraint import Constraint
 from ktk_engine.gate.target import Target
 from ktk_engine.sql.commands import CreateTable, CreateView
-from ktk_engine.sql.statement import read_statement
 from ktk_engine.types.arrow_name import parse_type
 from ktk_engine.types.quote import quote_identifier
 from ktk_engine.warehouse.author import by_hand
@@ -128,27 +127,7 @@ def create_view(
     if command.columns:
         names = ", ".join(map(quote_identifier, command.columns))
         sql = f"select * from (\n{sql}\n) as {quote_identifier(name)} ({names})"
-    if found is not None and found.kind == "view":
-        _refuse_circle(relations, (schema, name), sql, frozenset())
     found_columns = session().schema_of(sql)
     check_view_columns(f"{schema}.{name}", found_columns.names)
     said = Comments(command.comment, command.column_comments)
     relations.create_view(schema, name, sql, type_names(found_columns), by_hand(), said)
-
-
-def _refuse_circle(
-    relations: Relations, view: tuple[str, str], sql: str, seen: frozenset[tuple[str, ...]]
-) -> None:
-    """Refuse a view that reads itself, through others too: its old query would be lost."""
-    for reference in read_statement(sql).references:
-        parts = tuple(reference.parts)
-        if parts == view:
-            raise ConfigurationError(
-                f"View {'.'.join(view)} would read itself. Nothing was done: write its old query "
-                "out, or read another relation."
-            )
-        if len(parts) != 2 or parts in seen:
-            continue
-        known = relations.view(*parts)
-        if known is not None:
-            _refuse_circle(relations, view, known.sql, seen | {parts})

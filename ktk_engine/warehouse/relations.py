@@ -22,6 +22,7 @@ from ktk_engine.log.state import resolve
 from ktk_engine.maintain.comment import comment_on
 from ktk_engine.maintain.remove import remove
 from ktk_engine.plan.plan_cube import load_cube
+from ktk_engine.sql.statement import read_statement
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.warehouse import Warehouse
 from ktk_engine.types.did_you_mean import did_you_mean, nearest_name
@@ -134,9 +135,12 @@ class Relations:
             What it took the place of, a clause each.
 
         Raises:
+            ConfigurationError: it would read itself; nothing was changed.
             ConsistencyError: the name is taken by what must not go; nothing was changed.
         """
         store = self.warehouse.create_schema(schema)
+        if read_view(store, name) is not None:
+            _refuse_circle(self, (schema, name), sql, frozenset())
         kept = _kept(store, name, author)
         known: Comments = kept["comments"]
         texts = {**known.columns, **said.columns}
@@ -366,6 +370,22 @@ def _replace(store: ObjectStore, view: ViewDocument, author: Author) -> list[str
     displaced = displaced_by(store, claim)  # says so if it must not go
     store.put(view_key(view.name), render_view(view))
     return displace(store, claim, displaced, author.history)
+
+
+def _refuse_circle(
+    relations: Relations, view: tuple[str, str], sql: str, seen: frozenset[tuple[str, ...]]
+) -> None:
+    """Refuse a view that reads itself, through others too: its old query would be lost."""
+    for reference in read_statement(sql).references:
+        parts = tuple(reference.parts)
+        if parts == view:
+            raise ConfigurationError(
+                f"View {'.'.join(view)} would read itself. Nothing was changed: write its old "
+                "query out, or read another relation."
+            )
+        known = relations.view(*parts) if len(parts) == 2 and parts not in seen else None
+        if known is not None:
+            _refuse_circle(relations, view, known.sql, seen | {parts})
 
 
 def check_view_columns(name: str, columns: Iterable[str]) -> None:

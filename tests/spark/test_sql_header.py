@@ -30,7 +30,7 @@ def test_settings_hold_for_the_block_only(sql):
     conf = sql.session.conf
     before = all_settings(sql.session)
     header = "set time zone 'Asia/Kolkata'; set some.key = 5; set spark.sql.ansi.enabled = false;"
-    with pytest.raises(ValueError), after_header(sql, header, "select 1") as query:
+    with pytest.raises(ValueError), after_header(sql, header, "select 1", sql.sql) as query:
         assert query == "select 1"
         assert conf.get("spark.sql.session.timeZone") == "Asia/Kolkata"
         assert conf.get("some.key") == "5"
@@ -41,10 +41,10 @@ def test_settings_hold_for_the_block_only(sql):
 @pytest.mark.skipif(spark_version() < (4, 0), reason="Spark 3.5 has no functions in SQL")
 def test_temporary_functions_are_seen(sql):
     header = "create or replace temporary function plus_one(x int) return x + 1;"
-    with after_header(sql, header, "select plus_one(2)") as query:
+    with after_header(sql, header, "select plus_one(2)", sql.sql) as query:
         assert sql.sql(query).first()[0] == 3
 
 
 def test_the_start_of_a_query_may_stand_in_the_header(sql):
-    with after_header(sql, "with t as (select 1 as x)", "select x from t") as query:
+    with after_header(sql, "with t as (select 1 as x)", "select x from t", sql.sql) as query:
         assert sql.sql(query).first()[0] == 1

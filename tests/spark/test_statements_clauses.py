@@ -252,6 +252,7 @@ def test_what_touches_no_store_is_sparks(run, t):
 def test_what_spark_does(run, t):
     run("update an.t set an.t.b = '0' where an.t.day = 1")
     run("delete from an.t where null")
+    run("insert into an.t values ('d', default, 1); delete from an.t where b is null and day = 1")
     assert len(run("table an.t")) == 3
     assert run("select an.t.b from an.t tablesample (100 percent) where t.day = 1") == [("0",)]
     assert run("select count(*) from identifier('an.t') where t.day > 1") == [(2,)]

@@ -50,7 +50,7 @@ def test_versions():
     found = read_statement(text).references
     assert [(item.version, item.timestamp, item.aliased) for item in found] == [
         ("3", "", True),
-        (None, "date '2026-01-01'", False),
+        (None, "DATE '2026-01-01'", False),
         (None, "", False),
     ]
 
@@ -89,6 +89,23 @@ def test_inserts():
     listed = command("insert into an.t (a, `table`) values (1, 2)")
     assert (listed.columns, listed.query) == (("a", "table"), "values (1, 2)")
     assert command("insert into an.t (table an.u)").query == "(table an.u)"
+
+
+@pytest.mark.parametrize(
+    ("query", "read"),
+    [
+        ("values (1, default), (default, 'default')", "values (1, null), (null, 'default')"),
+        ("values default, 2", "values null, 2"),
+        ("select default, a from an.u", "select null, a from an.u"),
+        ("select default", "select null"),
+        ("select t.default, f(default), default + 1", "select t.default, f(default), default + 1"),
+        ("values (f(default))", "values (f(default))"),
+        ("select a, default from an.u union select default, b", None),
+    ],
+)
+def test_columns_have_no_other_default_than_null(query, read):
+    read = "select a, null from an.u union select default, b" if read is None else read
+    assert command(f"insert into an.t {query}").query == read
 
 
 def test_tables():

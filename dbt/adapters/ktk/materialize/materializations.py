@@ -20,6 +20,7 @@ from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 from dbt.adapters.ktk.config.familiar import hints
 from dbt.adapters.ktk.config.incremental import STRATEGIES
 from dbt.adapters.ktk.config.model_config import DatasetConfig, ModelConfig, config_of_node
+from dbt.adapters.ktk.connections import KtkCursor
 from dbt.adapters.ktk.errors import translated
 from dbt.adapters.ktk.materialize.findings_file import findings_file
 from dbt.adapters.ktk.materialize.published import published
@@ -174,7 +175,9 @@ class Materializations(StoreAdapter):
             if not header:
                 yield sql
                 return
-            with after_header(self.connections.sessions.current(), header, sql) as query:
+            sessions = self.connections.sessions
+            run = KtkCursor(sessions).execute
+            with after_header(sessions.current(), header, sql, run) as query:
                 yield query
 
     def _write(

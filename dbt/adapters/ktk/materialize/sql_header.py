@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -14,25 +14,29 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def after_header(session: SqlSession, header: str, query: str) -> Iterator[str]:
+def after_header(
+    session: SqlSession, header: str, query: str, run: Callable[[str], object]
+) -> Iterator[str]:
     """Run what goes before a query; settings that it changes hold for the block only.
 
     Args:
         session: the thread's session.
         header: statements, each with a semicolon; the rest belongs to the query.
         query: the query, which may have statements before it as well.
+        run: runs a statement in the session.
 
     Yields:
         The last statement of both together.
     """
     *statements, last = split_statements(f"{header}\n{query}") or [""]
     conf = session.session.conf
-    before = all_settings(session.session)
+    before, schema = all_settings(session.session), session.current_schema
     try:
         for statement in statements:
-            session.sql(statement)
+            run(statement)
         yield last
     finally:
+        session.current_schema = schema
         after = all_settings(session.session)
         for key in after.keys() - before.keys():
             conf.unset(key)
