@@ -14,8 +14,7 @@ from pyspark.sql import types as st
 
 from ktk_engine.errors import TypeClassError
 from ktk_engine.spark.compatibility import spark_version, time_type, to_arrow_type
-from ktk_engine.types.type_class import normalize
-from ktk_engine.types.without_class import TypeWithoutClass
+from ktk_engine.types.type_class import TypeWithoutClass, normalize
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -14,8 +14,13 @@ import pyarrow.types as pat
 
 from ktk_engine.errors import TypeClassError
 from ktk_engine.types.did_you_mean import did_you_mean_clause
-from ktk_engine.types.type_class import MAX_DECIMAL_PRECISION, is_list, normalize, unwrap
-from ktk_engine.types.without_class import TypeWithoutClass
+from ktk_engine.types.type_class import (
+    MAX_DECIMAL_PRECISION,
+    TypeWithoutClass,
+    is_list,
+    normalize,
+    unwrap,
+)
 
 _SIMPLE: dict[str, pa.DataType] = {
     **{name: pa.type_for_alias(name) for name in ("int8", "int16", "int32", "int64")},
