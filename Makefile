@@ -47,7 +47,7 @@ SPARK_CORE = tests/corpus/test_corpus.py \
 	read_files.py replace_where.py scan.py sql_header.py sql_session.py survival.py write.py) \
 	$(addprefix tests/functional/test_, incremental.py materializations.py) tests/unit/spark
 # The lowest versions run this, too: what reads SQL, files, logs and types by the words of others.
-LOWEST_CORE = $(SPARK_CORE) tests/unit/delta/test_publishing.py \
+LOWEST_CORE = $(SPARK_CORE) tests/integration/delta/test_publishing.py \
 	$(addprefix tests/unit/, conditions format plan types warehouse)
 # Each worker has a JVM of its own, which is never busy while dbt parses: two fit two cores.
 WORKERS ?= 2
