@@ -9,6 +9,8 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from ktk_engine.sql.token import simplified
+
 
 def equal_columns(
     on: str, target: str, stored: Collection[str], source: str, given: Collection[str]
@@ -26,8 +28,8 @@ def equal_columns(
         Stored column -> source column. Whatever is not surely such a pair is left out.
     """
     try:
-        condition = sqlglot.parse_one(on, read="spark")
-    except SqlglotError:
+        condition = sqlglot.parse_one(simplified(on), read="spark")
+    except (SqlglotError, RecursionError):
         return {}
     found: dict[str, str] = {}
     for item in _conjuncts(condition):
