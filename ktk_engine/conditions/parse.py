@@ -38,6 +38,7 @@ from ktk_engine.conditions.condition import (
 from ktk_engine.conditions.long_list import without_long_lists
 from ktk_engine.conditions.sql_literal import SqlValue, Text, python_value, sql_value
 from ktk_engine.errors import ConditionError
+from ktk_engine.sql.token import simplified
 from ktk_engine.types.did_you_mean import did_you_mean_clause
 from ktk_engine.types.identifier import Identifier, find_name
 from ktk_engine.types.type_class import class_name, normalize
@@ -142,9 +143,10 @@ def read_condition(
 
 def _parse(sql: str) -> exp.Expression:
     """Parse the text into one expression."""
+    text = simplified(sql)
     try:
         # Typed as anything, because the base class of sqlglot's nodes changed its name.
-        found: list[Any] = [n for n in sqlglot.parse(sql, dialect="spark") if n is not None]
+        found: list[Any] = [n for n in sqlglot.parse(text, dialect="spark") if n is not None]
     except (SqlglotError, RecursionError) as error:
         reason = re.sub(r"\x1b\[\d+m", "", str(error) or type(error).__name__).splitlines()[0]
         reason = _MISSING_PART.sub("something is missing", reason)

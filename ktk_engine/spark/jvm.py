@@ -87,6 +87,15 @@ def explicit_settings(session: SparkSession, keys: Iterable[str]) -> set[str]:
     return {key for key in keys if settings.contains(key)}
 
 
+def check_syntax(session: SparkSession, sql: str) -> None:
+    """Let Spark's parser refuse a statement that it cannot read; it runs nothing.
+
+    Raises:
+        ParseException: Spark's own, with the text and the place of the error.
+    """
+    session._jsparkSession.sessionState().sqlParser().parsePlan(sql)
+
+
 def select_names(frame: DataFrame, names: Sequence[str]) -> DataFrame:
     """Give columns of a frame by name; `DataFrame.select` would ask Java three times for each.
 

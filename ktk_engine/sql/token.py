@@ -122,6 +122,53 @@ def _unescaped(match: re.Match[str]) -> str:
     return f"\\{char}" if char in _KEPT else _ESCAPED.get(char, char)
 
 
+_TO_SIMPLIFY = re.compile(r"--|/\*|\(\s*\(")
+_QUERY = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE"})
+
+
+def simplified(sql: str) -> str:
+    """Write a text for sqlglot, which then reads in it what Spark does.
+
+    Comments go, whose end differs; and parentheses right within others, of which some thirty are
+    too deep.
+
+    Args:
+        sql: a query or an expression; hints in it are comments.
+    """
+    if not _TO_SIMPLIFY.search(sql):
+        return sql
+    tokens = tokenize(sql)
+    left_out = _doubled(tokens)
+    pieces, end = [], None
+    for index, token in enumerate(tokens):
+        if end is not None and token.start > end:
+            pieces.append(" ")
+        if index not in left_out:
+            pieces.append(sql[token.start : token.end])
+        end = token.end
+    return "".join(pieces)
+
+
+def _doubled(tokens: Sequence[Token]) -> set[int]:
+    """Which parentheses stand right within others, around one expression and no query."""
+    closed: dict[int, int] = {}
+    opened: list[int] = []
+    lists: set[int] = set()
+    for index, token in enumerate(tokens):
+        if token.word == "(":
+            opened.append(index)
+        elif token.word == "," and opened:
+            lists.add(opened[-1])
+        elif token.word == ")" and opened:
+            closed[opened.pop()] = index
+    found: set[int] = set()
+    for start, end in closed.items():
+        is_within = closed.get(start - 1) == end + 1
+        if is_within and start not in lists and tokens[start + 1].word not in _QUERY:
+            found |= {start, end}
+    return found
+
+
 def split_statements(sql: str) -> list[str]:
     """Cut a text at its semicolons, but not at those in quotes, comments and scripts.
 

@@ -105,7 +105,7 @@ class _Run:
             name = command.name or self.current_schema()
         if isinstance(command, c.Show | c.Describe):
             shown = show(self.relations, command, name)
-            return None if shown is None else Done(answer=shown)
+            return None if shown is None else Done(answer=self.with_metastore(shown, name))
         if len(name) != 2 or self.relations.warehouse.find_schema(name[0]) is None:
             return None
         found = self.relations.find(*name)
@@ -139,6 +139,17 @@ class _Run:
             done = change_by_statement(self.session(), store, found, self.statement)
             return Done.of(done)
         return Done()
+
+    def with_metastore(self, shown: Answer, name: Name) -> Answer:
+        """What the store shows of a schema, and the tables of that name in a metastore."""
+        command = self.statement.command
+        if not (self.in_metastore and isinstance(command, c.Show) and command.is_of_schema):
+            return shown
+        session = self.session().session
+        if not session.catalog.databaseExists(quote_identifier(name[0])):
+            return shown
+        others = session.sql(self.statement.sql).collect()
+        return replace(shown, rows=(*shown.rows, *map(tuple, others)))
 
     def completed(self, name: Name) -> Name:
         """A relation's name with the current schema, where it has none."""

@@ -31,6 +31,7 @@ from ktk_engine.plan.statement.named_relations import (
     check_columns_alike,
 )
 from ktk_engine.spark.jvm import (
+    check_syntax,
     optimized_plan_json,
     send_answers_at_once,
     time_zone_of_thread,
@@ -114,12 +115,11 @@ class SqlSession:
 
     @contextmanager
     def _showing(self, statement: Statement) -> Iterator[None]:
-        """Let Spark say of a query as it was written what is wrong with it."""
+        """Let Spark say of the text that people wrote what is wrong with it."""
         try:
             yield
         except ParseException:
-            if statement.is_query:
-                self.session.sql(statement.sql)
+            check_syntax(self.session, statement.sql)
             raise
 
     def temporary_view(self, parts: Name) -> Statement | None:

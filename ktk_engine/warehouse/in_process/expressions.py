@@ -10,6 +10,7 @@ import sqlglot
 from sqlglot import exp
 
 from ktk_engine.errors import LocalEngineError
+from ktk_engine.sql.token import simplified
 
 COMPARISONS: Mapping[type[exp.Expression], Callable[[Any, Any], Any]] = {
     exp.EQ: operator.eq,
@@ -28,6 +29,7 @@ def parse_query(sql: str) -> exp.Select:
     Raises:
         LocalEngineError: it is something else, or holds texts that may mean different things.
     """
+    sql = simplified(sql)
     try:
         for token in sqlglot.tokenize(sql, read="spark"):
             if token.token_type.name not in _TEXTS:

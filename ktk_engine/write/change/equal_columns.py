@@ -9,6 +9,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from ktk_engine.sql.token import simplified
 from ktk_engine.types.identifier import Identifier
 
 
@@ -28,8 +29,8 @@ def equal_columns(
         Stored column -> source column. Whatever is not surely such a pair is left out.
     """
     try:
-        condition = sqlglot.parse_one(on, read="spark")
-    except SqlglotError:
+        condition = sqlglot.parse_one(simplified(on), read="spark")
+    except (SqlglotError, RecursionError):
         return {}
     found: dict[str, str] = {}
     for item in _conjuncts(condition):

@@ -8,9 +8,8 @@ import pytest
 
 from ktk_engine.sql import commands as c
 from ktk_engine.sql.name import Name
-from ktk_engine.sql.statement import mentioned, read_statements
-from ktk_engine.sql.token import split_statements, text_of, tokenize
-from tests.support.changes import read_statement
+from ktk_engine.sql.statement import mentioned, read_statement, read_statements
+from ktk_engine.sql.token import simplified, split_statements, text_of, tokenize
 
 
 def places(text):
@@ -179,3 +178,14 @@ def test_names_are_found_in_texts_too():
 )  # fmt: skip
 def test_texts(literal, text):
     assert text_of(literal, tokenize(literal)) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "simple"),
+    [("(((a = 1)))", "(a = 1)"), ("((a) or (b))", "((a) or (b))"), ("f((a))", "f(a)"),
+     ("x in ((1, 2))", "x in ((1, 2))"), ("x in ((select 1))", "x in ((select 1))"),
+     ("(((a)) = 1 and ((b)))", "((a) = 1 and (b))"), ("a -- \\\n or b\n and c", "a and c"),
+     ("/* /* */ or */ a='--'", "a='--'"), ("a/**/and b", "a and b"), ("((a", "((a")],
+)  # fmt: skip
+def test_what_sqlglot_gets(text, simple):
+    assert simplified(text) == simple
