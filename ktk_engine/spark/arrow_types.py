@@ -19,6 +19,8 @@ from ktk_engine.types.type_class import TypeWithoutClass, normalize
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pyspark.sql import SparkSession
+
 MAXIMUM_DECIMAL_PRECISION = 38
 
 # By name, since not every version has them: why they have no class, and what to write instead.
@@ -109,6 +111,21 @@ def arrow_schema(schema: st.StructType) -> pa.Schema:
     refuse. The key of a map that is always empty is text.
     """
     return pa.schema([pa.field(field.name, _arrow_type(field.dataType)) for field in schema.fields])
+
+
+def type_in_sql(session: SparkSession, text: str) -> pa.DataType | None:
+    """Give the Arrow type that a text names in Spark's SQL; see `arrow_schema`.
+
+    Returns:
+        The type, or None if Spark knows no type of this name either.
+    """
+    from pyspark.errors import AnalysisException
+
+    try:
+        schema = session.sql(f"select cast(null as {text}) as x").schema
+    except AnalysisException:
+        return None
+    return arrow_schema(schema).field(0).type
 
 
 def _arrow_type(spark: st.DataType) -> pa.DataType:

@@ -51,7 +51,7 @@ def create_table(
         raise ConfigurationError(f"{schema}.{name} does not exist: use create or replace table.")
     if found is not None and not command.or_replace:
         raise ConfigurationError(f"{schema}.{name} exists: use create or replace table.")
-    target, columns = _target(command), _columns(command)
+    target, columns = _target(command), _columns(command, session)
     store, author = relations.warehouse.create_schema(schema), by_hand()
     claim = author.dataset(target)
     displaced = displaced_by(store, claim)
@@ -85,15 +85,22 @@ def _target(command: CreateTable) -> Target:
     )
 
 
-def _columns(command: CreateTable) -> pa.Schema:
+def _columns(command: CreateTable, session: Callable[[], SqlSession]) -> pa.Schema:
+    """The columns without rows; those of types that Spark alone knows are the gate's to refuse."""
+    from ktk_engine.spark.arrow_types import type_in_sql
+
     fields = []
     for column in command.columns:
         try:
-            fields.append(pa.field(column.name, parse_type(column.type)))
+            found = parse_type(column.type)
         except TypeClassError as error:
-            raise ConfigurationError(
-                f"{command.name}, column `{column.name}`: {error}. Nothing was done."
-            ) from error
+            known = type_in_sql(session().session, column.type)
+            if known is None:
+                raise ConfigurationError(
+                    f"{command.name}, column `{column.name}`: {error}. Nothing was done."
+                ) from error
+            found = known
+        fields.append(pa.field(column.name, found))
     return pa.schema(fields)
 
 
