@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 import re
 import zoneinfo
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ _LARGEST_EXPONENT = 400
 
 _TIMESTAMP = re.compile(
     r"(\d{4})-(\d{2})-(\d{2})"
-    r"(?:[ T](\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?\s*(Z|UTC|[+-]\d{2}:\d{2}|\w+/[\w/+-]+)?)?"
+    r"(?:[ T](\d{2}):(\d{2})(?::(\d{2})(?:\.(\d+))?)?\s*(Z|UTC|[+-]\d{2}:\d{2}|\w+/[\w/+-]+)?)?"
 )
 
 
@@ -124,6 +125,20 @@ def _number(text: str) -> Fraction:
     return Fraction(number)
 
 
+def _double(text: str) -> float:
+    """Read a number as Java does: one beyond the range is infinite."""
+    if not re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", text):
+        raise ConditionError(f"`{text}` is not a number")
+    return float(text)
+
+
+def _rounded(number: Fraction | float) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return math.copysign(math.inf, number)
+
+
 def _cast(node: exp.Cast, value: SqlValue) -> SqlValue:
     """Apply a cast to a literal; only casts that change no value."""
     # sqlglot writes Spark's TIME as TIMESTAMP.
@@ -148,10 +163,12 @@ def _cast_number(target: pa.DataType, value: SqlValue) -> SqlValue | None:
     if pat.is_floating(target):
         if text is not None and re.fullmatch(r"[+-]?(inf|infinity|nan)", text.lower()):
             return float(text)
-        number = _number(text) if text is not None else value
+        number = _double(text) if text is not None else value
         if not isinstance(number, (Fraction, float)) or isinstance(number, bool):
             return None
-        return float(np.float32(float(number))) if pat.is_float32(target) else float(number)
+        double = _rounded(number)
+        with np.errstate(over="ignore"):
+            return float(np.float32(double)) if pat.is_float32(target) else double
     if not (pat.is_integer(target) or pat.is_decimal(target)):
         return None
     number = _number(text) if text is not None else value
@@ -204,10 +221,13 @@ def _time(text: str) -> datetime.time:
 
 
 def _instant(container: pa.DataType, text: str, session_zone: str) -> object:
-    """Read a timestamp for a column, with or without a zone as the column has it."""
+    """Read a timestamp for a column, with or without a zone as the column has it.
+
+    Fractions are cut to microseconds, as Spark does it: one text means one instant, whoever reads.
+    """
     match = _TIMESTAMP.fullmatch(text.strip())
     try:
-        moment, nanoseconds, zone = _parts(match)
+        moment, zone = _parts(match)
     except (ValueError, zoneinfo.ZoneInfoNotFoundError) as error:
         raise ConditionError(
             f"'{text}' is not a timestamp: write 'YYYY-MM-DD HH:MM:SS.ffffff'"
@@ -216,31 +236,23 @@ def _instant(container: pa.DataType, text: str, session_zone: str) -> object:
         if session_zone == UNKNOWN_ZONE:
             raise ConditionError(f"'{text}' needs a time zone: add one, for instance +01:00")
         zone = zoneinfo.ZoneInfo(session_zone)
-    if zone is not None:
-        moment = moment.replace(tzinfo=zone)
-    if nanoseconds:
-        import pandas as pd  # only for what Python's own datetime cannot hold
-
-        return pd.Timestamp(moment).as_unit("ns") + pd.Timedelta(nanoseconds, "ns")
-    return moment
+    return moment if zone is None else moment.replace(tzinfo=zone)
 
 
-def _parts(
-    match: re.Match[str] | None,
-) -> tuple[datetime.datetime, int, datetime.tzinfo | None]:
-    """Give the parts of a timestamp: to the microsecond, the nanoseconds, the zone."""
+def _parts(match: re.Match[str] | None) -> tuple[datetime.datetime, datetime.tzinfo | None]:
+    """Give the parts of a timestamp: to the microsecond, and the zone."""
     if match is None:
         raise ValueError("no timestamp")
     *fields, fraction, zone = match.groups()
     year, month, day, hour, minute, second = (int(field or 0) for field in fields)
-    digits = (fraction or "").ljust(9, "0")
-    moment = datetime.datetime(year, month, day, hour, minute, second, int(digits[:6]))
+    microsecond = int((fraction or "")[:6].ljust(6, "0"))
+    moment = datetime.datetime(year, month, day, hour, minute, second, microsecond)
     if zone is None:
-        return moment, int(digits[6:]), None
+        return moment, None
     if zone in ("Z", "UTC"):
-        return moment, int(digits[6:]), datetime.UTC
+        return moment, datetime.UTC
     if zone[0] in "+-":
         sign = -1 if zone[0] == "-" else 1
         offset = datetime.timedelta(hours=int(zone[1:3]), minutes=int(zone[4:]))
-        return moment, int(digits[6:]), datetime.timezone(sign * offset)
-    return moment, int(digits[6:]), zoneinfo.ZoneInfo(zone)
+        return moment, datetime.timezone(sign * offset)
+    return moment, zoneinfo.ZoneInfo(zone)
