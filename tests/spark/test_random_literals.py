@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 
 from ktk_engine.errors import KtkError, LocalEngineError
-from ktk_engine.gate.target import Target
-from ktk_engine.plan.statement.named_relations import KnownStores
-from ktk_engine.warehouse.in_process.local_sql import LocalSql
-from ktk_engine.write.build import build
-from tests.random_cubes import examples
+from ktk_engine.warehouse.in_process.local_sql import LocalSql  # deep: compared with Spark
 from tests.spark.changing import run
+from tests.support.changes import Target, build
+from tests.support.queries import KnownStores
+from tests.support.random_cubes import examples
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 

@@ -11,15 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktk_engine.gate.target import Target
-from ktk_engine.spark.frames import frame_of_table
-from ktk_engine.spark.sql.sql_session import SqlSession
 from ktk_engine.sql.statement import read_statements
-from ktk_engine.store.warehouse import Warehouse
-from ktk_engine.warehouse.relations import Relations
-from ktk_engine.warehouse.statements import run_statement
-from ktk_engine.write.build import build
-from tests.random_cubes import examples
+from tests.support.changes import Relations, Target, build, run_statement
+from tests.support.random_cubes import examples
+from tests.support.spark import SqlSession, frame_of_table
+from tests.support.stores import Warehouse
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 
