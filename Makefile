@@ -49,6 +49,8 @@ SPARK_CORE = tests/corpus/test_corpus.py \
 # The lowest versions run this, too: what reads SQL, files, logs and types by the words of others.
 LOWEST_CORE = $(SPARK_CORE) tests/integration/delta/test_publishing.py \
 	$(addprefix tests/unit/, conditions format plan types warehouse)
+# Old packages use what Python and one another deprecate: warnings are errors with uv.lock's alone.
+OLD = -W default
 # Each worker has a JVM of its own, which is never busy while dbt parses: two fit two cores.
 WORKERS ?= 2
 # The suite starts some hundred processes: each would compile the package anew.
@@ -93,10 +95,10 @@ test-dbt: .venv/.installed
 	.venv/bin/python -m pytest $(PARALLEL) tests/functional/adapter
 
 test-spark: $(SPARK_ENV)/.installed
-	$(SPARK_ENV)/bin/python -m pytest $(PARALLEL) $(SPARK_CORE)
+	$(SPARK_ENV)/bin/python -m pytest $(PARALLEL) $(OLD) $(SPARK_CORE)
 
 test-lowest: .venv-lowest/.installed
-	.venv-lowest/bin/python -m pytest $(PARALLEL) $(LOWEST_CORE)
+	.venv-lowest/bin/python -m pytest $(PARALLEL) $(OLD) $(LOWEST_CORE)
 
 test-cluster: .venv/.installed
 	KTK_CLUSTER_ROUNDS=10 .venv/bin/python -m pytest tests/cluster
