@@ -87,23 +87,9 @@ _BEHIND_FROM = frozenset(
 )
 # What may stand behind a relation and is no alias.
 _NO_ALIAS = frozenset(
-    _BEHIND_FROM
-    | _SET
-    | {
-        "|>",
-        "JOIN",
-        "CROSS",
-        "INNER",
-        "LEFT",
-        "RIGHT",
-        "FULL",
-        "SEMI",
-        "ANTI",
-        "NATURAL",
-        "LATERAL",
-    }
-    | {"ON", "USING", "PIVOT", "UNPIVOT", "SET", "WHEN", "INSERT", "ASOF"}
-)
+    {"JOIN", "CROSS", "INNER", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI", "NATURAL", "ASOF"}
+    | {"LATERAL", "ON", "USING", "PIVOT", "UNPIVOT", "SET", "WHEN", "INSERT", "|>"}
+).union(_BEHIND_FROM, _SET)
 
 
 @dataclass
@@ -237,14 +223,10 @@ class _Scan:
         elif word == "FROM":
             if level.is_query and not self._is_plain_from():
                 level.state = _State.RELATION
-        elif (word == "JOIN" and (in_from or level.is_query)) or (
-            word == "TABLE" and level.is_argument and self.is_name(1)
-        ):
+        elif self._begins_relation(level, word):
             level.state = _State.RELATION
         elif not in_from:
             return
-        elif word == "," and level.state is _State.FROM:
-            level.state = _State.RELATION
         elif word in _BEHIND_FROM or (word == "LATERAL" and self.word(1) == "VIEW"):
             level.is_query, level.state = True, _State.ELSE
         elif level.state is _State.VALUES and self._is_alias(token):
@@ -257,10 +239,12 @@ class _Scan:
             return self.word(-2) in ("IS", "NOT")
         return before in (",", ":", "SELECT")
 
-    def _begins_relation(self, level: _Level, word: str, in_from: bool) -> bool:
+    def _begins_relation(self, level: _Level, word: str) -> bool:
         """Whether a word has a relation behind it."""
         if word == "JOIN":
-            return in_from or level.is_query
+            return level.is_query or level.state in (_State.FROM, _State.VALUES)
+        if word == ",":
+            return level.state is _State.FROM
         return word == "TABLE" and level.is_argument and self.is_name(1)
 
     def _is_alias(self, token: Token) -> bool:
