@@ -171,7 +171,7 @@ def write(sql: SqlSession, store: LocalStore, target: Target, step: Step) -> Non
     elif step.verb == "replace_where":
         replace_where(scanner, new, target, predicates)
     else:
-        by = MergeBy(step.key, step.verb, step.update, predicates)
+        by = MergeBy(step.key, step.verb, step.update, predicates=predicates)
         merge(scanner, new, target, by)
 
 
