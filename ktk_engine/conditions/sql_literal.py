@@ -223,7 +223,7 @@ def _time(text: str) -> datetime.time:
 def _instant(container: pa.DataType, text: str, session_zone: str) -> object:
     """Read a timestamp for a column, with or without a zone as the column has it.
 
-    Fractions are cut to microseconds, as Spark does it: one text means one instant, whoever reads.
+    Fractions are cut to microseconds, as in Spark, so that every reader takes the same instant.
     """
     match = _TIMESTAMP.fullmatch(text.strip())
     try:

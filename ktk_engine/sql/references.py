@@ -1,6 +1,6 @@
 """Finds the places of a statement where relations are named.
 
-The grammar is Spark's, as far as it says where a relation stands: behind FROM, JOIN and commas
+It knows the part of Spark's grammar that says where a relation stands: behind FROM, JOIN and commas
 between relations, `table x`, and `table(x)` among the arguments of a function. Expressions are
 stepped over. There is no tree and no recursion, so neither long lists nor deep nesting cost much.
 """

@@ -73,7 +73,7 @@ def change_lines(before: Sequence[str], after: Sequence[str]) -> list[str]:
 
 
 class Files:
-    """The data files below a folder, whose types are told once each."""
+    """The data files below a folder; each set of column types is reported once."""
 
     def __init__(self, root: Path) -> None:
         self._root = root

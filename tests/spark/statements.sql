@@ -136,7 +136,7 @@ select * from my_function(table(an.t));
 select * from my_function(table(an.t) partition by a order by b);
 select * from my_function(table(select * from an.t), x => 3) join an.u using (k);
 select * from parquet.`/path/to/file`, csv.`s3://bucket/x.csv` c;
-select * from `ktk:/tmp/x?relation=t`.`s`.`t` join an.u using (k);
+select * from `ktk:s3://b/x?relation=t`.`s`.`t` join an.u using (k);
 select transform (a, b) using 'cat' as (c, d) from an.t;
 select * from an.t where a in (1, 2) or b not in (select b from an.u union select b from an.v);
 select * from (select a, row_number() over (partition by b order by c) as r from an.t) where r = 1;
