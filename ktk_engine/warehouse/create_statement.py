@@ -14,7 +14,9 @@ from ktk_engine.gate.constraint import Constraint
 from ktk_engine.gate.target import Target
 from ktk_engine.sql.commands import CreateTable, CreateView
 from ktk_engine.types.arrow_name import parse_type
+from ktk_engine.types.finding import raise_findings
 from ktk_engine.types.quote import quote_identifier
+from ktk_engine.types.schema import check_storable
 from ktk_engine.warehouse.author import by_hand
 from ktk_engine.warehouse.name_claim import displace, displaced_by
 from ktk_engine.warehouse.relations import Relations, check_view_columns
@@ -101,7 +103,12 @@ def _columns(command: CreateTable, session: Callable[[], SqlSession]) -> pa.Sche
                 ) from error
             found = known
         fields.append(pa.field(column.name, found))
-    return pa.schema(fields)
+    schema = pa.schema(fields)
+    # Arrow makes no table, not even an empty one, of what stands for a type within another.
+    findings = [finding for finding in check_storable(schema) if finding.rule == "storable"]
+    if findings:
+        raise_findings(findings, f"table {command.name}", len(schema.names))
+    return schema
 
 
 def create_view(

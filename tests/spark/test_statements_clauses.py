@@ -163,7 +163,9 @@ def test_what_a_new_table_is(run, refused, relations):
         "check (x > 0) not enforced",
     ):
         assert clause.partition(" ")[2] in refused(f"create table an.m (x int, y int {clause})")
-    assert "interval day" in refused("create table an.m (y interval day)", TypeClassError)
+    for type_ in ("interval day", "array<interval day>", "struct<a: interval day>"):
+        said = refused(f"create table an.m (y {type_})", TypeClassError)
+        assert "interval day has no type class" in said
     foreign = "foreign key (x) references an.n (x)"
     assert foreign in refused(f"create table an.m (x int, {foreign})")
     assert "options" in refused("create table an.m using parquet options ('a' 'b') as select 1 a")
