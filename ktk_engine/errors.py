@@ -6,9 +6,41 @@ written, and what to do next.
 
 from __future__ import annotations
 
+import re
+
+# A scheme, then `user@`, or `user:secret@` whose secret may hold slashes; a port is no secret.
+_USERINFO = re.compile(
+    r"([A-Za-z][A-Za-z0-9+.\-]*):(/{1,3})"
+    r"([^\s/@:'\"]*:(?!\d+(?:/|$))[^\s@'\"]*|[^\s/@'\"]+)@"
+)
+_QUERY = re.compile(r"\b(?!file:)([A-Za-z][A-Za-z0-9+.\-]*://[^\s?'\"]*)\?[^\s'\"]+")
+# What stands in front of the @ of these is a container.
+_CONTAINERS = ("abfs", "abfss", "wasb", "wasbs")
+
+
+def without_secrets(text: str) -> str:
+    """Mask user, secret and query of each URL in a text; they may be keys or signatures.
+
+    Args:
+        text: for people: a message, or an address.
+    """
+    if ":/" not in text:
+        return text
+    return _QUERY.sub(r"\1?***", _USERINFO.sub(_masked, text))
+
+
+def _masked(match: re.Match[str]) -> str:
+    scheme, slashes, user = match.groups()
+    if scheme.lower() == "file" or (scheme.lower() in _CONTAINERS and ":" not in user):
+        return match[0]
+    return f"{scheme}:{slashes}***@"
+
 
 class KtkError(Exception):
-    """Base class of every error that this library raises on purpose."""
+    """Base class of every error that this library raises on purpose; shows no secret of a URL."""
+
+    def __init__(self, message: object = "", *rest: object) -> None:
+        super().__init__(without_secrets(str(message)), *rest)
 
 
 class ConfigurationError(KtkError):

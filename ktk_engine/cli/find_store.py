@@ -207,7 +207,14 @@ def _load(path: Path) -> Mapping[str, Any]:
 
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError) as error:
+    except yaml.YAMLError as error:
+        # Not what it says itself: that repeats the line, which may hold a key.
+        mark = getattr(error, "problem_mark", None)
+        place = f"line {mark.line + 1}" if mark else "it"
+        raise ConfigurationError(
+            f"{path} cannot be read: {place} is not YAML. Give --store."
+        ) from None
+    except (OSError, ValueError) as error:
         raise ConfigurationError(f"{path} cannot be read: {error}. Give --store.") from error
     if not isinstance(content, dict):
         raise ConfigurationError(f"{path} is not a map of settings. Give --store.")
@@ -229,7 +236,7 @@ def _text(content: Mapping[str, Any], key: str, path: Path, default: str | None 
     rendered = _ENV_VAR.sub(lambda match: _environment(match, path), value)
     if "{{" in rendered or "{%" in rendered:
         raise ConfigurationError(
-            f"{path} computes `{key}` in a way that only dbt understands: {value}. Give --store."
+            f"{path} computes `{key}` in a way that only dbt understands. Give --store."
         )
     return rendered
 

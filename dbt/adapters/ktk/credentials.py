@@ -9,6 +9,7 @@ from dbt.adapters.contracts.connection import Credentials
 from dbt_common.dataclass_schema import ValidationError
 
 from dbt.adapters.ktk.config.time_limit import seconds_problem
+from ktk_engine.errors import without_secrets
 from ktk_engine.spark.session.session import REQUIRED_SETTINGS
 from ktk_engine.types.did_you_mean import did_you_mean
 
@@ -64,6 +65,13 @@ class KtkCredentials(Credentials):
     def __post_init__(self) -> None:
         if not self.schema:
             raise ValidationError("The profile names no `schema` (a folder of the store).")
+        for name in ("store", "defer_store"):
+            address = getattr(self, name) or ""
+            if without_secrets(address) != address:
+                raise ValidationError(
+                    f"The profile's `{name}` holds a user, a key or a query: an address names a "
+                    "bucket and a folder. Give keys in `storage_options` (docs/stores.md)."
+                )
         if self.database is not None and self.database != self.schema:
             raise ValidationError(
                 "The profile names a `database`; Spark's names have two parts. Remove it."

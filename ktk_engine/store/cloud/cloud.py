@@ -131,12 +131,29 @@ def checked_options(name: str, given: Mapping[str, Any], known: frozenset[str]) 
         for key, value in given.items()
         if value not in (None, "")
     }
-    if texts.get("endpoint") and not texts["endpoint"].startswith(("http://", "https://")):
-        raise ConfigurationError(
-            "storage_options: `endpoint` has to begin with https:// (or http://, for a server "
-            "of your own)."
-        )
+    check_endpoint(texts.get("endpoint", ""), "storage_options: `endpoint`")
     return texts
+
+
+def check_endpoint(endpoint: str, name: str) -> None:
+    """Refuse an endpoint that is no plain address of a server, without repeating it.
+
+    Args:
+        endpoint: a URL; empty for none.
+        name: of the setting, for people.
+
+    Raises:
+        ConfigurationError: it has another scheme, or holds a user, a key or a query.
+    """
+    if endpoint and not endpoint.startswith(("http://", "https://")):
+        raise ConfigurationError(
+            f"{name} has to begin with https:// (or http://, for a server of your own)."
+        )
+    if any(letter in endpoint for letter in "@?#"):
+        raise ConfigurationError(
+            f"{name} holds '@', '?' or '#': it is a server's address alone, https://host:port. "
+            "Keys are settings of their own (docs/stores.md)."
+        )
 
 
 def authority(endpoint: str) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ktk_engine.errors import ConfigurationError
-from ktk_engine.store.cloud.cloud import CONNECT_SECONDS, REQUEST_SECONDS, Cloud, authority
+from ktk_engine.store.cloud.cloud import CONNECT_SECONDS, REQUEST_SECONDS, Cloud, authority, check_endpoint
 
 if TYPE_CHECKING:
     from obstore.store import S3Credential, S3Store
@@ -108,8 +108,13 @@ class S3(Cloud):
 
     @property
     def _endpoint(self) -> str:
-        environment = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-        return self.endpoint or (environment or "").rstrip("/")
+        if self.endpoint:
+            return self.endpoint
+        for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"):
+            if found := os.environ.get(name):
+                check_endpoint(found, f"The environment variable {name}")
+                return found.rstrip("/")
+        return ""
 
     @property
     def _region(self) -> str:

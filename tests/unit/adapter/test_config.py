@@ -96,6 +96,13 @@ def test_what_plans_rely_on_is_not_for_the_profile():
         KtkCredentials(schema="s", server_side_parameters={key: True})
 
 
+def test_a_store_with_a_key_in_its_address_is_refused_without_it():
+    for name in ("store", "defer_store"):
+        with pytest.raises(ValidationError, match=f"`{name}` holds a user") as caught:
+            KtkCredentials(schema="s", **{name: "s3://key:S3cret@bucket"})
+        assert "S3cret" not in str(caught.value)
+
+
 def merged(**config):
     return {"materialized": "incremental", "unique_key": "L", **config}
 

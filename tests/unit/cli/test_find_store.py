@@ -87,6 +87,20 @@ def test_variables_in_a_profile(folder, monkeypatch):
     assert "wh/an (from profile" in info().stderr
 
 
+def test_a_broken_profile_shows_no_line_of_it(folder):
+    project(folder)
+    (folder / "profiles.yml").write_text("sample:\n  key: 'S3cret\n  target: dev\n")
+    result = info()
+    assert result.exit_code == 1 and "is not YAML" in result.stderr
+    assert "S3cret" not in result.output + repr(result.exception)
+
+
+def test_an_address_with_a_key_shows_none(folder):
+    for address in ("s3:/key:S3cret@bucket", "s3://key:S3cret@bucket", "ftp://u:S3cret@host"):
+        result = info("--store", address)
+        assert result.exit_code == 1 and "S3cret" not in result.output + str(result.exception)
+
+
 @pytest.mark.parametrize(
     ("output", "message"),
     [

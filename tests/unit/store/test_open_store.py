@@ -98,13 +98,23 @@ def test_bad_addresses_of_object_stores(url, what):
         ("s3://b/a", {"account_key": "x"}, "which S3 does not know"),
         ("s3://b/a", {"region": ["x"]}, "value of `region` has to be text"),
         ("s3://b/a", {"endpoint": "localhost:9000"}, "has to begin with https://"),
+        ("s3://b/a", {"endpoint": "http://user:S3cret@host:1"}, "`endpoint` holds '@'"),
+        ("gs://b/a", {"endpoint": "https://host/?sig=S3cret"}, "`endpoint` holds '@'"),
         ("gs://b/a", {"region": "x"}, "which Google Cloud Storage does not know"),
         ("az://b/a", {"access_key_id": "x"}, "which Azure does not know"),
     ],
 )
 def test_bad_settings_are_named(url, options, what):
-    with pytest.raises(ConfigurationError, match=re.escape(what)):
+    with pytest.raises(ConfigurationError, match=re.escape(what)) as error:
         open_store(url, options)
+    assert "S3cret" not in str(error.value)
+
+
+def test_an_endpoint_of_the_environment_with_a_key(monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "https://user:S3cret@host")
+    with pytest.raises(ConfigurationError, match="variable AWS_ENDPOINT_URL holds '@'") as error:
+        open_store("s3://b/a", {"access_key_id": "k", "secret_access_key": "s"}).exists("x")
+    assert "S3cret" not in str(error.value)
 
 
 @pytest.mark.parametrize("path", ["s3:/bucket/a", "gs:/bucket", "warehouse/abfss:/x"])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ktk_engine.errors import without_secrets
+
 _WAITED = "Exception thrown in awaitResult"
 _MISSING = "TABLE_OR_VIEW_NOT_FOUND"
 # Spark's analyser appends the place and the plan to its message.
@@ -55,6 +57,7 @@ def spark_message(error: Exception, node: str = "") -> str | None:
     else:
         return None
     text = text.split("\n\tat ", 1)[0].split("\n\nDriver stacktrace:", 1)[0].strip()
+    text = without_secrets(text)
     if text.startswith(f"[{_MISSING}]"):
         return _missing(text, node)
     if text.startswith("[FAILED_READ_FILE"):
