@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from subprocess import Popen
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
@@ -17,6 +18,7 @@ from ktk_engine.spark.compatibility import classic_class
 from ktk_engine.types.quote import quote_identifier
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import DataFrame, SparkSession
 
 # One question to Java by its whole name, where `jvm.java.lang.Class` is three.
@@ -44,6 +46,22 @@ def end_jvm(session: SparkSession) -> int:
     session.stop()
     process.stdin.close()
     return int(process.wait())
+
+
+def jvm_process() -> Popen[bytes] | None:
+    """Give the process of the JVM, if this process started one."""
+    from pyspark import SparkContext
+
+    return getattr(SparkContext._gateway, "proc", None)
+
+
+def has_stopped(context: SparkContext) -> bool:
+    """Whether a context stopped in the JVM, as it does when its cluster gives it up.
+
+    Raises:
+        OSError, Py4JError: the JVM does not answer.
+    """
+    return bool(context._jsc.sc().isStopped())
 
 
 def pins_threads() -> bool:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import CompilationError, DbtDatabaseError, DbtRuntimeError
 
-from dbt.adapters.ktk.session.spark_message import java_stack, spark_message
+from dbt.adapters.ktk.session.spark_message import java_stack, spark_ended, spark_message
 from ktk_engine.errors import KtkError, TypeClassError
 
 _LOGGER = AdapterLogger("ktk")
@@ -32,7 +32,7 @@ def translated(node: str = "") -> Iterator[None]:
     Raises:
         RefusedColumnsError: columns break a rule.
         DbtRuntimeError: another error of the engine, whose message says what to do.
-        DbtDatabaseError: Spark refused or failed.
+        DbtDatabaseError: Spark refused, failed or ended.
     """
     try:
         yield
@@ -43,7 +43,7 @@ def translated(node: str = "") -> Iterator[None]:
     except KtkError as error:
         raise DbtRuntimeError(str(error)) from error
     except Exception as error:
-        message = spark_message(error, node)
+        message = spark_ended() or spark_message(error, node)
         if message is None:
             raise
         _LOGGER.debug(java_stack(error))

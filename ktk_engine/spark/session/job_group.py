@@ -35,8 +35,13 @@ class JobGroup:
         if session not in self._sessions:
             self._sessions.append(session)
 
-    def tasks(self) -> tuple[int, int]:
-        """How many tasks of the jobs that run are done, and how many there are."""
+    @property
+    def master(self) -> str:
+        """Where its jobs run."""
+        return str(self._sessions[0].sparkContext.master)
+
+    def tasks(self) -> tuple[int, int, int]:
+        """How many tasks of the jobs that run are done, how many run, and how many there are."""
         tracker = self._sessions[0].sparkContext.statusTracker()
         jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self.name)]
         stages = [
@@ -46,7 +51,11 @@ class JobGroup:
             for stage in job.stageIds
         ]
         known = [stage for stage in stages if stage is not None]
-        return sum(s.numCompletedTasks for s in known), sum(s.numTasks for s in known)
+        return (
+            sum(s.numCompletedTasks for s in known),
+            sum(s.numActiveTasks for s in known),
+            sum(s.numTasks for s in known),
+        )
 
     def cancel(self) -> None:
         """Cancel the jobs that run.

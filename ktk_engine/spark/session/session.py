@@ -16,6 +16,7 @@ from ktk_engine.spark.compatibility import known_settings
 from ktk_engine.spark.jvm import explicit_settings
 from ktk_engine.spark.session.executors import runs_here
 from ktk_engine.spark.session.gateway import start_gateway
+from ktk_engine.spark.session.liveness import check_master, why_ended
 from ktk_engine.spark.session.metastore import has_metastore
 from ktk_engine.spark.session.process_state import (
     silence_errors_said_twice,
@@ -116,7 +117,8 @@ def start_session(
         A classic session (py4j) with the settings of `REQUIRED_SETTINGS`.
 
     Raises:
-        SessionError: Java is missing or too old, or Spark did not start.
+        SessionError: Java is missing or too old, the master does not answer, or Spark did not
+            start.
     """
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
@@ -129,6 +131,7 @@ def start_session(
         options = archive_options(archive_folder()) if java_options is None else java_options
         try:
             chosen = _settings(settings or {}, scratch, options)
+            check_master(chosen["spark.master"])
             use_java(scratch)
             use_this_python(chosen)
             silence_errors_said_twice()
@@ -139,7 +142,7 @@ def start_session(
             start_gateway(chosen, scratch, (tell or _print_line) if quiet else None)
             return builder.getOrCreate()
         except (OSError, RuntimeError) as error:
-            raise SessionError(f"Spark did not start: {error}") from error
+            raise SessionError(f"Spark did not start: {why_ended() or error}") from error
 
 
 def new_session(session: SparkSession) -> SparkSession:

@@ -11,7 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ktk_engine.errors import ConfigurationError
-from ktk_engine.store.cloud.cloud import CONNECT_SECONDS, REQUEST_SECONDS, Cloud, authority, check_endpoint
+from ktk_engine.store.cloud.cloud import (
+    CONNECT_SECONDS,
+    REQUEST_SECONDS,
+    Cloud,
+    authority,
+    check_endpoint,
+)
 
 if TYPE_CHECKING:
     from obstore.store import S3Credential, S3Store

@@ -115,12 +115,22 @@ class CancellableTask:
         return group
 
     def _say(self, group: JobGroup) -> None:
-        """Let a person who waits know, now and then, how far Spark is."""
+        """Let a person who waits know, now and then, how far Spark is, or that its master is lost.
+
+        Spark would wait for the master for ever.
+        """
+        from ktk_engine.spark.session.liveness import master_problem
+
+        lost = ""
         while not self._ended.wait(_SAY_SECONDS):
             try:
-                done, total = group.tasks()
+                done, running, total = group.tasks()
+                problem = master_problem(group.master) if done < total and not running else ""
             except Exception:  # noqa: BLE001 - nobody fails because nobody could say so
                 return
+            if problem and lost:  # twice: another one may have taken over
+                return self.stop(f"cancelled. {problem} {_DISCARDED}")
+            lost = problem
             if total > 1 and not self._ended.is_set():
                 name = self._node.rpartition(".")[2]
                 _LOGGER.info(f"{name}: {done:,} of {total:,} tasks")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from typing import Any
 
 from ktk_engine.errors import without_secrets
@@ -35,6 +36,15 @@ _CLEANED = (
 _PYSPARKS_FRAME = re.compile(
     r'^  File "[^"\n]*/(?:pyspark|py4j)[^"\n]*", line.*\n(?:    .*\n)*', re.MULTILINE
 )
+
+
+def spark_ended() -> str:
+    """Say why Spark ended, if it did: whatever was asked of it fails then, in many words."""
+    if "pyspark" not in sys.modules:
+        return ""
+    from ktk_engine.spark.session.liveness import why_ended
+
+    return why_ended()
 
 
 def spark_message(error: Exception, node: str = "") -> str | None:
