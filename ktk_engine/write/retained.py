@@ -28,14 +28,15 @@ class Retained:
 
     Attributes:
         mode: `append` keeps every file; `partitions` replaces exactly those that the new rows
-            have; `files` replaces the named ones.
+            have; `files` replaces the named ones; `nothing` replaces all, of a dataset that keeps
+            its columns.
         replaced: labels of the files that go, for `files`.
         reads: each is a conjunction; anyone who commits a row that fulfils one of
             them meanwhile has changed what this write was computed from.
         verb: what the log calls the replacing.
     """
 
-    mode: Literal["append", "partitions", "files"]
+    mode: Literal["append", "partitions", "files", "nothing"]
     replaced: frozenset[str] = field(default_factory=frozenset)
     reads: tuple[Conditions, ...] = ()
     verb: Operation = "replace"
@@ -54,6 +55,8 @@ class Retained:
     def removed(self, base: Snapshot, addition: Snapshot) -> pa.BooleanArray:
         """Which of the base's files go."""
         labels = base.files["label"].combine_chunks()
+        if self.mode == "nothing":
+            return pa.array([True] * len(labels), pa.bool_())
         if self.mode == "partitions":
             folders = pa.array(sorted(self.touched(addition)), pa.string())
             return pc.is_in(_folders(labels), value_set=folders)

@@ -11,6 +11,8 @@ from tests.support.committed import cube_scope, version_of
 
 
 class TestStrategies:
+    names = ("appended", "merged", "partly", "replaced", "whole", "cells", "window", "before")
+
     @pytest.fixture(scope="class")
     def models(self):
         return {
@@ -38,6 +40,7 @@ class TestStrategies:
                 incremental_strategy="insert_overwrite",
                 partition_by="P",
             ),
+            "whole.sql": model(materialized="incremental", incremental_strategy="insert_overwrite"),
             "cells.sql": model(
                 materialized="cube_seed",
                 cube="c",
@@ -63,6 +66,7 @@ class TestStrategies:
         assert dict(self.content(project, "cells")) == old | new
         assert dict(self.content(project, "partly")) == old | {6: 106, 7: 107}
         assert dict(self.content(project, "replaced")) == new  # all three partitions were new
+        assert dict(self.content(project, "whole")) == new
         assert dict(self.content(project, "window")) == old | new
         # dbt inserts a new row whose key only rows outside the predicates have.
         before = [*self.content(project, "before")]
@@ -70,8 +74,13 @@ class TestStrategies:
         assert version_of(store_of(project), cube_scope("c")) == 2
 
         run_dbt(["run", "--full-refresh"])
-        for name in ("appended", "merged", "partly", "replaced", "cells", "window", "before"):
+        for name in self.names:
             assert dict(self.content(project, name)) == old
+
+    def test_an_overwrite_by_no_rows(self, project):
+        run_dbt(["run", "-s", "whole", "--full-refresh"])
+        run_dbt(["run", "-s", "whole", "--vars", "{end: 3}"])
+        assert self.content(project, "whole") == []
 
     def content(self, project, name):
         return rows(project, f"select L, v from {{s}}.{name}")
@@ -81,7 +90,6 @@ class TestStrategies:
         [
             ({"incremental_strategy": "mrege"}, "Did you mean `merge`"),
             ({"incremental_strategy": "merge"}, "needs a `unique_key`"),
-            ({"incremental_strategy": "insert_overwrite"}, "needs `partition_by`"),
             ({"incremental_predicates": ["x > 1"]}, "not to append"),
             ({"unique_key": "L", "incremental_predicates": 3}, "must be SQL text or a list"),
             ({"incremental_strategy": "replace_where"}, "needs `incremental_predicates`"),

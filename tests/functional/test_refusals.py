@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from dbt.tests.util import run_dbt, write_file
+from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 
 from tests.functional.cube_models import ENRICHMENT, MODELS, SEED
 from tests.functional.relations import store_of
@@ -113,7 +113,7 @@ class TestConfiguration:
                 "`partition_on` is unknown. Did you mean `partition_by`",
             ),
             ("cube='c', ", "", "needs `cube` in its config"),
-            ("cube='c', ", "cube='c', file_format='delta', ", "`file_format` is 'delta', but"),
+            ("cube='c', ", "cube='c', file_format='orc', ", "`file_format` is 'orc', but"),
             ("cube='c', ", "cube='c', clustered_by='v', ", "clustered_by is for plain tables"),
             ("dimension_columns=['L'], ", "", "needs `dimension_columns` in its config"),
             ("['P']", "{'field': 'P'}", "must be a list of column names, but is a mapping"),
@@ -137,6 +137,27 @@ class TestConfiguration:
         assert message in str(error.value)
         assert "Model cells" in str(error.value)
         assert set(tree(project_root(project))) <= {".ktk/store.json"}
+
+    def test_only_what_runs_is_checked(self, project):
+        root = Path(project.project_root, "models")
+        (root / "cells.sql").write_text(SEED.replace("cube='c'", "cube='c', location_root='x'"))
+        (result,) = run_dbt(["run", "-s", "first"])
+        assert result.status == "success"
+        for arguments in (["run"], ["run", "-s", "cells"], ["run", "-s", "first", "cells"]):
+            with pytest.raises(Exception, match="`location_root` cannot be carried out"):
+                run_dbt(arguments, expect_pass=False)
+        (root / "cells.sql").write_text(SEED)
+
+    def test_another_table_format_is_one_line_a_run(self, project):
+        root = Path(project.project_root, "models")
+        for name in ("one", "two"):
+            (root / f"{name}.sql").write_text(
+                "{{ config(materialized='table', file_format='delta') }} select 1 as x"
+            )
+        _, log = run_dbt_and_capture(["run", "-s", "one", "two"])
+        assert log.count("`file_format: delta`") == 1
+        for name in ("one", "two"):
+            (root / f"{name}.sql").unlink()
 
     def test_keys_of_others_are_left_alone(self, project):
         text = SEED.replace("cube='c'", "cube='c', my_team='data', owner='x'")

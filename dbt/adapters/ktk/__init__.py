@@ -6,6 +6,7 @@ from dbt.adapters.ktk.connections import KtkConnectionManager
 from dbt.adapters.ktk.credentials import KtkCredentials
 from dbt.adapters.ktk.impl import KtkAdapter
 from dbt.adapters.ktk.relation import KtkRelation
+from dbt.adapters.ktk.target import show_target_type
 from dbt.include import ktk
 
 __all__ = ["KtkAdapter", "KtkConnectionManager", "KtkCredentials", "KtkRelation", "Plugin"]
@@ -16,3 +17,5 @@ Plugin = AdapterPlugin(
     include_path=ktk.PACKAGE_PATH,
     dependencies=["spark"],
 )
+
+show_target_type()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,8 +61,12 @@ class Builders:
             if (item.schema, item.cube) == (schema, cube)
         }
 
-    def problems(self) -> list[str]:
-        """Datasets that several nodes would build, and names alike, a message each."""
+    def problems(self, runs: Container[str]) -> list[str]:
+        """Datasets that several nodes would build, and names alike, a message each.
+
+        Args:
+            runs: unique ids of what runs; others do no harm.
+        """
         found: dict[tuple[str, str], list[Built]] = {}
         for item in self.in_cubes:
             found.setdefault((item.schema, item.uuid), []).append(item)
@@ -70,16 +74,16 @@ class Builders:
             f"{' and '.join(item.node for item in items)} both build dataset {uuid} of schema "
             f"{schema}. Give one of them another `dataset` in its config (default: its alias)."
             for (schema, uuid), items in found.items()
-            if len(items) > 1
-        ] + list(self._names_alike())
+            if len(items) > 1 and any(item.node in runs for item in items)
+        ] + list(self._names_alike(runs))
 
-    def _names_alike(self) -> Iterator[str]:
+    def _names_alike(self, runs: Container[str]) -> Iterator[str]:
         """Relations that letter case alone tells apart, as dbt does and SQL does not."""
         known: dict[tuple[Identifier, Identifier], tuple[str, str, str]] = {}
         for item in self.relations:
             schema, name, node = item
             other = known.setdefault((Identifier(schema), Identifier(name)), item)
-            if other[:2] != item[:2]:
+            if other[:2] != item[:2] and (node in runs or other[2] in runs):
                 yield (
                     f"{other[2]} builds {'.'.join(other[:2])} and {node} builds {schema}.{name}: "
                     "letter case alone tells the names apart, which SQL ignores. Give one of them "

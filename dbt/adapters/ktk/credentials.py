@@ -29,6 +29,7 @@ class KtkCredentials(Credentials):
         server_side_parameters: Spark settings for the session (the name is dbt-spark's).
         query_timeout: seconds that a statement or a write may take; None or 0 for no limit. A
             model's config of this name wins.
+        target_type: what Jinja sees as `target.type`; packages write Spark's SQL for `spark`.
         method: always `session`; some macros of dbt-spark ask for it.
     """
 
@@ -40,6 +41,7 @@ class KtkCredentials(Credentials):
     storage_options: dict[str, Any] = field(default_factory=dict, repr=False)
     server_side_parameters: dict[str, Any] = field(default_factory=dict, repr=False)
     query_timeout: Any = None  # dbt's own check of types would not name the key
+    target_type: str = "spark"
     method: str = "session"
 
     @classmethod
@@ -81,6 +83,11 @@ class KtkCredentials(Credentials):
                 f"The profile has `method: {self.method}`; type ktk runs in a Spark session of "
                 "its own. Remove it."
             )
+        if not self.target_type:
+            raise ValidationError(
+                "The profile's `target_type` is empty: it is what Jinja sees as `target.type`, "
+                "`spark` unless it is given."
+            )
         if problem := seconds_problem(self.query_timeout):
             raise ValidationError(f"The profile's `query_timeout` {problem}")
         self.database = None
@@ -106,7 +113,7 @@ class KtkCredentials(Credentials):
         return self.store
 
     def _connection_keys(self) -> tuple[str, ...]:
-        return "store", "schema", "method"
+        return "store", "schema", "database", "method", "target_type"
 
 
 def _setting(value: Any) -> str:

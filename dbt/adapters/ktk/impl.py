@@ -81,12 +81,19 @@ class KtkAdapter(
         clear: bool = False,
         required_schemas: set[BaseRelation] | None = None,
     ) -> None:
-        """Check every model's configuration, then list the store: before the first model runs."""
+        """Check what runs, then list the store: before the first model runs."""
         self.check_stage()
         configs = list(relation_configs)
-        problems = [problem for item in configs for problem in self._problems(item) if problem]
         found = builders(configs)
-        if problems := [*problems, *found.problems()]:
+        runs = _selected() or found.nodes
+        problems = [
+            problem
+            for item in configs
+            if getattr(item, "unique_id", item.name) in runs
+            for problem in self._problems(item)
+            if problem
+        ]
+        if problems := [*problems, *found.problems(runs)]:
             raise DbtConfigError("\n".join(problems))
         self._builders = found
         self._cube_partitions = cube_partitions(configs)
@@ -115,6 +122,13 @@ class KtkAdapter(
     @classmethod
     def _get_adapter_specific_run_info(cls, config: RelationConfig) -> dict[str, Any]:
         return {"adapter_type": "ktk", "table_format": "ktk"}
+
+
+def _selected() -> frozenset[str]:
+    """Unique ids of what dbt chose to run, as Jinja's `selected_resources`; empty if unknown."""
+    from dbt import selected_resources
+
+    return frozenset(selected_resources.SELECTED_RESOURCES)
 
 
 def _problem(node: RelationConfig) -> str:

@@ -49,6 +49,8 @@ def row(item: FamiliarConfig) -> str:
     said = {"mapped": f"is `{item.instead}`"}.get(item.fate, item.fate)
     if item.fine:
         said += " unless " + " or ".join(f"`{value}`" for value in item.fine)
+    if item.likewise:
+        said += "; " + ", ".join(f"`{value}`" for value in item.likewise) + ": warning, once a run"
     advice = f"; {item.instead}" if item.instead and item.fate != "mapped" else ""
     return f"| `{item.key}` | {item.adapters} | {said} | {item.why}{advice} |"
 
@@ -95,7 +97,7 @@ def test_a_hint_is_a_warning(item):
     parse_model_config("m", "m", config)
     if item.key != "grants":  # once a run, not once a model
         (hint,) = hints("m", config, True)
-        assert hint.startswith(f"Model m: config `{item.key}` does nothing: {item.why}.")
+        assert hint.text.startswith(f"Model m: config `{item.key}` does nothing: {item.why}.")
     assert len(hints("m", config, False)) == (not item.of_tables and item.key != "grants")
 
 
@@ -120,7 +122,7 @@ def test_names_of_a_sort_order(key):
     message = refused(**TABLE, **{key: "a", "clustered_by": "b"})
     assert f"`{key}` is another name for `clustered_by`" in message
     (hint,) = hints("m", {**SEED, key: "v"}, True)
-    assert f"`{key}` does nothing: the files of a cube" in hint and "`indexes`" in hint
+    assert f"`{key}` does nothing: the files of a cube" in hint.text and "`indexes`" in hint.text
     assert not hints("m", {**TABLE, key: "v"}, True)
 
 
@@ -138,6 +140,31 @@ def test_insert_overwrite_by_another_name_of_partitions():
     config = {"materialized": "incremental", "incremental_strategy": "insert_overwrite"}
     found = parse_model_config("m", "m", {**config, "partitioned_by": ["p"]})
     assert found.target.partition_by == ("p",)
+
+
+@pytest.mark.parametrize("item", [item for item in ALL if item.likewise], ids=lambda i: i.key)
+def test_another_table_format_is_one_warning_for_all_models(item):
+    for value in (*item.likewise, item.likewise[0].upper()):
+        config = {**TABLE, item.key: value}
+        parse_model_config("m", "m", config)
+        (hint,), (other,) = hints("m", config, True), hints("n", config, True)
+        assert hint.about == other.about
+        assert f"as all models with `{item.key}: {value}`" in hint.text
+        assert "not in the format" in hint.text
+    assert f"`{item.key}` is 'orc'" in refused(**TABLE, **{item.key: "orc"})
+
+
+def test_days_of_a_date_are_its_values():
+    by = {"field": "day", "data_type": "date"}
+    for more in ({}, {"granularity": "day"}, {"granularity": "DAY", "copy_partitions": True}):
+        assert target(partition_by={**by, **more}).partition_by == ("day",)
+    for other in (
+        {"field": "day", "data_type": "timestamp"},
+        {"field": "n", "data_type": "int64", "range": {"start": 0, "end": 9, "interval": 1}},
+        {**by, "granularity": "hour"},
+        {**by, "time_ingestion_partitioning": True},
+    ):
+        assert "is a mapping" in refused(**TABLE, partition_by=other)
 
 
 def test_a_mapping_of_partitions_says_what_to_do():
@@ -160,8 +187,8 @@ def test_properties_are_noted():
 def test_orders_to_other_engines_are_a_warning():
     config = {**TABLE, "tblproperties": {"delta.appendOnly": "true", "owner": "ops"}}
     (hint,) = hints("m", config, True)
-    assert "delta.appendOnly is noted and does nothing else" in hint
-    assert "owner" not in hint
+    assert "delta.appendOnly is noted and does nothing else" in hint.text
+    assert "owner" not in hint.text
     view = {"materialized": "view", "tblproperties": {"owner": "ops"}}
     (hint,) = hints("m", view, False)
-    assert "only what stores rows has properties" in hint
+    assert "only what stores rows has properties" in hint.text

@@ -51,6 +51,8 @@ class ConfigReader:
         if isinstance(value, str):
             return (value,)
         if isinstance(value, Mapping):
+            if key == "partition_by" and _is_day(value):
+                return (str(value["field"]),)
             raise self.refuse(
                 key,
                 f"must be a list of column names, but is a mapping: {value!r}.{_as_column(value)}",
@@ -208,6 +210,16 @@ class ConfigReader:
                     f"Model {self.model}: column `{name}` has data_type {text!r}: {error}"
                 ) from error
         return types
+
+
+def _is_day(partition: Mapping[str, Any]) -> bool:
+    """Whether BigQuery's mapping means the values of a column: its days are its dates."""
+    return (
+        isinstance(partition.get("field"), str)
+        and str(partition.get("data_type")).lower() == "date"
+        and str(partition.get("granularity") or "day").lower() == "day"
+        and not set(partition) - {"field", "data_type", "granularity", "copy_partitions"}
+    )
 
 
 def _as_column(partition: Mapping[str, Any]) -> str:

@@ -29,6 +29,19 @@ _ONCE = "grants"
 
 
 @dataclass(frozen=True)
+class Hint:
+    """What a config does not do.
+
+    Attributes:
+        about: what it is said once of in a run: a model's config, or the config of all models.
+        text: the warning.
+    """
+
+    about: str
+    text: str
+
+
+@dataclass(frozen=True)
 class OwnWords:
     """A model's configuration in the words of this adapter.
 
@@ -56,7 +69,7 @@ def in_own_words(model: str, config: Mapping[str, Any], stored: bool, in_cube: b
     own: dict[str, Any] = dict(config)
     metadata: dict[str, Any] = {}
     for item, value in _given(config, stored):
-        if item.fate == "refused":
+        if item.fate == "refused" and str(value).lower() not in item.likewise:
             raise _refusal(model, item, value)
         if item.fate == "mapped" and not (in_cube and item.instead == _SORTED_BY):
             _map(model, item, value, own)
@@ -69,7 +82,7 @@ def in_own_words(model: str, config: Mapping[str, Any], stored: bool, in_cube: b
     return OwnWords(own, metadata)
 
 
-def hints(model: str, config: Mapping[str, Any], stored: bool) -> list[str]:
+def hints(model: str, config: Mapping[str, Any], stored: bool) -> list[Hint]:
     """Say which configs of a model do nothing, where rows and their readers are the same anyway.
 
     Args:
@@ -79,25 +92,42 @@ def hints(model: str, config: Mapping[str, Any], stored: bool) -> list[str]:
     """
     found = []
     for item, value in _given(config, stored):
-        said = f"Model {model}: config `{item.key}`"
-        if item.fate == "warning" and item.key != _ONCE:
-            advice = f" {_sentence(item.instead)}" if item.instead else ""
-            found.append(f"{said} does nothing: {item.why}.{advice}")
-        elif item.instead == _SORTED_BY and config.get("cube"):
-            found.append(
-                f"{said} does nothing: the files of a cube are sorted by partition and dimension "
-                "columns. Give columns that conditions name an index: `indexes`."
-            )
-        elif item.fate == "noted" and not stored:
-            found.append(f"{said} does nothing: only what stores rows has properties.")
-        elif item.key in _PROPERTIES:
-            orders = [str(key) for key in value if str(key).startswith(_ORDERS)]
-            if orders:
-                found.append(
-                    f"{said}: {', '.join(orders)} is noted and does nothing else. The config "
-                    "`options` is what says how files are written."
-                )
+        if item.fate == "refused":
+            found.append(Hint(f"{item.key}: {value}", _likewise(model, item, value)))
+        elif text := _hint(item, value, bool(config.get("cube")), stored):
+            said = f"Model {model}: config `{item.key}`"
+            found.append(Hint(said, f"{said}{text}"))
     return found
+
+
+def _hint(item: FamiliarConfig, value: Any, in_cube: bool, stored: bool) -> str:
+    """What a config of one model does not do, behind its name; empty if there is nothing to say."""
+    if item.fate == "warning" and item.key != _ONCE:
+        advice = f" {_sentence(item.instead)}" if item.instead else ""
+        return f" does nothing: {item.why}.{advice}"
+    if item.instead == _SORTED_BY and in_cube:
+        return (
+            " does nothing: the files of a cube are sorted by partition and dimension columns. "
+            "Give columns that conditions name an index: `indexes`."
+        )
+    if item.fate == "noted" and not stored:
+        return " does nothing: only what stores rows has properties."
+    if item.key in _PROPERTIES:
+        orders = [str(key) for key in value if str(key).startswith(_ORDERS)]
+        if orders:
+            return (
+                f": {', '.join(orders)} is noted and does nothing else. The config `options` is "
+                "what says how files are written."
+            )
+    return ""
+
+
+def _likewise(model: str, item: FamiliarConfig, value: Any) -> str:
+    return (
+        f"Model {model}, as all models with `{item.key}: {value}`, is a table of this adapter: "
+        f"parquet with commits, merges, deletes and versions, but not in the format {value}. "
+        "Remove the config to be rid of this line."
+    )
 
 
 def _given(config: Mapping[str, Any], stored: bool) -> Iterator[tuple[FamiliarConfig, Any]]:

@@ -27,6 +27,8 @@ class FamiliarConfig:
         why: what holds here, as a clause.
         instead: what to do or use; the config itself for what is mapped.
         fine: values that ask for nothing that is not so already.
+        likewise: values that name another engine's tables, which have nothing that tables here
+            lack: a warning once a run.
         of_tables: whether it means nothing, in any adapter, for what stores no rows.
     """
 
@@ -37,11 +39,14 @@ class FamiliarConfig:
     instead: str = ""
     fine: tuple[str, ...] = ()
     of_tables: bool = True
+    likewise: tuple[str, ...] = ()
 
 
 _PLACE = "the profile's `store` says where files lie, with a folder for each schema"
 _SET_STORE = "use the config `schema`, or a target whose profile has another `store`"
 _PARQUET = "files are parquet, committed by this adapter's own log"
+# Formats whose tables are parquet files with commits, merges, deletes and versions.
+_TABLE_FORMATS = ("delta", "iceberg", "hudi")
 _SORT = "rows of each file of a plain table are sorted by these columns, for skipping row groups"
 _NO_USERS = "a store has no users: who can read its files can read its tables"
 _BUCKET_RIGHTS = "set the permissions of the folder or bucket"
@@ -78,9 +83,15 @@ def _hint(
 
 
 def _refused(
-    key: str, adapters: str, why: str, instead: str, *fine: str, tables: bool = True
+    key: str,
+    adapters: str,
+    why: str,
+    instead: str,
+    *fine: str,
+    tables: bool = True,
+    likewise: tuple[str, ...] = (),
 ) -> FamiliarConfig:
-    return FamiliarConfig(key, adapters, "refused", why, instead, fine, tables)
+    return FamiliarConfig(key, adapters, "refused", why, instead, fine, tables, likewise)
 
 
 _LAYOUT = (
@@ -194,10 +205,21 @@ _FORMATS = (
         "`spark.sql.catalogImplementation: hive` in the profile's `server_side_parameters`",
         "parquet",
         "ktk",
+        likewise=_TABLE_FORMATS,
     ),
     _refused("format", "Athena, DuckDB", _PARQUET, "remove it", "parquet"),
-    _refused("table_format", "Databricks, Snowflake", _PARQUET, "remove it", "default", "ktk"),
-    _refused("table_type", "Athena", _PARQUET, "remove it", "hive"),
+    _refused(
+        "table_format",
+        "Databricks, Snowflake",
+        _PARQUET,
+        "remove it",
+        "default",
+        "ktk",
+        likewise=_TABLE_FORMATS,
+    ),
+    _refused(
+        "table_type", "Athena", _PARQUET, "remove it", "hive", likewise=_TABLE_FORMATS
+    ),
     _refused("field_delimiter", "Athena", _PARQUET, "remove it"),
     _refused(
         "properties",

@@ -66,11 +66,6 @@ def parse_incremental(
         raise DbtConfigError(
             f"Model {model}: incremental_strategy {strategy!r} needs a `unique_key`."
         )
-    if strategy == "insert_overwrite" and not config.get("partition_by"):
-        raise DbtConfigError(
-            f"Model {model}: incremental_strategy 'insert_overwrite' replaces partitions and "
-            "needs `partition_by`."
-        )
     update = _names(model, config, "merge_update_columns") or None
     exclude = _names(model, config, "merge_exclude_columns")
     if (update or exclude) and strategy != "merge":

@@ -115,12 +115,11 @@ class Materializations(StoreAdapter):
             warn_or_error(AdapterEventWarning(name="ktk", base_msg=message))
 
     def _warn_of_hints(self, model: Mapping[str, Any], stored: bool) -> None:
-        """Say once per model which of its configs do nothing; batches are one model."""
-        name = str(model["unique_id"])
-        if name not in self._warned_of_hints:
-            self._warned_of_hints.add(name)
-            for hint in hints(str(model["name"]), model["config"], stored):
-                warn_or_error(AdapterEventWarning(name="ktk", base_msg=hint))
+        """Say once which configs of a model, or of all models, do nothing."""
+        for hint in hints(str(model["name"]), model["config"], stored):
+            if hint.about not in self._warned_of_hints:
+                self._warned_of_hints.add(hint.about)
+                warn_or_error(AdapterEventWarning(name="ktk", base_msg=hint.text))
 
     @available.parse(lambda *_, **__: KtkResponse(""))
     def write_model(

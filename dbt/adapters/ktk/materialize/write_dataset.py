@@ -26,12 +26,6 @@ if TYPE_CHECKING:
     from ktk_engine.write.write_result import WriteResult
 
 
-_MODES: Mapping[str, Literal["append", "partitions"]] = {
-    "append": "append",
-    "insert_overwrite": "partitions",
-}
-
-
 def write_dataset(
     store: ObjectStore,
     frame: DataFrame | pa.Table,
@@ -106,7 +100,7 @@ def _write_incrementally(
         window = _window(model, how, batch)
         return replace_where(write.scanner(), frame, target, window, context)
     if context.full_refresh or how.strategy in ("append", "insert_overwrite"):
-        retained = None if context.full_refresh else Retained(_MODES[how.strategy])
+        retained = None if context.full_refresh else Retained(_retained(how, target))
         return build(write.store, frame, target, context, retained)
     predicates = Predicates(how.predicates)
     by = MergeBy(
@@ -124,6 +118,13 @@ def _write_incrementally(
     if how.strategy == "delete+insert":
         by = replace(by, strategy="delete+insert")
     return merge(write.scanner(), frame, target, by, context)
+
+
+def _retained(how: Incremental, target: Target) -> Literal["append", "partitions", "nothing"]:
+    """What an overwrite leaves: without partitions nothing, as dbt-spark does it."""
+    if how.strategy == "append":
+        return "append"
+    return "partitions" if target.partition_by else "nothing"
 
 
 def _window(model: str, how: Incremental, batch: Mapping[str, Any] | None) -> RowFilter:
