@@ -217,9 +217,7 @@ _FORMATS = (
         "ktk",
         likewise=_TABLE_FORMATS,
     ),
-    _refused(
-        "table_type", "Athena", _PARQUET, "remove it", "hive", likewise=_TABLE_FORMATS
-    ),
+    _refused("table_type", "Athena", _PARQUET, "remove it", "hive", likewise=_TABLE_FORMATS),
     _refused("field_delimiter", "Athena", _PARQUET, "remove it"),
     _refused(
         "properties",
