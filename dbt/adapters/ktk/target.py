@@ -28,4 +28,4 @@ def show_target_type() -> None:
             target["type"] = profile.credentials.target_type
         return target
 
-    Profile.to_target_dict = to_target_dict  # type: ignore[method-assign]
+    Profile.to_target_dict = to_target_dict  # type: ignore[assignment]

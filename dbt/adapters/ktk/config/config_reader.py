@@ -194,9 +194,9 @@ class ConfigReader:
             chosen["row_group_rows"] = reader.count("row_group_rows")
         return chosen
 
-    def declared(self) -> dict[str, pa.DataType]:
-        """Types that the YAML gives to columns."""
-        types = {}
+    def declared(self) -> tuple[dict[str, pa.DataType], dict[str, str]]:
+        """Types that the YAML gives to columns, and texts there that name no type."""
+        types, others = {}, {}
         for name, column in self.columns.items():
             text = getattr(column, "data_type", None)
             if text is None and isinstance(column, Mapping):
@@ -205,11 +205,23 @@ class ConfigReader:
                 continue
             try:
                 types[str(name)] = parse_type(str(text))
+            except KtkError:
+                others[str(name)] = str(text)
+        return types, others
+
+    def refuse_types(self, texts: Mapping[str, str]) -> None:
+        """Refuse what is declared as a type and names none.
+
+        Raises:
+            DbtConfigError: there is one.
+        """
+        for name, text in texts.items():
+            try:
+                parse_type(text)
             except KtkError as error:
                 raise DbtConfigError(
                     f"Model {self.model}: column `{name}` has data_type {text!r}: {error}"
                 ) from error
-        return types
 
 
 def _is_day(partition: Mapping[str, Any]) -> bool:

@@ -96,6 +96,7 @@ class DatasetConfig(ModelConfig):
             run to compact it; None for never.
         unchecked: warnings of constraints that are accepted and not checked.
         publish: in which formats every commit is published; None leaves that as it is.
+        no_types: what its YAML gives to columns as types and names none.
     """
 
     target: Target
@@ -103,6 +104,7 @@ class DatasetConfig(ModelConfig):
     auto_compact: int | None
     unchecked: tuple[str, ...]
     publish: tuple[str, ...] | None
+    no_types: Mapping[str, str]
 
     @property
     def keeps_rows(self) -> bool:
@@ -174,7 +176,10 @@ def parse_model_config(
     own_words = in_own_words(model, config, materialized in _STORED, bool(role))
     reader = replace(reader, config=own_words.config)
     contract = reader.contract()
-    declared = reader.declared() if contract or materialized in _STORED else {}
+    is_read = contract or materialized in _STORED
+    declared, no_types = reader.declared() if is_read else ({}, {})
+    if contract or role:
+        reader.refuse_types(no_types)
     if materialized not in _STORED:
         return ModelConfig(model, materialized, declared, contract)
     if role is None:
@@ -213,11 +218,11 @@ def parse_model_config(
     if materialized == "snapshot":
         versions = parse_versions(model, config)
         check_versions(model, target, versions)
-        return SnapshotConfig(*own, None, compact, found.unchecked, publish, versions)
+        return SnapshotConfig(*own, None, compact, found.unchecked, publish, no_types, versions)
     incremental = None
     if materialized == "incremental" or (role and config.get("incremental_strategy")):
         incremental = parse_incremental(model, reader.config, tuple(dict.fromkeys(cells)))
-    return DatasetConfig(*own, incremental, compact, found.unchecked, publish)
+    return DatasetConfig(*own, incremental, compact, found.unchecked, publish, no_types)
 
 
 def _require(reader: ConfigReader, keys: Iterable[str], materialized: str) -> None:

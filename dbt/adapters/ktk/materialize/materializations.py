@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from multiprocessing.context import SpawnContext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dbt.adapters.base import available
 from dbt.adapters.base.relation import BaseRelation
@@ -17,6 +17,7 @@ from dbt.adapters.events.types import AdapterEventWarning
 from dbt_common.events.functions import warn_or_error
 from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
+from dbt.adapters.ktk.config.documented_types import with_fitting_types
 from dbt.adapters.ktk.config.familiar import hints
 from dbt.adapters.ktk.config.incremental import STRATEGIES
 from dbt.adapters.ktk.config.model_config import DatasetConfig, ModelConfig, config_of_node
@@ -38,6 +39,7 @@ from ktk_engine.store.interface import ObjectStore
 from ktk_engine.warehouse.name_claim import NameClaim, displace, displaced_by
 from ktk_engine.warehouse.relations import Relations, check_view_columns
 from ktk_engine.warehouse.staged_warehouse import StagedWarehouse
+from ktk_engine.write.rows import schema_of
 from ktk_engine.write.write_context import WriteContext
 
 if TYPE_CHECKING:
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from ktk_engine.catalog.catalog import Relation
 
 _LOGGER = AdapterLogger("ktk")
+_C = TypeVar("_C", bound=DatasetConfig)
 
 
 class Materializations(StoreAdapter):
@@ -197,6 +200,7 @@ class Materializations(StoreAdapter):
             displaced = self._displaced(store, claim, config)
             frame = rows()
             self.connections.sessions.check()
+            config = self._with_fitting_types(config, lambda: schema_of(frame))
             with findings_file(self._target_folder, str(model["unique_id"])):
                 history = {**author.history, **_views_among(displaced)}
                 outcome = write_dataset(
@@ -210,6 +214,15 @@ class Materializations(StoreAdapter):
                 outcome = published(outcome, store, config, history)
             notes = displace(store, claim, displaced, author.history)
         return response_of(outcome.remarked(notes))
+
+    def _with_fitting_types(self, config: _C, columns: Callable[[], pa.Schema]) -> _C:
+        """Leave out what documents a column as what it is not, and say so."""
+        if not config.declared and not config.no_types:
+            return config
+        config, note = with_fitting_types(config, columns())
+        if note:
+            _LOGGER.info(note)
+        return config
 
     def _displaced(
         self, store: ObjectStore, claim: NameClaim, config: DatasetConfig

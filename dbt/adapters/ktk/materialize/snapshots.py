@@ -58,10 +58,15 @@ class Snapshots(Materializations):
         self._warn_of(config)
         with self.connections.running():
             self._check_place(model, relation, config)
+        from ktk_engine.spark.arrow_types import arrow_schema
+
         with (
             self._after_header(model, versions_sql) as query,
             findings_file(self._target_folder, str(model["unique_id"])),
         ):
+            config = self._with_fitting_types(
+                config, lambda: arrow_schema(self.connections.sessions.current().schema_of(query))
+            )
             if exists:
                 self._check_stored(relation, source_sql, config)
                 outcome = self._merge_versions(model, relation, query, config)
