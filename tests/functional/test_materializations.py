@@ -53,6 +53,7 @@ class TestAll:
         run_dbt(["build"])
         (shown,) = run_dbt(["show", "-s", "c", "--limit", "3"]).results
         assert len(shown.agate_table.rows) == 3
+        run_dbt(["show", "--inline", "select * from {{ ref('plain') }} ; -- all", "--limit", "2"])
         run_dbt(["show", "--inline", "select * from {{ ref('plain') }}", "--limit", "2"])
 
     def test_a_model_may_change_its_materialization(self, project):

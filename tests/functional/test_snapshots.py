@@ -255,6 +255,47 @@ class TestHeader:
         assert rows(project, "select id, v from {s}.plain") == [(1, "A")]
 
 
+class TestNamesOfItsOwn:
+    """dbt looks for the column of deleted rows letter by letter."""
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {"source.sql": source([("a", "b", "c"), ("d", "e", "f")])}
+
+    @pytest.fixture(scope="class")
+    def snapshots(self):
+        names = {"dbt_is_deleted": "IS_DEL", "dbt_valid_from": "Since"}
+        own = {"hard_deletes": "new_record", "snapshot_meta_column_names": names}
+        return {"own.sql": snapshot("own", **CHECK, unique_key="k1", **own)}
+
+    def test_deleted_rows(self, project):
+        run_dbt(["build"])
+        put(project, source([("a", "b", "c")]))
+        for _ in range(2):
+            run_dbt(["snapshot"])
+        found = rows(project, "select k1, IS_DEL from {s}.own order by k1, Since")
+        assert found == [("a", "False"), ("d", "False"), ("d", "True")]
+
+
+class TestMaps:
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {"source.sql": "select 1 as id, array(map('a', 1)) as m"}
+
+    @pytest.mark.parametrize(("name", "cols"), [("every", "all"), ("named", ["id", "M"])])
+    def test_what_cannot_be_compared_is_refused_at_once(self, project, name, cols):
+        config = {"strategy": "check", "check_cols": cols, "unique_key": "id"}
+        path = f"{project.project_root}/snapshots/{name}.sql"
+        run_dbt(["run"])
+        write_file(snapshot(name, **config), path)
+        (result,) = run_dbt(["snapshot", "-s", name], expect_pass=False)
+        assert "column m is or holds a map, which Spark cannot compare" in result.message
+        assert not [key for key in store_of(project).list_names() if name in key]
+        write_file(snapshot(name, **{**config, "check_cols": ["id"]}), path)
+        for _ in range(2):
+            run_dbt(["snapshot", "-s", name])
+
+
 class TestRefusals:
     @pytest.fixture(scope="class")
     def models(self):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -126,9 +127,8 @@ class KtkAdapter(
 
 def _selected() -> frozenset[str]:
     """Unique ids of what dbt chose to run, as Jinja's `selected_resources`; empty if unknown."""
-    from dbt import selected_resources
-
-    return frozenset(selected_resources.SELECTED_RESOURCES)
+    chosen = sys.modules.get("dbt.selected_resources")  # of dbt-core, which adapters do not import
+    return frozenset(getattr(chosen, "SELECTED_RESOURCES", ()))
 
 
 def _problem(node: RelationConfig) -> str:

@@ -25,6 +25,7 @@ from dbt.adapters.ktk.relation import KtkRelation, as_ktk
 from ktk_engine.gate.claimant import Claimant
 from ktk_engine.log.builder import Builder
 from ktk_engine.maintain.properties import Notes
+from ktk_engine.sql.token import split_statements
 from ktk_engine.types.arrow_name import parse_type
 from ktk_engine.warehouse.alter import alter_relation
 from ktk_engine.warehouse.alter_statement import Alteration
@@ -199,6 +200,16 @@ class StoreAdapter(MetastoreAdapter):
             return
         with translated():
             truncate(self.relations, str(relation.schema), str(relation.identifier))
+
+    @available
+    def without_semicolon(self, sql: str) -> str:
+        """Give a query that more is written behind, without the semicolon that ends it.
+
+        Args:
+            sql: a model's compiled query.
+        """
+        statements = split_statements(sql)
+        return statements[0] if len(statements) == 1 else sql
 
     @available.parse_none
     def alter_columns(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import functools
+import sys
 from typing import Any
-
-from dbt.config.profile import Profile
 
 from dbt.adapters.ktk.credentials import KtkCredentials
 
@@ -15,17 +14,18 @@ def show_target_type() -> None:
 
     dbt fills it with the adapter's own name, and packages then write SQL of no engine in
     particular. The project file is rendered before there is an adapter, so it is dbt's own class
-    that has to know.
+    that has to know; it has loaded this package where there is a dbt.
     """
-    of_dbt = Profile.to_target_dict
-    if hasattr(of_dbt, "__wrapped__"):
+    profiles = getattr(sys.modules.get("dbt.config.profile"), "Profile", None)
+    of_dbt = getattr(profiles, "to_target_dict", None)
+    if profiles is None or of_dbt is None or hasattr(of_dbt, "__wrapped__"):
         return
 
     @functools.wraps(of_dbt)
-    def to_target_dict(profile: Profile) -> dict[str, Any]:
-        target = of_dbt(profile)
+    def to_target_dict(profile: Any) -> dict[str, Any]:
+        target: dict[str, Any] = of_dbt(profile)
         if isinstance(profile.credentials, KtkCredentials):
             target["type"] = profile.credentials.target_type
         return target
 
-    Profile.to_target_dict = to_target_dict  # type: ignore[assignment]
+    profiles.to_target_dict = to_target_dict

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
 from dbt_common.exceptions import DbtConfigError
 
 from ktk_engine.gate.target import Target
@@ -72,6 +73,43 @@ def checked_columns(model: str, wanted: object, columns: Sequence[str]) -> tuple
             )
         found.append(spelled)
     return tuple(found)
+
+
+def check_comparable(model: str, config: Mapping[str, Any], columns: pa.Schema) -> None:
+    """Refuse a first run whose values the next one could not compare.
+
+    Args:
+        model: the snapshot's name, for messages.
+        config: its configuration.
+        columns: what its first run stores.
+
+    Raises:
+        DbtConfigError: strategy `check` is to compare a column with a map, at any depth.
+    """
+    if config.get("strategy") != "check":
+        return
+    own = set(dbt_columns(config))
+    checked = config.get("check_cols")
+    names = [field.name for field in columns if Identifier(field.name) not in own]
+    for name in checked_columns(model, checked, names):
+        if _has_map(columns.field(name).type):
+            others = [other for other in names if other != name]
+            raise DbtConfigError(
+                f"Model {model}: config `check_cols` is {checked!r}, and column {name} is or holds "
+                "a map, which Spark cannot compare. Nothing was written. Name the columns to "
+                f"compare ({', '.join(others)}), or select to_json({name}) too and compare that."
+            )
+
+
+def dbt_columns(config: Mapping[str, Any]) -> list[Identifier]:
+    """The names that dbt's own columns have in a snapshot."""
+    own = config.get("snapshot_meta_column_names") or {}
+    return [Identifier(str(own.get(f"dbt_{key}") or f"dbt_{key}")) for key in _COLUMNS]
+
+
+def _has_map(t: pa.DataType) -> bool:
+    parts = (t.field(index) for index in range(t.num_fields))
+    return pa.types.is_map(t) or any(_has_map(part.type) for part in parts)
 
 
 def check_versions(model: str, target: Target, versions: Versions) -> None:

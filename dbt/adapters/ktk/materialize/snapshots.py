@@ -11,7 +11,7 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.ktk.config.model_config import SnapshotConfig
-from dbt.adapters.ktk.config.snapshot_config import checked_columns
+from dbt.adapters.ktk.config.snapshot_config import check_comparable, checked_columns
 from dbt.adapters.ktk.history import history_of
 from dbt.adapters.ktk.materialize.auto_compact import auto_compacted
 from dbt.adapters.ktk.materialize.findings_file import findings_file
@@ -21,9 +21,11 @@ from dbt.adapters.ktk.materialize.published import published
 from dbt.adapters.ktk.materialize.response import KtkResponse, response_of
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.types.identifier import Identifier, find_name
+from ktk_engine.write.rows import schema_of
 from ktk_engine.write.write_context import WriteContext
 
 if TYPE_CHECKING:
+    from dbt.adapters.base.impl import SnapshotStrategy
     from pyspark.sql import DataFrame
 
 _LOGGER = AdapterLogger("ktk")
@@ -76,6 +78,14 @@ class Snapshots(Materializations):
             store = self.connections.warehouse.create_schema(str(relation.schema))
             outcome = published(outcome, store, config, history_of(model))
         return response_of(outcome)
+
+    @available.parse_none
+    def assert_valid_snapshot_target_given_strategy(
+        self, relation: BaseRelation, column_names: dict[str, str], strategy: SnapshotStrategy
+    ) -> None:
+        """Check that a snapshot has its columns; dbt looks for one of them letter by letter."""
+        lower = {key: name.lower() for key, name in (column_names or {}).items()}
+        super().assert_valid_snapshot_target_given_strategy(relation, lower, strategy)
 
     @available.parse(lambda *_, **__: (False, []))
     def checked_columns(
@@ -144,10 +154,11 @@ class Snapshots(Materializations):
     ) -> Outcome:
         from ktk_engine.write.rewrite.merge_versions import build_versions
 
-        schema = str(relation.schema)
+        schema, frame = str(relation.schema), self._rows_of(relation, query)
+        check_comparable(config.model, model["config"], schema_of(frame))
         written = build_versions(
             self.connections.warehouse.create_schema(schema),
-            self._rows_of(relation, query),
+            frame,
             config.target,
             config.versions,
             WriteContext(history_of(model), self._built_by(schema, config)),

@@ -3,5 +3,5 @@
   {%- if model is defined and model.language == 'python' -%}
     {%- do exceptions.raise_compiler_error(adapter.python_preview_problem(model)) -%}
   {%- endif -%}
-  {{ default__get_limit_sql(sql, limit) }}
+  {{ default__get_limit_sql(adapter.without_semicolon(sql), limit) }}
 {% endmacro %}
