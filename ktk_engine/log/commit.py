@@ -101,6 +101,7 @@ def commit(base: State, transaction: Transaction, publishes: bool = True) -> Com
         refuse_gap(head.store, head.scope, head.version)
         try:
             with head.reading():
+                transaction.reads.check_unchanged(head)
                 entry, snapshots = _prepare(head, transaction, attempt, given_up)
         except VersionGoneError:  # what I wrote is still there; only what it goes on top of is not
             head = _advance(head, transaction, given_up)
@@ -142,6 +143,7 @@ def check_commit(base: State, transaction: Transaction) -> State:
     if head.version == base.version:
         return base
     with head.reading():
+        transaction.reads.check_unchanged(head)
         _rebased(head, transaction, 1, given_up)
     return head
 

@@ -24,7 +24,7 @@ from ktk_engine.types.identifier import Identifier, find_name
 from ktk_engine.write.write_context import WriteContext
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    pass
 
 _LOGGER = AdapterLogger("ktk")
 
@@ -159,15 +159,12 @@ class Snapshots(Materializations):
     ) -> Outcome:
         from ktk_engine.write.rewrite.merge_versions import merge_versions
 
-        def changes() -> DataFrame:
-            return self._rows_of(relation, query)
-
         schema = str(relation.schema)
         store = self.connections.warehouse.create_schema(schema)
         scanner = self.connections.sessions.current().scanner(store)
         done = merge_versions(
             scanner,
-            changes,
+            self._query(relation, query).depending_on(store, config.target.uuid),
             config.target,
             config.versions,
             WriteContext(history_of(model), self._built_by(schema, config)),
