@@ -6,8 +6,8 @@ from ktk_engine.gate.target import Target
 from ktk_engine.log.state import State, resolve
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.write.checked_write import CheckedWrite, check_write
+from ktk_engine.write.recompute import recompute
 from ktk_engine.write.retained import Retained
-from ktk_engine.write.rewrite.recompute import recompute
 from ktk_engine.write.rows import Rows, as_stored, check_constraints, schema_of
 from ktk_engine.write.source import Source
 from ktk_engine.write.staging import staged

@@ -18,8 +18,7 @@ from ktk_engine.spark.sql.sql_session import SqlSession
 from ktk_engine.write.rewrite import replace_where as replace_where_module
 from ktk_engine.write.rewrite.merge import MergeBy, merge
 from ktk_engine.write.rewrite.predicates import Predicates
-from ktk_engine.write.source import Source
-from tests.support.changes import Target, WriteContext, WriteResult
+from tests.support.changes import Source, Target, WriteContext, WriteResult
 from tests.support.stores import ObjectStore
 
 

@@ -22,6 +22,7 @@ from ktk_engine.log.delta.delta_log import (
     APP_ID,
     DeltaState,
     delete_log,
+    entry_key,
     newest_mark,
     put_checkpoint,
     put_entry,
@@ -34,6 +35,7 @@ from ktk_engine.log.entry import DatasetEntry
 from ktk_engine.log.snapshot import PUBLISH, Snapshot
 from ktk_engine.log.stage.staged_logs import StagedLogs
 from ktk_engine.log.state import State, resolve
+from ktk_engine.store.interface import ObjectStore
 
 DELTA = "delta"
 _LOGGER = logging.getLogger(__name__)
@@ -129,16 +131,15 @@ def publish_delta(state: State, uuid: str) -> int:
     if isinstance(state.store, StagedLogs) and state.store.is_open:
         return -1  # nobody is to see it yet
     for attempt in range(_RETRIES):
-        if attempt:
+        present = read_log(state.store, uuid)
+        # The head that is resolved after the log was read is never older than what the log has.
+        if attempt or present.published > _version(state, uuid):
             state = replace(resolve(state.store, state.scope), known=state.known)
-            if uuid not in state.datasets:
-                return -1  # removed meanwhile
+            if not _is_published(state, uuid):
+                return -1  # removed meanwhile, or stopped
         item = state.datasets[uuid]
         if item.entry is None or item.problem or item.foreign:
             raise PublishError(item.problem or "another program has just changed it")
-        present = read_log(state.store, uuid)
-        if present.published > item.entry.version and not attempt:
-            continue  # somebody else has published a newer commit
         table = DeltaTable.of(state.snapshot(uuid), item.entry, state.store.now())
         actions = list(table.changes(present))
         if not actions:
@@ -150,11 +151,30 @@ def publish_delta(state: State, uuid: str) -> int:
         except ObjectExistsError:
             state.store.backoff.pause(attempt + 1)
             continue
+        if _is_alone(state.store, uuid, version) and not _is_published(
+            resolve(state.store, state.scope), uuid
+        ):
+            delete_log(state.store, uuid)
+            return -1
         due = (version + 1) % _CHECKPOINT_EVERY == 0 or len(actions) > _LARGEST_ENTRY
         if present.broken or due:
             put_checkpoint(state.store, uuid, version, list(table.whole(present)))
         return version
     raise PublishError(f"its Delta log keeps changing. Run later: ktk publish {uuid}")
+
+
+def _version(state: State, uuid: str) -> int:
+    entry = state.datasets[uuid].entry
+    return entry.version if entry else 0
+
+
+def _is_alone(store: ObjectStore, uuid: str, version: int) -> bool:
+    """Whether an entry has none before it: perhaps the log was deleted just before it was put."""
+    return not version or not store.exists(entry_key(uuid, version - 1))
+
+
+def _is_published(state: State, uuid: str) -> bool:
+    return uuid in state.datasets and publishes_delta(state.snapshot(uuid))
 
 
 def check_delta(state: State, uuid: str) -> str:

@@ -46,9 +46,9 @@ from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.refusal import Problem, refusal
 from ktk_engine.write.affected_files import cell_columns
 from ktk_engine.write.build import build
+from ktk_engine.write.recompute import recompute
 from ktk_engine.write.retained import Conditions
 from ktk_engine.write.rewrite.affected_rows import NewKeys, find_keys
-from ktk_engine.write.rewrite.recompute import recompute
 from ktk_engine.write.rewrite.rewrite import Rewrite, start_rewrite
 from ktk_engine.write.rewrite.versions import Versions
 from ktk_engine.write.rewrite.versions_in_memory import (
