@@ -20,8 +20,8 @@ from ktk_engine.types.identifier import find_name, find_names
 from ktk_engine.types.quote import quote_identifier
 from ktk_engine.warehouse.author import statement_history
 from ktk_engine.warehouse.relations import Relations
+from ktk_engine.write.recompute import Source
 from ktk_engine.write.retained import Retained
-from ktk_engine.write.source import Source
 from ktk_engine.write.write_context import WriteContext
 from ktk_engine.write.write_result import WriteResult
 

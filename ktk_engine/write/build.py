@@ -6,10 +6,9 @@ from ktk_engine.gate.target import Target
 from ktk_engine.log.state import State, resolve
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.write.checked_write import CheckedWrite, check_write
-from ktk_engine.write.recompute import recompute
+from ktk_engine.write.recompute import Source, recompute
 from ktk_engine.write.retained import Retained
 from ktk_engine.write.rows import Rows, as_stored, check_constraints, schema_of
-from ktk_engine.write.source import Source
 from ktk_engine.write.staging import staged
 from ktk_engine.write.write_context import NO_CONTEXT, WriteContext
 from ktk_engine.write.write_result import WriteResult

@@ -1,6 +1,7 @@
 """Computes a write again when another commit has changed or removed what it came from.
 
-This is the one place where that is done: what a write reads is read anew in each attempt.
+This is the one place where that is done: what a write reads, its `Source`, is read anew in each
+attempt.
 See docs/design/files-and-commits.md, Computed again means read again.
 """
 
@@ -8,32 +9,94 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import replace
-from typing import TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ktk_engine.errors import CommitConflictError, DatasetNotFoundError, VersionGoneError
 from ktk_engine.gate.target import Target
-from ktk_engine.log.change.reads import Reads
+from ktk_engine.log.change.reads import NOTHING_READ, Reads
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import State, resolve
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.write.source import Source
 from ktk_engine.write.write_context import WriteContext
+
+if TYPE_CHECKING:
+    from ktk_engine.spark.sql.sql_session import SqlSession
 
 MAXIMUM_ATTEMPTS = 10
 _LOGGER = logging.getLogger(__name__)
-_S = TypeVar("_S")
-_T = TypeVar("_T")
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+@dataclass(frozen=True)
+class Source(Generic[T]):
+    """What a write is computed from.
+
+    Attributes:
+        read: computes it, mostly a frame, and says what it has read.
+        is_query: whether `read` gives what relations hold now, rather than what they held.
+    """
+
+    read: Callable[[], tuple[T, Reads]]
+    is_query: bool
+
+    @classmethod
+    def query(cls, session: SqlSession, compute: Callable[[], T]) -> Source[T]:
+        """Statements that can be run again.
+
+        Args:
+            session: what runs them, and notes what they read.
+            compute: runs them.
+        """
+
+        def read() -> tuple[T, Reads]:
+            with session.noting_reads() as noted:
+                computed = compute()
+            return computed, Reads(tuple(noted))
+
+        return cls(read, True)
+
+    @classmethod
+    def given(cls, rows: T, reads: Reads = NOTHING_READ) -> Source[T]:
+        """Rows that were computed elsewhere, and what is known to have been read for them."""
+        return cls(lambda: (rows, reads), False)
+
+    def map(self, change: Callable[[T], U]) -> Source[U]:
+        """What is made of what it gives."""
+
+        def read() -> tuple[U, Reads]:
+            computed, reads = self.read()
+            return change(computed), reads
+
+        return Source(read, self.is_query)
+
+    def depending_on(self, store: ObjectStore, uuid: str) -> Source[T]:
+        """Let a commit depend on what was read of one dataset alone: the one that it writes.
+
+        The write then is as if it had been made when the others were read.
+        """
+
+        def read() -> tuple[T, Reads]:
+            computed, reads = self.read()
+            return computed, reads.of(store.url, uuid)
+
+        return Source(read, self.is_query)
+
+
+def source_of(rows: T | Source[T]) -> Source[T]:
+    """Take rows as a source that gives them, and a source as it is."""
+    return rows if isinstance(rows, Source) else Source.given(rows)
 
 
 def recompute(
     store: ObjectStore,
     target: Target,
-    source: Source[_S],
-    write: Callable[[State, _S, WriteContext], _T],
+    source: Source[T],
+    write: Callable[[State, T, WriteContext], U],
     context: WriteContext,
     is_blind: bool = False,
-) -> _T:
+) -> U:
     """Run a write on the newest state, and again on each newer one that makes it a conflict.
 
     Args:
@@ -54,7 +117,7 @@ def recompute(
     """
     existed, reads = False, Reads()
 
-    def checked(state: State) -> _T:
+    def checked(state: State) -> U:
         nonlocal existed, reads
         if existed and target.uuid not in state.datasets:
             raise DatasetNotFoundError(
@@ -83,9 +146,9 @@ def recompute(
 def compute_again(
     store: ObjectStore,
     scope: LogScope,
-    write: Callable[[State], _T],
+    write: Callable[[State], U],
     is_final: Callable[[], bool] = lambda: False,
-) -> _T:
+) -> U:
     """Run a write on the newest state of a scope, as often as a newer one makes it a conflict.
 
     Args:

@@ -41,9 +41,8 @@ from ktk_engine.warehouse.statements import run_statement
 from ktk_engine.write import build as build_module
 from ktk_engine.write.alter.alter_columns import alter_columns
 from ktk_engine.write.alter.column_changes import ColumnChanges
-from ktk_engine.write.recompute import recompute
+from ktk_engine.write.recompute import Source, recompute
 from ktk_engine.write.retained import Retained
-from ktk_engine.write.source import Source
 from ktk_engine.write.staging import staged
 from ktk_engine.write.write_context import WriteContext
 from ktk_engine.write.write_result import RowChanges, WriteResult

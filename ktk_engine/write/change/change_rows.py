@@ -30,11 +30,10 @@ from ktk_engine.write.affected_files import cell_columns
 from ktk_engine.write.change.delete_files import find_whole_files
 from ktk_engine.write.change.fit_clauses import fit_clauses
 from ktk_engine.write.change.reach import find_reach
-from ktk_engine.write.recompute import recompute
+from ktk_engine.write.recompute import Source, recompute
 from ktk_engine.write.retained import Conditions
 from ktk_engine.write.rewrite.affected_rows import find_keys
 from ktk_engine.write.rewrite.rewrite import Rewrite, start_rewrite
-from ktk_engine.write.source import Source
 from ktk_engine.write.write_context import NO_CONTEXT, WriteContext
 from ktk_engine.write.write_result import RowChanges, WriteResult
 

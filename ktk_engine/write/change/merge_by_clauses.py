@@ -15,11 +15,10 @@ from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.write.build import build
 from ktk_engine.write.change.change_rows import change_in
 from ktk_engine.write.change.merge_clauses import MergeClauses
-from ktk_engine.write.recompute import recompute
+from ktk_engine.write.recompute import Source, recompute, source_of
 from ktk_engine.write.rewrite.merge import MergeBy, check_known, spelled_by
 from ktk_engine.write.rewrite.rewrite import Rewrite, start_rewrite
 from ktk_engine.write.rows import as_stored
-from ktk_engine.write.source import Source, source_of
 from ktk_engine.write.write_context import NO_CONTEXT, WriteContext
 from ktk_engine.write.write_result import WriteResult
 

@@ -25,14 +25,13 @@ from ktk_engine.types.identifier import find_name
 from ktk_engine.types.refusal import Problem, refusal
 from ktk_engine.write.affected_files import cell_columns
 from ktk_engine.write.build import build
-from ktk_engine.write.recompute import recompute
+from ktk_engine.write.recompute import Source, recompute, source_of
 from ktk_engine.write.retained import Conditions
 from ktk_engine.write.rewrite.affected_rows import NewKeys, find_keys
 from ktk_engine.write.rewrite.merge_in_memory import merge_in_memory
 from ktk_engine.write.rewrite.predicates import EVERY_ROW, RowFilter
 from ktk_engine.write.rewrite.rewrite import Rewrite, condition_of, start_rewrite
 from ktk_engine.write.rows import as_stored
-from ktk_engine.write.source import Source, source_of
 from ktk_engine.write.write_context import NO_CONTEXT, WriteContext
 from ktk_engine.write.write_result import WriteResult
 

@@ -46,7 +46,7 @@ from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.refusal import Problem, refusal
 from ktk_engine.write.affected_files import cell_columns
 from ktk_engine.write.build import build
-from ktk_engine.write.recompute import recompute
+from ktk_engine.write.recompute import Source, recompute
 from ktk_engine.write.retained import Conditions
 from ktk_engine.write.rewrite.affected_rows import NewKeys, find_keys
 from ktk_engine.write.rewrite.rewrite import Rewrite, start_rewrite
@@ -58,7 +58,6 @@ from ktk_engine.write.rewrite.versions_in_memory import (
 )
 from ktk_engine.write.rows import as_stored
 from ktk_engine.write.small_files import is_sparks_own
-from ktk_engine.write.source import Source
 from ktk_engine.write.write_context import NO_CONTEXT, WriteContext
 from ktk_engine.write.write_result import RowChanges, WriteResult
 

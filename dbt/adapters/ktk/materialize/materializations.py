@@ -39,8 +39,8 @@ from ktk_engine.store.interface import ObjectStore
 from ktk_engine.warehouse.name_claim import NameClaim, displace, displaced_by
 from ktk_engine.warehouse.relations import Relations, check_view_columns
 from ktk_engine.warehouse.staged_warehouse import StagedWarehouse
+from ktk_engine.write.recompute import Source
 from ktk_engine.write.rows import schema_of
-from ktk_engine.write.source import Source
 from ktk_engine.write.write_context import WriteContext
 
 if TYPE_CHECKING:
