@@ -32,6 +32,7 @@ from ktk_engine.maintain.publish.publish_datasets import (
     stop_publishing,
 )
 from ktk_engine.maintain.remove import plan_removal, remove
+from ktk_engine.maintain.rename import rename
 from ktk_engine.maintain.versions.restore import restore
 from ktk_engine.maintain.versions.tag import tag_version
 from ktk_engine.maintain.versions.undrop import undrop
@@ -41,6 +42,7 @@ from ktk_engine.warehouse.statements import run_statement
 from ktk_engine.write import build as build_module
 from ktk_engine.write.alter.alter_columns import alter_columns
 from ktk_engine.write.alter.column_changes import ColumnChanges
+from ktk_engine.write.build import build_from
 from ktk_engine.write.recompute import Source, recompute
 from ktk_engine.write.retained import Retained
 from ktk_engine.write.staging import staged
