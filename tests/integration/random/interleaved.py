@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from ktk_engine import Store
 from ktk_engine.errors import KtkError
-from ktk_engine.facade.write_table import delete_from, write_table  # deep: with their history
+from ktk_engine.facade.write_table import delete_from  # deep: with its history
 from ktk_engine.log.change.reads import Read, Reads  # deep: what a session notes of a query
 from tests.support.changes import (
     Retained,
@@ -116,6 +116,17 @@ def appending(target: Target, *numbers: int, name: str = "append") -> Change:
         build(store, rows(numbers, target), target, mode="append", history=said(name))
 
     return Change(name, run, {target.uuid: lambda old: (old or NO_ROWS) | {*numbers}})
+
+
+def widening(number: int) -> Change:
+    """A row is added with a column that is new."""
+    target, name = Target("t", on_schema_change="append_new_columns"), f"widen {number}"
+
+    def run(store: SteppingStore) -> None:
+        new = rows((number,)).append_column(f"w{number}", pa.array([number], pa.int64()))
+        build(store, new, target, mode="append", history=said(name))
+
+    return Change(name, run, {"t": lambda old: (old or NO_ROWS) | {number}})
 
 
 def rebuilding(target: Target, *numbers: int, name: str = "rebuild") -> Change:
@@ -231,14 +242,15 @@ SCENARIOS = {
             deleting(2),
             Change(
                 "merge",
-                lambda store: write_table(
-                    Store.of(store), "t", rows((2, 20)), "merge", ("x",), {}, {}
+                lambda store: Store.of(store).write_table(
+                    "t", rows((2, 20)), mode="merge", key="x"
                 ),
                 {"t": lambda old: (old or NO_ROWS) | {2, 20}},
             ),
             appending(TABLE, 21),
         )
     ),
+    "new columns": Scenario((widening(91), widening(92), rebuilding(TABLE, 93))),
     "removals": Scenario((rebuilding(TABLE, 31), removing("t"), appending(TABLE, 32))),
     "a cube": Scenario((appending(SEED, 4), rebuilding(EXTRA, 2, 3), removing("c", "e"))),
     "a cube that grows": Scenario(
@@ -342,7 +354,8 @@ def _check_rows(
                 if scope_of(uuid) == scope:
                     model[uuid] = effect(model.get(uuid))
         wanted = {uuid: sorted(found) for uuid, found in model.items() if found is not None}
-        assert {uuid: numbers_in(head, uuid) for uuid in head.datasets} == wanted
+        found = {uuid: numbers_in(head, uuid) for uuid in head.datasets}
+        assert found == wanted, (found, wanted, logged)
     in_rows = {name for name in acknowledged if known[name].effects}
     assert in_rows <= {*logged} <= {*acknowledged}, (logged, acknowledged)
     once = {name for name in logged if len(known[name].effects) < 2}
@@ -350,29 +363,34 @@ def _check_rows(
 
 
 def _name(history: Mapping[str, str]) -> str:
-    """Which change an entry is of: a facade without a word for it has written a merge."""
+    """Which change an entry is of; only the merge, through the library's face, says nothing."""
     return history.get("change", "merge")
 
 
 def _check_store(store: InterruptingStore) -> None:
     """All that is live is there and published, and nothing is left of what was refused."""
     used: set[str] = set()
+    commits: set[str] = set()
     for name in ("t", "u", "c"):
         scope = cube_scope(name) if name == "c" else scope_of(name)
         state = resolve(store, scope)
         if state.datasets:
-            assert check(store, name, deep=True).problems == ()
+            problems = check(store, name, deep=True).problems
+            assert problems == (), problems
         for entry, _ in read_entries(store, scope, 0, state.version):
             used |= {item.snapshot for item in entry.datasets.values()}
+            commits.add(entry.commit)
         for uuid, item in state.datasets.items():
             assert item.entry is not None and not item.problem
             _check_delta(store, uuid, state.snapshot(uuid))
     snapshots = [read_snapshot(store, key) for key in used if key in store.objects]
     needed = {key for item in snapshots for key in _files(item)}
     for key in store.objects:
-        assert "/intent/" not in key
+        assert "/intent/" not in key, key
         is_file = ("/table/" in key and not key.endswith("_common_metadata")) or "/indices/" in key
-        assert not is_file or key in needed, f"left behind: {key}"
+        # Index files of an attempt that lost its slot are left to the clean-up.
+        is_committed = any(commit in key for commit in commits)
+        assert not is_file or is_committed or key in needed, f"left behind: {key}"
 
 
 def _files(snapshot: Snapshot) -> Iterator[str]:
