@@ -85,7 +85,7 @@ def _document_problems(state: State, uuid: str, snapshot: Snapshot) -> Iterator[
     committed = f"version {wanted}"
     if found < wanted:
         there = f"version {found}" if found else "nothing"
-        mending = f"To publish it: ktk cleanup {state.scope.name}"
+        mending = f"To publish it: ktk cleanup {state.scope.name} --delete"
         reason = f"Kartothek readers see an older version. {mending}"
         yield Problem(dataset, key, "", committed, there, reason)
         return

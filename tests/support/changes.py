@@ -24,6 +24,7 @@ from ktk_engine.maintain.cleanup import plan_cleanup, run_cleanup
 from ktk_engine.maintain.comment import comment_on
 from ktk_engine.maintain.compact import compact
 from ktk_engine.maintain.compactable import find_compaction, find_compactions
+from ktk_engine.maintain.copy import plan_copy, run_copy
 from ktk_engine.maintain.index import change_indexes
 from ktk_engine.maintain.properties import Notes, note
 from ktk_engine.maintain.publish.publish_datasets import (

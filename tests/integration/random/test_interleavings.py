@@ -11,7 +11,7 @@ from itertools import count, islice
 
 import pytest
 
-from ktk_engine.maintain import copy
+from ktk_engine.maintain import copy  # deep: patched
 from tests.integration.random.interleaved import SCENARIOS, interleave
 from tests.support.interleaving import Schedule, bounded
 
@@ -25,7 +25,7 @@ def schedules(name, writers, most):
         wanted, _, text = ONLY.partition(": ")
         return [Schedule.parse(text)] if wanted == f"{name}, {writers} writers" else []
     steps = interleave(SCENARIOS[name], Schedule(), writers).step
-    interrupted = 2 if most > 500 else 1
+    interrupted = 2 if NUMBER > 500 else 1
     found = list(bounded(steps, writers, interrupted))
     chosen = found[:: max(1, 2 * len(found) // most)][: most // 2]
     return [*chosen, *(Schedule(seed=n) for n in islice(count(), most - len(chosen)))]

@@ -11,11 +11,16 @@ from click.testing import CliRunner
 
 from ktk_engine.cli.main import main
 from ktk_engine.errors import DatasetNotFoundError
+from ktk_engine.format.stamp import Stamp, add_stamp  # deep: a forged one
+from ktk_engine.format.stamp import digest as stamp_digest  # deep: a forged one
 from ktk_engine.maintain.check import check
 from ktk_engine.maintain.remove import remove
 from ktk_engine.maintain.versions.tag import tag_version
+from tests.support.changes import Retention, run_cleanup
+from tests.support.committed import scope_of
 from tests.support.dataset_builder import build_nyc, build_table, write_plain_nyc
-from tests.support.stores import keys
+from tests.support.documents import document_key, parse_document, read_stamp, render_document
+from tests.support.stores import fail, keys
 
 
 def test_a_sound_cube(store):
@@ -156,3 +161,30 @@ def test_what_a_tagged_version_had_of_other_datasets_is_checked(store):
     assert {(item.dataset, item.column) for item in problems if item.column} == {
         ("weather", "gust")
     }
+
+
+def test_published_documents_are_compared_with_the_log(store):
+    """One that is behind, and one that names other files than were committed."""
+    build_table(store)
+    old = store.get(document_key("plain"))
+    store.faults.append(fail("before", "replace", "by-dataset-metadata"))
+    assert "not published" in build_table(store).warning
+    (found,) = check(store, "plain").problems
+    assert (found.expected, found.found) == ("version 2", "version 1")
+    assert "ktk cleanup plain --delete" in found.reason
+    run_cleanup(store, scope_of("plain"), Retention())
+    assert check(store, "plain").problems == ()
+
+    body = parse_document("plain", old)
+    parts = render_document(body)
+    stamp = Stamp(2, read_stamp(store.get(document_key("plain"))).commit_id, stamp_digest(parts))
+    store.put(document_key("plain"), add_stamp(stamp, [parts]))
+    (found,) = check(store, "plain").problems
+    assert (found.expected, found.found) == ("version 2", "other files")
+
+
+def test_a_document_that_was_never_published(store):
+    store.faults.append(fail("before", "put_if_absent", "by-dataset-metadata"))
+    build_table(store)
+    (found,) = check(store, "plain").problems
+    assert (found.expected, found.found) == ("version 1", "nothing")
