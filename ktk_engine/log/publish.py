@@ -6,7 +6,7 @@ See docs/design/files-and-commits.md, Publishing.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,7 +48,10 @@ CUBE_KEYS = (DIMENSION_COLUMNS, PARTITION_COLUMNS, SUPPRESS_INDEX_ON)
 
 
 def publish(
-    store: ObjectStore, scope: LogScope, known: Mapping[str, Snapshot] | None = None
+    store: ObjectStore,
+    scope: LogScope,
+    known: Mapping[str, Snapshot] | None = None,
+    removed: Collection[str] = (),
 ) -> str:
     """Bring the published documents of a scope up to its head.
 
@@ -61,6 +64,7 @@ def publish(
         store: where the scope lives.
         scope: what was committed to.
         known: snapshots by key, which need not be read again.
+        removed: datasets that were removed lately, perhaps to be built again.
 
     Returns:
         A warning, empty if all is published. A failure here is never an error, not even a bug:
@@ -68,21 +72,21 @@ def publish(
     """
     if isinstance(store, StagedLogs) and store.is_open:
         return ""  # nobody is to see it yet
-    documents, state = _publish_documents(store, scope, known or {})
+    documents, state = _publish_documents(store, scope, known or {}, removed)
     if state is None:
         return documents
     return "; ".join(filter(None, (documents, publish_delta_logs(state))))
 
 
 def _publish_documents(
-    store: ObjectStore, scope: LogScope, known: Mapping[str, Snapshot]
+    store: ObjectStore, scope: LogScope, known: Mapping[str, Snapshot], removed: Collection[str]
 ) -> tuple[str, State | None]:
     """Bring Kartothek's documents up to the head; gives a warning, and the state if it is known."""
     state = None
     try:
         state = resolve(store, scope)
         state.known.update(known)
-        state = _publish_removals(drop_delta_logs(state))
+        state = _publish_removals(drop_delta_logs(state, removed))
         state.known.update(known)
         for uuid in _order(state):
             _publish_dataset(state, uuid)

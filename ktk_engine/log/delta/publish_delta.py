@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import uuid as uuids
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -97,14 +97,18 @@ def publish_delta_logs(state: State) -> str:
     return "; ".join(warnings)
 
 
-def drop_delta_logs(state: State) -> State:
-    """Delete the Delta logs of datasets that the head has just removed.
+def drop_delta_logs(state: State, removed: Collection[str] = ()) -> State:
+    """Delete the Delta logs of datasets that were removed, also where they were built again.
+
+    Args:
+        state: the scope.
+        removed: datasets that may have been removed before the head.
 
     Returns:
-        The state to publish: if one of them was built again meanwhile, that is published again.
+        The state to publish: if one of them was published again meanwhile, that is done again.
     """
-    removed = state.head.removed if state.head else {}
-    gone = [uuid for uuid in removed if uuid not in state.datasets]
+    known = {*removed, *(state.head.removed if state.head else ())}
+    gone = [uuid for uuid in sorted(known) if not _is_published(state, uuid)]
     found = [uuid for uuid in gone if delete_log(state.store, uuid)]
     if not found:
         return state
@@ -151,11 +155,12 @@ def publish_delta(state: State, uuid: str) -> int:
         except ObjectExistsError:
             state.store.backoff.pause(attempt + 1)
             continue
-        if _is_alone(state.store, uuid, version) and not _is_published(
-            resolve(state.store, state.scope), uuid
-        ):
-            delete_log(state.store, uuid)
+        if not version and not _is_published(resolve(state.store, state.scope), uuid):
+            delete_log(state.store, uuid)  # it was just deleted, since nobody is to see it
             return -1
+        if not present.broken and not _follows(state.store, uuid, version):
+            state.store.delete([entry_key(uuid, version)])  # the log was deleted and begun anew
+            continue
         due = (version + 1) % _CHECKPOINT_EVERY == 0 or len(actions) > _LARGEST_ENTRY
         if present.broken or due:
             put_checkpoint(state.store, uuid, version, list(table.whole(present)))
@@ -168,9 +173,9 @@ def _version(state: State, uuid: str) -> int:
     return entry.version if entry else 0
 
 
-def _is_alone(store: ObjectStore, uuid: str, version: int) -> bool:
-    """Whether an entry has none before it: perhaps the log was deleted just before it was put."""
-    return not version or not store.exists(entry_key(uuid, version - 1))
+def _follows(store: ObjectStore, uuid: str, version: int) -> bool:
+    """Whether an entry is the first, or has one before it."""
+    return not version or store.exists(entry_key(uuid, version - 1))
 
 
 def _is_published(state: State, uuid: str) -> bool:

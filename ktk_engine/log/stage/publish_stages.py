@@ -55,7 +55,7 @@ class _Publication:
     def publish(self, done: Committed) -> Committed:
         """Publish the commit for Kartothek."""
         known = {done.entry.datasets[uuid].snapshot: item for uuid, item in done.snapshots.items()}
-        return replace(done, warning=publish(self.base.store, self.scope, known))
+        return replace(done, warning=publish(self.base.store, self.scope, known, done.removed))
 
 
 def publish_stages(stores: Sequence[StagedStore]) -> list[Committed]:
