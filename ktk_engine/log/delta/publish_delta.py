@@ -35,7 +35,6 @@ from ktk_engine.log.entry import DatasetEntry
 from ktk_engine.log.snapshot import PUBLISH, Snapshot
 from ktk_engine.log.stage.staged_logs import StagedLogs
 from ktk_engine.log.state import State, resolve
-from ktk_engine.store.interface import ObjectStore
 
 DELTA = "delta"
 _LOGGER = logging.getLogger(__name__)
@@ -137,7 +136,7 @@ def publish_delta(state: State, uuid: str) -> int:
     for attempt in range(_RETRIES):
         present = read_log(state.store, uuid)
         # The head that is resolved after the log was read is never older than what the log has.
-        if attempt or present.published > _version(state, uuid):
+        if attempt or present.broken or present.published > _version(state, uuid):
             state = replace(resolve(state.store, state.scope), known=state.known)
             if not _is_published(state, uuid):
                 return -1  # removed meanwhile, or stopped
@@ -158,8 +157,8 @@ def publish_delta(state: State, uuid: str) -> int:
         if not version and not _is_published(resolve(state.store, state.scope), uuid):
             delete_log(state.store, uuid)  # it was just deleted, since nobody is to see it
             return -1
-        if not present.broken and not _follows(state.store, uuid, version):
-            state.store.delete([entry_key(uuid, version)])  # the log was deleted and begun anew
+        if not _follows(state, uuid, version, present):
+            state.store.delete([entry_key(uuid, version)])
             continue
         due = (version + 1) % _CHECKPOINT_EVERY == 0 or len(actions) > _LARGEST_ENTRY
         if present.broken or due:
@@ -173,9 +172,15 @@ def _version(state: State, uuid: str) -> int:
     return entry.version if entry else 0
 
 
-def _follows(store: ObjectStore, uuid: str, version: int) -> bool:
-    """Whether an entry is the first, or has one before it."""
-    return not version or store.exists(entry_key(uuid, version - 1))
+def _follows(state: State, uuid: str, version: int, present: DeltaState) -> bool:
+    """Whether an entry that was put belongs to the log: somebody may have begun that anew.
+
+    After a log that cannot be read, it does as long as it is of the newest version.
+    """
+    if present.broken:
+        newest = resolve(state.store, state.scope)
+        return uuid in newest.datasets and _version(newest, uuid) == _version(state, uuid)
+    return not version or state.store.exists(entry_key(uuid, version - 1))
 
 
 def _is_published(state: State, uuid: str) -> bool:
