@@ -131,6 +131,21 @@ def read_log(store: ObjectStore, uuid: str) -> DeltaState:
     return state
 
 
+def still_ends_with(store: ObjectStore, uuid: str, present: DeltaState) -> bool:
+    """Whether the newest entry of a log that was read is still there, and no other in its place.
+
+    Args:
+        store: where it lies.
+        uuid: the dataset.
+        present: what `read_log` gave.
+    """
+    try:
+        head = store.get_range(entry_key(uuid, present.version), 0, _MARK_BYTES)
+    except ObjectNotFoundError:
+        return store.exists(_checkpoint_key(uuid, present.version))
+    return _mark(head.partition(b"\n")[0])[1] == present.commit
+
+
 def put_entry(
     store: ObjectStore, uuid: str, version: int, mark: tuple[int, str], actions: Iterable[Any]
 ) -> None:

@@ -27,6 +27,7 @@ from ktk_engine.log.delta.delta_log import (
     put_checkpoint,
     put_entry,
     read_log,
+    still_ends_with,
 )
 from ktk_engine.log.delta.delta_schema import delta_schema, has_ntz
 from ktk_engine.log.delta.file_actions import add_actions, relative_path
@@ -180,7 +181,7 @@ def _follows(state: State, uuid: str, version: int, present: DeltaState) -> bool
     if present.broken:
         newest = resolve(state.store, state.scope)
         return uuid in newest.datasets and _version(newest, uuid) == _version(state, uuid)
-    return not version or state.store.exists(entry_key(uuid, version - 1))
+    return not version or still_ends_with(state.store, uuid, present)
 
 
 def _is_published(state: State, uuid: str) -> bool:
