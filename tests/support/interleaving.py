@@ -94,7 +94,8 @@ class Run:
     Attributes:
         objects: what lies in the store.
         schedule: who goes on when.
-        seen: is told of each step, after it: method and key.
+        seen: is told of each step that succeeded: method and key. It must not raise: a writer
+            would take it for an error of the store.
     """
 
     objects: dict[str, tuple[bytes, datetime]]
@@ -145,9 +146,9 @@ class Run:
         assert mine, f"writer {writer} waits for ever: {self.trace[-5:]}"
         try:
             yield
+            self.seen(method, key)
         finally:
             self.trace.append((writer, method, key))
-            self.seen(method, key)
             self._deal(writer, is_over=method == "end")
 
     def _deal(self, writer: int, is_over: bool) -> None:

@@ -86,7 +86,10 @@ def newest_mark(store: ObjectStore, uuid: str) -> tuple[int, str]:
     versions = _versions(store.list_names(log_folder(uuid)), _ENTRY)
     if not versions:
         return 0, ""
-    return _mark(_head(store, uuid, versions[-1]))
+    try:
+        return _mark(_head(store, uuid, versions[-1]))
+    except ObjectNotFoundError:
+        return 0, ""  # the log has just been deleted
 
 
 def read_log(store: ObjectStore, uuid: str) -> DeltaState:

@@ -323,11 +323,13 @@ def interleave(scenario: Scenario, schedule: Schedule, count: int = 3) -> Run:
     """
     changes = scenario.changes[:count]
     run = Run(dict(prepared()), schedule)
-    run.seen = _Published(run)
+    published = _Published(run)
+    run.seen = published
     raised = run.all([change.run for change in changes])
     for error in raised:
         if error is not None and not isinstance(error, KtkError):
             raise AssertionError(f"{error!r}") from error
+    assert published.backwards == [], published.backwards
     store = InterruptingStore(run.objects)
     acknowledged = {c.name for c, error in zip(changes, raised, strict=True) if error is None}
     if scenario.check is not None:
@@ -418,6 +420,7 @@ class _Published:
     def __init__(self, run: Run) -> None:
         self.run = run
         self.newest: dict[str, int] = {}
+        self.backwards: list[str] = []
 
     def __call__(self, method: str, key: str) -> None:
         if method == "delete":
@@ -425,5 +428,7 @@ class _Published:
                 self.newest.pop(gone, None)
         elif method in ("put", "put_if_absent", "replace") and key.endswith("metadata.json"):
             stamp = read_stamp(self.run.objects[key][0])
-            assert stamp is not None and stamp.version >= self.newest.get(key, 0), key
-            self.newest[key] = stamp.version
+            version = stamp.version if stamp is not None else 0
+            if version < self.newest.get(key, 1):
+                self.backwards.append(f"{key}: {self.newest.get(key)}, then {version}")
+            self.newest[key] = version
