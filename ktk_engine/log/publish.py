@@ -240,8 +240,8 @@ def _replace_document(state: State, wanted: _Wanted) -> bool:
     where the swap succeeds, no other publisher has come between the two.
 
     Returns:
-        Whether the schema is that of the document; false if it was written, and then a newer
-        document was found.
+        Whether both are there as they are to be; false if the schema was written and then a newer
+        document was found, or the document was deleted again.
     """
     assert state.head is not None
     store, key, data = state.store, document_key(wanted.uuid), b""
@@ -273,6 +273,9 @@ def _replace_document(state: State, wanted: _Wanted) -> bool:
     mark = state.scope.published_key(wanted.uuid)
     if not store.exists(mark):
         store.put(mark, b"")
+        if not store.exists(key):  # a slow publisher of a removal has taken it for the old one
+            store.delete([mark])
+            return False
     return True
 
 
