@@ -79,6 +79,8 @@ def displace(
 ) -> list[str]:
     """Drop what `displaced_by` found, once the new relation is there.
 
+    What others have made of it meanwhile, so that it must not go any more, stays.
+
     Args:
         store: the schema.
         claim: what was written.
@@ -88,8 +90,18 @@ def displace(
     Returns:
         What was done, a clause each.
     """
-    notes = []
-    for relation in relations:
+    notes: list[str] = []
+    wanted = tuple(relations)
+    if not wanted:
+        return notes
+    try:
+        present = displaced_by(store, claim)
+    except ConsistencyError as error:
+        names = ", ".join(relation.uuid or relation.name for relation in wanted)
+        return [f"left {names} as it is, which was changed meanwhile: {error}"]
+    for relation in wanted:
+        if relation not in present:
+            continue
         if not relation.uuid:
             store.delete([view_key(relation.name)])
             notes.append(f"dropped the view {relation.name}")

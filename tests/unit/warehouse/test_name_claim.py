@@ -86,6 +86,20 @@ def test_one_of_two_that_share_a_name_can_be_dropped(tmp_path, word, left):
     assert [relation.uuid for relation in list_relations(store)] == [left]
 
 
+def test_what_another_node_has_built_meanwhile_is_not_dropped(tmp_path):
+    """Before the rows were computed it was a table that may go, then one of another node."""
+    store = LocalStore(tmp_path / "s")
+    build(store, ROWS, Target("d"))
+    claim = NameClaim("d", "c++d", ME)
+    displaced = displaced_by(store, claim)
+    other = replace(Target("d"), claimant=claimant("model.q.theirs", "q"))
+    build(store, ROWS, other, history={"node": "model.q.theirs"}, full_refresh=True)
+    build(store, ROWS, cube_target())
+    (note,) = displace(store, claim, displaced, {})
+    assert note.startswith("left d as it is, which was changed meanwhile")
+    assert {relation.uuid for relation in list_relations(store)} == {"d", "c++d"}
+
+
 def cube_target(cube="c", dataset="d", claimant=ME, **changes):
     return Target(dataset, "seed", cube, ("id",), claimant=claimant, **changes)
 
