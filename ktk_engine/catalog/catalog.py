@@ -97,12 +97,13 @@ def _ambiguous(name: str, found: list[Relation]) -> str:
         )
     uuids = [relation.uuid for relation in found if relation.uuid]
     others = "" if len(uuids) == len(found) else " and a view"
-    quoted = " or ".join(f"`{uuid}`" for uuid in uuids[:2])
+    quoted = " or ".join(f"`dataset:{uuid}`" for uuid in uuids[:2])
+    out = f" To take the view out: drop view {name}." if others else ""
     return (
         f"The name {name} stands for several relations: {', '.join(uuids)}{others}. Say which one: "
         f"{quoted} in SQL, `ktk_dataset: {uuids[0]}` in the config of a dbt source. A model that "
         "builds one of them can have a name of its own: an `alias`, and the config `dataset` for "
-        "the name within the cube."
+        f"the name within the cube.{out}"
     )
 
 

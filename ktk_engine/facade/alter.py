@@ -21,7 +21,7 @@ from ktk_engine.warehouse.author import python_history
 from ktk_engine.write.alter.column_changes import ColumnChanges
 from ktk_engine.write.checked_write import check_write
 from ktk_engine.write.present_rows import present_rows
-from ktk_engine.write.rewrite.recompute import compute_again
+from ktk_engine.write.recompute import compute_again
 from ktk_engine.write.staging import staged
 from ktk_engine.write.write_context import WriteContext
 

@@ -26,7 +26,7 @@ from ktk_engine.write.cube_changes import (
     drop_datasets,
     extend_cube,
 )
-from ktk_engine.write.rewrite.recompute import compute_again
+from ktk_engine.write.recompute import compute_again
 from ktk_engine.write.rows import Rows
 from ktk_engine.write.staging import Staging, staged
 

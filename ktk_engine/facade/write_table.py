@@ -23,8 +23,8 @@ from ktk_engine.warehouse.name_claim import displaced_by
 from ktk_engine.write.build import build
 from ktk_engine.write.change.delete_rows import delete_rows
 from ktk_engine.write.change.merge_table import merge_table
+from ktk_engine.write.recompute import compute_again
 from ktk_engine.write.retained import Retained
-from ktk_engine.write.rewrite.recompute import compute_again
 from ktk_engine.write.rows import Rows
 from ktk_engine.write.staging import staged
 from ktk_engine.write.write_context import WriteContext

@@ -28,6 +28,7 @@ from ktk_engine.log.change.conflict import (
 )
 from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.change.transaction import Transaction
+from ktk_engine.log.delta.publish_delta import publishes_delta
 from ktk_engine.log.entry import (
     ChangeRecord,
     DatasetEntry,
@@ -58,11 +59,14 @@ class Committed:
         entry: the log entry.
         snapshots: the new snapshots of the changed datasets, by uuid.
         warning: why the Kartothek files could not be published; empty if they were.
+        removed: datasets that it, or a commit before it that was not published, has removed, or
+            has ended to publish as Delta.
     """
 
     entry: LogEntry
     snapshots: Mapping[str, Snapshot]
     warning: str = ""
+    removed: frozenset[str] = frozenset()
 
 
 def role_of(scope: LogScope, snapshot: Snapshot) -> DatasetRole:
@@ -101,6 +105,7 @@ def commit(base: State, transaction: Transaction, publishes: bool = True) -> Com
         refuse_gap(head.store, head.scope, head.version)
         try:
             with head.reading():
+                transaction.reads.check_unchanged(head)
                 entry, snapshots = _prepare(head, transaction, attempt, given_up)
         except VersionGoneError:  # what I wrote is still there; only what it goes on top of is not
             head = _advance(head, transaction, given_up)
@@ -112,8 +117,9 @@ def commit(base: State, transaction: Transaction, publishes: bool = True) -> Com
             if staged is not None:
                 staged.add(base.scope, StagedCommit(entry.version, head, transaction))
             known = {**head.known, **written}
-            warning = publish(store, base.scope, known) if publishes else ""
-            return Committed(entry, snapshots, warning)
+            removed = _removed(head, transaction, snapshots)
+            warning = publish(store, base.scope, known, removed) if publishes else ""
+            return Committed(entry, snapshots, warning, removed)
         _drop_snapshots(head, entry)
         store.backoff.pause(attempt + 1)
         head = _advance(head, transaction, given_up)
@@ -142,6 +148,7 @@ def check_commit(base: State, transaction: Transaction) -> State:
     if head.version == base.version:
         return base
     with head.reading():
+        transaction.reads.check_unchanged(head)
         _rebased(head, transaction, 1, given_up)
     return head
 
@@ -344,6 +351,21 @@ def _pending_removals(head: State, transaction: Transaction) -> dict[str, str]:
         pending[change.uuid] = state.document if state else pending.get(change.uuid, "")
     written = {change.uuid for change in transaction.changes if change.rebase is not None}
     return {uuid: sha256 for uuid, sha256 in pending.items() if uuid not in written}
+
+
+def _removed(
+    head: State, transaction: Transaction, after: Mapping[str, Snapshot]
+) -> frozenset[str]:
+    """What publishing has to take away, also where it is there again, and was or is not Delta's."""
+    own = {change.uuid for change in transaction.changes if change.rebase is None}
+    ended = {
+        uuid
+        for uuid, snapshot in after.items()
+        if uuid in head.datasets
+        and publishes_delta(head.snapshot(uuid))
+        and not publishes_delta(snapshot)
+    }
+    return frozenset({*own, *ended, *(head.head.removed if head.head else ())})
 
 
 def _specified(head: State, snapshot: Snapshot) -> int:

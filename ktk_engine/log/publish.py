@@ -6,7 +6,8 @@ See docs/design/files-and-commits.md, Publishing.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ktk_engine.cube.cube_metadata import (
@@ -34,7 +35,7 @@ from ktk_engine.format.document import DatasetDocument, render_stamped
 from ktk_engine.format.render_partitions import render_partitions
 from ktk_engine.format.stamp import read_stamp, stamp_is_valid
 from ktk_engine.log.delta.publish_delta import drop_delta_logs, publish_delta_logs
-from ktk_engine.log.entry import DatasetEntry, digest
+from ktk_engine.log.entry import DatasetEntry, LogEntry, digest
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.stage.staged_logs import StagedLogs
@@ -47,7 +48,10 @@ CUBE_KEYS = (DIMENSION_COLUMNS, PARTITION_COLUMNS, SUPPRESS_INDEX_ON)
 
 
 def publish(
-    store: ObjectStore, scope: LogScope, known: Mapping[str, Snapshot] | None = None
+    store: ObjectStore,
+    scope: LogScope,
+    known: Mapping[str, Snapshot] | None = None,
+    removed: Collection[str] = (),
 ) -> str:
     """Bring the published documents of a scope up to its head.
 
@@ -60,6 +64,7 @@ def publish(
         store: where the scope lives.
         scope: what was committed to.
         known: snapshots by key, which need not be read again.
+        removed: datasets that were removed lately, perhaps to be built again.
 
     Returns:
         A warning, empty if all is published. A failure here is never an error, not even a bug:
@@ -67,21 +72,21 @@ def publish(
     """
     if isinstance(store, StagedLogs) and store.is_open:
         return ""  # nobody is to see it yet
-    documents, state = _publish_documents(store, scope, known or {})
+    documents, state = _publish_documents(store, scope, known or {}, removed)
     if state is None:
         return documents
     return "; ".join(filter(None, (documents, publish_delta_logs(state))))
 
 
 def _publish_documents(
-    store: ObjectStore, scope: LogScope, known: Mapping[str, Snapshot]
+    store: ObjectStore, scope: LogScope, known: Mapping[str, Snapshot], removed: Collection[str]
 ) -> tuple[str, State | None]:
     """Bring Kartothek's documents up to the head; gives a warning, and the state if it is known."""
     state = None
     try:
         state = resolve(store, scope)
         state.known.update(known)
-        state = _publish_removals(drop_delta_logs(state))
+        state = _publish_removals(drop_delta_logs(state, removed))
         state.known.update(known)
         for uuid in _order(state):
             _publish_dataset(state, uuid)
@@ -164,72 +169,114 @@ def _delete_document(state: State, uuid: str) -> None:
     state.store.delete([key, msgpack_document_key(uuid), state.scope.published_key(uuid)])
 
 
+def publishes_documents(state: State) -> bool:
+    """Whether Kartothek readers are to see a scope: not a cube without a seed dataset."""
+    entries = state.head.datasets if state.head else {}
+    return state.scope.kind != "cube" or any(item.role == "seed" for item in entries.values())
+
+
 def _order(state: State) -> list[str]:
     """The datasets to publish, the seed dataset last."""
-    if state.head is None:
+    if state.head is None or not publishes_documents(state):
         return []
     entries = state.head.datasets
-    if state.scope.kind == "cube" and not any(e.role == "seed" for e in entries.values()):
-        return []
     return sorted(entries, key=lambda uuid: (entries[uuid].role == "seed", uuid))
 
 
-def _publish_dataset(state: State, uuid: str) -> None:
-    """Replace one dataset's document, unless it says the same or something newer already."""
+def _publish_dataset(state: State, uuid: str, anew: bool = False) -> None:
+    """Replace one dataset's schema and document, unless they are the same or newer already.
+
+    The schema has no stamp. Anyone who has written it and then finds a newer document brings
+    the newest one: see docs/design/files-and-commits.md, Publishing.
+
+    Args:
+        state: the scope.
+        uuid: the dataset.
+        anew: whether the schema may be an older one although the document is not.
+    """
     assert state.head is not None
-    entry = state.head.datasets[uuid]
-    found = state.datasets[uuid]
-    if found.problem or found.foreign:
+    entry, found = state.head.datasets.get(uuid), state.datasets.get(uuid)
+    if entry is None or found is None or found.problem or found.foreign:
         return
-    if found.stamp is not None and found.stamp.version >= _wanted_version(state, entry):
+    version = wanted_version(state.head, uuid)
+    if found.stamp is not None and found.stamp.version >= version and not anew:
         return
     snapshot = state.snapshot(uuid)
-    schema = render_common_metadata(snapshot.schema, snapshot.partition_keys)
     table = str(snapshot.properties.get("table", TABLE))
-    state.store.put(common_metadata_key(uuid, table), schema)
-    document = _document(snapshot, _cube_metadata(state), entry)
-    partitions = render_partitions(
-        snapshot.file_column("label"), snapshot.file_column("key"), table
-    )
-    version = _wanted_version(state, entry)
-    _replace_document(state, uuid, render_stamped(document, partitions, version, entry.commit))
+    schema = render_common_metadata(snapshot.schema, snapshot.partition_keys)
+
+    def rendered() -> bytes:
+        document = _document(snapshot, _cube_metadata(state), entry)
+        labels, keys = snapshot.file_column("label"), snapshot.file_column("key")
+        partitions = render_partitions(labels, keys, table)
+        return render_stamped(document, partitions, version, entry.commit)
+
+    wanted = _Wanted(uuid, version, common_metadata_key(uuid, table), schema, rendered)
+    if not _replace_document(state, wanted):
+        _publish_dataset(resolve(state.store, state.scope), uuid, anew=True)
 
 
-def _wanted_version(state: State, entry: DatasetEntry) -> int:
+@dataclass(frozen=True)
+class _Wanted:
+    """What is to be published of a dataset: a schema, and a document of a version."""
+
+    uuid: str
+    version: int
+    schema_key: str
+    schema: bytes
+    document: Callable[[], bytes]
+
+
+def wanted_version(head: LogEntry, uuid: str) -> int:
     """The version to stamp: the dataset's own, or that of the cube's specification if later."""
-    assert state.head is not None
-    return max([entry.version, *(e.specified for e in state.head.datasets.values())])
+    entries = head.datasets
+    return max([entries[uuid].version, *(entry.specified for entry in entries.values())])
 
 
-def _replace_document(state: State, uuid: str, data: bytes) -> None:
-    """Compare and swap, never backwards, never over another program's document."""
+def _replace_document(state: State, wanted: _Wanted) -> bool:
+    """Compare and swap, never backwards, never over another program's document.
+
+    The schema comes before the document, and after the look at the document that is replaced: so
+    where the swap succeeds, no other publisher has come between the two.
+
+    Returns:
+        Whether both are there as they are to be; false if the schema was written and then a newer
+        document was found, or the document was deleted again.
+    """
     assert state.head is not None
-    key = document_key(uuid)
+    store, key, data = state.store, document_key(wanted.uuid), b""
     for _ in range(_RETRIES):
+        token, stamp = "", None
         try:
-            current, token = state.store.get_with_token(key)
+            current, token = store.get_with_token(key)
         except ObjectNotFoundError:
-            try:
-                state.store.put_if_absent(key, data)
-            except ObjectExistsError:
-                continue
-            break
-        stamp = read_stamp(current)
-        if stamp is not None and stamp.version > state.head.version:
-            return
-        if stamp is None and digest(current) != state.head.datasets[uuid].adopted:
-            raise ForeignWriterError(f"{key} was just written by another program")
-        del current  # it may be as large as what replaces it
+            pass
+        else:
+            stamp = read_stamp(current)
+            if stamp is None and digest(current) != state.head.datasets[wanted.uuid].adopted:
+                raise ForeignWriterError(f"{key} was just written by another program")
+            del current  # it may be as large as what replaces it
+        if stamp is not None and stamp.version > wanted.version:
+            return not data
+        store.put(wanted.schema_key, wanted.schema)
+        data = data or wanted.document()
         try:
-            state.store.replace(key, data, token)
-        except TokenMismatchError:
+            if token:
+                store.replace(key, data, token)
+            else:
+                store.put_if_absent(key, data)
+        except (ObjectExistsError, TokenMismatchError):
             continue
         break
     else:
         raise ForeignWriterError(f"{key} keeps changing")
-    mark = state.scope.published_key(uuid)
-    if not state.store.exists(mark):
-        state.store.put(mark, b"")
+    mark = state.scope.published_key(wanted.uuid)
+    if not store.exists(mark):
+        store.put(mark, b"")
+        if not store.exists(key):  # a slow publisher of a removal has taken it for the old one
+            store.delete([mark])
+            return False
+    return True
 
 
 def _cube_metadata(state: State) -> dict[str, Any]:

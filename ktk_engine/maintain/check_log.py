@@ -6,13 +6,19 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from ktk_engine.errors import FormatError, KtkError, ObjectNotFoundError
+from ktk_engine.errors import FormatError, KtkError, ObjectNotFoundError, PublishError
 from ktk_engine.format.common_metadata import read_common_metadata, render_common_metadata
 from ktk_engine.format.dataset_key import TABLE, common_metadata_key, document_key
-from ktk_engine.format.stamp import stamp_is_valid
+from ktk_engine.format.load_document import load_document
+from ktk_engine.format.stamp import read_stamp, stamp_is_valid
 from ktk_engine.log.chain import Link, read_chain
+from ktk_engine.log.delta.delta_log import log_folder
+from ktk_engine.log.delta.publish_delta import check_delta, publishes_delta
+from ktk_engine.log.foreign import has_files_of
+from ktk_engine.log.publish import publishes_documents, wanted_version
 from ktk_engine.log.snapshot import Snapshot, read_snapshot
-from ktk_engine.log.state import State
+from ktk_engine.log.stage.staged_logs import StagedLogs
+from ktk_engine.log.state import State, resolve
 from ktk_engine.maintain.problem import Problem
 from ktk_engine.store.interface import ObjectStore
 
@@ -53,30 +59,70 @@ def _history_problems(state: State, links: list[Link]) -> Iterator[Problem]:
 
 
 def check_published(state: State, uuid: str, snapshot: Snapshot) -> Iterator[Problem]:
-    """Check what Kartothek readers see of a dataset, if it is our own and published.
+    """Compare what other readers see of a dataset of ours with what is committed.
 
     Args:
         state: the scope at its newest version.
         uuid: a dataset of it.
         snapshot: what was committed of it.
     """
-    item = state.datasets[uuid]
-    if item.entry is None or item.stamp is None or item.foreign:
+    item, store = state.datasets[uuid], state.store
+    if item.entry is None or item.foreign or item.problem:
         return
-    dataset, key = state.scope.dataset_id(uuid), document_key(uuid)
+    if isinstance(store, StagedLogs) and store.is_open:
+        return  # nobody is to see it yet
+    if publishes_documents(state):
+        yield from _document_problems(state, uuid, snapshot)
+    if publishes_delta(snapshot):
+        yield from _delta_problems(state, uuid)
+
+
+def _document_problems(state: State, uuid: str, snapshot: Snapshot) -> Iterator[Problem]:
+    """What Kartothek readers see: behind the log, ahead of it, or something else."""
+    assert state.head is not None
+    item, dataset, key = state.datasets[uuid], state.scope.dataset_id(uuid), document_key(uuid)
+    wanted, found = wanted_version(state.head, uuid), item.stamp.version if item.stamp else 0
+    committed = f"version {wanted}"
+    if found < wanted:
+        there = f"version {found}" if found else "nothing"
+        mending = f"To publish it: ktk cleanup {state.scope.name} --delete"
+        reason = f"Kartothek readers see an older version. {mending}"
+        yield Problem(dataset, key, "", committed, there, reason)
+        return
+    if found > wanted:
+        reason = "it is of a version that the log does not have. Restore both from a backup"
+        yield Problem(dataset, key, "", committed, f"version {found}", reason)
+        return
     try:
-        if not stamp_is_valid(state.store.get(key)):
+        data = state.store.get(key)
+        if not stamp_is_valid(data):
             reason = (
                 "its content does not fit its stamp: Kartothek readers may see other files than "
                 "were committed. Restore it from a backup"
             )
             yield Problem(dataset, key, "", "what was published", "", reason)
+        elif read_stamp(data) != item.stamp:
+            return  # replaced while we looked
+        elif not has_files_of(load_document(state.store, uuid), snapshot):
+            reason = "Kartothek readers see other files than were committed"
+            yield Problem(dataset, key, "", committed, "other files", reason)
     except ObjectNotFoundError:
-        return  # replaced or removed while we looked
+        return  # removed while we looked
     except FormatError as error:
         yield Problem(dataset, key, "", "what was published", "", str(error))
-    if item.stamp.version >= item.entry.version:
-        yield from _schema_problems(state.store, dataset, snapshot)
+    yield from _schema_problems(state.store, dataset, snapshot)
+
+
+def _delta_problems(state: State, uuid: str) -> Iterator[Problem]:
+    """What readers of Delta see."""
+    try:
+        reason = check_delta(state, uuid)
+    except PublishError as error:
+        reason = f"its Delta log still has an older version: {error}"
+    if reason and resolve(state.store, state.scope).version == state.version:
+        said = f"{reason}. To publish it: ktk publish {state.scope.name}"
+        dataset = state.scope.dataset_id(uuid)
+        yield Problem(dataset, log_folder(uuid), "", f"version {state.version}", "", said)
 
 
 def _schema_problems(store: ObjectStore, dataset: str, snapshot: Snapshot) -> Iterator[Problem]:

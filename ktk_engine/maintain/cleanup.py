@@ -159,8 +159,7 @@ def run_cleanup(
             version, warning = done.entry.version, done.warning
             if not warning:  # else a published document may still name what would go
                 _delete_listed(store, keys, version)
-    elif garbage.intents:
-        # Who died may have left its commit unpublished.
+    else:  # who died, or could not, may have left its commit unpublished
         warning = publish(store, scope)
     if not warning:
         store.delete([info.key for info in garbage.unfinished])

@@ -179,7 +179,9 @@ def run_copy(
         changes = tuple(
             _change(plan, uuid, new, write.commit, tell) for uuid, new in plan.datasets.items()
         )
-        done = commit(target, Transaction(write, changes, CubeCheck(scope.cube), said))
+        # Under another name for the same, nothing may come that was not copied.
+        exact = plan.keeps_owner
+        done = commit(target, Transaction(write, changes, CubeCheck(scope.cube), said, exact=exact))
     names = tuple(scope.dataset_id(uuid) for uuid in plan.datasets.values())
     return ChangeResult(scope.name, names, done.entry.version, done.warning)
 

@@ -43,11 +43,13 @@ class RenamePlan:
         state: the scope under its old name.
         new: the new name.
         copy: what is to be copied; None if an earlier call has done that.
+        copied: version of the copy that an earlier call has made; 0 for none.
     """
 
     state: State
     new: str
     copy: CopyPlan | None
+    copied: int = 0
 
     @property
     def scope(self) -> LogScope:
@@ -104,7 +106,7 @@ def plan_rename(store: ObjectStore, name: str, new: str) -> RenamePlan:
         )
     there = resolve(store, LogScope(state.scope.kind, new))
     if there.datasets and _is_copy(there, state):
-        return RenamePlan(state, new, None)
+        return RenamePlan(state, new, None, there.version)
     if there.datasets or _is_taken(store, state.scope, new):
         raise ConsistencyError(f"{store.url} has {new} already. Nothing was written.")
     plan = plan_copy(state, store, new)
@@ -120,17 +122,17 @@ def run_rename(plan: RenamePlan, history: Mapping[str, str] | None = None) -> Ch
             change_datasets(state, f"adopt {old}", (), {"reason": f"to rename it to {plan.new}"})
             return run_rename(plan_rename(store, old, plan.new), history)
         said = {"reason": f"renamed from {old}", _FROM: _identity(state), **(history or {})}
-        run_copy(plan.copy, said)
+        plan = replace(plan, copied=run_copy(plan.copy, said).version)
     try:
+        if _is_taken(store, state.scope, plan.new):
+            raise CommitConflictError(f"{plan.new} was given to another relation meanwhile.")
         warning = publish(store, plan.scope)
         if warning:
             raise StoreError(f"{plan.new} is {warning}.")
         warning = _remove(state, {"reason": f"renamed to {plan.new}", **(history or {})})
     except CommitConflictError as error:
-        _take_back(resolve(store, plan.scope))
-        raise CommitConflictError(
-            f"{old} was changed while it was copied, so it keeps its name. Run it again."
-        ) from error
+        message = f"{error} {old} keeps its name. {_take_back(plan)}Run it again."
+        raise CommitConflictError(message) from error
     except BaseException as error:
         error.add_note(
             f"{old} and {plan.new} may both be there now, with the same rows. To finish: ktk "
@@ -154,7 +156,8 @@ def _is_taken(store: ObjectStore, scope: LogScope, new: str) -> bool:
     """Whether a cube, a table or a view has the name already, or SQL knows a dataset by it."""
     if scope.kind == "cube":
         return bool(resolve(store, LogScope("dataset", new)).datasets)
-    is_relation = any(Identifier(item.name) == Identifier(new) for item in list_relations(store))
+    others = [item for item in list_relations(store) if item.uuid != new]
+    is_relation = any(Identifier(item.name) == Identifier(new) for item in others)
     return is_relation or bool(resolve(store, LogScope("cube", new)).datasets)
 
 
@@ -196,6 +199,20 @@ def _remove(state: State, history: Mapping[str, str]) -> str:
         return commit(state, Transaction(write, changes, history=history, exact=True)).warning
 
 
-def _take_back(copied: State) -> None:
-    """Remove a copy that turned out to be of an older version."""
-    _remove(copied, {"reason": "the original was changed while it was renamed"})
+def _take_back(plan: RenamePlan) -> str:
+    """Remove a copy that turned out to be of an older version, if it is still that and no more.
+
+    Returns:
+        What to say where it is not: what others committed under the new name stays.
+    """
+    there, old = resolve(plan.state.store, plan.scope), plan.state.scope.name
+    try:
+        if there.version != plan.copied:
+            raise CommitConflictError(f"Version {there.version} came first.")
+        _remove(there, {"reason": "the original was changed while it was renamed"})
+    except CommitConflictError:
+        return (
+            f"{plan.new} was changed meanwhile, too, and stays: it has the rows that {old} had "
+            "and what was committed since. Remove it, or give it another name. "
+        )
+    return ""

@@ -5,6 +5,7 @@ Which session is the active one stays as it is.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pyspark  # noqa: F401
@@ -18,7 +19,7 @@ from ktk_engine.types.identifier import find_name
 from ktk_engine.types.quote import quote_identifier
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -48,6 +49,16 @@ def empty_frame(session: SparkSession, schema: StructType) -> DataFrame:
     """
     with keeping_active_session(session):
         return session.createDataFrame([], schema)
+
+
+@contextmanager
+def persisted(frame: DataFrame) -> Iterator[DataFrame]:
+    """Let a frame be computed once while a block runs, however often it is used."""
+    kept = frame.persist()
+    try:
+        yield kept
+    finally:
+        kept.unpersist()
 
 
 def column(name: str) -> Column:

@@ -17,7 +17,7 @@ from ktk_engine.warehouse.alter_statement import Alteration
 from ktk_engine.warehouse.relations import Relations
 from ktk_engine.write.alter.alter_columns import alter_columns
 from ktk_engine.write.alter.column_changes import ColumnChanges, column_of
-from ktk_engine.write.rewrite.recompute import compute_again
+from ktk_engine.write.recompute import compute_again
 from ktk_engine.write.staging import staged
 
 

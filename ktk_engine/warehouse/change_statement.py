@@ -13,6 +13,7 @@ from ktk_engine.sql.commands import ChangeRows
 from ktk_engine.sql.row_change import RowChange
 from ktk_engine.sql.statement import Statement, read_statement
 from ktk_engine.warehouse.author import statement_history
+from ktk_engine.write.recompute import Source
 from ktk_engine.write.write_context import WriteContext
 from ktk_engine.write.write_result import WriteResult
 
@@ -41,7 +42,7 @@ def change_by_statement(
     Raises:
         KtkError: see `change_rows`; nothing was written.
     """
-    from ktk_engine.write.change.change_rows import change_rows
+    from ktk_engine.write.change.change_rows import Wanted, change_rows
 
     command = statement.command
     assert isinstance(command, ChangeRows)
@@ -50,12 +51,16 @@ def change_by_statement(
             f"{command.name} is a view: its rows are those of other relations. Change the table, "
             "or the dataset of the cube, that has them. Nothing was written."
         )
-    change = _bound(session, statement, command.change)
-    query = f"{change.ctes} select * from {change.using}"
-    source = session.sql(query) if change.using else None
+    written = command.change
+
+    def wanted() -> Wanted:
+        change = _bound(session, statement, written)
+        query = f"{change.ctes} select * from {change.using}"
+        return Wanted(change, session.sql(query) if change.using else None)
+
     target = Target.of(resolve(store, scope_of(found.uuid)).snapshot(found.uuid))
-    context = WriteContext({**statement_history(), "reason": _reason(change)})
-    return change_rows(session.scanner(store), target, change, source, context)
+    context = WriteContext({**statement_history(), "reason": _reason(written)})
+    return change_rows(session.scanner(store), target, Source.query(session, wanted), context)
 
 
 def _bound(session: SqlSession, statement: Statement, written: RowChange) -> RowChange:

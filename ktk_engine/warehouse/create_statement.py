@@ -20,6 +20,7 @@ from ktk_engine.types.schema import check_storable
 from ktk_engine.warehouse.author import by_hand
 from ktk_engine.warehouse.name_claim import displace, displaced_by
 from ktk_engine.warehouse.relations import Relations, check_view_columns
+from ktk_engine.write.recompute import Source
 from ktk_engine.write.write_context import WriteContext
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def create_table(
     Raises:
         ConfigurationError: it exists, or cannot be as it is to be; nothing was done.
     """
-    from ktk_engine.write.build import build
+    from ktk_engine.write.build import build, build_from
 
     schema, name = command.name
     if found is not None and command.lenient:
@@ -57,8 +58,12 @@ def create_table(
     store, author = relations.warehouse.create_schema(schema), by_hand()
     claim = author.dataset(target)
     displaced = displaced_by(store, claim)
-    rows = session().sql(command.query) if command.query else columns.empty_table()
-    build(store, rows, target, WriteContext(author.history, full_refresh=True))
+    context = WriteContext(author.history, full_refresh=True)
+    if command.query:
+        query = Source.query(session(), lambda: session().sql(command.query))
+        build_from(store, query.depending_on(store, target.uuid), target, context)
+    else:
+        build(store, columns.empty_table(), target, context)
     displace(store, claim, displaced, author.history)
 
 

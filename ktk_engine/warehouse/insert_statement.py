@@ -20,6 +20,7 @@ from ktk_engine.types.identifier import find_name, find_names
 from ktk_engine.types.quote import quote_identifier
 from ktk_engine.warehouse.author import statement_history
 from ktk_engine.warehouse.relations import Relations
+from ktk_engine.write.recompute import Source
 from ktk_engine.write.retained import Retained
 from ktk_engine.write.write_context import WriteContext
 from ktk_engine.write.write_result import WriteResult
@@ -31,10 +32,20 @@ if TYPE_CHECKING:
     from ktk_engine.catalog.catalog import Relation
     from ktk_engine.spark.sql.sql_session import SqlSession
     from ktk_engine.store.interface import ObjectStore
+    from ktk_engine.write.change.change_rows import Wanted
 
 _OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
 _IS_NEW = "__ktk_is_new"
 _NEW_ROWS = "__ktk_new_rows"
+
+
+@dataclass(frozen=True)
+class _Given:
+    """The rows of an insert's query, and as the table has them."""
+
+    snapshot: Snapshot
+    query: DataFrame
+    rows: DataFrame
 
 
 @dataclass(frozen=True)
@@ -44,14 +55,13 @@ class _Prepared:
     session: SqlSession
     command: Insert
     store: ObjectStore
+    given: Source[_Given]
     snapshot: Snapshot
-    given: DataFrame
-    rows: DataFrame
 
     def write(self) -> WriteResult | None:
         """Insert the rows; None if that changes nothing."""
         from ktk_engine.spark.write.table_frame import types_beyond_spark
-        from ktk_engine.write.build import build
+        from ktk_engine.write.build import build_from
         from ktk_engine.write.change.change_rows import change_rows
         from ktk_engine.write.rewrite.merge import MergeBy, merge
         from ktk_engine.write.rewrite.replace_where import replace_where
@@ -60,17 +70,19 @@ class _Prepared:
         context = WriteContext(statement_history())
         declared = types_beyond_spark(self.snapshot.schema)
         target = replace(Target.of(self.snapshot), declared=declared)
+        rows = self.given.map(lambda given: given.rows)
         if command.replace_where:
             where = _Where(command.replace_where, command.alias)
-            return replace_where(scanner, self.rows, target, where, context)
+            return replace_where(scanner, rows, target, where, context)
         if command.replace_using:
             keys = _known_columns(command, command.replace_using, self.snapshot)
             by = MergeBy(tuple(keys), "delete+insert")
-            return merge(scanner, self.rows, target, by, context)
+            return merge(scanner, rows, target, by, context)
         if command.replace_on:
-            change, source = self.replacing_on()
-            return change_rows(scanner, Target.of(self.snapshot), change, source, context)
-        return build(self.store, self.rows, target, context, self.retained())
+            wanted = self.given.map(self.replacing_on)
+            return change_rows(scanner, Target.of(self.snapshot), wanted, context)
+        own = rows.depending_on(self.store, target.uuid)
+        return build_from(self.store, own, target, context, self.retained())
 
     def retained(self) -> Retained | None:
         """What stays of the old rows; None for nothing."""
@@ -80,22 +92,22 @@ class _Prepared:
         is_dynamic = mode == "dynamic" and self.snapshot.partition_keys
         return Retained("partitions") if is_dynamic else None
 
-    def replacing_on(self) -> tuple[RowChange, DataFrame]:
+    def replacing_on(self, given: _Given) -> Wanted:
         """A merge of each new row twice: one deletes what it matches, the other is inserted."""
         from ktk_engine.spark.write.rows_to_insert import rows_twice
+        from ktk_engine.write.change.change_rows import Wanted
 
         source = self.command.source or _NEW_ROWS
         new = f"{quote_identifier(source)}.{quote_identifier(_IS_NEW)}"
-        names = _filled(self.command, self.given, self.snapshot)
+        names = _filled(self.command, given.query, given.snapshot)
         values = {
-            name: f"{quote_identifier(source)}.{quote_identifier(given)}"
-            for name, given in zip(names, self.given.columns, strict=True)
+            name: f"{quote_identifier(source)}.{quote_identifier(column)}"
+            for name, column in zip(names, given.query.columns, strict=True)
         }
         clauses = (Clause("matched", "delete"), Clause("not matched", "insert", new, values))
         on = f"not {new} and ({self.command.replace_on}\n)"
-        return RowChange("merge", self.command.alias, clauses, source, on=on), rows_twice(
-            self.given, _IS_NEW
-        )
+        change = RowChange("merge", self.command.alias, clauses, source, on=on)
+        return Wanted(change, rows_twice(given.query, _IS_NEW))
 
 
 @dataclass(frozen=True)
@@ -157,7 +169,16 @@ def insert_several(
         KtkError: see `insert`; what is wrong with one is said before any is written.
     """
     prepared = [_prepare(session, relations, *item) for item in inserts]
-    return [item.write() for item in prepared]
+    given = [item.given.read() for item in prepared]  # before any of them is written
+    done: list[WriteResult | None] = []
+    own: list[tuple[str, str, int]] = []
+    for item, (rows, reads) in zip(prepared, given, strict=True):
+        source = Source.given(rows, replace(reads, written=frozenset(own)))
+        result = replace(item, given=source).write()
+        done.append(result)
+        if result is not None:
+            own.append((item.store.url, result.uuid, result.version))
+    return done
 
 
 def _prepare(
@@ -172,10 +193,14 @@ def _prepare(
             "columns as ordinary columns. Nothing was written."
         )
     store = relations.warehouse.create_schema(schema)
+
+    def given() -> _Given:
+        snapshot = resolve(store, scope_of(found.uuid)).snapshot(found.uuid)
+        query = session.sql(command.query)
+        return _Given(snapshot, query, _as_table(query, snapshot, command))
+
     snapshot = resolve(store, scope_of(found.uuid)).snapshot(found.uuid)
-    given = session.sql(command.query)
-    rows = _as_table(given, snapshot, command)
-    return _Prepared(session, command, store, snapshot, given, rows)
+    return _Prepared(session, command, store, Source.query(session, given), snapshot)
 
 
 def _as_table(rows: DataFrame, snapshot: Snapshot, command: Insert) -> DataFrame:

@@ -6,13 +6,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ktk_engine.catalog.catalog import Relation, list_relations, read_view
-from ktk_engine.catalog.view import view_key
+from ktk_engine.catalog.view import FOLDER as VIEW_FOLDER
+from ktk_engine.catalog.view import view_key, view_name
 from ktk_engine.cube.dataset_uuid import is_in_cube, split_uuid, uuid_as_words
-from ktk_engine.errors import ConsistencyError
+from ktk_engine.errors import CommitConflictError, ConsistencyError
 from ktk_engine.gate.claimant import Claimant
 from ktk_engine.log.builder import Builder
 from ktk_engine.log.find_builder import builder_of
 from ktk_engine.log.scope import scope_of
+from ktk_engine.log.stage.staged_store import StagedStore
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.remove import plan_removal, run_removal
 from ktk_engine.store.interface import ObjectStore
@@ -77,6 +79,8 @@ def displace(
 ) -> list[str]:
     """Drop what `displaced_by` found, once the new relation is there.
 
+    What others have made of it meanwhile, so that it must not go any more, stays.
+
     Args:
         store: the schema.
         claim: what was written.
@@ -86,8 +90,18 @@ def displace(
     Returns:
         What was done, a clause each.
     """
-    notes = []
-    for relation in relations:
+    notes: list[str] = []
+    wanted = tuple(relations)
+    if not wanted:
+        return notes
+    try:
+        present = displaced_by(store, claim)
+    except ConsistencyError as error:
+        names = ", ".join(relation.uuid or relation.name for relation in wanted)
+        return [f"left {names} as it is, which was changed meanwhile: {error}"]
+    for relation in wanted:
+        if relation not in present:
+            continue
         if not relation.uuid:
             store.delete([view_key(relation.name)])
             notes.append(f"dropped the view {relation.name}")
@@ -99,6 +113,43 @@ def displace(
         back = f"{name} {dataset}" if dataset else name
         notes.append(f"{what}, version {done.version} (ktk undrop {back} brings it back)")
     return notes
+
+
+def check_staged_names(stage: StagedStore) -> None:
+    """Refuse to publish relations whose names others have taken while they were staged.
+
+    Raises:
+        CommitConflictError: SQL could not tell the two apart; names them.
+    """
+    changes = {
+        change.uuid: change
+        for commits in stage.commits.values()
+        for item in commits
+        for change in item.transaction.changes
+    }
+    views = {view_name(key.rpartition("/")[2]) for key in stage.held_back(f"{VIEW_FOLDER}/")}
+
+    def is_changed(item: Relation) -> bool:
+        return item.uuid in changes if item.uuid else item.name in views
+
+    written = list(filter(is_changed, list_relations(stage)))
+    for other in list_relations(stage.beneath):
+        if is_changed(other):
+            continue  # the run has written over it, or taken it out
+        for own in written:
+            if Identifier(own.name) == Identifier(other.name) and _is_taken(own, other):
+                raise CommitConflictError(
+                    f"{_what(own.uuid, own.name)} of this staged run is known as {own.name}, which "
+                    f"has become the name of {_what(other.uuid, other.name)} meanwhile. Nothing "
+                    "was published. Give one of them another name, or take the other out: "
+                    f"{_removal(other)}"
+                )
+
+
+def _is_taken(own: Relation, other: Relation) -> bool:
+    """Whether two relations must not share a name; datasets that no node has named may."""
+    nodes = (item.entry.node for item in (own, other) if item.entry)
+    return not (own.uuid and other.uuid) or any(nodes)
 
 
 def cube_and_dataset(uuid: str) -> tuple[str, str | None]:

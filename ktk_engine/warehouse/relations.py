@@ -11,7 +11,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from ktk_engine.catalog.catalog import Relation, by_name, find_relation, list_relations, read_view
+from ktk_engine.catalog.catalog import (
+    Kind,
+    Relation,
+    by_name,
+    find_relation,
+    list_relations,
+    read_view,
+)
 from ktk_engine.catalog.view import ViewDocument, render_view, view_key
 from ktk_engine.cube.dataset_uuid import is_in_cube, split_uuid
 from ktk_engine.describe.last_change import changed_at
@@ -49,9 +56,21 @@ class Relations:
         store = self.warehouse.find_schema(schema)
         return [] if store is None else list_relations(store)
 
-    def find(self, schema: str, name: str) -> Relation | None:
-        """Look a relation up, None if the store says that there is none."""
-        return find_relation(by_name(self.list(schema)), name)
+    def find(self, schema: str, name: str, kind: Kind | None = None) -> Relation | None:
+        """Look a relation up, None if the store says that there is none.
+
+        Args:
+            schema: its schema.
+            name: its name.
+            kind: which one is meant where a view and a dataset share the name; None for neither.
+
+        Raises:
+            ConsistencyError: several relations have the name.
+        """
+        relations = by_name(self.list(schema))
+        named = relations.get(Identifier(name), [])
+        meant = [item for item in named if item.kind == kind]
+        return meant[0] if len(meant) == 1 else find_relation(relations, name)
 
     def existing(self, schema: str, name: str) -> Relation:
         """Look a relation up.
@@ -194,16 +213,24 @@ class Relations:
         _replace(store, replace(view, name=new), author)
         store.delete([view_key(relation.name)])
 
-    def drop(self, schema: str, name: str, history: Mapping[str, str]) -> None:
+    def drop(
+        self, schema: str, name: str, history: Mapping[str, str], kind: Kind | None = None
+    ) -> None:
         """Drop a relation. One that does not exist is fine.
 
         A dataset leaves its log in one commit; its files stay until the clean-up.
+
+        Args:
+            schema: its schema.
+            name: its name.
+            history: what the log says of the commit, for people.
+            kind: as for `find`.
 
         Raises:
             ConsistencyError: several relations have this name, or others depend on it.
         """
         store = self.warehouse.find_schema(schema)
-        relation = self.find(schema, name)
+        relation = self.find(schema, name, kind)
         if store is None or relation is None:
             return
         if relation.kind == "view":

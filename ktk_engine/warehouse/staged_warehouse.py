@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from ktk_engine.errors import ConfigurationError
+from ktk_engine.errors import ConfigurationError, KtkError
 from ktk_engine.log.commit import Committed
 from ktk_engine.log.stage.publish_stages import discard_stages, publish_stages
 from ktk_engine.log.stage.staged_store import StagedStore
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.warehouse import Warehouse
 from ktk_engine.types.identifier import Identifier
+from ktk_engine.warehouse.name_claim import check_staged_names
 
 
 class StagedWarehouse(Warehouse):
@@ -36,8 +37,18 @@ class StagedWarehouse(Warehouse):
         return any(stage.has_changes for stage in self._stages)
 
     def publish(self) -> list[Committed]:
-        """Let everybody see what was staged; see `publish_stages`."""
+        """Let everybody see what was staged; see `publish_stages`.
+
+        Raises:
+            CommitConflictError: also where a name has become that of another relation meanwhile.
+        """
         self._is_open = False
+        try:
+            for stage in self._stages:
+                check_staged_names(stage)
+        except KtkError:
+            discard_stages(self._stages)
+            raise
         return publish_stages(self._stages)
 
     def discard(self, is_over: bool = False) -> None:

@@ -27,7 +27,7 @@ from ktk_engine.write.write_context import WriteContext
 from ktk_engine.write.write_result import RowChanges, WriteResult
 
 if TYPE_CHECKING:
-    from ktk_engine.catalog.catalog import Relation
+    from ktk_engine.catalog.catalog import Kind, Relation
     from ktk_engine.spark.sql.sql_session import SqlSession
 
 
@@ -108,7 +108,8 @@ class _Run:
             return None if shown is None else Done(answer=self.with_metastore(shown, name))
         if len(name) != 2 or self.relations.warehouse.find_schema(name[0]) is None:
             return None
-        found = self.relations.find(*name)
+        kind = _kind_of(command) if isinstance(command, c.Drop) else None
+        found = self.relations.find(*name, kind)
         if found is None and self.is_sparks(command, name):
             return None
         if found is not None:  # the first spelling of a name stays
@@ -265,4 +266,9 @@ def _drop(relations: Relations, command: c.Drop, found: Relation | None) -> None
         raise ConfigurationError(
             f"{schema}.{name} is no view, but a table with rows: use drop table. Nothing was done."
         )
-    relations.drop(schema, name, {**statement_history(), "reason": "drop statement"})
+    said = {**statement_history(), "reason": "drop statement"}
+    relations.drop(schema, name, said, _kind_of(command))
+
+
+def _kind_of(command: c.Drop) -> Kind:
+    return "view" if command.is_view else "dataset"

@@ -6,6 +6,7 @@ from ktk_engine.gate.target import Target
 from ktk_engine.log.state import State, resolve
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.write.checked_write import CheckedWrite, check_write
+from ktk_engine.write.recompute import Source, recompute
 from ktk_engine.write.retained import Retained
 from ktk_engine.write.rows import Rows, as_stored, check_constraints, schema_of
 from ktk_engine.write.staging import staged
@@ -55,6 +56,33 @@ def build(
     )
     checked = check_write(schema_of(frame), target, state, retained, context)
     return write_rows(checked, frame)
+
+
+def build_from(
+    store: ObjectStore,
+    source: Source[Rows],
+    target: Target,
+    context: WriteContext = NO_CONTEXT,
+    retained: Retained | None = None,
+) -> WriteResult:
+    """Build a dataset, or add rows to it, as `build` does; computed again if it reads itself.
+
+    Args:
+        store: where to write.
+        source: gives the rows.
+        target: the dataset and its layout.
+        context: the run that writes.
+        retained: what stays of the old content.
+
+    Raises:
+        KtkError: see `build`. Where the source has read the dataset, a conflict is one only if
+            other commits came first each time, or the source cannot be asked again.
+    """
+
+    def write(state: State, rows: Rows, context: WriteContext) -> WriteResult:
+        return build(store, rows, target, context, retained, state)
+
+    return recompute(store, target, source, write, context, is_blind=True)
 
 
 def write_rows(write: CheckedWrite, rows: Rows) -> WriteResult:

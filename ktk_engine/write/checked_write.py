@@ -12,6 +12,7 @@ from ktk_engine.errors import ConfigurationError
 from ktk_engine.gate.claim import check_claim
 from ktk_engine.gate.gate import GateResult, check_configured, pass_gate
 from ktk_engine.gate.target import Target
+from ktk_engine.log.change.reads import NOTHING_READ, Reads
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
 from ktk_engine.types.arrow_name import sql_name
@@ -32,6 +33,7 @@ class CheckedWrite:
         gate: what has to be stored.
         history: what the log says of the commit, for people.
         claimed: whose dataset is taken over, as a note; empty for nobody's.
+        reads: what the rows were computed from.
     """
 
     target: Target
@@ -40,6 +42,7 @@ class CheckedWrite:
     gate: GateResult
     history: Mapping[str, str]
     claimed: str
+    reads: Reads = NOTHING_READ
 
     @property
     def base(self) -> Snapshot | None:
@@ -79,7 +82,7 @@ def check_write(
         _check_old_values(state.snapshot(target.uuid), retained, gate)
     for key, names in (("clustered_by", target.clustered_by), ("bucket_by", target.bucket_by)):
         _check_known(target, key, names, gate.committed.names)
-    return CheckedWrite(target, state, retained, gate, context.history, claimed)
+    return CheckedWrite(target, state, retained, gate, context.history, claimed, context.reads)
 
 
 @dataclass(frozen=True)

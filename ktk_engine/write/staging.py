@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from ktk_engine.gate.gate import CubeCheck
 from ktk_engine.log.change.dataset_change import DatasetChange
+from ktk_engine.log.change.reads import joined_reads
 from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.commit import Committed, commit
 from ktk_engine.log.intent import announced
@@ -97,7 +98,9 @@ class Staging:
         if all(change.rebase is None for change in changes):
             self._note_foreign(changes)
         check = CubeCheck(self.base.scope.cube)
-        self.done = commit(self.base, Transaction(self._pending, changes, check, history))
+        reads = joined_reads(rows.write.reads for rows in self._rows)
+        transaction = Transaction(self._pending, changes, check, history, reads=reads)
+        self.done = commit(self.base, transaction)
 
     def _note_foreign(self, removals: tuple[DatasetChange, ...]) -> None:
         """Let the log know what only another program's document does, before a part of it goes.

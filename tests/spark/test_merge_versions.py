@@ -16,6 +16,7 @@ from ktk_engine.write.rewrite.versions import Versions
 from tests.spark.numbered_rows import snapshot
 from tests.support.changes import RowChanges, Target, build
 from tests.support.committed import resolve, version_of
+from tests.support.spark import queried
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 
@@ -57,7 +58,7 @@ def change(kind, id_, region, v, scd_id, since="2024-02-01", to="null"):
 
 
 def staged(spark, *changes):
-    return lambda: spark.sql(" union all ".join(changes))
+    return queried(lambda: spark.sql(" union all ".join(changes)))
 
 
 NOTHING = "select * from ({}) where false".format(change("insert", 0, "x", 0, "none"))
@@ -205,9 +206,9 @@ def test_versions_of_another_run_are_seen(spark, sql, store):
             return spark.sql(NOTHING)
         other = staged(spark, CLOSE_5, ADD_5)
         merge_versions(sql.scanner(store), other, TABLE, BY)
-        return other()
+        return other.read()[0]
 
-    assert merge_versions(sql.scanner(store), changes, TABLE, BY) is None
+    assert merge_versions(sql.scanner(store), queried(changes), TABLE, BY) is None
     assert (len(tries), len(versions(sql, "id = 5"))) == (2, 2)
 
 

@@ -15,6 +15,7 @@ from ktk_engine.write.rewrite.versions import Versions
 from ktk_engine.write.rewrite.versions_in_memory import versions_in_memory
 from tests.spark.committed import outcome
 from tests.support.changes import Target, build
+from tests.support.spark import queried
 from tests.support.stores import LocalStore
 
 pytestmark = pytest.mark.usefixtures("few_rows")
@@ -101,7 +102,7 @@ def both(spark, sql, rows, tmp_path, monkeypatch):
                 build(store, rows(*part), target, mode="append")
 
             def write(store=store):
-                staged = lambda: spark.sql(" union all ".join(changes))  # noqa: E731
+                staged = queried(lambda: spark.sql(" union all ".join(changes)))
                 return merge_versions(sql.scanner(store), staged, target, by)
 
             found.append(outcome(monkeypatch, store, target, write))

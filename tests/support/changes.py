@@ -24,6 +24,7 @@ from ktk_engine.maintain.cleanup import plan_cleanup, run_cleanup
 from ktk_engine.maintain.comment import comment_on
 from ktk_engine.maintain.compact import compact
 from ktk_engine.maintain.compactable import find_compaction, find_compactions
+from ktk_engine.maintain.copy import plan_copy, run_copy
 from ktk_engine.maintain.index import change_indexes
 from ktk_engine.maintain.properties import Notes, note
 from ktk_engine.maintain.publish.publish_datasets import (
@@ -32,6 +33,7 @@ from ktk_engine.maintain.publish.publish_datasets import (
     stop_publishing,
 )
 from ktk_engine.maintain.remove import plan_removal, remove
+from ktk_engine.maintain.rename import rename
 from ktk_engine.maintain.versions.restore import restore
 from ktk_engine.maintain.versions.tag import tag_version
 from ktk_engine.maintain.versions.undrop import undrop
@@ -41,8 +43,9 @@ from ktk_engine.warehouse.statements import run_statement
 from ktk_engine.write import build as build_module
 from ktk_engine.write.alter.alter_columns import alter_columns
 from ktk_engine.write.alter.column_changes import ColumnChanges
+from ktk_engine.write.build import build_from
+from ktk_engine.write.recompute import Source, recompute
 from ktk_engine.write.retained import Retained
-from ktk_engine.write.rewrite.recompute import recompute
 from ktk_engine.write.staging import staged
 from ktk_engine.write.write_context import WriteContext
 from ktk_engine.write.write_result import RowChanges, WriteResult

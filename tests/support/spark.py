@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
+from ktk_engine.log.change.reads import Reads
 from ktk_engine.spark.compatibility import spark_version
 from ktk_engine.spark.frames import frame_of_table
 from ktk_engine.spark.read.scan import Scanner
@@ -16,7 +18,7 @@ from ktk_engine.spark.sql.sql_session import SqlSession
 from ktk_engine.write.rewrite import replace_where as replace_where_module
 from ktk_engine.write.rewrite.merge import MergeBy, merge
 from ktk_engine.write.rewrite.predicates import Predicates
-from tests.support.changes import Target, WriteContext, WriteResult
+from tests.support.changes import Source, Target, WriteContext, WriteResult
 from tests.support.stores import ObjectStore
 
 
@@ -38,6 +40,11 @@ def replace_where(
     """Replace the rows that fulfil predicates by those of a frame."""
     context = WriteContext(full_refresh=full_refresh)
     return replace_where_module.replace_where(scanner, frame, target, predicates, context)
+
+
+def queried(compute: Callable[[], DataFrame]) -> Source[DataFrame]:
+    """What can be computed again, and reads nothing that a commit depends on."""
+    return Source(lambda: (compute(), Reads()), is_query=True)
 
 
 def executed(frame: DataFrame) -> str:

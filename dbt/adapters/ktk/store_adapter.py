@@ -166,10 +166,11 @@ class StoreAdapter(MetastoreAdapter):
             super().drop_relation(relation)  # type: ignore[no-untyped-call]
         elif relation.schema and relation.identifier:
             with translated():
-                self._drop(str(relation.schema), str(relation.identifier))
+                self._drop(relation)
 
-    def _drop(self, schema: str, name: str) -> None:
+    def _drop(self, relation: BaseRelation) -> None:
         """Drop a relation; a test, which drops its own old failures, drops nothing else's."""
+        schema, name = str(relation.schema), str(relation.identifier)
         author, relations = self._running_author(), self.relations
         if author.claimant and author.claimant.builder.is_test:
             relations = Relations(self.connections.warehouse.published)
@@ -177,7 +178,7 @@ class StoreAdapter(MetastoreAdapter):
             if store is not None:
                 displaced_by(store, author.view(name))
         history = {**author.history, "reason": "adapter.drop_relation"}
-        relations.drop(schema, name, history)
+        relations.drop(schema, name, history, "view" if relation.is_view else None)
 
     def rename_relation(self, from_relation: BaseRelation, to_relation: BaseRelation) -> None:
         """Give a view another name."""

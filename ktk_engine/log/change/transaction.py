@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ktk_engine.log.change.dataset_change import DatasetChange
+from ktk_engine.log.change.reads import NOTHING_READ, Reads
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.write import Write
 
@@ -25,6 +26,7 @@ class Transaction:
         deleted: keys that a clean-up is going to delete.
         tags: names of versions to give, or with None to take back.
         exact: whether any commit that comes in between is a conflict.
+        reads: what the changes were computed from; others must not have changed it.
     """
 
     write: Write
@@ -34,6 +36,7 @@ class Transaction:
     deleted: tuple[str, ...] = ()
     tags: Mapping[str, int | None] = field(default_factory=dict)
     exact: bool = False
+    reads: Reads = NOTHING_READ
 
     @property
     def commit(self) -> str:

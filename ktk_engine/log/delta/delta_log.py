@@ -86,8 +86,10 @@ def newest_mark(store: ObjectStore, uuid: str) -> tuple[int, str]:
     versions = _versions(store.list_names(log_folder(uuid)), _ENTRY)
     if not versions:
         return 0, ""
-    head = store.get_range(entry_key(uuid, versions[-1]), 0, _MARK_BYTES)
-    return _mark(head.partition(b"\n")[0])
+    try:
+        return _mark(_head(store, uuid, versions[-1]))
+    except ObjectNotFoundError:
+        return 0, ""  # the log has just been deleted
 
 
 def read_log(store: ObjectStore, uuid: str) -> DeltaState:
@@ -109,13 +111,19 @@ def read_log(store: ObjectStore, uuid: str) -> DeltaState:
         newest = [version for version in entries if version >= start]
         if newest != list(range(start, start + len(newest))) or not (entries or checkpoints):
             state.broken = "entries are missing" if names else ""
+        first = head = b""
         for version in newest:
-            for line in store.get(entry_key(uuid, version)).splitlines():
-                if line.strip():
-                    state.apply(json.loads(line))
-        if entries and not state.broken:
-            head = store.get_range(entry_key(uuid, entries[-1]), 0, _MARK_BYTES)
-            _, state.commit = _mark(head.partition(b"\n")[0])
+            data = store.get(entry_key(uuid, version))
+            for line in filter(bytes.strip, data.splitlines()):
+                state.apply(json.loads(line))
+            head = _first_line(data)
+            first = first or head
+        if entries and not newest:
+            head = _head(store, uuid, entries[-1])
+        if len(newest) > 1 and _head(store, uuid, newest[0]) != first:
+            return read_log(store, uuid)  # it was deleted and begun anew meanwhile
+        if not state.broken:
+            _, state.commit = _mark(head)
     except ObjectNotFoundError as error:
         state.broken = str(error)
     except (*DAMAGE, KeyError, TypeError, AttributeError) as error:
@@ -129,6 +137,21 @@ def read_log(store: ObjectStore, uuid: str) -> DeltaState:
         return DeltaState(version, broken=state.broken)
     state.version = version
     return state
+
+
+def still_ends_with(store: ObjectStore, uuid: str, present: DeltaState) -> bool:
+    """Whether the newest entry of a log that was read is still there, and no other in its place.
+
+    Args:
+        store: where it lies.
+        uuid: the dataset.
+        present: what `read_log` gave.
+    """
+    try:
+        _, commit = _mark(_head(store, uuid, present.version))
+    except ObjectNotFoundError:
+        return store.exists(_checkpoint_key(uuid, present.version))
+    return commit == present.commit
 
 
 def put_entry(
@@ -184,6 +207,15 @@ def _checkpoint_key(uuid: str, version: int) -> str:
 
 def _versions(names: Iterable[str], pattern: re.Pattern[str]) -> list[int]:
     return sorted(int(found[1]) for name in names if (found := pattern.fullmatch(name)))
+
+
+def _head(store: ObjectStore, uuid: str, version: int) -> bytes:
+    """The first line of an entry, which says who wrote it."""
+    return _first_line(store.get_range(entry_key(uuid, version), 0, _MARK_BYTES))
+
+
+def _first_line(data: bytes) -> bytes:
+    return data[:_MARK_BYTES].partition(b"\n")[0]
 
 
 def _mark(line: bytes) -> tuple[int, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import uuid as uuids
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -22,10 +22,12 @@ from ktk_engine.log.delta.delta_log import (
     APP_ID,
     DeltaState,
     delete_log,
+    entry_key,
     newest_mark,
     put_checkpoint,
     put_entry,
     read_log,
+    still_ends_with,
 )
 from ktk_engine.log.delta.delta_schema import delta_schema, has_ntz
 from ktk_engine.log.delta.file_actions import add_actions, relative_path
@@ -95,14 +97,18 @@ def publish_delta_logs(state: State) -> str:
     return "; ".join(warnings)
 
 
-def drop_delta_logs(state: State) -> State:
-    """Delete the Delta logs of datasets that the head has just removed.
+def drop_delta_logs(state: State, removed: Collection[str] = ()) -> State:
+    """Delete the Delta logs of datasets that were removed, also where they were built again.
+
+    Args:
+        state: the scope.
+        removed: datasets that may have been removed before the head.
 
     Returns:
-        The state to publish: if one of them was built again meanwhile, that is published again.
+        The state to publish: if one of them was published again meanwhile, that is done again.
     """
-    removed = state.head.removed if state.head else {}
-    gone = [uuid for uuid in removed if uuid not in state.datasets]
+    known = {*removed, *(state.head.removed if state.head else ())}
+    gone = [uuid for uuid in sorted(known) if not _is_published(state, uuid)]
     found = [uuid for uuid in gone if delete_log(state.store, uuid)]
     if not found:
         return state
@@ -129,16 +135,15 @@ def publish_delta(state: State, uuid: str) -> int:
     if isinstance(state.store, StagedLogs) and state.store.is_open:
         return -1  # nobody is to see it yet
     for attempt in range(_RETRIES):
-        if attempt:
+        present = read_log(state.store, uuid)
+        # The head that is resolved after the log was read is never older than what the log has.
+        if attempt or present.broken or present.published > _version(state, uuid):
             state = replace(resolve(state.store, state.scope), known=state.known)
-            if uuid not in state.datasets:
-                return -1  # removed meanwhile
+            if not _is_published(state, uuid):
+                return -1  # removed meanwhile, or stopped
         item = state.datasets[uuid]
         if item.entry is None or item.problem or item.foreign:
             raise PublishError(item.problem or "another program has just changed it")
-        present = read_log(state.store, uuid)
-        if present.published > item.entry.version and not attempt:
-            continue  # somebody else has published a newer commit
         table = DeltaTable.of(state.snapshot(uuid), item.entry, state.store.now())
         actions = list(table.changes(present))
         if not actions:
@@ -150,11 +155,37 @@ def publish_delta(state: State, uuid: str) -> int:
         except ObjectExistsError:
             state.store.backoff.pause(attempt + 1)
             continue
+        if not version and not _is_published(resolve(state.store, state.scope), uuid):
+            delete_log(state.store, uuid)  # it was just deleted, since nobody is to see it
+            return -1
+        if not _follows(state, uuid, version, present):
+            state.store.delete([entry_key(uuid, version)])
+            continue
         due = (version + 1) % _CHECKPOINT_EVERY == 0 or len(actions) > _LARGEST_ENTRY
         if present.broken or due:
             put_checkpoint(state.store, uuid, version, list(table.whole(present)))
         return version
     raise PublishError(f"its Delta log keeps changing. Run later: ktk publish {uuid}")
+
+
+def _version(state: State, uuid: str) -> int:
+    entry = state.datasets[uuid].entry
+    return entry.version if entry else 0
+
+
+def _follows(state: State, uuid: str, version: int, present: DeltaState) -> bool:
+    """Whether an entry that was put belongs to the log: somebody may have begun that anew.
+
+    After a log that cannot be read, it does as long as it is of the newest version.
+    """
+    if present.broken:
+        newest = resolve(state.store, state.scope)
+        return uuid in newest.datasets and _version(newest, uuid) == _version(state, uuid)
+    return not version or still_ends_with(state.store, uuid, present)
+
+
+def _is_published(state: State, uuid: str) -> bool:
+    return uuid in state.datasets and publishes_delta(state.snapshot(uuid))
 
 
 def check_delta(state: State, uuid: str) -> str:

@@ -5,15 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ktk_engine.log.change.conflict import BESIDE_FILES
-from ktk_engine.log.change.dataset_change import DatasetChange
+from ktk_engine.log.change.dataset_change import DatasetChange, Rebase
+from ktk_engine.log.entry import Operation
 from ktk_engine.log.snapshot import Snapshot
 
 
 def joined(first: DatasetChange, second: DatasetChange) -> DatasetChange:
     """Two changes of a dataset as one: the second on top of the first."""
     before, after = first.rebase, second.rebase
-    if before is None or after is None or second.operation == "rebuild":
+    if after is None:
         return second
+    if before is None:
+        return _in_place(after, second)
+    if second.operation == "rebuild":
+        return replace(second, rebase=_on_either(before, after))
 
     def rebase(base: Snapshot | None, attempt: int) -> Snapshot:
         return after(before(base, attempt), attempt)
@@ -33,6 +38,25 @@ def joined(first: DatasetChange, second: DatasetChange) -> DatasetChange:
     if first.partitions is not None and second.partitions is not None:
         partitions = first.partitions | second.partitions
     return replace(both, operation=first.operation if same else "replace", partitions=partitions)
+
+
+def _in_place(after: Rebase, second: DatasetChange) -> DatasetChange:
+    """What was made after a removal, for those who have not seen that: it takes the place."""
+
+    def rebase(base: Snapshot | None, attempt: int) -> Snapshot:
+        return after(None, attempt)
+
+    operation: Operation = "restore" if second.operation == "undrop" else second.operation
+    return replace(second, rebase=rebase, operation=operation)
+
+
+def _on_either(before: Rebase, after: Rebase) -> Rebase:
+    """A rebuilding is made on top of a dataset where it was, also of one that was just made."""
+
+    def rebase(base: Snapshot | None, attempt: int) -> Snapshot:
+        return after(before(None, attempt) if base is None else base, attempt)
+
+    return rebase
 
 
 def computed_once(change: DatasetChange) -> DatasetChange:

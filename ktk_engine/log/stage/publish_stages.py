@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from ktk_engine.errors import KtkError
 from ktk_engine.log.change.dataset_change import DatasetChange
+from ktk_engine.log.change.reads import Reads, joined_reads
 from ktk_engine.log.change.transaction import Check, Transaction
 from ktk_engine.log.commit import Committed, check_commit, commit
 from ktk_engine.log.intent import announced
@@ -54,7 +55,7 @@ class _Publication:
     def publish(self, done: Committed) -> Committed:
         """Publish the commit for Kartothek."""
         known = {done.entry.datasets[uuid].snapshot: item for uuid, item in done.snapshots.items()}
-        return replace(done, warning=publish(self.base.store, self.scope, known))
+        return replace(done, warning=publish(self.base.store, self.scope, known, done.removed))
 
 
 def publish_stages(stores: Sequence[StagedStore]) -> list[Committed]:
@@ -142,7 +143,25 @@ def _one_transaction(commits: Sequence[StagedCommit], base: State) -> Transactio
         _all_checks([item.check for item in transactions]),
         _one_history([item.history for item in transactions]),
         exact=any(item.exact for item in transactions),
+        reads=_seen_by_all(joined_reads(item.reads for item in transactions)),
     )
+
+
+def _seen_by_all(reads: Reads) -> Reads:
+    """What a run has read that it has not made itself, in the stores that all see.
+
+    What it has made is judged where that is published.
+    """
+    found = []
+    for read in reads.datasets:
+        state, store = read.state, read.state.store
+        if isinstance(store, StagedStore):
+            since = store.staged_since(state.scope)
+            if since and state.version >= since:
+                continue
+            read = replace(read, state=replace(state, store=store.beneath))
+        found.append(read)
+    return replace(reads, datasets=tuple(found))
 
 
 def _all_checks(checks: Sequence[Check]) -> Check:

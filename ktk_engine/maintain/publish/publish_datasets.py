@@ -119,6 +119,10 @@ def stop_publishing(
     if changed:
         _commit(state, changed, (), {"reason": "publish as Delta no more", **(history or {})})
     deleted = [uuid for uuid in uuids if delete_log(store, uuid)]
+    newest = resolve(store, state.scope)
+    for uuid in set(deleted) & set(newest.datasets):
+        if publishes_delta(newest.snapshot(uuid)):  # again, since somebody asked for it meanwhile
+            publish_delta(newest, uuid)
     return [uuid for uuid in uuids if uuid in {*changed, *deleted}]
 
 

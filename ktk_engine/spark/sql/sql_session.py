@@ -5,7 +5,7 @@ See docs/design/statements.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -20,7 +20,8 @@ from ktk_engine.catalog.moment import Moment, moment_of
 from ktk_engine.catalog.source_address import FileAddress, parse_address
 from ktk_engine.catalog.view import ViewDocument
 from ktk_engine.errors import QueryError
-from ktk_engine.log.scope import scope_of
+from ktk_engine.log.change.reads import Read
+from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.plan.plan import Plan
 from ktk_engine.plan.plan_dataset import plan_dataset
 from ktk_engine.plan.statement.named_relations import (
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+    from ktk_engine.log.state import State
+
 _DEEPEST_VIEW = 50
 
 
@@ -73,6 +76,7 @@ class SqlSession:
     scratch: Path
     plans: list[Plan] = field(default_factory=list)
     current_schema: str = ""
+    _reads: list[Read] | None = None
     _registered: dict[str, str] = field(default_factory=dict)
     _spellings: dict[Identifier, list[str]] = field(default_factory=dict)
     # Spark keeps the text of these, and reads it again wherever they are named.
@@ -114,6 +118,23 @@ class SqlSession:
             return self.session.sql(marking.bind(statement)).schema
 
     @contextmanager
+    def noting_reads(self) -> Iterator[list[Read]]:
+        """Note what the statements of a block read, but for versions that they ask for.
+
+        Yields:
+            The datasets, those of views and cubes among them; complete at the block's end. Plain
+            files and Spark's own tables are not among them: they have no versions.
+        """
+        noted: list[Read] = []
+        outer, self._reads = self._reads, noted
+        try:
+            yield noted
+        finally:
+            self._reads = outer
+            if outer is not None:
+                outer += noted
+
+    @contextmanager
     def _showing(self, statement: Statement) -> Iterator[None]:
         """Let Spark say of the text that people wrote what is wrong with it."""
         try:
@@ -121,6 +142,12 @@ class SqlSession:
         except ParseException:
             check_syntax(self.session, statement.sql)
             raise
+
+    def note_read(self, state: State, uuids: Iterable[str]) -> None:
+        """Take in what a statement reads; see `noting_reads`."""
+        if self._reads is not None:
+            known = {item.uuid for item in self._reads if item.state is state}
+            self._reads += [Read(state, uuid) for uuid in uuids if uuid not in known]
 
     def temporary_view(self, parts: Name) -> Statement | None:
         """Give the statement that created a temporary view, None for all other names."""
@@ -346,6 +373,10 @@ class _Binding:
         view = self.relations.view(schema, relation.name)
         if view.kind == "cube":
             cube = self.relations.cube(schema, relation.name, moment)
+            if moment is None:
+                state = self.relations.state(schema, cube_scope(view.cube))
+                uuids = map(state.scope.uuid_of, view.datasets)
+                self.owner.note_read(state, uuids if view.datasets else state.datasets)
             return self._register_planned(path, cube, name)
         if moment is not None:
             raise QueryError(
@@ -369,6 +400,8 @@ class _Binding:
         self, schema: str, relation: Relation, moment: Moment | None, path: Place, name: str
     ) -> str:
         state = self.relations.state(schema, scope_of(relation.uuid), moment)
+        if moment is None:
+            self.owner.note_read(state, (relation.uuid,))
         if state.store.is_remote and self.places.knows(path):
             dataset = self.relations.dataset(schema, relation.uuid, moment)
             name = self._name_at(path, name)

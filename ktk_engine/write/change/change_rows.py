@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from ktk_engine.errors import DataError, DatasetNotFoundError
 from ktk_engine.gate.target import Target
 from ktk_engine.log.state import State
 from ktk_engine.spark.arrow_types import spark_schema
-from ktk_engine.spark.frames import empty_frame
+from ktk_engine.spark.frames import empty_frame, persisted
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.write.changed_rows import (
     ClauseCount,
@@ -30,9 +30,9 @@ from ktk_engine.write.affected_files import cell_columns
 from ktk_engine.write.change.delete_files import find_whole_files
 from ktk_engine.write.change.fit_clauses import fit_clauses
 from ktk_engine.write.change.reach import find_reach
+from ktk_engine.write.recompute import Source, recompute
 from ktk_engine.write.retained import Conditions
 from ktk_engine.write.rewrite.affected_rows import find_keys
-from ktk_engine.write.rewrite.recompute import recompute
 from ktk_engine.write.rewrite.rewrite import Rewrite, start_rewrite
 from ktk_engine.write.write_context import NO_CONTEXT, WriteContext
 from ktk_engine.write.write_result import RowChanges, WriteResult
@@ -43,24 +43,35 @@ if TYPE_CHECKING:
 _SHOWN_COLUMNS = 6
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """A change of rows, bound to what it reads.
+
+    Attributes:
+        change: what to do; its expressions are Spark's SQL.
+        rows: the rows of `change.using`; None where it has no source.
+    """
+
+    change: RowChange
+    rows: DataFrame | None = None
+
+
 def change_rows(
     scanner: Scanner,
     target: Target,
-    change: RowChange,
-    source: DataFrame | None = None,
+    wanted: Source[Wanted],
     context: WriteContext = NO_CONTEXT,
 ) -> WriteResult | None:
     """Delete, update and insert rows of a dataset as a statement says, in one commit.
 
     Rows are counted first, from the columns of the conditions alone; then the files are rewritten
     that may hold a changed row. Where only rows are inserted, none is. Where another commit
-    changes what this one has looked at, all is computed again.
+    changes what this one has looked at, all is computed again, from what is there then.
 
     Args:
         scanner: reads the files of the store.
         target: a dataset that exists.
-        change: what to do; its expressions are Spark's SQL.
-        source: the rows of `change.using`; None where it has no source.
+        wanted: gives what to do.
         context: the run that writes.
 
     Returns:
@@ -74,7 +85,7 @@ def change_rows(
         CommitConflictError: other commits came first each time.
     """
 
-    def write(state: State) -> WriteResult | None:
+    def write(state: State, wanted: Wanted, context: WriteContext) -> WriteResult | None:
         if target.uuid not in state.datasets:
             raise DatasetNotFoundError(
                 f"Dataset {target.uuid} was removed meanwhile. Nothing was written."
@@ -83,15 +94,12 @@ def change_rows(
         same_columns = empty_frame(scanner.session, spark_schema(schema))
         same_classes = replace(target, declared=types_beyond_spark(schema))
         rewrite = start_rewrite(scanner, same_columns, same_classes, state, context)
-        return change_in(rewrite, change, source)
+        if wanted.rows is None:
+            return change_in(rewrite, wanted.change)
+        with persisted(wanted.rows) as rows:
+            return change_in(rewrite, wanted.change, rows)
 
-    if source is None:
-        return recompute(scanner.store, target, write)
-    source = source.persist()
-    try:
-        return recompute(scanner.store, target, write)
-    finally:
-        source.unpersist()
+    return recompute(scanner.store, target, wanted, write, context)
 
 
 def change_in(

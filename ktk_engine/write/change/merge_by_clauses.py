@@ -9,13 +9,14 @@ from ktk_engine.conditions.parse import parse_condition
 from ktk_engine.conditions.render import to_sql
 from ktk_engine.errors import ConditionError
 from ktk_engine.gate.target import Target
-from ktk_engine.log.state import State, resolve
+from ktk_engine.log.state import State
+from ktk_engine.spark.frames import persisted
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.write.build import build
 from ktk_engine.write.change.change_rows import change_in
 from ktk_engine.write.change.merge_clauses import MergeClauses
+from ktk_engine.write.recompute import Source, recompute, source_of
 from ktk_engine.write.rewrite.merge import MergeBy, check_known, spelled_by
-from ktk_engine.write.rewrite.recompute import recompute
 from ktk_engine.write.rewrite.rewrite import Rewrite, start_rewrite
 from ktk_engine.write.rows import as_stored
 from ktk_engine.write.write_context import NO_CONTEXT, WriteContext
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 def merge_by_clauses(
     scanner: Scanner,
-    frame: DataFrame,
+    rows: DataFrame | Source[DataFrame],
     target: Target,
     by: MergeBy,
     clauses: MergeClauses,
@@ -38,7 +39,7 @@ def merge_by_clauses(
 
     Args:
         scanner: reads the files of the store.
-        frame: the new rows; columns by name.
+        rows: the new rows, or what gives them; columns by name.
         target: the dataset and its layout.
         by: the key and the columns to update.
         clauses: what becomes of which rows.
@@ -52,26 +53,22 @@ def merge_by_clauses(
     Raises:
         KtkError: see `change_rows` and `merge`; nothing was written.
     """
-    state = resolve(scanner.store, target.scope)
-    frame, target = as_stored(frame, target, state, keeps_rows=True)
-    by = spelled_by(by, target, frame.columns, state)
-    frame = frame.persist()
-    try:
 
-        def write(state: State) -> WriteResult | None:
-            if target.uuid not in state.datasets:
-                return build(scanner.store, frame, target, context, state=state)
-            rewrite = start_rewrite(scanner, frame, target, state, context)
-            check_known(target, rewrite.base, by.unique_key)
+    def write(state: State, new: DataFrame, context: WriteContext) -> WriteResult | None:
+        new, named = as_stored(new, target, state, keeps_rows=True)
+        known = spelled_by(by, named, new.columns, state)
+        with persisted(new) as new:
+            if named.uuid not in state.datasets:
+                return build(scanner.store, new, named, context, state=state)
+            rewrite = start_rewrite(scanner, new, named, state, context)
+            check_known(named, rewrite.base, known.unique_key)
             columns = rewrite.new.columns
-            updated = [name for name in by.update_columns or columns if name in columns]
+            updated = [name for name in known.update_columns or columns if name in columns]
             on = list(_qualified(rewrite, clauses.target_alias, predicates))
-            change = clauses.change(by.unique_key, on, columns, updated)
-            return change_in(rewrite, change, frame)
+            change = clauses.change(known.unique_key, on, columns, updated)
+            return change_in(rewrite, change, new)
 
-        return recompute(scanner.store, target, write, state)
-    finally:
-        frame.unpersist()
+    return recompute(scanner.store, target, source_of(rows), write, context)
 
 
 def _qualified(rewrite: Rewrite, alias: str, predicates: tuple[str, ...]) -> Iterator[str]:

@@ -10,8 +10,9 @@ from ktk_engine.conditions.condition import Condition, TrueCondition, conjuncts
 from ktk_engine.errors import ConfigurationError, DataError
 from ktk_engine.gate.target import Target
 from ktk_engine.log.snapshot import Snapshot
-from ktk_engine.log.state import State, resolve
+from ktk_engine.log.state import State
 from ktk_engine.spark.arrow_types import arrow_schema
+from ktk_engine.spark.frames import persisted
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.write.merge_rows import (
     merge_rows,
@@ -24,11 +25,11 @@ from ktk_engine.types.identifier import find_name
 from ktk_engine.types.refusal import Problem, refusal
 from ktk_engine.write.affected_files import cell_columns
 from ktk_engine.write.build import build
+from ktk_engine.write.recompute import Source, recompute, source_of
 from ktk_engine.write.retained import Conditions
 from ktk_engine.write.rewrite.affected_rows import NewKeys, find_keys
 from ktk_engine.write.rewrite.merge_in_memory import merge_in_memory
 from ktk_engine.write.rewrite.predicates import EVERY_ROW, RowFilter
-from ktk_engine.write.rewrite.recompute import recompute
 from ktk_engine.write.rewrite.rewrite import Rewrite, condition_of, start_rewrite
 from ktk_engine.write.rows import as_stored
 from ktk_engine.write.write_context import NO_CONTEXT, WriteContext
@@ -62,7 +63,7 @@ class MergeBy:
 
 def merge(
     scanner: Scanner,
-    frame: DataFrame,
+    rows: DataFrame | Source[DataFrame],
     target: Target,
     by: MergeBy,
     context: WriteContext = NO_CONTEXT,
@@ -70,12 +71,12 @@ def merge(
     """Merge rows into a dataset, in one commit; one that does not exist yet is built.
 
     Partition values, secondary indices and statistics choose the files that can hold a key; the
-    others stay as they are. Where another commit changes these files meanwhile, the merge is
-    computed again.
+    others stay as they are. Where another commit changes these files meanwhile, or what the new
+    rows were computed from, all is computed again.
 
     Args:
         scanner: reads the files of the store.
-        frame: the new rows; columns by name.
+        rows: the new rows, or what gives them; columns by name.
         target: the dataset and its layout.
         by: how new rows meet old ones.
         context: the run that writes.
@@ -88,24 +89,20 @@ def merge(
         TypeClassError: see `build`.
         CommitConflictError: other commits came first each time.
     """
-    state = resolve(scanner.store, target.scope)
-    frame, target = as_stored(frame, target, state, keeps_rows=True)
-    by = spelled_by(by, target, frame.columns, state)
-    frame = frame.persist()
-    try:
-        keys = find_keys(frame, by.unique_key)
-        _check_unique(target, keys, by)
 
-        def write(state: State) -> WriteResult:
-            if target.uuid in state.datasets:
-                rewrite = start_rewrite(scanner, frame, target, state, context)
-                return _merge_into(rewrite, by, keys)
-            condition_of(by.predicates, target, arrow_schema(frame.schema), scanner)
-            return build(scanner.store, frame, target, context, state=state)
+    def write(state: State, new: DataFrame, context: WriteContext) -> WriteResult:
+        new, named = as_stored(new, target, state, keeps_rows=True)
+        known = spelled_by(by, named, new.columns, state)
+        with persisted(new) as new:
+            keys = find_keys(new, known.unique_key)
+            _check_unique(named, keys, known)
+            if named.uuid in state.datasets:
+                rewrite = start_rewrite(scanner, new, named, state, context)
+                return _merge_into(rewrite, known, keys)
+            condition_of(by.predicates, named, arrow_schema(new.schema), scanner)
+            return build(scanner.store, new, named, context, state=state)
 
-        return recompute(scanner.store, target, write, state)
-    finally:
-        frame.unpersist()
+    return recompute(scanner.store, target, source_of(rows), write, context)
 
 
 def _merge_into(rewrite: Rewrite, by: MergeBy, keys: NewKeys) -> WriteResult:

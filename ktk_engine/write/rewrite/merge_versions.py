@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,7 @@ from ktk_engine.gate.spelling import spelled, stored_names
 from ktk_engine.gate.target import Target
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State, resolve
+from ktk_engine.spark.frames import persisted
 from ktk_engine.spark.jvm import select_names
 from ktk_engine.spark.read.few_rows import first_rows
 from ktk_engine.spark.read.scan import Scanner
@@ -45,9 +46,9 @@ from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.refusal import Problem, refusal
 from ktk_engine.write.affected_files import cell_columns
 from ktk_engine.write.build import build
+from ktk_engine.write.recompute import Source, recompute
 from ktk_engine.write.retained import Conditions
 from ktk_engine.write.rewrite.affected_rows import NewKeys, find_keys
-from ktk_engine.write.rewrite.recompute import recompute
 from ktk_engine.write.rewrite.rewrite import Rewrite, start_rewrite
 from ktk_engine.write.rewrite.versions import Versions
 from ktk_engine.write.rewrite.versions_in_memory import (
@@ -120,17 +121,14 @@ def build_versions(
             f"Dataset {target.uuid} was built by another run meanwhile. Nothing was written. Run "
             "it again."
         )
-    frame = frame.persist()
-    try:
+    with persisted(frame) as frame:
         _check_unique(target, frame, find_keys(frame, (by.scd_id,)), by)
         return build(store, frame, target, context, state=state)
-    finally:
-        frame.unpersist()
 
 
 def merge_versions(
     scanner: Scanner,
-    changes: Callable[[], DataFrame],
+    changes: Source[DataFrame],
     target: Target,
     by: Versions,
     context: WriteContext = NO_CONTEXT,
@@ -140,11 +138,11 @@ def merge_versions(
     Does what dbt's `snapshot_merge_sql` does with its staging table. A version that would have
     the id of an older one, since its row went and came back unchanged, gets an id of its own, as
     dbt gives one to records of deletions. Only files that can hold a closed version are
-    rewritten. Where another commit adds versions meanwhile, all is computed again.
+    rewritten. Where another commit changes versions meanwhile, all is computed again.
 
     Args:
         scanner: reads the files of the store.
-        changes: computes dbt's staging table from the newest versions; its column
+        changes: gives dbt's staging table, computed from the newest versions; its column
             `dbt_change_type` is `insert`, `update` or `delete`.
         target: the dataset and its layout.
         by: the columns of versions.
@@ -160,7 +158,7 @@ def merge_versions(
         CommitConflictError: other commits came first each time.
     """
 
-    def write(state: State) -> WriteResult | None:
+    def write(state: State, rows: DataFrame, context: WriteContext) -> WriteResult | None:
         if target.uuid not in state.datasets:
             raise DatasetNotFoundError(
                 f"Dataset {target.uuid} was removed while this run read it. Nothing was written. "
@@ -169,15 +167,12 @@ def merge_versions(
         base = state.snapshot(target.uuid)
         versions = by.spelled(base.schema.names)
         _check_known(target, base, versions)
-        rows, named = as_stored(changes(), target, state, keeps_rows=True)
-        staged = with_stored_times(rows, base.schema, versions.times).persist()
-        try:
+        rows, named = as_stored(rows, target, state, keeps_rows=True)
+        with persisted(with_stored_times(rows, base.schema, versions.times)) as staged:
             rewrite = start_rewrite(scanner, new_versions(staged), named, state, context)
             return _merge_into(rewrite, versions, staged)
-        finally:
-            staged.unpersist()
 
-    return recompute(scanner.store, target, write)
+    return recompute(scanner.store, target, changes, write, context)
 
 
 def _merge_into(rewrite: Rewrite, by: Versions, staged: DataFrame) -> WriteResult | None:

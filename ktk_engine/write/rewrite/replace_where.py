@@ -11,17 +11,18 @@ from ktk_engine.conditions.render import to_sql
 from ktk_engine.errors import ConfigurationError, DataError
 from ktk_engine.formatting import counted
 from ktk_engine.gate.target import Target
-from ktk_engine.log.state import State, resolve
+from ktk_engine.log.state import State
 from ktk_engine.spark.arrow_types import arrow_schema
+from ktk_engine.spark.frames import persisted
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.write.aggregate import count_rows
 from ktk_engine.spark.write.merge_rows import split_rows, union_by_name
 from ktk_engine.types.refusal import Problem, refusal
 from ktk_engine.write.affected_files import cell_columns
 from ktk_engine.write.build import build
+from ktk_engine.write.recompute import Source, recompute, source_of
 from ktk_engine.write.retained import Conditions
 from ktk_engine.write.rewrite.predicates import RowFilter
-from ktk_engine.write.rewrite.recompute import recompute
 from ktk_engine.write.rewrite.rewrite import Rewrite, condition_of, start_rewrite
 from ktk_engine.write.rows import as_stored
 from ktk_engine.write.write_context import NO_CONTEXT, WriteContext
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 def replace_where(
     scanner: Scanner,
-    frame: DataFrame,
+    rows: DataFrame | Source[DataFrame],
     target: Target,
     where: RowFilter,
     context: WriteContext = NO_CONTEXT,
@@ -42,12 +43,13 @@ def replace_where(
 
     Old rows for which the predicate is false or unknown stay. Only files that can hold a covered
     row are rewritten. A dataset that does not exist yet is built. Where another commit changes
-    these files meanwhile, the rows are computed again.
+    these files meanwhile, or what the new rows were computed from, all is computed again.
 
     Args:
         scanner: reads the files of the store.
-        frame: the new rows; columns by name. The predicate has to be true for each of them,
-            unless the dataset is built and the predicate is only meant for later runs.
+        rows: the new rows, or what gives them; columns by name. The predicate has to be true for
+            each of them, unless the dataset is built and the predicate is only meant for later
+            runs.
         target: the dataset and its layout.
         where: the predicate.
         context: the run that writes.
@@ -63,23 +65,17 @@ def replace_where(
         TypeClassError: see `build`.
         CommitConflictError: other commits came first each time.
     """
-    state = resolve(scanner.store, target.scope)
-    frame, target = as_stored(
-        frame, target, state, keeps_rows=True, full_refresh=context.full_refresh
-    )
-    frame = frame.persist()
-    try:
+    full_refresh = context.full_refresh
 
-        def write(state: State) -> WriteResult | None:
-            if target.uuid in state.datasets and not context.full_refresh:
-                rewrite = start_rewrite(scanner, frame, target, state, context)
-                return _replace_in(rewrite, where)
-            _check_first(where, target, scanner, frame)
-            return build(scanner.store, frame, target, context, state=state)
+    def write(state: State, new: DataFrame, context: WriteContext) -> WriteResult | None:
+        new, named = as_stored(new, target, state, keeps_rows=True, full_refresh=full_refresh)
+        with persisted(new) as new:
+            if named.uuid in state.datasets and not full_refresh:
+                return _replace_in(start_rewrite(scanner, new, named, state, context), where)
+            _check_first(where, named, scanner, new)
+            return build(scanner.store, new, named, context, state=state)
 
-        return recompute(scanner.store, target, write, state)
-    finally:
-        frame.unpersist()
+    return recompute(scanner.store, target, source_of(rows), write, context)
 
 
 def _replace_in(rewrite: Rewrite, where: RowFilter) -> WriteResult | None:

@@ -441,3 +441,52 @@ def test_the_command_publishes_compares_and_stops(store):
     assert "not published as Delta any more" in run("--stop").output
     assert "Nothing was changed" in run("--stop").output
     assert run("--check", "--stop").exit_code == 2
+
+
+def test_a_writer_that_is_overtaken_twice_does_not_go_back(store, monkeypatch):
+    """Others commit before it puts its entry, and again before it reads the log once more."""
+    from ktk_engine.log.delta import publish_delta as module
+
+    face, reads = published(store), []
+
+    def read(*arguments):
+        reads.append(1)
+        if len(reads) in (1, 3):  # what these two commit themselves reads the log as well
+            found = read_log(*arguments) if len(reads) == 1 else None
+            append(face, 10 + len(reads))
+            return found or read_log(*arguments)
+        return read_log(*arguments)
+
+    monkeypatch.setattr(module, "read_log", read)
+    append(face, 3)
+    monkeypatch.undo()
+    assert (len(numbers(store)), problem(store)) == (5, "")
+    versions = [item["ktk"]["version"] for item in deltalake.DeltaTable(url_of(store)).history()]
+    assert versions == sorted(versions, reverse=True)
+
+
+def test_what_is_asked_for_while_it_stops_stays(store, monkeypatch):
+    from ktk_engine.maintain.publish import publish_datasets as module
+
+    published(store)
+    delete = module.delete_log
+
+    def late(*arguments):
+        monkeypatch.undo()
+        publish_datasets(store, "t")
+        return delete(*arguments)
+
+    monkeypatch.setattr(module, "delete_log", late)
+    stop_publishing(store, "t")
+    assert problem(store) == ""
+
+
+def test_a_check_compares_the_log(store):
+    face = published(store)
+    assert check(store, "t").problems == ()
+    store.faults.append(fail("before", "put_if_absent", "_delta_log"))
+    append(face, 3)
+    (found,) = check(store, "t").problems
+    assert found.file == "t/_delta_log" and "version 3 is committed" in found.reason
+    publish_datasets(store, "t")
+    assert check(store, "t").problems == ()

@@ -140,3 +140,22 @@ def test_intent_lives_as_long_as_its_block(store):
     with announced(store, CUBE, Write("c" * 32), "build"):
         pass  # what was committed stays committed
     assert len(read_intents(store, CUBE)) == 1
+
+
+def test_a_new_document_that_a_slow_publisher_of_a_removal_deletes_comes_back(store):
+    """The slow one deletes it, and looks, before the mark of the new one is there."""
+    scope = LogScope("dataset", "plain")
+    build_table(store)
+    store.faults.append(fail("before", "delete", "by-dataset-metadata"))
+    remove(store, "plain")
+
+    def publish_removal(method, key):
+        if method == "put" and key == scope.published_key("plain"):
+            store.hooks.clear()
+            store.delete([document_key("plain"), key])
+
+    store.hooks.append(publish_removal)
+    build_table(store)
+    state = resolve(store, scope)
+    assert not state.datasets["plain"].problem
+    assert state.datasets["plain"].stamp.version == 3

@@ -20,11 +20,15 @@ from tests.support.changes import (
     change_indexes,
     comment_on,
     plan_cleanup,
+    plan_copy,
     remove,
+    restore,
     run_cleanup,
+    run_copy,
     tag_version,
+    undrop,
 )
-from tests.support.committed import list_relations, snapshot_of
+from tests.support.committed import list_relations, resolve, snapshot_of
 from tests.support.documents import (
     Comments,
     ViewDocument,
@@ -271,6 +275,35 @@ def test_what_cannot_be_taken_back_is_refused(store):
     store.days = 20
     with pytest.raises(ConfigurationError, match="a clean-up cannot be part of a staged run"):
         run_cleanup(stage, PLAIN, NOTHING)
+
+
+def _restored(stage):
+    restore(stage, "t", 1)
+
+
+def _copied(stage):
+    build(stage, rows(0, 9), Target("o"))
+    run_copy(plan_copy(resolve(stage, scope_of("o")), stage, "t"))
+
+
+@pytest.mark.parametrize("back", [lambda stage: undrop(stage, "t"), _restored, _copied])
+def test_what_is_dropped_and_brought_back_is_published(store, back):
+    stage = StagedStore(store)
+    remove(stage, "t")
+    back(stage)
+    build(stage, rows(5), TABLE, mode="append")
+    expected = content(stage, PLAIN)[1]
+    publish_stages([stage])
+    assert content(store, PLAIN) == (2, expected)
+    assert load_document(store, "t").stamp.version == 2
+
+
+def test_what_is_made_and_replaced_by_a_copy_is_published(store):
+    stage = StagedStore(store)
+    build(stage, rows(3), Target("new"))
+    run_copy(plan_copy(resolve(stage, PLAIN), stage, "new", overwrite=True))
+    publish_stages([stage])
+    assert content(store, NEW)[1]["new"] == content(store, PLAIN)[1]["t"]
 
 
 def test_removals_are_staged(store):

@@ -14,7 +14,9 @@ from ktk_engine.log.garbage import Retention
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import resolve
 from tests.support.changes import (
+    Source,
     Target,
+    WriteContext,
     build,
     comment_on,
     plan_cleanup,
@@ -120,14 +122,14 @@ def test_what_reads_a_cleaned_version_is_computed_anew(store):
     build(store, cells(1, 2), SEED)
     attempts = []
 
-    def write(state):
+    def write(state, rows, context):
         attempts.append(state.version)
         if len(attempts) == 1:
             overtake(store, 3)
         index = read_index(store.get(state.snapshot("c++s").indices["w"]))
         return max(index["value"].to_pylist())
 
-    assert recompute(store, SEED, write) == 3
+    assert recompute(store, SEED, Source.given(None), write, WriteContext()) == 3
     assert attempts == [1, 3]
 
 

@@ -14,8 +14,11 @@ from ktk_engine.errors import DatasetNotFoundError
 from ktk_engine.maintain.check import check
 from ktk_engine.maintain.remove import remove
 from ktk_engine.maintain.versions.tag import tag_version
+from tests.support.changes import Retention, run_cleanup
+from tests.support.committed import scope_of
 from tests.support.dataset_builder import build_nyc, build_table, write_plain_nyc
-from tests.support.stores import keys
+from tests.support.documents import document_key
+from tests.support.stores import fail, keys
 
 
 def test_a_sound_cube(store):
@@ -156,3 +159,28 @@ def test_what_a_tagged_version_had_of_other_datasets_is_checked(store):
     assert {(item.dataset, item.column) for item in problems if item.column} == {
         ("weather", "gust")
     }
+
+
+def test_published_documents_are_compared_with_the_log(store):
+    """One that is behind, and one that names other files than were committed."""
+    build_table(store)
+    old = store.get(document_key("plain"))
+    store.faults.append(fail("before", "replace", "by-dataset-metadata"))
+    assert "not published" in build_table(store).warning
+    (found,) = check(store, "plain").problems
+    assert (found.expected, found.found) == ("version 2", "version 1")
+    assert "ktk cleanup plain --delete" in found.reason
+    run_cleanup(store, scope_of("plain"), Retention())
+    assert check(store, "plain").problems == ()
+
+    # The stamp's digest is that of the rest.
+    store.put(document_key("plain"), old.replace(b'"version": 1', b'"version": 2', 1))
+    (found,) = check(store, "plain").problems
+    assert (found.expected, found.found) == ("version 2", "other files")
+
+
+def test_a_document_that_was_never_published(store):
+    store.faults.append(fail("before", "put_if_absent", "by-dataset-metadata"))
+    build_table(store)
+    (found,) = check(store, "plain").problems
+    assert (found.expected, found.found) == ("version 1", "nothing")

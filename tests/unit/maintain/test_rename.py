@@ -19,6 +19,7 @@ from ktk_engine.errors import (
 from ktk_engine.maintain.check import check
 from ktk_engine.maintain.rename import rename
 from ktk_engine.maintain.versions.undrop import undrop
+from tests.support.changes import Target, build
 from tests.support.committed import Builder, builder_of, cube_scope, resolve
 from tests.support.dataset_builder import (
     append_as_kartothek,
@@ -148,6 +149,29 @@ def test_what_somebody_commits_meanwhile_is_not_lost(store, at, what):
     rename(store, "nyc", "n")
     assert Store(store.root).cubes() == ["n"]
     assert Store(store.root).cube("n").stats()["airlines"].rows == 2 + (what == "foreign")
+
+
+def test_what_is_committed_under_the_new_name_is_not_taken_back(store):
+    """Only the copy itself is: the old name was changed, and so was the new one."""
+    build_nyc(store)
+
+    def both():
+        flights_builder(store).commit_append(flights(("JFK",), 50))
+        Store(store.root).cube("n").index("delay")
+
+    meanwhile(store, COPIED, both)
+    with pytest.raises(CommitConflictError, match="n was changed meanwhile, too, and stays"):
+        rename(store, "nyc", "n")
+    assert Store(store.root).cubes() == ["n", "nyc"]
+    assert [Store(store.root).cube(name).version for name in ("n", "nyc")] == [2, 4]
+
+
+def test_a_name_that_another_relation_gets_meanwhile(store):
+    build_nyc(store)
+    meanwhile(store, COPIED, lambda: build(store, pa.table({"x": [1]}), Target("n")))
+    with pytest.raises(CommitConflictError, match="n was given to another relation meanwhile"):
+        rename(store, "nyc", "n")
+    assert Store(store.root).cubes() == ["nyc"]
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, StoreError])

@@ -8,9 +8,10 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from ktk_engine.errors import ConsistencyError
+from ktk_engine.errors import CommitConflictError, ConsistencyError
 from ktk_engine.warehouse.name_claim import NameClaim, displace, displaced_by
-from tests.support.changes import Claimant, Target, build, comment_on
+from ktk_engine.warehouse.staged_warehouse import StagedWarehouse
+from tests.support.changes import Claimant, Target, alter_table, build, comment_on
 from tests.support.committed import (
     Builder,
     builder_of,
@@ -23,12 +24,80 @@ from tests.support.committed import (
     resolve,
 )
 from tests.support.dataset_builder import build_table, write_plain, write_plain_nyc
-from tests.support.documents import Comments, ViewDocument, add_view
-from tests.support.stores import tree
+from tests.support.documents import Comments, ViewDocument, add_view, view_key
+from tests.support.stores import LocalStore, tree
 
 ROWS = pa.table({"id": [1, 2], "v": [1.0, 2.0]})
 MINE = Builder("model.p.mine", "p")
 ME = Claimant(MINE, frozenset({"model.p.mine", "model.p.other"}))
+
+
+@pytest.fixture
+def staged(tmp_path):
+    """A warehouse with a stage over it, and the store of its schema as all others see it."""
+    warehouse = StagedWarehouse(tmp_path)
+    stage = warehouse.create_schema("an")
+    return warehouse, stage, LocalStore(tmp_path / "an")
+
+
+def test_names_are_checked_again_when_a_stage_is_published(staged):
+    warehouse, stage, store = staged
+    build(stage, ROWS, Target("t"))
+    build(stage, ROWS, cube_target(), history={"node": MINE.node})
+    add_view(store, ViewDocument("T", "view", sql="select 1"))
+    before = tree(store.root)
+    with pytest.raises(CommitConflictError, match="has become the name of the view T meanwhile"):
+        warehouse.publish()
+    assert tree(store.root).keys() <= before.keys() and list_relations(store)[0].name == "T"
+
+
+@pytest.mark.parametrize("what", ["view", "dataset"])
+def test_a_name_that_became_another_cubes_dataset(staged, what):
+    warehouse, stage, store = staged
+    if what == "view":
+        add_view(stage, ViewDocument("d", "view", sql="select 1"))
+    else:
+        build(stage, ROWS, Target("d"))
+    build(store, ROWS, cube_target("other"))
+    with pytest.raises(CommitConflictError, match=r"known as d, .* dataset other\+\+d meanwhile"):
+        warehouse.publish()
+    assert [relation.uuid for relation in list_relations(store)] == ["other++d"]
+
+
+def test_what_a_stage_takes_the_place_of_is_no_other(staged):
+    warehouse, stage, store = staged
+    add_view(store, ViewDocument("d", "view", sql="select 1"))
+    stage.delete([view_key("d")])
+    build(stage, ROWS, Target("d"))
+    warehouse.publish()
+    assert [relation.uuid for relation in list_relations(store)] == ["d"]
+
+
+@pytest.mark.parametrize(("word", "left"), [("view", "d"), ("table", "")])
+def test_one_of_two_that_share_a_name_can_be_dropped(tmp_path, word, left):
+    store = LocalStore(tmp_path / "s")
+    build(store, ROWS, Target("d"))
+    add_view(store, ViewDocument("d", "view", sql="select 1"))
+    with pytest.raises(ConsistencyError, match="drop view d"):
+        find_relation(by_name(list_relations(store)), "d")
+    found = find_relation(by_name(list_relations(store)), "dataset:d")
+    assert found.uuid == "d"
+    alter_table(store, f"drop {word} s.d")
+    assert [relation.uuid for relation in list_relations(store)] == [left]
+
+
+def test_what_another_node_has_built_meanwhile_is_not_dropped(tmp_path):
+    """Before the rows were computed it was a table that may go, then one of another node."""
+    store = LocalStore(tmp_path / "s")
+    build(store, ROWS, Target("d"))
+    claim = NameClaim("d", "c++d", ME)
+    displaced = displaced_by(store, claim)
+    other = replace(Target("d"), claimant=claimant("model.q.theirs", "q"))
+    build(store, ROWS, other, history={"node": "model.q.theirs"}, full_refresh=True)
+    build(store, ROWS, cube_target())
+    (note,) = displace(store, claim, displaced, {})
+    assert note.startswith("left d as it is, which was changed meanwhile")
+    assert {relation.uuid for relation in list_relations(store)} == {"d", "c++d"}
 
 
 def cube_target(cube="c", dataset="d", claimant=ME, **changes):

@@ -39,6 +39,7 @@ from ktk_engine.store.interface import ObjectStore
 from ktk_engine.warehouse.name_claim import NameClaim, displace, displaced_by
 from ktk_engine.warehouse.relations import Relations, check_view_columns
 from ktk_engine.warehouse.staged_warehouse import StagedWarehouse
+from ktk_engine.write.recompute import Source
 from ktk_engine.write.rows import schema_of
 from ktk_engine.write.write_context import WriteContext
 
@@ -140,9 +141,12 @@ class Materializations(StoreAdapter):
             What dbt logs and keeps in run_results.
         """
         with self._after_header(model, sql) as query:
-            return self._write(
-                model, relation, lambda: self._rows_of(relation, query), full_refresh
-            )
+            return self._write(model, relation, lambda: self._query(relation, query), full_refresh)
+
+    def _query(self, relation: BaseRelation, query: str) -> Source[DataFrame]:
+        """What gives a query's rows, as often as they have to be computed."""
+        session = self.connections.sessions.current()
+        return Source.query(session, lambda: self._rows_of(relation, query))
 
     def _rows_of(self, relation: BaseRelation, query: str) -> DataFrame:
         """Plan a query; the log says what it reads."""
@@ -150,6 +154,7 @@ class Materializations(StoreAdapter):
         frame = session.sql(query)
         for plan in session.plans:
             _LOGGER.info(f"{relation} reads {plan_line(plan)}")
+        self.connections.sessions.check()
         return frame
 
     def _built_by(self, schema: str, config: DatasetConfig) -> Mapping[str, str] | None:
@@ -186,7 +191,7 @@ class Materializations(StoreAdapter):
         self,
         model: Mapping[str, Any],
         relation: BaseRelation,
-        rows: Callable[[], DataFrame | pa.Table],
+        rows: Callable[[], Source[DataFrame | pa.Table]],
         full_refresh: bool,
     ) -> KtkResponse:
         """Build a dataset from rows, which are only computed once nothing stands in the way."""
@@ -198,14 +203,13 @@ class Materializations(StoreAdapter):
             store = self.connections.warehouse.create_schema(schema)
             claim = author.dataset(config.target)
             displaced = self._displaced(store, claim, config)
-            frame = rows()
-            self.connections.sessions.check()
-            config = self._with_fitting_types(config, lambda: schema_of(frame))
+            source = rows()
+            config = self._with_fitting_types(config, lambda: schema_of(source.read()[0]))
             with findings_file(self._target_folder, str(model["unique_id"])):
                 history = {**author.history, **_views_among(displaced)}
                 outcome = write_dataset(
                     store,
-                    frame,
+                    source,
                     config,
                     lambda: self.connections.sessions.current().scanner(store),
                     WriteContext(history, self._built_by(schema, config), full_refresh),
@@ -271,7 +275,7 @@ class Materializations(StoreAdapter):
         with translated():
             table = read_seed(path, delimiter, types, bool(config.get("quote_columns")))
         table = table.slice(0, 0) if empty else table
-        response = self._write(model, relation, lambda: table, full_refresh)
+        response = self._write(model, relation, lambda: Source.given(table), full_refresh)
         return {"response": response, "preview": preview(table)}
 
     @available.parse(lambda *_, **__: {"message": "", "rows": None})

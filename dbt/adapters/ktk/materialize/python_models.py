@@ -20,6 +20,8 @@ from dbt.adapters.ktk.materialize.materializations import Materializations
 from dbt.adapters.ktk.materialize.response import KtkResponse
 from dbt.adapters.ktk.operations.cube_query import plan_line
 from dbt.adapters.ktk.session.spark_message import spark_message
+from ktk_engine.log.change.reads import Reads
+from ktk_engine.write.recompute import Source
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -108,8 +110,17 @@ class PythonModels(Materializations):
             temporary_module(str(code.file)) as module,
         ):
             return self._write(
-                model, relation, lambda: self._run(model, code, relation, module), full_refresh
+                model, relation, lambda: self._given(model, code, relation, module), full_refresh
             )
+
+    def _given(
+        self, model: Mapping[str, Any], code: _Code, relation: BaseRelation, module: ModuleType
+    ) -> Source[DataFrame | pa.Table]:
+        """The rows of a function that runs once, and what it has read."""
+        with self.connections.sessions.current().noting_reads() as noted:
+            rows = self._run(model, code, relation, module)
+        self.connections.sessions.check()
+        return Source.given(rows, Reads(tuple(noted)))
 
     def _run(
         self, model: Mapping[str, Any], code: _Code, relation: BaseRelation, module: ModuleType

@@ -26,7 +26,6 @@ from ktk_engine.write.write_context import WriteContext
 
 if TYPE_CHECKING:
     from dbt.adapters.base.impl import SnapshotStrategy
-    from pyspark.sql import DataFrame
 
 _LOGGER = AdapterLogger("ktk")
 
@@ -170,15 +169,12 @@ class Snapshots(Materializations):
     ) -> Outcome:
         from ktk_engine.write.rewrite.merge_versions import merge_versions
 
-        def changes() -> DataFrame:
-            return self._rows_of(relation, query)
-
         schema = str(relation.schema)
         store = self.connections.warehouse.create_schema(schema)
         scanner = self.connections.sessions.current().scanner(store)
         done = merge_versions(
             scanner,
-            changes,
+            self._query(relation, query).depending_on(store, config.target.uuid),
             config.target,
             config.versions,
             WriteContext(history_of(model), self._built_by(schema, config)),

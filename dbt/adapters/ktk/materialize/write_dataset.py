@@ -16,6 +16,7 @@ from dbt.adapters.ktk.materialize.auto_compact import auto_compacted
 from dbt.adapters.ktk.materialize.outcome import Outcome
 from ktk_engine.gate.target import Target
 from ktk_engine.store.interface import ObjectStore
+from ktk_engine.write.recompute import Source
 from ktk_engine.write.write_context import WriteContext
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 def write_dataset(
     store: ObjectStore,
-    frame: DataFrame | pa.Table,
+    rows: Source[DataFrame | pa.Table],
     config: DatasetConfig,
     scanner: Callable[[], Scanner],
     context: WriteContext,
@@ -38,7 +39,7 @@ def write_dataset(
 
     Args:
         store: where to write.
-        frame: the rows.
+        rows: gives the rows; computed again where others change what they were computed from.
         config: the model's configuration.
         scanner: gives what reads the store's files; only strategies that rewrite files need it.
         context: the run that writes; in a full refresh the strategy does not matter.
@@ -47,12 +48,13 @@ def write_dataset(
     Raises:
         KtkError: see `build`, `merge` and `replace_where`.
     """
-    from ktk_engine.write.build import build
+    from ktk_engine.write.build import build_from
 
+    rows = rows.depending_on(store, config.target.uuid)
     if config.incremental is None:
-        return Outcome.of(build(store, frame, config.target, context))
-    frame, target = _for_spark(frame, config.target, scanner)
-    write = _Write(store, frame, target, scanner, context)
+        return Outcome.of(build_from(store, rows, config.target, context))
+    frames, target = _for_spark(rows, config.target, scanner)
+    write = _Write(store, frames, target, scanner, context)
     outcome = Outcome.of(_write_incrementally(write, config.model, config.incremental, batch))
     if context.full_refresh:
         return outcome
@@ -64,44 +66,47 @@ class _Write:
     """What every strategy needs."""
 
     store: ObjectStore
-    frame: DataFrame
+    rows: Source[DataFrame]
     target: Target
     scanner: Callable[[], Scanner]
     context: WriteContext
 
 
 def _for_spark(
-    frame: DataFrame | pa.Table, target: Target, scanner: Callable[[], Scanner]
-) -> tuple[DataFrame, Target]:
+    rows: Source[DataFrame | pa.Table], target: Target, scanner: Callable[[], Scanner]
+) -> tuple[Source[DataFrame], Target]:
     """Strategies join new rows with old ones: Spark's work. A table's own types stay declared."""
-    if not isinstance(frame, pa.Table):
-        return frame, target
-    from ktk_engine.spark.write.table_frame import table_frame, types_beyond_spark
+    if rows.is_query:  # a table of Arrow is always given
+        return rows, target
+    given, reads = rows.read()
+    if isinstance(given, pa.Table):
+        from ktk_engine.spark.write.table_frame import table_frame, types_beyond_spark
 
-    if not target.contract:
-        own = types_beyond_spark(frame.schema)
-        target = replace(target, declared={**own, **target.declared})
-    return table_frame(scanner().session, frame), target
+        if not target.contract:
+            own = types_beyond_spark(given.schema)
+            target = replace(target, declared={**own, **target.declared})
+        given = table_frame(scanner().session, given)
+    return Source.given(given, reads), target
 
 
 def _write_incrementally(
     write: _Write, model: str, how: Incremental, batch: Mapping[str, Any] | None
 ) -> WriteResult | None:
     """Let new rows meet the old ones as the strategy says."""
-    from ktk_engine.write.build import build
+    from ktk_engine.write.build import build_from
     from ktk_engine.write.change.merge_by_clauses import merge_by_clauses
     from ktk_engine.write.retained import Retained
     from ktk_engine.write.rewrite.merge import MergeBy, merge
     from ktk_engine.write.rewrite.predicates import Predicates
     from ktk_engine.write.rewrite.replace_where import replace_where
 
-    frame, target, context = write.frame, write.target, write.context
+    rows, target, context = write.rows, write.target, write.context
     if how.strategy == "microbatch":
         window = _window(model, how, batch)
-        return replace_where(write.scanner(), frame, target, window, context)
+        return replace_where(write.scanner(), rows, target, window, context)
     if context.full_refresh or how.strategy in ("append", "insert_overwrite"):
         retained = None if context.full_refresh else Retained(_retained(how, target))
-        return build(write.store, frame, target, context, retained)
+        return build_from(write.store, rows, target, context, retained)
     predicates = Predicates(how.predicates)
     by = MergeBy(
         how.unique_key,
@@ -111,13 +116,13 @@ def _write_incrementally(
     )
     if how.clauses is not None:
         return merge_by_clauses(
-            write.scanner(), frame, target, by, how.clauses, how.predicates, context
+            write.scanner(), rows, target, by, how.clauses, how.predicates, context
         )
     if how.strategy == "replace_where":
-        return replace_where(write.scanner(), frame, target, predicates, context)
+        return replace_where(write.scanner(), rows, target, predicates, context)
     if how.strategy == "delete+insert":
         by = replace(by, strategy="delete+insert")
-    return merge(write.scanner(), frame, target, by, context)
+    return merge(write.scanner(), rows, target, by, context)
 
 
 def _retained(how: Incremental, target: Target) -> Literal["append", "partitions", "nothing"]:

@@ -1,0 +1,100 @@
+"""What a write was computed from: its commit depends on that.
+
+See docs/design/files-and-commits.md, Computed again means read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from ktk_engine.errors import CommitConflictError, KtkError
+from ktk_engine.log.state import State, resolve
+
+
+@dataclass(frozen=True)
+class Read:
+    """A dataset, as a statement has read its newest version.
+
+    Attributes:
+        state: its scope at that version.
+        uuid: the dataset.
+    """
+
+    state: State
+    uuid: str
+
+    def is_unchanged(self, now: State) -> bool:
+        """Whether a later version of the scope has the same files of it, and the same columns."""
+        before, after = self.state.datasets.get(self.uuid), now.datasets.get(self.uuid)
+        if before is None or after is None:
+            return False
+        if (before.entry, before.foreign) == (after.entry, after.foreign):
+            return True
+        try:
+            old = self.state.snapshot(self.uuid)
+        except KtkError:
+            return False  # a clean-up has removed it, and never what is the newest
+        new = now.snapshot(self.uuid)
+        return bool(old.schema == new.schema and old.labels == new.labels)
+
+
+@dataclass(frozen=True)
+class Reads:
+    """The datasets that a write was computed from, at the versions that it has seen.
+
+    Attributes:
+        datasets: what was read; false if nothing was that anybody may change.
+        written: store, uuid and version of what the statement itself has committed since, which
+            is no change by others.
+    """
+
+    datasets: tuple[Read, ...] = ()
+    written: frozenset[tuple[str, str, int]] = frozenset()
+
+    def __bool__(self) -> bool:
+        """Whether anything was read."""
+        return bool(self.datasets)
+
+    def of(self, url: str, uuid: str) -> Reads:
+        """What was read of one dataset of a store."""
+        own = (r for r in self.datasets if r.uuid == uuid and r.state.store.url == url)
+        return replace(self, datasets=tuple(own))
+
+    def check_unchanged(self, head: State) -> None:
+        """Refuse to commit what was computed from rows that others have changed since.
+
+        What lies in the scope that is committed to is compared with the very head that the commit
+        is put on. Others have a log of their own and are compared with what they are now.
+
+        Args:
+            head: what the commit is put on.
+
+        Raises:
+            CommitConflictError: it has to be computed again.
+        """
+        newest = {(head.store.url, head.scope): head}
+        for read in self.datasets:
+            store, scope = read.state.store, read.state.scope
+            key = (store.url, scope)
+            if key not in newest:
+                newest[key] = replace(resolve(store, scope), known=read.state.known)
+            now = newest[key].datasets.get(read.uuid)
+            version = now.entry.version if now is not None and now.entry is not None else 0
+            if (store.url, read.uuid, version) in self.written:
+                continue
+            if not read.is_unchanged(newest[key]):
+                raise CommitConflictError(
+                    f"Dataset {read.uuid} of {store.url} was changed after this run had read it. "
+                    "Nothing was committed. Run it again."
+                )
+
+
+NOTHING_READ = Reads()
+
+
+def joined_reads(reads: Iterable[Reads]) -> Reads:
+    """All that several computations have read."""
+    known = list(reads)
+    datasets = tuple(read for item in known for read in item.datasets)
+    return Reads(datasets, frozenset(found for item in known for found in item.written))

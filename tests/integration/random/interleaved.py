@@ -1,0 +1,434 @@
+"""What writers do side by side, and what has to hold in whatever order their calls come.
+
+Each change says what it makes of the rows it finds. Applied in the order of the log, those of all
+acknowledged changes have to give the rows that are there: so none is lost, none is there twice,
+and none was computed from rows that were others when it was committed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ktk_engine import Store
+from ktk_engine.errors import KtkError
+from ktk_engine.facade.write_table import delete_from  # deep: with its history
+from ktk_engine.log.change.reads import Read, Reads  # deep: what a session notes of a query
+from tests.support.changes import (
+    Retained,
+    Source,
+    StagedStore,
+    Target,
+    WriteContext,
+    build,
+    build_from,
+    comment_on,
+    compact,
+    find_compaction,
+    publish_datasets,
+    publish_stages,
+    remove,
+    rename,
+    run_cleanup,
+    stop_publishing,
+    undrop,
+)
+from tests.support.committed import (
+    Snapshot,
+    State,
+    check,
+    cube_scope,
+    read_entries,
+    read_log,
+    read_snapshot,
+    resolve,
+    scope_of,
+)
+from tests.support.documents import Comments, read_stamp
+from tests.support.interleaving import Body, Run, Schedule, SteppingStore
+from tests.support.interrupting_store import NOTHING, InterruptingStore
+
+Rows = frozenset[int]
+Effect = Callable[[Rows | None], Rows | None]
+NO_ROWS: Rows = frozenset()
+TABLE = Target("t")
+SEED = Target("s", "seed", "c", ("x",))
+EXTRA = Target("e", "enrichment", "c", ("x",))
+FIRST = (1, 2, 3)
+
+
+@dataclass(frozen=True)
+class Change:
+    """What one writer does.
+
+    Attributes:
+        name: what the log says of it; each change of a scenario has another.
+        run: does it.
+        effects: dataset -> what it makes of its rows; None stands for no dataset.
+    """
+
+    name: str
+    run: Body
+    effects: Mapping[str, Effect] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What writers do side by side.
+
+    Attributes:
+        changes: one a writer.
+        check: what has to hold beside the rows, given the store and who was acknowledged; for
+            changes that the log of one scope does not tell it replaces the check of rows.
+    """
+
+    changes: tuple[Change, ...]
+    check: Callable[[InterruptingStore, Collection[str]], None] | None = None
+
+
+def rows(numbers: Iterable[int], target: Target = TABLE) -> pa.Table:
+    """Rows that are told apart by `x`."""
+    values = pa.array(sorted(numbers), pa.int64())
+    return pa.table({"x": values, "w" if target is EXTRA else "v": values})
+
+
+def said(name: str) -> dict[str, str]:
+    """What a commit says of the change that it is."""
+    return {"change": name}
+
+
+def numbers_in(state: State, uuid: str) -> list[int]:
+    """The rows of a dataset, those that are there twice among them."""
+    snapshot = state.snapshot(uuid)
+    files = (state.store.open_read(key) for key in snapshot.files["key"].to_pylist())
+    return sorted(x for file in files for x in pq.read_table(file)["x"].to_pylist())
+
+
+def appending(target: Target, *numbers: int, name: str = "append") -> Change:
+    """Rows are added."""
+
+    def run(store: SteppingStore) -> None:
+        build(store, rows(numbers, target), target, mode="append", history=said(name))
+
+    return Change(name, run, {target.uuid: lambda old: (old or NO_ROWS) | {*numbers}})
+
+
+def widening(number: int) -> Change:
+    """A row is added with a column that is new."""
+    target, name = Target("t", on_schema_change="append_new_columns"), f"widen {number}"
+
+    def run(store: SteppingStore) -> None:
+        new = rows((number,)).append_column(f"w{number}", pa.array([number], pa.int64()))
+        build(store, new, target, mode="append", history=said(name))
+
+    return Change(name, run, {"t": lambda old: (old or NO_ROWS) | {number}})
+
+
+def rebuilding(target: Target, *numbers: int, name: str = "rebuild") -> Change:
+    """Rows take the place of all others."""
+
+    def run(store: SteppingStore) -> None:
+        build(store, rows(numbers, target), target, history=said(name))
+
+    return Change(name, run, {target.uuid: lambda old: frozenset(numbers)})
+
+
+def computing(make: Callable[[Rows], Collection[int]], adds: bool, name: str) -> Change:
+    """Rows are computed from those of the table, as by a statement that reads it."""
+
+    def run(store: SteppingStore) -> None:
+        def read() -> tuple[pa.Table, Reads]:
+            state = resolve(store, TABLE.scope)
+            return rows(make(frozenset(numbers_in(state, "t")))), Reads((Read(state, "t"),))
+
+        retained = Retained("append") if adds else None
+        build_from(store, Source(read, True), TABLE, WriteContext(said(name)), retained)
+
+    def effect(old: Rows | None) -> Rows:
+        new = frozenset(make(old or NO_ROWS))
+        return (old or NO_ROWS) | new if adds else new
+
+    return Change(name, run, {"t": effect})
+
+
+def deleting(least: int, name: str = "delete") -> Change:
+    """Rows go by a condition."""
+
+    def run(store: SteppingStore) -> None:
+        delete_from(Store.of(store), "t", f"x >= {least}", said(name))
+
+    return Change(name, run, {"t": lambda old: frozenset(x for x in old or () if x < least)})
+
+
+def removing(name: str, *dataset: str) -> Change:
+    """A table, or a dataset of a cube, is removed."""
+    uuid = "++".join((name, *dataset))
+
+    def run(store: SteppingStore) -> None:
+        remove(store, name, *dataset, history=said("remove"))
+
+    return Change("remove", run, {uuid: lambda old: None})
+
+
+def staging(name: str, *parts: Body, effects: Mapping[str, Effect]) -> Change:
+    """A staged run."""
+
+    def run(store: SteppingStore) -> None:
+        stage = StagedStore(store)
+        try:
+            for part in parts:
+                part(stage)
+        except BaseException:
+            stage.close({})
+            raise
+        publish_stages([stage])
+
+    return Change(name, run, effects)
+
+
+def beside(name: str, run: Callable[[SteppingStore], object]) -> Change:
+    """What changes no rows."""
+    return Change(name, lambda store: run(store) and None)
+
+
+def _drop_and_undrop(store: SteppingStore) -> None:
+    remove(store, "t", history=said("again"))
+    undrop(store, "t", history=said("again"))
+
+
+def _compact(store: SteppingStore) -> None:
+    found = find_compaction(resolve(store, TABLE.scope), "t")
+    if found.files:
+        compact(found, said("compact"))
+
+
+def _same(old: Rows | None) -> Rows | None:
+    return old
+
+
+def _renamed(store: InterruptingStore, acknowledged: Collection[str]) -> None:
+    """A renaming loses nothing, whatever comes to either name meanwhile."""
+    states = {name: resolve(store, scope_of(name)) for name in ("t", "u")}
+    found = {n: numbers_in(s, n) if n in s.datasets else [] for n, s in states.items()}
+    both = [*found["t"], *found["u"]]
+    assert {*FIRST} <= {*both}, found
+    assert all(len(names) == len({*names}) for names in found.values()), found
+    for name, number in (("to old", 51), ("to new", 52)):
+        assert (number in both) == (name in acknowledged), (name, found)
+    if "rename" in acknowledged:
+        assert {*FIRST} <= {*found["u"]} and not {*FIRST} & {*found["t"]}, found
+    else:
+        assert {*FIRST} <= {*found["t"]}, found
+
+
+SCENARIOS = {
+    "appends": Scenario(
+        tuple(appending(TABLE, number, name=f"append {number}") for number in (11, 12, 13))
+    ),
+    "computed rows": Scenario(
+        (
+            computing(lambda old: {max(old)}, False, "keep the greatest"),
+            appending(TABLE, 12),
+            computing(lambda old: {max(old) + 1}, True, "add the next"),
+        )
+    ),
+    "changed rows": Scenario(
+        (
+            deleting(2),
+            Change(
+                "merge",
+                lambda store: Store.of(store).write_table(
+                    "t", rows((2, 20)), mode="merge", key="x"
+                ),
+                {"t": lambda old: (old or NO_ROWS) | {2, 20}},
+            ),
+            appending(TABLE, 21),
+        )
+    ),
+    "new columns": Scenario((widening(91), widening(92), rebuilding(TABLE, 93))),
+    "removals": Scenario((rebuilding(TABLE, 31), removing("t"), appending(TABLE, 32))),
+    "a cube": Scenario((appending(SEED, 4), rebuilding(EXTRA, 2, 3), removing("c", "e"))),
+    "a cube that grows": Scenario(
+        (appending(SEED, 4), appending(SEED, 5, name="more"), appending(EXTRA, 6, name="extra"))
+    ),
+    "a renaming": Scenario(
+        (
+            beside("rename", lambda store: rename(store, "t", "u", said("rename"))),
+            appending(TABLE, 51, name="to old"),
+            appending(Target("u"), 52, name="to new"),
+        ),
+        _renamed,
+    ),
+    "staged runs": Scenario(
+        (
+            staging(
+                "stage",
+                appending(TABLE, 41, name="stage").run,
+                rebuilding(EXTRA, 1, 5, name="stage").run,
+                effects={
+                    "t": lambda old: (old or NO_ROWS) | {41},
+                    "c++e": lambda old: frozenset((1, 5)),
+                },
+            ),
+            appending(TABLE, 42),
+            staging("again", _drop_and_undrop, effects={"t": _same}),
+        )
+    ),
+    "clean-ups": Scenario(
+        (
+            beside("clean", lambda store: run_cleanup(store, TABLE.scope, NOTHING)),
+            deleting(2),
+            appending(TABLE, 61),
+        )
+    ),
+    "publishing": Scenario(
+        (
+            beside("publish", lambda store: publish_datasets(store, "t", history=said("publish"))),
+            beside("stop", lambda store: stop_publishing(store, "t", history=said("stop"))),
+            appending(TABLE, 71),
+        )
+    ),
+    "beside the rows": Scenario(
+        (
+            beside("comment", lambda store: comment_on(store, "t", Comments("a"), said("comment"))),
+            beside("compact", _compact),
+            appending(TABLE, 81),
+        )
+    ),
+}
+
+
+@cache
+def prepared() -> Mapping[str, object]:
+    """A table that is published as Delta, and a cube of two datasets."""
+    store = InterruptingStore()
+    build(store, rows(FIRST[:2]), TABLE)
+    build(store, rows(FIRST[2:]), TABLE, mode="append")
+    publish_datasets(store, "t")
+    build(store, rows(FIRST, SEED), SEED)
+    build(store, rows(FIRST, EXTRA), EXTRA)
+    return store.objects
+
+
+def interleave(scenario: Scenario, schedule: Schedule, count: int = 3) -> Run:
+    """Run a scenario's first writers by a schedule, and check what comes of it.
+
+    Raises:
+        AssertionError: something does not hold.
+    """
+    changes = scenario.changes[:count]
+    run = Run(dict(prepared()), schedule)
+    published = _Published(run)
+    run.seen = published
+    raised = run.all([change.run for change in changes])
+    for error in raised:
+        if error is not None and not isinstance(error, KtkError):
+            raise AssertionError(f"{error!r}") from error
+    assert published.backwards == [], published.backwards
+    store = InterruptingStore(run.objects)
+    acknowledged = {c.name for c, error in zip(changes, raised, strict=True) if error is None}
+    if scenario.check is not None:
+        scenario.check(store, acknowledged)
+    else:
+        _check_rows(store, changes, acknowledged)
+    _check_store(store)
+    return run
+
+
+def _check_rows(
+    store: InterruptingStore, changes: Sequence[Change], acknowledged: Collection[str]
+) -> None:
+    """Each acknowledged change is in the log once, and the rows are what all of them make."""
+    known = {change.name: change for change in changes}
+    before, logged = InterruptingStore(prepared()), []
+    for scope in (TABLE.scope, cube_scope("c")):
+        base, head = resolve(before, scope), resolve(store, scope)
+        model: dict[str, Rows | None] = {u: frozenset(numbers_in(base, u)) for u in base.datasets}
+        for entry, _ in read_entries(store, scope, base.version, head.version):
+            change = known.get(_name(entry.history))
+            logged += [change.name] if change else []
+            for uuid, effect in change.effects.items() if change else ():
+                if scope_of(uuid) == scope:
+                    model[uuid] = effect(model.get(uuid))
+        wanted = {uuid: sorted(found) for uuid, found in model.items() if found is not None}
+        found = {uuid: numbers_in(head, uuid) for uuid in head.datasets}
+        assert found == wanted, (found, wanted, logged)
+    in_rows = {name for name in acknowledged if known[name].effects}
+    assert in_rows <= {*logged} <= {*acknowledged}, (logged, acknowledged)
+    once = {name for name in logged if len(known[name].effects) < 2}
+    assert all(logged.count(name) == 1 for name in once), logged
+
+
+def _name(history: Mapping[str, str]) -> str:
+    """Which change an entry is of; only the merge, through the library's face, says nothing."""
+    return history.get("change", "merge")
+
+
+def _check_store(store: InterruptingStore) -> None:
+    """All that is live is there and published, and nothing is left of what was refused."""
+    before, used = InterruptingStore(prepared()), set[str]()
+    commits: set[str] = set()
+    for name in ("t", "u", "c"):
+        scope = cube_scope(name) if name == "c" else scope_of(name)
+        state = resolve(store, scope)
+        if state.datasets and state.version > resolve(before, scope).version:
+            problems = check(store, name).problems
+            assert problems == (), problems
+        for entry, _ in read_entries(store, scope, 0, state.version):
+            used |= {item.snapshot for item in entry.datasets.values()}
+            commits.add(entry.commit)
+        for uuid, item in state.datasets.items():
+            assert item.entry is not None and not item.problem
+            _check_delta(store, uuid, state.snapshot(uuid))
+    snapshots = [read_snapshot(store, key) for key in used if key in store.objects]
+    needed = {key for item in snapshots for key in _files(item)}
+    for key in store.objects:
+        assert "/intent/" not in key, key
+        is_file = ("/table/" in key and not key.endswith("_common_metadata")) or "/indices/" in key
+        # Index files of an attempt that lost its slot are left to the clean-up.
+        is_committed = any(commit in key for commit in commits)
+        assert not is_file or is_committed or key in needed, f"left behind: {key}"
+
+
+def _files(snapshot: Snapshot) -> Iterator[str]:
+    yield from snapshot.files["key"].to_pylist()
+    yield from snapshot.indices.values()
+
+
+def _check_delta(store: InterruptingStore, uuid: str, snapshot: Snapshot) -> None:
+    """The versions of ours in a Delta log never go back; it is there if and only if it is to be."""
+    folder = f"{uuid}/_delta_log/"
+    entries = sorted(key for key in store.objects if key.startswith(folder) and "json" in key)
+    assert bool(entries) == ("delta" in (snapshot.properties.get("publish") or ())), entries
+    versions = []
+    for key in entries:
+        actions = [json.loads(line) for line in store.objects[key][0].splitlines()]
+        versions += [action["txn"]["version"] for action in actions if "txn" in action]
+    assert versions == sorted(versions), versions
+    if entries:
+        assert not read_log(store, uuid).broken
+
+
+class _Published:
+    """Watches published documents: none takes the place of a newer one."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.newest: dict[str, int] = {}
+        self.backwards: list[str] = []
+
+    def __call__(self, method: str, key: str) -> None:
+        if method == "delete":
+            for gone in key.split(","):
+                self.newest.pop(gone, None)
+        elif method in ("put", "put_if_absent", "replace") and key.endswith("metadata.json"):
+            stamp = read_stamp(self.run.objects[key][0])
+            version = stamp.version if stamp is not None else 0
+            if version < self.newest.get(key, 1):
+                self.backwards.append(f"{key}: {self.newest.get(key)}, then {version}")
+            self.newest[key] = version
