@@ -156,8 +156,8 @@ def publish_delta(state: State, uuid: str) -> int:
             state.store.backoff.pause(attempt + 1)
             continue
         if not version and not _is_published(resolve(state.store, state.scope), uuid):
-            delete_log(state.store, uuid)  # it was just deleted, since nobody is to see it
-            return -1
+            delete_log(state.store, uuid)  # it was just deleted, since nobody was to see it
+            continue  # unless somebody asks for it again
         if not _follows(state, uuid, version, present):
             state.store.delete([entry_key(uuid, version)])
             continue
