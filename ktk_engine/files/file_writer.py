@@ -33,6 +33,7 @@ from ktk_engine.files.parquet_footer import footer_without_bounds
 from ktk_engine.format.label import partition_path
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.key import join_key
+from ktk_engine.types.calendar import beyond_calendar
 from ktk_engine.types.exact_cast import cast_exactly
 from ktk_engine.types.type_class import plain_type
 
@@ -244,6 +245,9 @@ class _TaskWriter:
                     self._find_misfits(target, column, mask, error)
                     fits = False
                 column = cast
+            if column is not None and (mask := beyond_calendar(column)) is not None:
+                self._find("calendar", target.name, pa.chunked_array([column]), mask)
+                fits = False
             columns.append(column)
         if not fits:
             return None
@@ -457,7 +461,10 @@ def _example(rows: pa.Table | pa.ChunkedArray) -> str:
     if isinstance(rows, pa.Table):
         values: Mapping[str, Any] = rows.slice(0, 1).to_pylist()[0]
         return ", ".join(f"{name}={value!r}" for name, value in values.items())
-    value = rows[0].as_py()
+    try:
+        value = rows[0].as_py()
+    except OverflowError:  # Python has no such date; Arrow writes it as text, or its number
+        return str(rows.chunk(0).to_string()).strip("[]\n ")
     return str(value) if isinstance(value, Decimal) else repr(value)
 
 

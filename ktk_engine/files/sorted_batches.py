@@ -71,7 +71,9 @@ def sort_table(table: pa.Table, names: Sequence[str]) -> pa.Table:
     return table.take(order).combine_chunks()
 
 
-def _comparable(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+def _comparable(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
+    if pat.is_timestamp(column.type) and column.type.unit in ("s", "ms"):
+        return column  # may go further than microseconds, which is refused while writing
     return to_container(column, None, "floor")
 
 

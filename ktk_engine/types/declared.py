@@ -106,15 +106,15 @@ def stored_type(t: pa.DataType) -> pa.DataType:
 
     Returns:
         The type itself, but microseconds for nanoseconds (decision 7), date32 for date64
-        (decision 10), no views, and no dictionaries of anything but text and bytes, which
-        Parquet would not keep; at any depth.
+        (decision 10), and otherwise `plain_type`, but dictionaries of text and bytes, which
+        Parquet keeps; at any depth.
     """
-    if pat.is_string_view(t) or pat.is_binary_view(t) or pat.is_run_end_encoded(t):
-        return plain_type(t)
     if pat.is_dictionary(t):
         values = stored_type(t.value_type)
         plain = pat.is_string(values) or pat.is_binary(values)
         return pa.dictionary(t.index_type, values, t.ordered) if plain else values
+    if not t.equals(unwrap(t)):
+        return stored_type(unwrap(t))
     if pat.is_timestamp(t) and t.unit == "ns":
         return pa.timestamp("us", t.tz)
     if pat.is_time64(t):
@@ -129,7 +129,7 @@ def stored_type(t: pa.DataType) -> pa.DataType:
         return pa.struct([f.with_type(stored_type(f.type)) for f in t])
     if pat.is_map(t):
         return pa.map_(stored_type(t.key_type), stored_type(t.item_type))
-    return t
+    return plain_type(t)
 
 
 def _as_declared(declared: pa.DataType, model: pa.DataType) -> pa.DataType | None:
