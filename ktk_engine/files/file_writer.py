@@ -37,6 +37,8 @@ from ktk_engine.types.calendar import beyond_calendar
 from ktk_engine.types.exact_cast import cast_exactly
 from ktk_engine.types.type_class import plain_type
 
+# A reader that takes a row group as one piece needs this, and a few copies of it.
+ROW_GROUP_BYTES = 64 << 20
 REPORT_SCHEMA = pa.schema(
     [
         pa.field("kind", pa.string()),
@@ -72,7 +74,8 @@ class WriteJob:
         required_columns: columns that must not be null.
         index_columns: columns whose distinct values are reported for each file.
         compression: Parquet codec.
-        row_group_rows: rows in a row group.
+        row_group_rows: the most rows in a row group.
+        row_group_bytes: the most bytes of a row group before it is encoded; one row may have more.
         file_rows: after how many rows a partition's next file begins, a multiple of
             `row_group_rows`; None does not count them.
         file_bytes: from how many bytes on a partition's next file begins.
@@ -93,6 +96,7 @@ class WriteJob:
     index_columns: tuple[str, ...] = ()
     compression: str = "zstd"
     row_group_rows: int = 131_072
+    row_group_bytes: int = ROW_GROUP_BYTES
     file_rows: int | None = None
     file_bytes: int = 512 * 1024 * 1024
     tasks: int | None = None
@@ -163,6 +167,7 @@ class _TaskWriter:
     path: str | None = None
     waiting: list[pa.Table] = field(default_factory=list)
     waiting_rows: int = 0
+    waiting_bytes: int = 0
     open_file: _OpenFile | None = None
     last_cell: pa.Table | None = None
 
@@ -179,17 +184,27 @@ class _TaskWriter:
             if path != self.path:
                 self.close_file()
                 self.path = path
-            self.waiting.append(piece)
-            self.waiting_rows += piece.num_rows
-            while self.waiting_rows >= self.job.row_group_rows:
-                self._flush(self.job.row_group_rows)
+            for part in _of_bytes(piece, self.job.row_group_bytes):
+                self._wait(part)
+
+    def _wait(self, part: pa.Table) -> None:
+        """Take rows of the file that is open, and write what fills a row group."""
+        size = part.nbytes
+        while self.waiting_rows and self.waiting_bytes + size > self.job.row_group_bytes:
+            self._flush(self.waiting_rows)
+        self.waiting.append(part)
+        self.waiting_rows += part.num_rows
+        self.waiting_bytes += size
+        while self.waiting_rows >= self.job.row_group_rows:
+            self._flush(self.job.row_group_rows)
 
     def close_file(self) -> None:
         """Write what waits and finish the open file."""
         if not self.findings:
-            self._flush(self.waiting_rows)
+            while self.waiting_rows:
+                self._flush(self.waiting_rows)
             self._finish()
-        self.waiting, self.waiting_rows, self.path = [], 0, None
+        self.waiting, self.waiting_rows, self.waiting_bytes, self.path = [], 0, 0, None
 
     def abandon(self) -> None:
         """Drop a file that was not finished."""
@@ -212,7 +227,7 @@ class _TaskWriter:
             self.open_file = None
 
     def _flush(self, count: int) -> None:
-        """Write the first rows that wait as row groups, no more than the file may hold."""
+        """Write the first rows that wait as a row group, no more than the file may hold."""
         if self.job.file_rows is not None:
             written = self.open_file.rows if self.open_file is not None else 0
             count = min(count, self.job.file_rows - written)
@@ -225,6 +240,7 @@ class _TaskWriter:
         rest = table.slice(count)
         self.waiting = [rest] if rest.num_rows else []
         self.waiting_rows = rest.num_rows
+        self.waiting_bytes = rest.nbytes if rest.num_rows else 0
         file = self.open_file
         if file.rows == self.job.file_rows or file.size >= self.job.file_bytes:
             self._finish()
@@ -358,14 +374,12 @@ class _OpenFile:
         )
 
     def write(self, table: pa.Table) -> None:
-        """Write rows as row groups and take their statistics."""
+        """Write rows as a row group and take their statistics."""
         stored = table if self.stored == self.schema else table.cast(self.stored)
         with self._failing():
-            self._writer.write_table(stored, row_group_size=self.job.row_group_rows)
-        for start in range(0, table.num_rows, self.job.row_group_rows):
-            group = table.slice(start, self.job.row_group_rows)
-            self._with_nan |= {(self._groups, name) for name in columns_with_nan(group)}
-            self._groups += 1
+            self._writer.write_table(stored, row_group_size=table.num_rows)
+        self._with_nan |= {(self._groups, name) for name in columns_with_nan(table)}
+        self._groups += 1
         self.rows += table.num_rows
         self.statistics.append(statistics_of(table))
         self._cells.add(table)
@@ -433,6 +447,16 @@ class _OpenFile:
         except BaseException as error:
             self._stream.__exit__(type(error), error, error.__traceback__)
             raise
+
+
+def _of_bytes(table: pa.Table, most: int) -> Iterator[pa.Table]:
+    """Cut rows into parts of so many bytes at most, but for single rows."""
+    if table.num_rows < 2 or table.nbytes <= most:
+        yield table
+        return
+    middle = table.num_rows // 2
+    yield from _of_bytes(table.slice(0, middle), most)
+    yield from _of_bytes(table.slice(middle), most)
 
 
 def _equal_neighbours(table: pa.Table) -> pa.Array:

@@ -54,9 +54,10 @@ def apply_declared(
             fix = _fix(field.name, field.type, wanted)
             findings.append(Finding(field.name, wanted, field.type, reason, fix, "declared"))
         fields.append(field.with_type(stored_type(wanted) if found is None else field.type))
+    has = set(model.names)
     for name, wanted in declared.items():
-        if name not in model.names:
-            findings.append(_absent(name, wanted, set(model.names) - set(declared)))
+        if name not in has:
+            findings.append(_absent(name, wanted, has - set(declared)))
     return pa.schema(fields, metadata=model.metadata), findings
 
 

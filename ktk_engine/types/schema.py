@@ -202,7 +202,7 @@ def check_roles(
     )
     for role, names in roles:
         for name in names:
-            if name not in schema.names or any(name == found.column for found in findings):
+            if schema.get_field_index(name) < 0 or name in {found.column for found in findings}:
                 continue
             t = schema.field(name).type
             problem = role_problem(t, role)
@@ -299,7 +299,7 @@ def _duplicates(schema: pa.Schema) -> list[Finding]:
         Finding(
             name,
             None,
-            schema.types[schema.names.index(name)],
+            schema.field(schema.get_all_field_indices(name)[0]).type,
             f"the column occurs {count} times",
             "give each column a name of its own",
             "duplicate",
