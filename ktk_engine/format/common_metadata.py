@@ -5,9 +5,9 @@ See docs/design/kartothek-format.md, Schema file.
 
 from __future__ import annotations
 
-from collections import Counter
 import json
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 

@@ -95,6 +95,8 @@ def validate_uuid(uuid: str) -> str:
     Raises:
         InvalidKeyError: it contains another character, or is empty or too long for a file name.
     """
+    if not isinstance(uuid, str):
+        raise InvalidKeyError(f"the name of a cube or dataset must be text, but is {uuid!r}")
     if not is_uuid(uuid):
         raise InvalidKeyError(
             f"invalid dataset uuid {uuid!r}: only letters, digits, '+', '-' and '_' are allowed"

@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 from ktk_engine import Store
-from ktk_engine.errors import TypeClassError
-from tests.support.changes import Target, build
-from tests.support.stores import tree
+from ktk_engine.errors import KtkError, TypeClassError
+from tests.support.changes import Relations, Target, build, read_statement, run_statement
+from tests.support.stores import Warehouse, tree
 
 SQL = {
     "list": ("array({})", 32),
@@ -48,15 +48,18 @@ def test_deeper_types_are_refused_and_nothing_is_written(spark, store, kind, dee
     assert not tree(store.root)
 
 
-def test_statements_refuse_deeper_types(store, sql):
+def test_statements_refuse_deeper_types(spark, store, sql):
     build(store, pa.table({"k": [1]}), Target("t"))
     before = tree(store.root)
     deep = "array<" * 40 + "int" + ">" * 40
+    query = f"select {nested('list', 40).replace('id', '1')} as v"
+    relations = Relations(Warehouse(str(store.root.parent)))
     for statement in (
-        f"create table an.new (v {deep})",
-        f"alter table an.t add column v {deep}",
-        f"create table an.new as select {nested('list', 40).replace('id', '1')} as v",
+        f"create table analytics.new (v {deep})",
+        f"alter table analytics.t add column v {deep}",
+        f"create table analytics.new as {query}",
+        f"create or replace table analytics.t as {query}",
     ):
-        with pytest.raises(Exception, match="more than 32 levels of nesting"):
-            sql.sql(statement)
+        with pytest.raises(KtkError, match="more than 32 levels of nesting"):
+            run_statement(lambda: sql, relations, read_statement(statement))
     assert tree(store.root) == before

@@ -19,7 +19,7 @@ from ktk_engine.merge.task import TaskDataset, TaskFile, is_fixed, row_width
 
 # Of fewer rows any guess is good enough.
 _LEAST_ROWS = 65_536
-_MUCH = 256 << 20
+_MUCH = 1 << 30
 _SAMPLE_ROWS, _SAMPLE_BYTES = 1_024, 32 << 20
 _OFFSET_BYTES = 4
 

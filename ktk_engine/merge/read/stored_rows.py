@@ -84,9 +84,7 @@ class StoredRows(ABC):
         return [
             field.name
             for field in target
-            if field.name not in file.values
-            and field.name in there
-            and not pat.is_null(field.type)
+            if field.name not in file.values and field.name in there and not pat.is_null(field.type)
         ]
 
 

@@ -143,9 +143,7 @@ def _merged(
     own = pa.chunked_array([before, inserted], pa.int64())
     taken = pa.chunked_array([pc.coalesce(found, before), inserted], pa.int64())
     changed = set(updated) & set(new.column_names)
-    columns = [
-        rows[name].take(taken if name in changed else own) for name in rows.column_names
-    ]
+    columns = [rows[name].take(taken if name in changed else own) for name in rows.column_names]
     return pa.table(columns, schema=rows.schema)
 
 
