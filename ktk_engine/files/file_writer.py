@@ -30,7 +30,7 @@ from ktk_engine.files.file_statistics import (
     statistics_of,
 )
 from ktk_engine.files.parquet_footer import footer_without_bounds
-from ktk_engine.format.label import partition_path
+from ktk_engine.format.label import partition_path, path_problem
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.key import join_key
 from ktk_engine.types.calendar import beyond_calendar
@@ -180,7 +180,12 @@ class _TaskWriter:
         self._check_duplicates(table)
         if self.findings:
             return
-        for path, piece in self._pieces(table):
+        pieces = list(self._pieces(table))
+        for path, piece in pieces:
+            self._check_path(path, piece)
+        if self.findings:
+            return
+        for path, piece in pieces:
             if path != self.path:
                 self.close_file()
                 self.path = path
@@ -289,6 +294,14 @@ class _TaskWriter:
         equal = _equal_neighbours(cells)
         if pc.any(equal).as_py():
             self._find("duplicate", ", ".join(names), cells.slice(1), equal)
+
+    def _check_path(self, path: str, piece: pa.Table) -> None:
+        """Refuse partition values that are too long for the name of a folder."""
+        problem = path_problem(self.job.partition_keys, path) if path != self.path else None
+        if problem is not None:
+            column, reason = problem
+            known = {"rule": "path", "column": column, "count": 0, "example": reason}
+            self.findings.setdefault(("path", column), known)["count"] += piece.num_rows
 
     def _telling(self, table: pa.Table, column: str) -> pa.Table:
         """The columns that tell a person which row is meant."""

@@ -62,4 +62,4 @@ def test_statements_refuse_deeper_types(spark, store, sql):
     ):
         with pytest.raises(KtkError, match="more than 32 levels of nesting"):
             run_statement(lambda: sql, relations, read_statement(statement))
-    assert tree(store.root) == before
+        assert tree(store.root) == before, statement

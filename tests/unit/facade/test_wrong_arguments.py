@@ -65,3 +65,10 @@ def test_a_limit_of_history_is_a_number(tmp_path, limit):
     table = Store(tmp_path).write_table("t", pa.table({"a": [1]}))
     with pytest.raises(QueryError, match="limit must be a number of commits"):
         table.history(limit)
+
+
+@pytest.mark.parametrize("layout", [["a"], "a", 5])
+def test_a_layout_is_a_mapping(tmp_path, layout):
+    rows = {"seed": pa.table({"a": [1], "b": [1]})}
+    with pytest.raises(ConfigurationError, match="partition_on must be a mapping"):
+        Store(tmp_path).build("c", rows, dimension_columns=["b"], partition_on=layout)
