@@ -25,11 +25,11 @@ from ktk_engine.files.cells_digest import CellsDigest
 from ktk_engine.files.digesting_sink import DigestingSink
 from ktk_engine.files.file_statistics import (
     columns_with_nan,
-    computable,
     merge_statistics,
     statistics_of,
 )
 from ktk_engine.files.parquet_footer import footer_without_bounds
+from ktk_engine.files.sorted_batches import equal_neighbours
 from ktk_engine.format.label import partition_path, path_problem
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.key import join_key
@@ -291,7 +291,7 @@ class _TaskWriter:
         self.last_cell = cells.slice(cells.num_rows - 1)
         if cells.num_rows < 2:
             return
-        equal = _equal_neighbours(cells)
+        equal = equal_neighbours(cells)
         if pc.any(equal).as_py():
             self._find("duplicate", ", ".join(names), cells.slice(1), equal)
 
@@ -342,7 +342,7 @@ class _TaskWriter:
             return
         borders = [0]
         if table.num_rows > 1:
-            changed = pc.invert(_equal_neighbours(table.select(list(keys))))
+            changed = pc.invert(equal_neighbours(table.select(list(keys))))
             borders += [i + 1 for i in pc.indices_nonzero(changed).to_pylist()]
         types = [table.schema.field(key).type for key in keys]
         for start, end in zip(borders, [*borders[1:], table.num_rows], strict=True):
@@ -470,24 +470,6 @@ def _of_bytes(table: pa.Table, most: int) -> Iterator[pa.Table]:
     middle = table.num_rows // 2
     yield from _of_bytes(table.slice(0, middle), most)
     yield from _of_bytes(table.slice(middle), most)
-
-
-def _equal_neighbours(table: pa.Table) -> pa.Array:
-    """For each row but the first: whether all columns equal those of the row before."""
-    result = None
-    for column in table.columns:
-        values = computable(column.combine_chunks())
-        left, right = values.slice(0, len(values) - 1), values.slice(1)
-        equal = pc.equal(left, right)
-        both_null = pc.and_(pc.is_null(left), pc.is_null(right))
-        equal = pc.if_else(both_null, True, pc.fill_null(equal, False))
-        if pa.types.is_floating(values.type):  # Spark groups NaN with NaN
-            equal = pc.or_(
-                equal,
-                pc.fill_null(pc.and_(pc.is_nan(left), pc.is_nan(right)), False),
-            )
-        result = equal if result is None else pc.and_(result, equal)
-    return result
 
 
 def _has_dictionary(type_: pa.DataType) -> bool:

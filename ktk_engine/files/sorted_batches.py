@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
+from ktk_engine.files.file_statistics import computable
 from ktk_engine.temporary_files import temporary_files
 from ktk_engine.types.to_container import to_container
 
@@ -69,6 +70,24 @@ def sort_table(table: pa.Table, names: Sequence[str]) -> pa.Table:
     keys = pa.table({f"k{i}": _comparable(table[name]) for i, name in enumerate(names)})
     order = pc.sort_indices(keys, [(name, "ascending") for name in keys.column_names])
     return table.take(order).combine_chunks()
+
+
+def equal_neighbours(table: pa.Table) -> pa.Array:
+    """For each row but the first: whether all columns equal those of the row before."""
+    result = None
+    for column in table.columns:
+        values = computable(column.combine_chunks())
+        left, right = values.slice(0, len(values) - 1), values.slice(1)
+        equal = pc.equal(left, right)
+        both_null = pc.and_(pc.is_null(left), pc.is_null(right))
+        equal = pc.if_else(both_null, True, pc.fill_null(equal, False))
+        if pa.types.is_floating(values.type):  # Spark groups NaN with NaN
+            equal = pc.or_(
+                equal,
+                pc.fill_null(pc.and_(pc.is_nan(left), pc.is_nan(right)), False),
+            )
+        result = equal if result is None else pc.and_(result, equal)
+    return result
 
 
 def _comparable(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
