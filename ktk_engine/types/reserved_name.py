@@ -13,6 +13,8 @@ OWN_PREFIX = "__ktk_"  # of columns that the engine adds while it reads and join
 
 def own_name_problem(name: str) -> str | None:
     """Say why no column may have a name, whatever its role; None if it may."""
+    if "\0" in name:
+        return "names cannot hold the character NUL, at which Java and C programs cut them"
     if name.lower().startswith(OWN_PREFIX):  # Spark ignores letter case
         return f"names that begin with {OWN_PREFIX} are the engine's own, for what it adds to rows"
     return None

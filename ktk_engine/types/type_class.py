@@ -255,6 +255,8 @@ def storage_problem(t: pa.DataType) -> str | None:
     if pat.is_struct(t):
         if t.num_fields == 0:
             return "a struct without fields cannot be stored"
+        if any("\0" in f.name for f in t):
+            return "names of fields cannot hold the character NUL, at which other programs cut them"
         return next((p for p in map(storage_problem, (f.type for f in t)) if p), None)
     if pat.is_decimal(t):
         return _decimal_problem(t)

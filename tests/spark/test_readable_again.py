@@ -49,11 +49,12 @@ def test_deeper_types_are_refused_and_nothing_is_written(spark, store, kind, dee
 
 
 def test_statements_refuse_deeper_types(spark, store, sql):
+    relations = Relations(Warehouse(str(store.root.parent)))
+    relations.warehouse.create_schema("analytics")
     build(store, pa.table({"k": [1]}), Target("t"))
     before = tree(store.root)
     deep = "array<" * 40 + "int" + ">" * 40
     query = f"select {nested('list', 40).replace('id', '1')} as v"
-    relations = Relations(Warehouse(str(store.root.parent)))
     for statement in (
         f"create table analytics.new (v {deep})",
         f"alter table analytics.t add column v {deep}",
@@ -63,3 +64,18 @@ def test_statements_refuse_deeper_types(spark, store, sql):
         with pytest.raises(KtkError, match="more than 32 levels of nesting"):
             run_statement(lambda: sql, relations, read_statement(statement))
         assert tree(store.root) == before, statement
+
+
+@pytest.mark.parametrize("name", ["", " ", "a.b", "a`b", "a\nb", "\x7f", "x" * 5_000, "ü"])
+def test_columns_of_any_name_are_read_by_both(store, sql, name):
+    struct = pa.struct([(name, pa.int64())])
+    rows = pa.table({"k": [1, 2], name: ["a", None], "s": pa.array([{name: 1}, None], struct)})
+    build(store, rows, Target("t"))
+    assert Store.of(store).table("t").query().to_arrow().to_pylist() == rows.to_pylist()
+    frame = sql.sql("select * from an.t order by k")
+    assert frame.columns == ["k", name, "s"]
+    assert [row.asDict(recursive=True) for row in frame.collect()] == rows.to_pylist()
+    build(store, frame, Target("again"))
+    assert Store.of(store).table("again").query().to_arrow().sort_by("k").to_pylist() == (
+        rows.to_pylist()
+    )

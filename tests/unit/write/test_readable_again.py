@@ -82,6 +82,13 @@ def test_deeper_types_are_refused_and_nothing_is_written(tmp_path, kind, depth):
     assert tree(tmp_path) == before
 
 
+@pytest.mark.parametrize("values", [{"a\0b": [1]}, {"s": [{"a\0": 1}]}, {"s": [[{"\0": 1}]]}])
+def test_names_that_java_would_cut_are_refused(tmp_path, values):
+    with pytest.raises(TypeClassError, match="cannot hold the character NUL"):
+        Store(tmp_path).write_table("t", pa.table(values))
+    assert not tree(tmp_path)
+
+
 LONGEST = "n" * 222
 
 
@@ -212,11 +219,12 @@ TYPES = st.recursive(
 def test_any_schema_is_read_again_or_refused(tmp_path_factory, columns, data):
     """Names, types and depths at random: what is committed is read, or the store is as it was."""
     root = tmp_path_factory.mktemp("store")
-    arrays = {"k": pa.array([1])}
+    arrays = {}
     for name, (t, deeper) in columns.items():
         for _ in range(deeper):
             t = pa.list_(t)
         arrays[name] = pa.nulls(1, t)
+    arrays["k"] = pa.array([1])
     role = data.draw(st.sampled_from(["none", "partition_by", "indexes"]))
     layout = {} if role == "none" else {role: ["k"]}
     rows = pa.table(arrays)
