@@ -44,7 +44,7 @@ def decoded_width(run: MergeRun, item: TaskDataset) -> int:
         field = variable.field(name)
         if pat.is_nested(field.type):
             width += max(stored, row_width(pa.schema([field])))
-        elif dictionary:
+        elif dictionary > stored:  # no value is longer than its dictionary
             width += max(stored, _sampled_width(run, item, file, field, dictionary))
         else:
             width += stored
