@@ -25,6 +25,8 @@ def find_scope(store: ObjectStore, name: str, *, removed: bool = False) -> State
         DatasetNotFoundError: nothing has this name; the message says what exists.
         ConsistencyError: a cube and a table share it.
     """
+    if not isinstance(name, str):
+        raise InvalidKeyError(f"the name of a cube or table must be text, but is {name!r}")
     found = [state for state in _candidates(store, name) if state.datasets]
     if not found and removed:
         found = [state for state in _candidates(store, name) if state.head is not None]

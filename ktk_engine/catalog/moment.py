@@ -11,8 +11,8 @@ from ktk_engine.catalog.source_address import StoreAddress, parse_address
 from ktk_engine.errors import QueryError
 from ktk_engine.log.state import State
 from ktk_engine.log.version import state_at
+from ktk_engine.types.calendar import time_zone
 from ktk_engine.types.quote import quote_text
-from ktk_engine.types.time_zone import time_zone
 
 _LITERAL = re.compile(r"(?:TIMESTAMP(?:_LTZ|_NTZ)? |DATE )?'(?P<text>[^']*)'")
 

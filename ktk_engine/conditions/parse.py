@@ -151,6 +151,8 @@ def _parse(sql: str) -> exp.Expression:
         reason = re.sub(r"\x1b\[\d+m", "", str(error) or type(error).__name__).splitlines()[0]
         reason = _MISSING_PART.sub("something is missing", reason)
         raise ConditionError(f"`{sql}` is not a condition: {reason}") from error
+    if not found:
+        raise ConditionError(f"`{sql}` is not a condition: it is empty. For all rows write 'true'")
     if len(found) != 1:
         raise ConditionError(f"`{sql}` is not a condition: expected one, found {len(found)}")
     return _checked(found[0])

@@ -18,7 +18,7 @@ from sqlglot import exp
 from ktk_engine.conditions.literal import refusal
 from ktk_engine.errors import ConditionError, TypeClassError
 from ktk_engine.types.arrow_name import parse_type
-from ktk_engine.types.time_zone import UNKNOWN_ZONE
+from ktk_engine.types.calendar import UNKNOWN_ZONE
 from ktk_engine.types.type_class import normalize
 
 # Beyond this no class holds the number, and writing out its digits would take for ever.

@@ -12,7 +12,7 @@ from typing import Any
 from ktk_engine.cube.cube_metadata import cube_metadata
 from ktk_engine.cube.dataset_uuid import SEPARATOR, dataset_uuid
 from ktk_engine.errors import InvalidKeyError, SpecificationError
-from ktk_engine.store.key import validate_uuid
+from ktk_engine.store.key import check_new_uuid, is_uuid
 from ktk_engine.types.identifier import find_names
 
 
@@ -112,8 +112,10 @@ def check_cube_name(what: str, name: str) -> None:
     if not isinstance(name, str):
         raise SpecificationError(f"{what} must be text, but is {name!r}.")
     try:
-        validate_uuid(name)
+        check_new_uuid(name)
     except InvalidKeyError as error:
+        if is_uuid(name):
+            raise SpecificationError(f"{what}: {error}.") from error
         fitting = "".join(c if c.isascii() and (c.isalnum() or c in "+-_") else "_" for c in name)
         hint = f" Use for instance {fitting!r}." if name else ""
         raise SpecificationError(

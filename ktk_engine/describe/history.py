@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from ktk_engine.catalog.find_scope import find_scope
+from ktk_engine.errors import QueryError
 from ktk_engine.log.chain import Link, read_chain
 from ktk_engine.log.entry import LogEntry
 from ktk_engine.log.scope import LogScope
@@ -94,6 +95,8 @@ def read_history(store: ObjectStore, name: str, limit: int | None = None) -> lis
         FormatError: the newest log entry is damaged.
     """
     state = find_scope(store, name, removed=True)
+    if limit is not None and (not isinstance(limit, int) or limit < 0):
+        raise QueryError(f"limit must be a number of commits, 0 or more, but is {limit!r}.")
     if state.head is None or limit == 0:
         return []
     first = 1 if limit is None else max(state.version - limit + 1, 1)

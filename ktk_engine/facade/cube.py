@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import date
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
@@ -58,7 +58,7 @@ class Cube(Relation):
         seed = self.specification.seed_dataset
         return sorted(self._loaded.snapshots, key=lambda name: (name != seed, name))
 
-    def _open(self, name: str, version: int | str | None, moment: datetime | str | None) -> Cube:
+    def _open(self, name: str, version: int | str | None, moment: date | str | None) -> Cube:
         return Cube(self._store, self._store._load_cube(name, version, moment))
 
     def copy_to(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ import pyarrow as pa
 
 from ktk_engine.cube.dataset_uuid import dataset_uuid
 from ktk_engine.errors import DataError
+from ktk_engine.warehouse.returned_rows import refuse_index
 from ktk_engine.write.rows import ArrowRows, Rows
 
 if TYPE_CHECKING:
@@ -79,6 +81,7 @@ def _is_of(package: str, frame: object) -> bool:
 
 
 def _of_pandas(name: str, frame: pd.DataFrame) -> pa.Table:
+    refuse_index(frame, f"Dataset {name}: the pandas frame")
     names = list(frame.columns)
     if wrong := [column for column in names if not isinstance(column, str)]:
         raise DataError(
@@ -147,7 +150,7 @@ def _as(name: str, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _check_names(name: str, names: list[str]) -> None:
-    repeated = sorted({column for column in names if names.count(column) > 1})
+    repeated = sorted(column for column, count in Counter(names).items() if count > 1)
     if repeated:
         raise DataError(
             f"Dataset {name} has several columns {', '.join(repeated)}. Nothing was written."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from datetime import datetime
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,7 +45,7 @@ class OpenedStore:
         self,
         name: str,
         version: int | str | None,
-        timestamp: datetime | str | None,
+        timestamp: date | str | None,
         specification: CubeSpecification | None = None,
     ) -> LoadedCube:
         """Load a cube at a version; see `Store.cube`."""
@@ -55,7 +55,7 @@ class OpenedStore:
         return found
 
     def _load_table(
-        self, name: str, version: int | str | None, timestamp: datetime | str | None
+        self, name: str, version: int | str | None, timestamp: date | str | None
     ) -> LoadedTable:
         """Load a table at a version; see `Store.table`."""
         store, known = self._store, self._known

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from datetime import datetime
+from datetime import date
 from typing import Any, Self
 
 import pyarrow as pa
@@ -54,7 +54,7 @@ class Relation(ABC):
         """Its name in the store."""
 
     @abstractmethod
-    def _open(self, name: str, version: int | str | None, moment: datetime | str | None) -> Self:
+    def _open(self, name: str, version: int | str | None, moment: date | str | None) -> Self:
         """Open one of the same kind."""
 
     @property
@@ -71,7 +71,7 @@ class Relation(ABC):
         """Version of its log; 0 for what another program wrote."""
         return self._state.version
 
-    def at(self, version: int | str | None = None, timestamp: datetime | str | None = None) -> Self:
+    def at(self, version: int | str | None = None, timestamp: date | str | None = None) -> Self:
         """Open it at another version; all datasets of a cube are of that one.
 
         Args:
@@ -94,7 +94,7 @@ class Relation(ABC):
             return self.at()
 
     def restore(
-        self, version: int | str | None = None, timestamp: datetime | str | None = None
+        self, version: int | str | None = None, timestamp: date | str | None = None
     ) -> Self:
         """Make an earlier version the newest one again, as one commit; no data is written.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
@@ -93,7 +93,7 @@ class Store(OpenedStore):
         specification: CubeSpecification | None = None,
         *,
         version: int | str | None = None,
-        timestamp: datetime | str | None = None,
+        timestamp: date | str | None = None,
     ) -> Cube:
         """Open a cube at one version, which stays the same as long as the object lives.
 
@@ -197,7 +197,7 @@ class Store(OpenedStore):
         name: str,
         *,
         version: int | str | None = None,
-        timestamp: datetime | str | None = None,
+        timestamp: date | str | None = None,
     ) -> Table:
         """Open a plain table at one version, which stays the same as long as the object lives.
 
@@ -331,7 +331,7 @@ class Store(OpenedStore):
         name: str,
         *,
         version: int | str | None = None,
-        timestamp: datetime | str | None = None,
+        timestamp: date | str | None = None,
     ) -> Cube | Table:
         """Open a cube or a plain table, whichever has the name; see `cube` and `table`.
 

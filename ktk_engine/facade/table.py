@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
+from datetime import date
 from typing import Any
 
 import pyarrow as pa
@@ -43,7 +43,7 @@ class Table(Relation):
         """How many rows it has; None if another program wrote it, and nobody has counted."""
         return self._loaded.snapshot.rows
 
-    def _open(self, name: str, version: int | str | None, moment: datetime | str | None) -> Table:
+    def _open(self, name: str, version: int | str | None, moment: date | str | None) -> Table:
         return Table(self._store, self._store._load_table(name, version, moment))
 
     def copy_to(

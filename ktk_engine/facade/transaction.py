@@ -10,6 +10,7 @@ import pyarrow as pa
 from ktk_engine.conditions.condition import Condition, TrueCondition
 from ktk_engine.cube.discovery import discover_cube
 from ktk_engine.cube.specification import CubeSpecification
+from ktk_engine.errors import ConfigurationError
 from ktk_engine.facade.frames import Frame, Metadata, rows_by_dataset
 from ktk_engine.facade.names import names_of
 from ktk_engine.facade.opened_store import OpenedStore
@@ -125,6 +126,11 @@ def _columns(state: State) -> pa.Schema:
 
 def _layouts(given: Mapping[str, Sequence[str]] | None) -> dict[str, tuple[str, ...]]:
     """The partition columns of datasets that are laid out in another way than the cube."""
+    if given is not None and not isinstance(given, Mapping):
+        raise ConfigurationError(
+            "partition_on must be a mapping of datasets to the columns that their files are laid "
+            f"out by, but is {given!r}. Nothing was written."
+        )
     return {name: names_of("partition_on", columns) for name, columns in (given or {}).items()}
 
 

@@ -18,6 +18,7 @@ from ktk_engine.gate.target import Target
 from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.log.state import State, resolve
 from ktk_engine.plan.cube_query import deleting_condition
+from ktk_engine.store.key import check_new_uuid
 from ktk_engine.warehouse.author import by_hand, python_history
 from ktk_engine.warehouse.name_claim import displaced_by
 from ktk_engine.write.build import build
@@ -62,6 +63,7 @@ def write_table(
         )
     check_user_metadata(name, metadata)
     objects, rows = store._store, rows_of(name, frame)
+    check_new_uuid(name)
     state = resolve(objects, scope_of(name))
     target = _target(objects, state, name, layout, metadata)
     context = WriteContext(python_history())

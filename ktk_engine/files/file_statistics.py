@@ -59,7 +59,9 @@ def merge_statistics(parts: list[dict[str, Any]], schema: pa.Schema) -> pa.Table
 
 def _shortened(value: pa.Scalar, side: str) -> Any:
     """Bound long texts: a prefix is a lower bound; an upper bound is better unknown."""
+    if not (pa.types.is_string(value.type) or pa.types.is_binary(value.type)):
+        return value  # not each has a Python value: dates go further than Python's
     plain = value.as_py()
-    if isinstance(plain, str | bytes) and len(plain) > _LONGEST:
+    if plain is not None and len(plain) > _LONGEST:
         return plain[:_LONGEST] if side == "min" else None
-    return value
+    return plain

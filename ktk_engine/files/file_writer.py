@@ -25,17 +25,20 @@ from ktk_engine.files.cells_digest import CellsDigest
 from ktk_engine.files.digesting_sink import DigestingSink
 from ktk_engine.files.file_statistics import (
     columns_with_nan,
-    computable,
     merge_statistics,
     statistics_of,
 )
 from ktk_engine.files.parquet_footer import footer_without_bounds
-from ktk_engine.format.label import partition_path
+from ktk_engine.files.sorted_batches import equal_neighbours
+from ktk_engine.format.label import partition_path, path_problem
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.key import join_key
+from ktk_engine.types.calendar import beyond_calendar
 from ktk_engine.types.exact_cast import cast_exactly
 from ktk_engine.types.type_class import plain_type
 
+# A reader that takes a row group as one piece needs this, and a few copies of it.
+ROW_GROUP_BYTES = 64 << 20
 REPORT_SCHEMA = pa.schema(
     [
         pa.field("kind", pa.string()),
@@ -71,7 +74,8 @@ class WriteJob:
         required_columns: columns that must not be null.
         index_columns: columns whose distinct values are reported for each file.
         compression: Parquet codec.
-        row_group_rows: rows in a row group.
+        row_group_rows: the most rows in a row group.
+        row_group_bytes: the most bytes of a row group before it is encoded; one row may have more.
         file_rows: after how many rows a partition's next file begins, a multiple of
             `row_group_rows`; None does not count them.
         file_bytes: from how many bytes on a partition's next file begins.
@@ -92,6 +96,7 @@ class WriteJob:
     index_columns: tuple[str, ...] = ()
     compression: str = "zstd"
     row_group_rows: int = 131_072
+    row_group_bytes: int = ROW_GROUP_BYTES
     file_rows: int | None = None
     file_bytes: int = 512 * 1024 * 1024
     tasks: int | None = None
@@ -162,6 +167,7 @@ class _TaskWriter:
     path: str | None = None
     waiting: list[pa.Table] = field(default_factory=list)
     waiting_rows: int = 0
+    waiting_bytes: int = 0
     open_file: _OpenFile | None = None
     last_cell: pa.Table | None = None
 
@@ -174,21 +180,36 @@ class _TaskWriter:
         self._check_duplicates(table)
         if self.findings:
             return
-        for path, piece in self._pieces(table):
+        pieces = list(self._pieces(table))
+        for path, piece in pieces:
+            self._check_path(path, piece)
+        if self.findings:
+            return
+        for path, piece in pieces:
             if path != self.path:
                 self.close_file()
                 self.path = path
-            self.waiting.append(piece)
-            self.waiting_rows += piece.num_rows
-            while self.waiting_rows >= self.job.row_group_rows:
-                self._flush(self.job.row_group_rows)
+            for part in _of_bytes(piece, self.job.row_group_bytes):
+                self._wait(part)
+
+    def _wait(self, part: pa.Table) -> None:
+        """Take rows of the file that is open, and write what fills a row group."""
+        size = part.nbytes
+        while self.waiting_rows and self.waiting_bytes + size > self.job.row_group_bytes:
+            self._flush(self.waiting_rows)
+        self.waiting.append(part)
+        self.waiting_rows += part.num_rows
+        self.waiting_bytes += size
+        while self.waiting_rows >= self.job.row_group_rows:
+            self._flush(self.job.row_group_rows)
 
     def close_file(self) -> None:
         """Write what waits and finish the open file."""
         if not self.findings:
-            self._flush(self.waiting_rows)
+            while self.waiting_rows:
+                self._flush(self.waiting_rows)
             self._finish()
-        self.waiting, self.waiting_rows, self.path = [], 0, None
+        self.waiting, self.waiting_rows, self.waiting_bytes, self.path = [], 0, 0, None
 
     def abandon(self) -> None:
         """Drop a file that was not finished."""
@@ -211,7 +232,7 @@ class _TaskWriter:
             self.open_file = None
 
     def _flush(self, count: int) -> None:
-        """Write the first rows that wait as row groups, no more than the file may hold."""
+        """Write the first rows that wait as a row group, no more than the file may hold."""
         if self.job.file_rows is not None:
             written = self.open_file.rows if self.open_file is not None else 0
             count = min(count, self.job.file_rows - written)
@@ -224,6 +245,7 @@ class _TaskWriter:
         rest = table.slice(count)
         self.waiting = [rest] if rest.num_rows else []
         self.waiting_rows = rest.num_rows
+        self.waiting_bytes = rest.nbytes if rest.num_rows else 0
         file = self.open_file
         if file.rows == self.job.file_rows or file.size >= self.job.file_bytes:
             self._finish()
@@ -244,6 +266,9 @@ class _TaskWriter:
                     self._find_misfits(target, column, mask, error)
                     fits = False
                 column = cast
+            if column is not None and (mask := beyond_calendar(column)) is not None:
+                self._find("calendar", target.name, pa.chunked_array([column]), mask)
+                fits = False
             columns.append(column)
         if not fits:
             return None
@@ -266,9 +291,17 @@ class _TaskWriter:
         self.last_cell = cells.slice(cells.num_rows - 1)
         if cells.num_rows < 2:
             return
-        equal = _equal_neighbours(cells)
+        equal = equal_neighbours(cells)
         if pc.any(equal).as_py():
             self._find("duplicate", ", ".join(names), cells.slice(1), equal)
+
+    def _check_path(self, path: str, piece: pa.Table) -> None:
+        """Refuse partition values that are too long for the name of a folder."""
+        problem = path_problem(self.job.partition_keys, path) if path != self.path else None
+        if problem is not None:
+            column, reason = problem
+            known = {"rule": "path", "column": column, "count": 0, "example": reason}
+            self.findings.setdefault(("path", column), known)["count"] += piece.num_rows
 
     def _telling(self, table: pa.Table, column: str) -> pa.Table:
         """The columns that tell a person which row is meant."""
@@ -309,7 +342,7 @@ class _TaskWriter:
             return
         borders = [0]
         if table.num_rows > 1:
-            changed = pc.invert(_equal_neighbours(table.select(list(keys))))
+            changed = pc.invert(equal_neighbours(table.select(list(keys))))
             borders += [i + 1 for i in pc.indices_nonzero(changed).to_pylist()]
         types = [table.schema.field(key).type for key in keys]
         for start, end in zip(borders, [*borders[1:], table.num_rows], strict=True):
@@ -354,14 +387,12 @@ class _OpenFile:
         )
 
     def write(self, table: pa.Table) -> None:
-        """Write rows as row groups and take their statistics."""
+        """Write rows as a row group and take their statistics."""
         stored = table if self.stored == self.schema else table.cast(self.stored)
         with self._failing():
-            self._writer.write_table(stored, row_group_size=self.job.row_group_rows)
-        for start in range(0, table.num_rows, self.job.row_group_rows):
-            group = table.slice(start, self.job.row_group_rows)
-            self._with_nan |= {(self._groups, name) for name in columns_with_nan(group)}
-            self._groups += 1
+            self._writer.write_table(stored, row_group_size=table.num_rows)
+        self._with_nan |= {(self._groups, name) for name in columns_with_nan(table)}
+        self._groups += 1
         self.rows += table.num_rows
         self.statistics.append(statistics_of(table))
         self._cells.add(table)
@@ -431,22 +462,14 @@ class _OpenFile:
             raise
 
 
-def _equal_neighbours(table: pa.Table) -> pa.Array:
-    """For each row but the first: whether all columns equal those of the row before."""
-    result = None
-    for column in table.columns:
-        values = computable(column.combine_chunks())
-        left, right = values.slice(0, len(values) - 1), values.slice(1)
-        equal = pc.equal(left, right)
-        both_null = pc.and_(pc.is_null(left), pc.is_null(right))
-        equal = pc.if_else(both_null, True, pc.fill_null(equal, False))
-        if pa.types.is_floating(values.type):  # Spark groups NaN with NaN
-            equal = pc.or_(
-                equal,
-                pc.fill_null(pc.and_(pc.is_nan(left), pc.is_nan(right)), False),
-            )
-        result = equal if result is None else pc.and_(result, equal)
-    return result
+def _of_bytes(table: pa.Table, most: int) -> Iterator[pa.Table]:
+    """Cut rows into parts of so many bytes at most, but for single rows."""
+    if table.num_rows < 2 or table.nbytes <= most:
+        yield table
+        return
+    middle = table.num_rows // 2
+    yield from _of_bytes(table.slice(0, middle), most)
+    yield from _of_bytes(table.slice(middle), most)
 
 
 def _has_dictionary(type_: pa.DataType) -> bool:
@@ -457,7 +480,10 @@ def _example(rows: pa.Table | pa.ChunkedArray) -> str:
     if isinstance(rows, pa.Table):
         values: Mapping[str, Any] = rows.slice(0, 1).to_pylist()[0]
         return ", ".join(f"{name}={value!r}" for name, value in values.items())
-    value = rows[0].as_py()
+    try:
+        value = rows[0].as_py()
+    except OverflowError:  # Python has no such date; Arrow writes it as text, or its number
+        return str(rows.chunk(0).to_string()).strip("[]\n ")
     return str(value) if isinstance(value, Decimal) else repr(value)
 
 

@@ -38,7 +38,8 @@ def stored_schema(
     used = [schemas[place] for place in pc.unique(at).to_pylist()]
     fields = []
     for item in snapshot.schema:
-        types = {schema.field(item.name).type for schema in used if item.name in schema.names}
+        places = [(schema, schema.get_field_index(item.name)) for schema in used]
+        types = {schema.field(place).type for schema, place in places if place >= 0}
         agreed = types.pop() if len(types) == 1 else None
         known = agreed is not None and not pat.is_null(agreed)
         own = item.name in snapshot.partition_keys or not known

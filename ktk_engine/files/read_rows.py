@@ -93,12 +93,13 @@ def read_file(
     data = [field.name for field in fields if field.name not in values]
     table = read_data_file(store, values[KEY], digest, data)
     classes = {field.name: field.type for field in fields}
+    stored = dict(zip(table.column_names, table.columns, strict=True))
     columns = []
     for field in target:
         if field.name in values:
             array = pa.repeat(pa.scalar(values[field.name], classes.get(field.name)), len(table))
-        elif field.name in table.column_names and not pat.is_null(classes[field.name]):
-            array = to_container(table[field.name], classes[field.name])
+        elif field.name in stored and not pat.is_null(classes[field.name]):
+            array = to_container(stored[field.name], classes[field.name])
         else:
             array = pa.nulls(len(table))
         columns.append(array.cast(field.type))

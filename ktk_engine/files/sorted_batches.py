@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
+from ktk_engine.files.file_statistics import computable
 from ktk_engine.temporary_files import temporary_files
 from ktk_engine.types.to_container import to_container
 
@@ -71,7 +72,27 @@ def sort_table(table: pa.Table, names: Sequence[str]) -> pa.Table:
     return table.take(order).combine_chunks()
 
 
-def _comparable(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+def equal_neighbours(table: pa.Table) -> pa.Array:
+    """For each row but the first: whether all columns equal those of the row before."""
+    result = None
+    for column in table.columns:
+        values = computable(column.combine_chunks())
+        left, right = values.slice(0, len(values) - 1), values.slice(1)
+        equal = pc.equal(left, right)
+        both_null = pc.and_(pc.is_null(left), pc.is_null(right))
+        equal = pc.if_else(both_null, True, pc.fill_null(equal, False))
+        if pa.types.is_floating(values.type):  # Spark groups NaN with NaN
+            equal = pc.or_(
+                equal,
+                pc.fill_null(pc.and_(pc.is_nan(left), pc.is_nan(right)), False),
+            )
+        result = equal if result is None else pc.and_(result, equal)
+    return result
+
+
+def _comparable(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
+    if pat.is_timestamp(column.type) and column.type.unit in ("s", "ms"):
+        return column  # may go further than microseconds, which is refused while writing
     return to_container(column, None, "floor")
 
 

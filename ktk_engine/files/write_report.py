@@ -21,7 +21,7 @@ class DataFinding:
     """Rows that break a rule.
 
     Attributes:
-        rule: `duplicate`, `null` or `value`.
+        rule: `duplicate`, `null`, `calendar`, `path` or `value`.
         column: the column or columns.
         count: number of rows.
         example: one of them.
@@ -33,7 +33,7 @@ class DataFinding:
     column: str
     count: int
     example: str
-    error: str
+    error: str = ""
     type: str = ""
 
 

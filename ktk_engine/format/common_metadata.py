@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -77,7 +78,7 @@ def render_common_metadata(schema: pa.Schema, partition_keys: Sequence[str]) -> 
         TypeClassError: a column's type has no class.
     """
     names = schema.names
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
     missing = [name for name in partition_keys if name not in names]
     if twice or missing:
         raise FormatError(

@@ -17,6 +17,10 @@ from ktk_engine.format.partition_text import (
     readable_partition_values,
 )
 from ktk_engine.format.percent_encoding import quote, unquote
+from ktk_engine.store.key import MAX_KEY_BYTES, MAX_SEGMENT_BYTES, MAX_UUID_LETTERS
+
+# What a key has beside: the dataset, its table, and the name of the file.
+_MAX_PATH_BYTES = MAX_KEY_BYTES - MAX_UUID_LETTERS - 130
 
 
 def partition_path(
@@ -38,6 +42,29 @@ def partition_path(
     """
     pairs = zip(columns, values, types, strict=True)
     return "/".join(f"{quote(name)}={partition_text(value, t)}" for name, value, t in pairs)
+
+
+def path_problem(columns: Sequence[str], path: str) -> tuple[str, str] | None:
+    """Say why files cannot lie in the folders of a partition.
+
+    Args:
+        columns: the partition columns, in the dataset's order.
+        path: of `partition_path`.
+
+    Returns:
+        The column, or all of them, at fault, and the reason; None if there is room.
+    """
+    for name, folder in zip(columns, path.split("/"), strict=bool(columns)):
+        if len(folder) > MAX_SEGMENT_BYTES:
+            found = f"`{folder[:60]}...` has {len(folder)} bytes"
+            return (
+                name,
+                f"the folder {found}, and names of folders have at most {MAX_SEGMENT_BYTES}",
+            )
+    if len(path) > _MAX_PATH_BYTES:
+        found = f"the folders `{path[:60]}...` have {len(path)} bytes"
+        return ", ".join(columns), f"{found}, and keys have room for {_MAX_PATH_BYTES}"
+    return None
 
 
 def split_label(label: str) -> tuple[tuple[tuple[str, str], ...], str]:

@@ -13,7 +13,7 @@ from ktk_engine.cube.cube_metadata import DIMENSION_COLUMNS
 from ktk_engine.gate.constraint import Constraint
 from ktk_engine.gate.target import Target
 from ktk_engine.log.snapshot import Snapshot
-from ktk_engine.types.identifier import Identifier, find_name, find_names
+from ktk_engine.types.identifier import Identifier, find_names, name_finder
 
 _T = TypeVar("_T")
 
@@ -40,15 +40,15 @@ def stored_names(
         gate, which refuses them.
     """
     known: dict[Identifier, str] = {}
+    given = set(columns)
     for dataset, item in datasets.items():
         if dataset != target.dataset:
             shared = (*item.metadata.get(DIMENSION_COLUMNS, ()), *item.partition_keys)
             known |= {Identifier(name): name for name in shared}
     own = datasets.get(target.dataset)
     if own is not None and not full_refresh and (target.cube or keeps_rows):
-        known |= {Identifier(name): name for name in own.schema.names if name not in columns}
-        known |= {Identifier(name): name for name in own.schema.names if name in columns}
-    given = set(columns)
+        known |= {Identifier(name): name for name in own.schema.names if name not in given}
+        known |= {Identifier(name): name for name in own.schema.names if name in given}
     found = {name: known.get(Identifier(name), name) for name in columns}
     return {name: there for name, there in found.items() if there not in given}
 
@@ -79,7 +79,8 @@ def spelled(target: Target, columns: Sequence[str]) -> Target:
 
 def spelled_keys(given: Mapping[str, _T], columns: Sequence[str]) -> dict[str, _T]:
     """Give what is said of columns by their names as they are spelled."""
-    return {find_name(name, columns) or name: item for name, item in given.items()}
+    find = name_finder(columns)
+    return {find(name) or name: item for name, item in given.items()}
 
 
 def _spelled(item: Constraint, names: Callable[[Sequence[str]], tuple[str, ...]]) -> Constraint:

@@ -16,6 +16,7 @@ from ktk_engine.gate.constraint import CONSTRAINTS, Constraint
 from ktk_engine.log.entry import DatasetRole
 from ktk_engine.log.scope import LogScope, cube_scope, scope_of
 from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.store.key import check_new_uuid
 from ktk_engine.types.check_columns import OnSchemaChange
 from ktk_engine.types.identifier import Identifier, find_names
 
@@ -96,6 +97,7 @@ class Target:
 
     def __post_init__(self) -> None:
         check_cube_name("dataset", self.dataset)
+        check_new_uuid(self.uuid)
         repeated = sorted({n for n in self.partition_by if self.partition_by.count(n) > 1})
         if repeated:
             raise ConfigurationError(

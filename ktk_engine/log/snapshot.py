@@ -141,13 +141,13 @@ class Snapshot:
         """
         own = self.properties.get("dimension_columns")
         known = own or self.metadata.get(DIMENSION_COLUMNS) or ()
-        return tuple(name for name in known if name in self.schema.names)
+        return tuple(name for name in known if self.schema.get_field_index(name) >= 0)
 
     @property
     def clustered_by(self) -> tuple[str, ...]:
         """By what the rows of its files are sorted, beside what addresses them; a hint."""
         known = self.properties.get("clustered_by") or ()
-        return tuple(name for name in known if name in self.schema.names)
+        return tuple(name for name in known if self.schema.get_field_index(name) >= 0)
 
     @property
     def comments(self) -> Comments:
@@ -240,14 +240,12 @@ def files_table(
     count = len(labels)
     known: dict[str, Any] = {"position": range(count), "label": labels, "key": keys}
     known.update(columns or {})
-    arrays = [pa.array(known.get(f.name) or [None] * count, f.type) for f in FILE_FIELDS]
-    table = pa.Table.from_arrays(arrays, schema=pa.schema(FILE_FIELDS))
-    for name in partitions.column_names:
-        table = table.append_column(PARTITION_PREFIX + name, partitions[name])
+    arrays = {f.name: pa.array(known.get(f.name) or [None] * count, f.type) for f in FILE_FIELDS}
+    for item, values in zip(partitions.schema, partitions.columns, strict=True):
+        arrays[PARTITION_PREFIX + item.name] = values
     if statistics is not None:
-        for name in statistics.column_names:
-            table = table.append_column(name, statistics[name])
-    return table
+        arrays.update(zip(statistics.column_names, statistics.columns, strict=True))
+    return pa.table(arrays)
 
 
 def concat_files(tables: Sequence[pa.Table]) -> pa.Table:

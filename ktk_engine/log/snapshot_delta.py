@@ -115,7 +115,8 @@ class ExtendedFiles(EncodedFiles):
         """Give some columns of all files, in their order."""
         with self._lock:
             new = [name for name in columns if name not in self._columns]
-            known = [name for name in new if name in self.base.files.column_names]
+            there = set(self.base.files.column_names)
+            known = [name for name in new if name in there]
             old = self.base.files.select(known)
             if len(self._stayed) < old.num_rows:
                 old = old.take(pa.array(self._stayed))
@@ -124,7 +125,8 @@ class ExtendedFiles(EncodedFiles):
             self._columns.update({name: table[name] for name in new})
             if not columns:  # a table without columns still has its number of rows
                 return pa.table({"": pa.nulls(self.num_rows)}).select([])
-            fields = [self.schema.field(name) for name in columns]
+            schema = self.schema
+            fields = [schema.field(name) for name in columns]
             return pa.Table.from_arrays(
                 [self._columns[name] for name in columns], schema=pa.schema(fields)
             )
@@ -139,7 +141,8 @@ class ExtendedFiles(EncodedFiles):
         stayed = mask.slice(0, len(self._stayed)).to_numpy(zero_copy_only=False)
         of_base = np.zeros(self.base.files.num_rows, bool)
         of_base[self._stayed[stayed]] = True
-        known = [name for name in columns if name in self.base.files.column_names]
+        there = set(self.base.files.column_names)
+        known = [name for name in columns if name in there]
         old = some_files(self.base.files, pa.array(of_base), known or [_POSITION])
         added = some_files(self._added, mask.slice(len(self._stayed)), columns)
         positions = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
@@ -149,12 +152,13 @@ class ExtendedFiles(EncodedFiles):
         self, columns: Sequence[str], old: pa.Table, added: pa.Table, positions: np.ndarray
     ) -> pa.Table:
         """Put columns of files that stayed and of those that came after one another."""
-        fields = [self.schema.field(name) for name in columns]
+        schema, there = self.schema, set(old.column_names)
+        fields = [schema.field(name) for name in columns]
         arrays = []
         for field in fields:
             if field.name == _POSITION:
                 parts = [pa.array(positions, field.type)]
-            elif field.name in old.column_names:
+            elif field.name in there:
                 parts = [*old[field.name].chunks, *added[field.name].chunks]
             else:  # a column that came later
                 came = added[field.name]

@@ -163,14 +163,15 @@ class StoredFiles(EncodedFiles):
     def _read(self, data: bytes, columns: Sequence[str], groups: Sequence[int]) -> pa.Table:
         """Decode columns of some row groups."""
         count = sum(self._footer.row_group(group).num_rows for group in groups)
-        stored = [name for name in columns if name in self._stored.names]
+        there = set(self._stored.names)
+        stored = [name for name in columns if name in there]
         with pq.ParquetFile(pa.BufferReader(data), metadata=self._footer) as file:
             # A name with a dot may bring others along, and no names no rows.
             threads = count * len(stored) > _VALUES_OF_A_THREAD
             table = file.read_row_groups(list(groups), stored, use_threads=threads)
         fields = [self._schema.field(name) for name in columns]
         arrays = [
-            table[field.name] if field.name in stored else pa.nulls(count, field.type)
+            table[field.name] if field.name in there else pa.nulls(count, field.type)
             for field in fields
         ]
         return pa.Table.from_arrays(arrays, schema=pa.schema(fields))

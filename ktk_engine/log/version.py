@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 from ktk_engine.errors import ConfigurationError, QueryError, VersionGoneError
 from ktk_engine.log.chain import break_of, logged_versions, read_chain, read_entries, read_entry
@@ -54,22 +54,27 @@ def state_at(
     )  # fmt: skip
 
 
-def parse_moment(version: int | str | None, timestamp: datetime | str | None) -> datetime | None:
+def parse_moment(version: int | str | None, timestamp: date | str | None) -> datetime | None:
     """Read the moment that a person gave in place of a version.
 
     Args:
         version: what was given as the version.
-        timestamp: a moment, or its text in ISO 8601; without a time zone it is UTC.
+        timestamp: a moment, or its text in ISO 8601; without a time zone it is UTC. A date means
+            the moment at which it begins.
 
     Raises:
-        QueryError: both were given, or the text is no date or time.
+        QueryError: both were given, or it is no date or time.
     """
     if timestamp is None:
         return None
     if version is not None:
         raise QueryError("Give a version or a timestamp, not both.")
     try:
+        if isinstance(timestamp, date) and not isinstance(timestamp, datetime):
+            timestamp = timestamp.isoformat()
         moment = datetime.fromisoformat(timestamp) if isinstance(timestamp, str) else timestamp
+        if not isinstance(moment, datetime):
+            raise ValueError("neither a moment nor text")
     except ValueError as error:
         raise QueryError(
             f"The timestamp {timestamp!r} is no date or time in ISO 8601, for instance "

@@ -213,7 +213,7 @@ def _column_problems(
     """Compare a file's columns with the committed ones: column, expected, found, reason."""
     empty = _columns_without_values(metadata)
     for field in schema:
-        if field.name not in snapshot.schema.names:
+        if snapshot.schema.get_field_index(field.name) < 0:
             if is_pandas_index(field.name):
                 continue
             found = f"{class_name(field.type)} ({field.type})"

@@ -40,6 +40,7 @@ from ktk_engine.log.write import Write
 from ktk_engine.maintain.change_datasets import ChangeResult
 from ktk_engine.progress import Progress, untold
 from ktk_engine.store.interface import ObjectStore
+from ktk_engine.store.key import check_new_uuid
 from ktk_engine.types.did_you_mean import did_you_mean
 
 _PIECE_BYTES = 8 << 20
@@ -116,7 +117,7 @@ def plan_copy(
         raise ConfigurationError(
             f"Two datasets would both be {_repeated(ids)}: rename one of them. Nothing was copied."
         )
-    pairs = {known[item]: dataset_uuid(cube, new) for item, new in ids.items()}
+    pairs = {known[item]: check_new_uuid(dataset_uuid(cube, new)) for item, new in ids.items()}
     there = resolve(target, cube_scope(cube) if cube else scope_of(next(iter(ids.values()))))
     replaced = tuple(uuid for uuid in pairs.values() if uuid in there.datasets)
     plan = CopyPlan(source, there, pairs, replaced)

@@ -129,7 +129,7 @@ class LocalEngine:
     def _portions(self, found: Sequence[Task]) -> Iterator[list[pa.RecordBatch]]:
         """Rows in no certain order; what cannot be cut is refused before anything is read."""
         held = self.threads + 2  # at work, waiting, and with anyone who asked
-        uncut = (task.bytes for task in found if not task.range.columns)
+        uncut = (t.bytes for t in found if not (t.range.columns or t.is_cut_by_rows))
         self._check_size(max(uncut, default=0) * held)
         yield from self._run(found, self.limit // held, ordered=False)
 

@@ -71,10 +71,10 @@ class JoinedRows:
         left = dict.fromkeys(names)
         asked: list[tuple[_Side, list[str]]] = []
         for side in self._sides:
-            own = [name for name in left if name in side.rows.item.schema.names]
-            if own:
+            has = set(side.rows.item.schema.names)
+            if own := [name for name in left if name in has]:
                 asked.append((side, own))
-            left = dict.fromkeys(name for name in left if name not in own)
+            left = dict.fromkeys(name for name in left if name not in has)
 
         def read(item: tuple[_Side, list[str]]) -> pa.Table:
             side, own = item

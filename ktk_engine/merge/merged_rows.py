@@ -168,7 +168,8 @@ class _Merge:
         restricted = not all(isinstance(found, TrueCondition) for found in conditions)
         if restricted or any(other.join == "inner" for other in self._others):
             return []
-        return [name for name in task.columns if name in item.schema.names]
+        has = set(item.schema.names)
+        return [name for name in task.columns if name in has]
 
     def _nothing(self) -> JoinedRows:
         """No rows, of all datasets: their columns are known without reading."""

@@ -26,7 +26,7 @@ from ktk_engine.merge.ranges import cell_at
 from ktk_engine.merge.read.dataset_rows import skippable
 from ktk_engine.merge.read.decoded_size import decoded_width
 from ktk_engine.merge.read.scanned_blocks import ScannedBlocks, scan_blocks
-from ktk_engine.merge.read.slices import SliceRows, cuts_between, place
+from ktk_engine.merge.read.slices import SliceRows, cuts_between, each_block, place
 from ktk_engine.merge.read.stored_rows import Blocks, RowGroups
 from ktk_engine.merge.task import Task, TaskDataset
 
@@ -91,6 +91,9 @@ def stream(run: MergeRun, task: Task) -> Iterator[pa.Table]:
     own = [item for item in task.datasets if not item.shared]
     if sum(_rows(item) * widths[item.dataset] for item in own) > most:
         extents = [_extent(run, task, item, widths[item.dataset]) for item in own]
+        if task.is_cut_by_rows:
+            yield from _by_rows(run, task, extents[0])
+            return
         needed = sum(extent.bytes for extent in extents)
         if needed > most and extents[0].rows:
             slices = _Slices(run, task, extents)
@@ -126,6 +129,26 @@ def _extent(run: MergeRun, task: Task, item: TaskDataset, width: int) -> _Extent
     range_ = task.range.condition(item.cell_columns)
     condition = skippable(item, (range_, item.condition))
     return _Extent(item, RowGroups(run).blocks(item, condition), width)
+
+
+def _by_rows(run: MergeRun, task: Task, extent: _Extent) -> Iterator[pa.Table]:
+    """Give the rows of a plain table in pieces of so many bytes, as far as a row's width tells."""
+    most = min(max(run.limit // _SLICES_IN_LIMIT, _LEAST_SLICE_BYTES), _SLICE_BYTES)
+    rows = max(min(most // (_BLOCKS_A_SLICE * extent.width), _BLOCK_ROWS), 1)
+    for groups in extent.groups:
+        scanned = scan_blocks(run, groups, pa.schema([]), rows)
+        windows = {groups.file.key: each_block(scanned)}
+        files = replace(task.datasets[0], files=(groups.file,))
+        part = replace(task, datasets=(files,))
+        start, count, step = 0, len(scanned.starts) - 1, _BLOCKS_A_SLICE
+        while start < count:
+            budget = MemoryBudget(run.limit)
+            stop = min(start + step, count)
+            table = merged_rows(SliceRows(run, windows, range(start, stop)), budget, part)
+            took = max(budget.used, table.nbytes, 1)
+            step = max(min(2 * step, most * (stop - start) // took), 1)
+            start = stop
+            yield table
 
 
 class _Slices:

@@ -96,6 +96,12 @@ class Task:
         return self.rows * sum(row_width(item.schema) for item in self.datasets)
 
     @property
+    def is_cut_by_rows(self) -> bool:
+        """Whether its rows may be read in any pieces: no two of them have to come together."""
+        (first, *others), found = self.datasets, self.range.columns
+        return not (others or found or first.cell_columns or first.distinct or self.distinct)
+
+    @property
     def schema(self) -> pa.Schema:
         """The types of the output columns: those of the classes."""
         fields: dict[str, pa.Field] = {}

@@ -5,6 +5,7 @@ See docs/design/kartothek-format.md, A query of a cube.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -269,7 +270,7 @@ def listed_names(of: str, what: str, asked: Sequence[str]) -> tuple[str, ...]:
     if isinstance(asked, set | frozenset | dict):
         raise QueryError(f"{what} needs an order, but is a {type(asked).__name__}: give a list.")
     names = tuple(asked)
-    repeated = sorted({name for name in names if names.count(name) > 1})
+    repeated = sorted(name for name, count in Counter(names).items() if count > 1)
     if repeated:
         raise QueryError(
             f"Columns are asked for twice: {', '.join(repeated)} ({what} of a query of {of})."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date
 from typing import Literal, TypeAlias
 
 from ktk_engine.catalog.find_scope import find_scope
@@ -23,7 +23,7 @@ def open_relation(
     store: ObjectStore,
     name: str,
     version: int | str | None = None,
-    timestamp: datetime | str | None = None,
+    timestamp: date | str | None = None,
     known: MetadataCache | None = None,
     specification: CubeSpecification | None = None,
     kind: Kind | None = None,

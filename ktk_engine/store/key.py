@@ -8,6 +8,9 @@ from ktk_engine.errors import InvalidKeyError
 
 MAX_SEGMENT_BYTES = 255
 MAX_KEY_BYTES = 1024
+# So that each name that is made of a dataset's is one segment of a key: its document in Kartothek's
+# longest encoding has 33 letters more, its snapshot after many attempts fewer.
+MAX_UUID_LETTERS = 222
 
 _FORBIDDEN_CHARACTER = re.compile(r"[\x00-\x1f\x7f-\x9f\\]")
 _UUID = re.compile(r"[a-zA-Z0-9+\-_]+")
@@ -95,11 +98,33 @@ def validate_uuid(uuid: str) -> str:
     Raises:
         InvalidKeyError: it contains another character, or is empty or too long for a file name.
     """
+    if not isinstance(uuid, str):
+        raise InvalidKeyError(f"the name of a cube or dataset must be text, but is {uuid!r}")
     if not is_uuid(uuid):
         raise InvalidKeyError(
             f"invalid dataset uuid {uuid!r}: only letters, digits, '+', '-' and '_' are allowed"
         )
     return validate_key(uuid)
+
+
+def check_new_uuid(uuid: str) -> str:
+    """Check the uuid that a new dataset is to have; one that exists may be longer.
+
+    Args:
+        uuid: the uuid.
+
+    Returns:
+        The uuid, unchanged.
+
+    Raises:
+        InvalidKeyError: it contains another character, or the names of files have no room for it.
+    """
+    if isinstance(uuid, str) and len(uuid) > MAX_UUID_LETTERS:
+        raise InvalidKeyError(
+            f"the name {uuid[:40]}... has {len(uuid)} letters; the name of a dataset, with that of "
+            f"its cube and `++`, has at most {MAX_UUID_LETTERS}. Nothing was written"
+        )
+    return validate_uuid(uuid)
 
 
 def is_uuid(uuid: str) -> bool:

@@ -34,6 +34,16 @@ def open_store(url: str | Path, options: Mapping[str, Any] | None = None) -> Obj
             folder on the way is named like `x=y`, which Spark would read as a partition column
             (from trials with Spark 4.3).
     """
+    if not isinstance(url, str | Path):
+        raise ConfigurationError(
+            f"the address of a store must be a path or a URL, as text or as a Path, but is {url!r}"
+        )
+    if options is not None and not isinstance(options, Mapping):
+        # Its value may be a key.
+        raise ConfigurationError(
+            "storage_options must be a mapping of settings of an object store to their values, "
+            f"but is of type {type(options).__name__}"
+        )
     if isinstance(url, str) and cloud_of(url):
         from ktk_engine.store.cloud.open_cloud import open_cloud
 

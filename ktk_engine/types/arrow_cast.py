@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from ktk_engine.types.type_class import is_list
+from ktk_engine.types.type_class import is_list, plain_type
 
 _FINDS_FIELDS_BY_NAME = int(pa.__version__.split(".")[0]) >= 20
 
@@ -28,6 +29,54 @@ def cast_values(values: pa.Array, target: pa.DataType) -> pa.Array:
         return pa.array(values.to_pylist(), target)
     except (OverflowError, ValueError) as error:
         raise pa.ArrowInvalid(str(error)) from error
+
+
+def plain_values(values: pa.Array) -> pa.Array:
+    """Give the same values in the `plain_type` of their type.
+
+    Raises:
+        pa.ArrowNotImplementedError: this version of Arrow cannot convert views.
+        pa.ArrowInvalid: there are more elements of lists than a list has room for.
+    """
+    t, plain = values.type, plain_type(values.type)
+    if t.equals(plain):
+        return values
+    if isinstance(t, pa.BaseExtensionType):
+        return plain_values(values.storage)
+    if pat.is_run_end_encoded(t):
+        return plain_values(pc.run_end_decode(values))
+    if pat.is_dictionary(t):
+        # Arrow cannot take from views, so the few distinct values leave their layout first.
+        return pc.take(plain_values(values.dictionary), values.indices)
+    if pat.is_struct(t):
+        # Flattened: under a null struct, places may lie beyond the end of a dictionary.
+        parts = [plain_values(part) for part in values.flatten()]
+        return pa.StructArray.from_arrays(parts, fields=list(plain), mask=values.is_null())
+    if pat.is_map(t):
+        start, stop = values.offsets[0].as_py(), values.offsets[-1].as_py()
+        keys = plain_values(values.keys.slice(start, stop - start))
+        items = plain_values(values.items.slice(start, stop - start))
+        lengths = pc.subtract(values.offsets[1:], values.offsets[:-1])
+        return pa.MapArray.from_arrays(_offsets(values, lengths), keys, items, plain)
+    if pat.is_fixed_size_list(t):
+        start, size = values.offset * t.list_size, len(values) * t.list_size
+        parts_ = plain_values(values.values.slice(start, size))
+        return pa.FixedSizeListArray.from_arrays(parts_, type=plain, mask=values.is_null())
+    if is_list(t):  # Arrow's own cast of list views gives wrong offsets
+        made = pa.LargeListArray if pat.is_large_list(t) else pa.ListArray
+        elements = plain_values(pc.list_flatten(values))
+        return made.from_arrays(
+            _offsets(values, pc.list_value_length(values)), elements, type=plain
+        )
+    return values.cast(plain)
+
+
+def _offsets(values: pa.Array, lengths: pa.Array) -> pa.Array:
+    """Where each list begins, and where the last one ends; null where the list is null."""
+    ends = pc.cumulative_sum_checked(pc.fill_null(lengths, 0))
+    starts = pa.concat_arrays([pa.array([0], ends.type), ends])
+    absent = pa.concat_arrays([values.is_null(), pa.array([False])])
+    return pc.if_else(absent, None, starts)
 
 
 def _same_fields(left: pa.DataType, right: pa.DataType) -> bool:

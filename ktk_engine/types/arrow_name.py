@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 import pyarrow as pa
 import pyarrow.types as pat
@@ -16,6 +17,7 @@ from ktk_engine.errors import TypeClassError
 from ktk_engine.types.did_you_mean import did_you_mean_clause
 from ktk_engine.types.type_class import (
     MAX_DECIMAL_PRECISION,
+    MAX_NESTING,
     TypeWithoutClass,
     is_list,
     normalize,
@@ -128,6 +130,12 @@ def parse_type(text: str) -> pa.DataType:
     for match in _TOKEN.finditer(text.strip()):
         quoted, word, sign = match.groups()
         tokens.tokens.append(f"`{quoted}" if quoted is not None else word or sign)
+    opened = accumulate((token in "<(") - (token in ">)") for token in tokens.tokens)
+    if max(opened, default=0) > MAX_NESTING:
+        raise TypeClassError(
+            f"`{text[:60]}...` has more than {MAX_NESTING} levels of nesting, and nobody could "
+            "read it"
+        )
     try:
         result = _type(tokens)
     except ValueError as error:

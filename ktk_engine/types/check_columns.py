@@ -17,6 +17,7 @@ from ktk_engine.types.finding import Finding
 from ktk_engine.types.identifier import Identifier
 from ktk_engine.types.reserved_name import name_problem, own_name_problem
 from ktk_engine.types.schema import (
+    check_nesting,
     check_roles,
     check_storable,
     compare_schemas,
@@ -90,6 +91,8 @@ def check_columns(model: pa.Schema, rules: ColumnRules) -> CheckedColumns:
         rules: what the dataset asks of it.
     """
     committed = rules.committed
+    if deep := check_nesting(model):
+        return CheckedColumns(model, committed, tuple(deep), storable=False)
     model, findings = apply_declared(model, rules.declared, contract=rules.contract)
     model = with_known_classes(model, [*rules.shared, *(committed or ())], rules.declared)
     unstorable = [*check_storable(model), *_alike_names(model)]

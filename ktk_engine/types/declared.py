@@ -54,9 +54,10 @@ def apply_declared(
             fix = _fix(field.name, field.type, wanted)
             findings.append(Finding(field.name, wanted, field.type, reason, fix, "declared"))
         fields.append(field.with_type(stored_type(wanted) if found is None else field.type))
+    has = set(model.names)
     for name, wanted in declared.items():
-        if name not in model.names:
-            findings.append(_absent(name, wanted, set(model.names) - set(declared)))
+        if name not in has:
+            findings.append(_absent(name, wanted, has - set(declared)))
     return pa.schema(fields, metadata=model.metadata), findings
 
 
@@ -106,15 +107,15 @@ def stored_type(t: pa.DataType) -> pa.DataType:
 
     Returns:
         The type itself, but microseconds for nanoseconds (decision 7), date32 for date64
-        (decision 10), no views, and no dictionaries of anything but text and bytes, which
-        Parquet would not keep; at any depth.
+        (decision 10), and otherwise `plain_type`, but dictionaries of text and bytes, which
+        Parquet keeps; at any depth.
     """
-    if pat.is_string_view(t) or pat.is_binary_view(t) or pat.is_run_end_encoded(t):
-        return plain_type(t)
     if pat.is_dictionary(t):
         values = stored_type(t.value_type)
         plain = pat.is_string(values) or pat.is_binary(values)
         return pa.dictionary(t.index_type, values, t.ordered) if plain else values
+    if not t.equals(unwrap(t)):
+        return stored_type(unwrap(t))
     if pat.is_timestamp(t) and t.unit == "ns":
         return pa.timestamp("us", t.tz)
     if pat.is_time64(t):
@@ -129,7 +130,7 @@ def stored_type(t: pa.DataType) -> pa.DataType:
         return pa.struct([f.with_type(stored_type(f.type)) for f in t])
     if pat.is_map(t):
         return pa.map_(stored_type(t.key_type), stored_type(t.item_type))
-    return t
+    return plain_type(t)
 
 
 def _as_declared(declared: pa.DataType, model: pa.DataType) -> pa.DataType | None:

@@ -6,7 +6,7 @@ Spark takes two names for one if they are equal in lower case. That is not case 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 
@@ -58,8 +58,22 @@ def names_alike(name: str, known: Iterable[str]) -> list[str]:
 
 def find_names(names: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:
     """Give names as they are spelled where they are known; see `find_name`. Others stay."""
-    there = tuple(known)
-    return tuple(found if (found := find_name(n, there)) is not None else n for n in names)
+    find = name_finder(known)
+    return tuple(found if (found := find(name)) is not None else name for name in names)
+
+
+def name_finder(known: Iterable[str]) -> Callable[[str], str | None]:
+    """Give what finds many names among the same ones, each as `find_name` does."""
+    there = dict.fromkeys(known)
+    alike: dict[Identifier, list[str]] = {}
+    for name in there:
+        alike.setdefault(Identifier(name), []).append(name)
+
+    def find(name: str) -> str | None:
+        same = [name] if name in there else alike.get(Identifier(name), [])
+        return same[0] if len(same) == 1 else None
+
+    return find
 
 
 def first_pair_alike(names: Iterable[str]) -> tuple[str, str] | None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from typing import Literal
+from urllib.parse import quote
+
+_FOLDER_BYTES = 255
 
 INDEX_LABELS = "partition"
 OWN_PREFIX = "__ktk_"  # of columns that the engine adds while it reads and joins
@@ -10,6 +13,8 @@ OWN_PREFIX = "__ktk_"  # of columns that the engine adds while it reads and join
 
 def own_name_problem(name: str) -> str | None:
     """Say why no column may have a name, whatever its role; None if it may."""
+    if "\0" in name:
+        return "names cannot hold the character NUL, at which Java and C programs cut them"
     if name.lower().startswith(OWN_PREFIX):  # Spark ignores letter case
         return f"names that begin with {OWN_PREFIX} are the engine's own, for what it adds to rows"
     return None
@@ -34,4 +39,11 @@ def name_problem(name: str, role: Literal["dimension", "partition", "index"]) ->
         return f"a {role} column's name cannot begin with __, which index files keep for themselves"
     if role == "partition" and "/" in name:
         return "a partition column's name cannot hold /, at which the path of a file is split"
+    # A value takes at least one byte in the name of its folder, `<column>=<value>`.
+    most = _FOLDER_BYTES - len("=1") if role == "partition" else _FOLDER_BYTES
+    if (length := len(quote(name, safe=""))) > most:
+        return (
+            f"a {role} column's name is that of a folder, percent-encoded: {most} bytes at most, "
+            f"but this one has {length}"
+        )
     return None

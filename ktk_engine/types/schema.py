@@ -22,10 +22,12 @@ from ktk_engine.types.mismatch import merge, mismatch
 from ktk_engine.types.quote import readable_identifier
 from ktk_engine.types.suggestion import cast_to
 from ktk_engine.types.type_class import (
+    MAX_NESTING,
     ColumnRole,
     class_name,
     class_problem,
     is_list,
+    is_too_deep,
     normalize,
     role_problem,
     storage_problem,
@@ -100,8 +102,10 @@ def check_storable(schema: pa.Schema) -> list[Finding]:
         schema: the schema of what is to be written.
 
     Returns:
-        Columns that occur twice and columns whose type cannot be stored.
+        Columns that occur twice and columns whose type cannot be stored, or read again.
     """
+    if deep := check_nesting(schema):
+        return deep  # nothing else may look into them
     findings = _duplicates(schema)
     for field in schema:
         problem = storage_problem(field.type)
@@ -113,6 +117,26 @@ def check_storable(schema: pa.Schema) -> list[Finding]:
                 fix = own.fix.format(name) if path == field.name else own.fix.format(path)
             findings.append(Finding(field.name, None, field.type, problem, fix, "storable"))
     return findings
+
+
+def check_nesting(schema: pa.Schema) -> list[Finding]:
+    """Find the columns that are nested so deeply that no reader would take them.
+
+    Args:
+        schema: the schema of what is to be written.
+
+    Returns:
+        One finding a column, without its type, which would fill pages.
+    """
+    reason = (
+        f"it has more than {MAX_NESTING} levels of nesting, where a map counts as two; such files "
+        "cannot be read"
+    )
+    return [
+        Finding(name, None, None, reason, f"flatten {name}, or store it as JSON text", "storable")
+        for name, t in zip(schema.names, schema.types, strict=True)
+        if is_too_deep(t)
+    ]
 
 
 def check_shared(
@@ -178,7 +202,7 @@ def check_roles(
     )
     for role, names in roles:
         for name in names:
-            if name not in schema.names or any(name == found.column for found in findings):
+            if schema.get_field_index(name) < 0 or name in {found.column for found in findings}:
                 continue
             t = schema.field(name).type
             problem = role_problem(t, role)
@@ -275,7 +299,7 @@ def _duplicates(schema: pa.Schema) -> list[Finding]:
         Finding(
             name,
             None,
-            schema.types[schema.names.index(name)],
+            schema.field(schema.get_all_field_indices(name)[0]).type,
             f"the column occurs {count} times",
             "give each column a name of its own",
             "duplicate",

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from ktk_engine.errors import DataError
-from ktk_engine.types.arrow_cast import cast_values
+from ktk_engine.types.arrow_cast import cast_values, plain_values
 from ktk_engine.types.type_class import normalize, unwrap
 
 Rounding = Literal["exact", "floor", "ceil"]
@@ -40,13 +40,12 @@ def to_container(
         if isinstance(values, pa.ChunkedArray):
             values = pa.concat_arrays(values.chunks)
     container = container or normalize(values.type)
-    while not values.type.equals(unwrap(values.type)):
-        values = _decoded(values)
-    if values.type.equals(container):
-        return values
-    if rounding != "exact" and has_nanoseconds(values.type):
-        values = _rounded(values, rounding)
     try:
+        values = plain_values(values)
+        if values.type.equals(container):
+            return values
+        if rounding != "exact" and has_nanoseconds(values.type):
+            values = _rounded(values, rounding)
         return cast_values(values, container)
     except pa.ArrowInvalid as error:
         raise DataError(f"A {values.type} does not fit into {container}: {error}") from error
@@ -68,19 +67,6 @@ def has_nanoseconds(t: pa.DataType) -> bool:
     """
     t = unwrap(t)
     return bool((pat.is_timestamp(t) or pat.is_time64(t)) and t.unit == "ns")
-
-
-def _decoded(values: pa.Array) -> pa.Array:
-    """Strip one encoding."""
-    if pat.is_run_end_encoded(values.type):
-        return pc.run_end_decode(values)
-    if pat.is_dictionary(values.type):
-        # Arrow cannot take from views, so the few distinct values leave their layout first.
-        distinct = values.dictionary
-        if pat.is_string_view(distinct.type) or pat.is_binary_view(distinct.type):
-            distinct = pc.cast(distinct, normalize(distinct.type))
-        return pc.take(distinct, values.indices)
-    return values.storage
 
 
 def _rounded(values: pa.Array, rounding: Rounding) -> pa.Array:

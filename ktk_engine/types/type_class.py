@@ -19,6 +19,8 @@ from ktk_engine.errors import TypeClassError
 
 ColumnRole = Literal["dimension", "partition", "index"]
 
+# Arrow reads up to 64 levels from a stream and 100 from a parquet file, where a list has two.
+MAX_NESTING = 32
 MAX_DECIMAL_PRECISION = 38
 MAX_WIDE_PRECISION = 76
 
@@ -104,17 +106,19 @@ def unwrap(t: pa.DataType) -> pa.DataType:
 
 
 def plain_type(t: pa.DataType) -> pa.DataType:
-    """Strip dictionaries and views at any depth, which only say how values lie in memory.
+    """Strip at any depth what only says how values lie in memory, with which Arrow computes little.
 
     Args:
         t: an Arrow type.
 
     Returns:
-        The type with the values' types in place of the dictionaries, and no views, with which
-        Arrow computes little.
+        The type with the values' types in place of dictionaries and run-end encodings, the
+        storage types of `arrow.json` and `arrow.uuid`, no views, and no decimals of 32 and 64 bits.
     """
-    if pat.is_dictionary(t) or pat.is_run_end_encoded(t):
-        return plain_type(t.value_type)
+    if not t.equals(unwrap(t)):
+        return plain_type(unwrap(t))
+    if pat.is_decimal(t) and t.bit_width < pa.decimal128(1).bit_width:
+        return pa.decimal128(t.precision, t.scale)
     if pat.is_string_view(t):
         return pa.string()
     if pat.is_binary_view(t):
@@ -251,10 +255,27 @@ def storage_problem(t: pa.DataType) -> str | None:
     if pat.is_struct(t):
         if t.num_fields == 0:
             return "a struct without fields cannot be stored"
+        if any("\0" in f.name for f in t):
+            return "names of fields cannot hold the character NUL, at which other programs cut them"
         return next((p for p in map(storage_problem, (f.type for f in t)) if p), None)
     if pat.is_decimal(t):
         return _decimal_problem(t)
     return None
+
+
+def is_too_deep(t: pa.DataType) -> bool:
+    """Tell whether a type has more levels of nesting than readers know.
+
+    Args:
+        t: an Arrow type.
+
+    Returns:
+        Whether there are more than `MAX_NESTING`; a map counts as two.
+    """
+    layer = [t]  # level by level: a type may be deeper than Python's stack
+    for _ in range(MAX_NESTING + 1):
+        layer = [t.field(i).type for t in map(unwrap, layer) for i in range(t.num_fields)]
+    return bool(layer)
 
 
 def type_without_class(t: pa.DataType, path: str) -> tuple[str, TypeWithoutClass] | None:

@@ -31,7 +31,7 @@ def returned_rows(result: Any) -> DataFrame | pa.Table:
     if isinstance(result, pa.Table) or is_classic_frame(result):
         return result
     if type(result).__module__.startswith("pyspark.pandas."):
-        _refuse_index(result)
+        refuse_index(result)
         return result.to_spark()
     import pandas as pd
 
@@ -45,7 +45,7 @@ def returned_rows(result: Any) -> DataFrame | pa.Table:
 
 def _as_table(frame: pd.DataFrame) -> pa.Table:
     """Convert a pandas frame as Arrow does; nothing is left out in silence."""
-    _refuse_index(frame)
+    refuse_index(frame)
     unnamed = [repr(name) for name in frame.columns if not isinstance(name, str)]
     if unnamed:
         raise DataError(
@@ -60,11 +60,20 @@ def _as_table(frame: pd.DataFrame) -> pa.Table:
     return table.replace_schema_metadata(None)
 
 
-def _refuse_index(frame: Any) -> None:
-    """Refuse an index with a name: `groupby` leaves columns there, and none is stored."""
+def refuse_index(frame: Any, subject: str = "The pandas frame") -> None:
+    """Refuse an index with a name: `groupby` leaves columns there, and none is stored.
+
+    Args:
+        frame: a frame of pandas, or of pandas on Spark.
+        subject: what it is, for the message.
+
+    Raises:
+        DataError: its index has a name.
+    """
     names = [str(name) for name in frame.index.names if name is not None]
     if names:
         raise DataError(
-            f"The pandas frame has {', '.join(names)} in its index, which is not stored. Make "
-            "columns of it with df.reset_index(), or drop it with df.reset_index(drop=True)."
+            f"{subject} has {', '.join(names)} in its index, which is not stored. Make columns of "
+            "it with df.reset_index(), or drop it with df.reset_index(drop=True). Nothing was "
+            "written."
         )

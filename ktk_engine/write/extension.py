@@ -134,11 +134,11 @@ def extended(base: Snapshot, kept: pa.Table, addition: Snapshot) -> Snapshot:
 
 def _of_columns(files: pa.Table, schema: pa.Schema) -> pa.Table:
     """Forget the bounds of columns that have left: one of their name may come in another class."""
-    bounds = (MINIMUM_PREFIX, MAXIMUM_PREFIX, NULLS_PREFIX)
+    bounds, stay = (MINIMUM_PREFIX, MAXIMUM_PREFIX, NULLS_PREFIX), set(schema.names)
     left = [
         name
         for name in files.column_names
-        if name.startswith(bounds) and name.partition(".")[2] not in schema.names
+        if name.startswith(bounds) and name.partition(".")[2] not in stay
     ]
     return files.drop_columns(left)
 

@@ -247,12 +247,19 @@ def _cube_metadata(target: Target, gate: GateResult) -> dict[str, object]:
 _REASONS = {
     "duplicate": "{repeat} a cell, which {columns} must address uniquely",
     "null": "{have} no value in {columns}, which is a dimension, partition or index column",
+    "calendar": "{have} a date or time in {columns} outside of the years 1 to 9999 or of a day",
+    "path": "{have} a value in {columns} that is too long for a path, which has each value of a "
+    "partition column",
     "value": "{have} a value in {columns} that its type, {type}, cannot hold exactly",
 }
 _FIXES = {
     "duplicate": "Aggregate or filter the model so that each cell occurs only once, or add a "
     "column that tells the rows apart to dimension_columns.",
     "null": "Filter these rows, or give them a value: coalesce({columns}, 'unknown').",
+    "calendar": "Filter these rows, or give them another value: null for an infinity, 9999-12-31 "
+    "for an end that is not known.",
+    "path": "Shorten the values, or partition by a column with short ones; letters beyond ASCII, "
+    "blanks and most signs take three bytes for each of theirs.",
     "value": "Cast, round or filter the column in the model, or declare a wider data_type in its "
     "YAML.",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -241,6 +242,20 @@ def test_columns_go_with_their_index(spark, sql, store):
         replace_where(sql.scanner(store), rows(spark, 20, 21).drop("v"), target, where)
     with pytest.raises(ConfigurationError, match="partition_by names `P`"):
         build(store, rows(spark, 20, 21).drop("P"), target, mode="append")
+
+
+@pytest.mark.parametrize("strategy", ["merge", "delete+insert"])
+def test_columns_go_with_their_index_in_a_merge(spark, sql, store, strategy):
+    build(store, rows(spark, 0, 10), replace(TABLE, clustered_by=("k",)))
+    target = Target("t", partition_by=("P",), on_schema_change="sync_all_columns")
+    new = rows(spark, 5, 15).drop("k")
+    with pytest.raises(ConfigurationError, match="k"):
+        merge(sql.scanner(store), new, target, MergeBy(("k",), strategy))
+    merge(sql.scanner(store), new, target, MergeBy(("L",), strategy))
+    assert not snapshot(store, TABLE).indices
+    assert snapshot(store, TABLE).schema.names == ["P", "L", "v"]
+    assert content(sql) == {i: i for i in range(15)}
+    assert not Store.of(store).table("t").check(deep=True)["problems"]
 
 
 def test_an_index_stays_where_new_rows_lack_its_column(spark, sql, store):

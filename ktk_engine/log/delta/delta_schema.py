@@ -37,14 +37,14 @@ def delta_schema(snapshot: Snapshot) -> list[dict[str, Any]]:
             values for others; all such columns are named.
     """
     fields, problems = [], _name_problems(snapshot.schema.names)
-    schemas = _schemas_in_use(snapshot)
+    schemas, comments = _schemas_in_use(snapshot), snapshot.comments.columns
     for field in snapshot.schema:
         try:
             found = _column_type(snapshot, schemas, field)
         except _Refused as reason:
             problems.append(f"column {field.name}: {reason}")
             continue
-        comment = snapshot.comments.columns.get(field.name)
+        comment = comments.get(field.name)
         fields.append(
             {
                 "name": field.name,
@@ -108,7 +108,7 @@ def _column_type(snapshot: Snapshot, schemas: list[pa.Schema], field: pa.Field) 
     name = field.name
     if name in snapshot.partition_keys:
         return _partition_type(field.type)
-    stored = {s.field(name).type for s in schemas if name in s.names}
+    stored = {s.field(name).type for s in schemas if s.get_field_index(name) >= 0}
     if pat.is_null(field.type) or any(pat.is_null(unwrap(t)) for t in stored):
         raise _Refused(
             "files have no type for it, as it had no value when they were written. Cast it to a "

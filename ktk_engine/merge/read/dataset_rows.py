@@ -54,8 +54,9 @@ class DatasetRows:
             names: the columns, in order.
             at: positions of rows, `NOTHING` for a row of nulls; None means all in order.
         """
-        known = [name for name in names if name in self.known.column_names]
-        late = [name for name in names if name not in self.known.column_names]
+        there = set(self.known.column_names)
+        known = [name for name in names if name in there]
+        late = [name for name in names if name not in there]
         found: dict[str, pa.ChunkedArray] = {}
         if known:
             table = self.known.select(known)

@@ -6,6 +6,8 @@ six megabytes on disk, and are a gigabyte in memory.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pat
@@ -17,7 +19,8 @@ from ktk_engine.merge.task import TaskDataset, TaskFile, is_fixed, row_width
 
 # Of fewer rows any guess is good enough.
 _LEAST_ROWS = 65_536
-_SAMPLE_ROWS = 1_024
+_MUCH = 1 << 30
+_SAMPLE_ROWS, _SAMPLE_BYTES = 1_024, 32 << 20
 _OFFSET_BYTES = 4
 
 
@@ -29,21 +32,33 @@ def decoded_width(run: MergeRun, item: TaskDataset) -> int:
         item: the dataset.
     """
     variable = pa.schema([field for field in item.schema if not is_fixed(field.type)])
-    if not variable.names or sum(file.rows for file in item.files) < _LEAST_ROWS:
+    few = sum(file.rows for file in item.files) < _LEAST_ROWS
+    if not variable.names or (few and not _has_long_values(run, item)):
         return row_width(item.schema)
     file = max(item.files, key=lambda file: file.rows)
     names = RowGroups(run).stored_names(file, variable)
-    fixed = pa.schema([field for field in item.schema if field.name not in names])
+    there = set(names)
+    fixed = pa.schema([field for field in item.schema if field.name not in there])
     width = row_width(fixed)
     for name, (stored, dictionary) in _stored_widths(run.footer(file)[0], names).items():
         field = variable.field(name)
         if pat.is_nested(field.type):
             width += max(stored, row_width(pa.schema([field])))
-        elif dictionary:
+        elif dictionary > stored:  # no value is longer than its dictionary
             width += max(stored, _sampled_width(run, item, file, field, dictionary))
         else:
             width += stored
     return width
+
+
+def _has_long_values(run: MergeRun, item: TaskDataset) -> bool:
+    """Whether few rows may take much: no value is longer than its file, but each may be as long."""
+    for file in item.files:
+        metadata, _ = run.footer(file)
+        groups = map(metadata.row_group, range(metadata.num_row_groups))
+        if file.rows * sum(group.total_byte_size for group in groups) > _MUCH:
+            return True
+    return False
 
 
 def _stored_widths(metadata: pq.FileMetaData, names: list[str]) -> dict[str, tuple[int, int]]:
@@ -51,7 +66,7 @@ def _stored_widths(metadata: pq.FileMetaData, names: list[str]) -> dict[str, tup
     sizes, dictionaries = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
     for position in range(metadata.num_columns):
         path = metadata.schema.column(position).path
-        name = next((n for n in names if path == n or path.startswith(f"{n}.")), None)
+        name = path if path in sizes else _column_of(path, sizes)
         if name is not None:
             groups = map(metadata.row_group, range(metadata.num_row_groups))
             chunks = [group.column(position) for group in groups]
@@ -63,18 +78,27 @@ def _stored_widths(metadata: pq.FileMetaData, names: list[str]) -> dict[str, tup
     return {name: (sizes[name] // rows + _OFFSET_BYTES, dictionaries[name]) for name in names}
 
 
+def _column_of(path: str, names: Collection[str]) -> str | None:
+    """The column that a leaf of a nested one belongs to; names of columns may have dots."""
+    parts = path.split(".")
+    prefixes = (".".join(parts[:end]) for end in range(1, len(parts)))
+    return next((prefix for prefix in prefixes if prefix in names), None)
+
+
 def _sampled_width(
     run: MergeRun, item: TaskDataset, file: TaskFile, field: pa.Field, dictionary: int
 ) -> int:
     """Bytes of the first rows of a column; read once for files with dictionaries of like sizes."""
     name = f"width of {item.dataset}.{field.name}, {dictionary.bit_length()} bits of bytes"
-    return run.shared(name, lambda: _width_of_first_rows(run, file, field))
+    # A value may be as long as the whole dictionary.
+    count = max(min(_SAMPLE_ROWS, _SAMPLE_BYTES // dictionary), 1)
+    return run.shared(name, lambda: _width_of_first_rows(run, file, field, count))
 
 
-def _width_of_first_rows(run: MergeRun, file: TaskFile, field: pa.Field) -> int:
+def _width_of_first_rows(run: MergeRun, file: TaskFile, field: pa.Field, count: int) -> int:
     metadata, _ = run.footer(file)
     rows = iter_row_groups(
-        run.store, file.key, metadata, [field.name], [0], _SAMPLE_ROWS,
+        run.store, file.key, metadata, [field.name], [0], count,
         digest=file.digest,
     )  # fmt: skip
     first = next(rows, None)

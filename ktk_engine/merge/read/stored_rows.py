@@ -80,12 +80,11 @@ class StoredRows(ABC):
     def stored_names(self, file: TaskFile, target: pa.Schema) -> list[str]:
         """The columns that a file itself holds."""
         _, physical = self.run.footer(file)
+        there = set(physical.names)
         return [
             field.name
             for field in target
-            if field.name not in file.values
-            and field.name in physical.names
-            and not pat.is_null(field.type)
+            if field.name not in file.values and field.name in there and not pat.is_null(field.type)
         ]
 
 
@@ -175,11 +174,12 @@ def in_containers(
         values: what only the file's path tells, by column.
     """
     found: list[pa.Array | pa.ChunkedArray] = []
+    stored = dict(zip(table.column_names, table.columns, strict=True))
     for field in target:
         if field.name in values:
             found.append(pa.repeat(pa.scalar(values[field.name], field.type), count))
-        elif field.name in table.column_names:
-            found.append(_in_container(table[field.name], field.type))
+        elif field.name in stored:
+            found.append(_in_container(stored[field.name], field.type))
         else:
             found.append(pa.nulls(count, field.type))
     return pa.Table.from_arrays(found, schema=target)

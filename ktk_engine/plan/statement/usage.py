@@ -30,7 +30,7 @@ from ktk_engine.plan.folding import Folding
 from ktk_engine.plan.plan import Ignored
 from ktk_engine.plan.statement.plan_tree import Tree, parse, trees, walk
 from ktk_engine.plan.statement.read_folding import read_folding
-from ktk_engine.types.time_zone import time_zone
+from ktk_engine.types.calendar import time_zone
 
 _OPERATORS = {
     "EqualTo": "=",

@@ -20,8 +20,8 @@ from ktk_engine.conditions.condition import Condition
 from ktk_engine.conditions.parse import read_condition
 from ktk_engine.errors import ConditionError, LocalEngineError
 from ktk_engine.plan.statement.named_relations import NamedRelations
+from ktk_engine.types.calendar import UNKNOWN_ZONE
 from ktk_engine.types.identifier import Identifier
-from ktk_engine.types.time_zone import UNKNOWN_ZONE
 from ktk_engine.warehouse.in_process.cell_tests import cell_test
 from ktk_engine.warehouse.in_process.compare_rows import Unmatched, check_keys, groups
 from ktk_engine.warehouse.in_process.expressions import (

@@ -113,13 +113,13 @@ def common_schema(rewrite: Rewrite) -> pa.Schema | None:
     """The new rows' schema with the types of the old rows; None where Arrow cannot give it."""
     old = old_types(rewrite)
     new = pa.schema([_widened(field, old) for field in arrow_schema(rewrite.new.schema)])
-    shared = (name for name in new.names if name in old.names)
+    shared = set(new.names) & set(old.names)
     return new if all(new.field(name).equals(old.field(name)) for name in shared) else None
 
 
 def _widened(field: pa.Field, old: pa.Schema) -> pa.Field:
     """A new column with the type of the old one, where Spark casts it to that."""
-    if field.name not in old.names:
+    if old.get_field_index(field.name) < 0:
         return field
     ours, theirs = field.type, old.field(field.name).type
     integers = pat.is_signed_integer(ours) and pat.is_int64(theirs)
@@ -142,10 +142,8 @@ def _merged(
     inserted = added.filter(pc.invert(pc.is_in(added, value_set=found)))
     own = pa.chunked_array([before, inserted], pa.int64())
     taken = pa.chunked_array([pc.coalesce(found, before), inserted], pa.int64())
-    columns = [
-        rows[name].take(taken if name in updated and name in new.column_names else own)
-        for name in rows.column_names
-    ]
+    changed = set(updated) & set(new.column_names)
+    columns = [rows[name].take(taken if name in changed else own) for name in rows.column_names]
     return pa.table(columns, schema=rows.schema)
 
 

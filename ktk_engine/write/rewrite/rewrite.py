@@ -143,8 +143,9 @@ class Rewrite:
     def put(self, rows: Rows, touched: pa.Table, reads: tuple[Conditions, ...]) -> WriteResult:
         """Put rows in the place of files; see `commit`. Its changes are not counted."""
         labels = frozenset(touched["label"].to_pylist())
-        # A column that the model lacks cannot be configured: its index stays.
-        others = [name for name in self.base.indices if name not in self.new.columns]
+        # A column that the model lacks cannot be configured: its index stays if it does.
+        stays = set(self.kept) - set(self.new.columns)
+        others = [name for name in self.base.indices if name in stays]
         target = replace(self.target, indexes=(*self.target.indexes, *others))
         write = replace(
             self.write,

@@ -27,6 +27,41 @@ def test_types_are_inferred_from_every_row(tmp_path):
     assert table["c"][0].as_py() == "0"
 
 
+WIDE = ["12345678901234567890", "12345678901234567891"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "type_"),
+    [
+        (WIDE, pa.decimal128(38, 0)),
+        (["1", "", "-18446744073709551616"], pa.decimal128(38, 0)),
+        (["9" * 38, "-" + "9" * 38, "000" + "9" * 38], pa.decimal128(38, 0)),
+        (["+" + "9" * 20], pa.decimal128(38, 0)),
+        (["9" * 39, "1"], pa.string()),
+        (["9223372036854775807", "-9223372036854775808"], pa.int64()),
+        (["1e300", "2.5"], pa.float64()),
+        (["9007199254740992", "2.5"], pa.float64()),
+        (["1e20", "100000000000000000000"], pa.float64()),
+    ],
+)
+def test_integers_of_any_size_are_exact(tmp_path, texts, type_):
+    lines = "\n".join(f"{i},{text}" for i, text in enumerate(texts))
+    column = read(tmp_path, f"n,a\n{lines}\n")["a"]
+    assert column.type == type_
+    kind = {pa.string(): str, pa.float64(): float}.get(type_, int)
+    assert column.to_pylist() == [kind(text) if text else None for text in texts]
+
+
+@pytest.mark.parametrize("other", ["0.5", "1e3", "nan"])
+@pytest.mark.parametrize("large", [WIDE[1], "9007199254740993", "-" + "9" * 40])
+def test_large_integers_beside_fractions_need_a_type(tmp_path, large, other):
+    text = f"a\n{other}\n{large}\n"
+    with pytest.raises(DataError, match=rf"row 3, column `a`: {large} is an integer.*column_types"):
+        read(tmp_path, text)
+    assert read(tmp_path, text, column_types={"a": pa.string()})["a"].to_pylist() == [other, large]
+    assert read(tmp_path, text, column_types={"a": pa.float64()})["a"][1].as_py() == float(large)
+
+
 @pytest.mark.parametrize("text", ["", '""', "null"])
 def test_an_empty_cell_is_null(tmp_path, text):
     table = read(tmp_path, f"a,b\n1,{text}\n,x\n")

@@ -21,6 +21,7 @@ from ktk_engine.merge.take import batches_of, take
 from ktk_engine.merge.task import TaskFile
 from ktk_engine.merge.tasks import tasks
 from tests.support.changes import Target, build
+from tests.support.dataset_builder import write_plain
 from tests.support.documents import CubeSpecification
 from tests.support.foreign_cubes import write_files
 from tests.support.queries import FooterCache
@@ -336,3 +337,29 @@ def test_a_seed_without_known_cells(store):
     query = Store(store.root).cube("c").query(None, "L < 900")
     assert query.to_arrow(engine="local")["L"].to_pylist() == list(range(900))
     assert query.count(engine="local") == 900
+
+
+def test_a_plain_table_is_read_in_pieces_of_bytes(store):
+    """Whatever its row groups: those of other writers may have gigabytes."""
+    texts = [f"{n:06}" * (1 + n % 7) for n in range(N)]
+    rows = pa.table({"n": list(range(N)), "t": texts})
+    write_plain(store, "t", rows, row_group_rows=N)
+    plan = Store.of(store).table("t").query(where="n >= 10").plan
+    (task,) = tasks(store, FooterCache(), plan)
+    pieces = list(stream(MergeRun(store, LARGE), task))
+    assert pa.concat_tables(pieces).sort_by("n").equals(rows.slice(10).select(task.columns))
+    assert max(piece.nbytes for piece in pieces) < 8_000 < rows.nbytes
+
+
+def test_few_long_texts_are_read_and_changed_within_a_small_limit(store):
+    """Two thousand texts of 16 kB, in one row group: 32 MB under a limit of 8 MB."""
+    count, text = 2_000, "0123456789abcdef" * 1_024
+    rows = pa.table({"n": list(range(count)), "t": [f"{n:04}{text}" for n in range(count)]})
+    write_plain(store, "t", rows, row_group_rows=count)
+    table = Store.of(store).table("t")
+    with pytest.raises(LocalEngineError, match="more than the limit"):
+        table.query().to_arrow(memory_limit="8MB", engine="local")
+    batches = list(table.query().to_batches(memory_limit="8MB", engine="local"))
+    assert pa.Table.from_batches(batches).sort_by("n").equals(rows)
+    assert max(batch.nbytes for batch in batches) < 1 << 20
+    assert table.delete("n = 7").query().count() == count - 1

@@ -1,7 +1,7 @@
 """Reads a dbt seed (a CSV file) as one Arrow table, exactly and fast.
 
 An empty cell and the text `null` are null, as dbt's own reader has it. Types are inferred from
-every row, not from the first ones; 64-bit integers never pass through floats.
+every row, not from the first ones; integers never pass through floats.
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ _DELIMITERS = ",;|\t"
 _INSTANT = pa.timestamp("us", "UTC")
 _T = TypeVar("_T")
 _ROW, _COLUMN = re.compile(r"Row #(\d+): "), re.compile(r"In CSV column #(\d+): ")
+_EXACT_FLOATS = 2**53
+_INTEGERS = pa.decimal128(38, 0)
+_WHOLE = re.compile(r"\s*[+-]?\d+\s*")
 _HAS_ZONE = r"(?:[Zz]|[Tt ].*[+-]\d{2}(?::?\d{2})?)$"  # the end of a date is none
 
 
@@ -42,7 +45,8 @@ def read_seed(
     Args:
         path: the file, in UTF-8, with or without a byte order mark.
         delimiter: one character.
-        column_types: types to read columns as; the others are inferred: integers, floats,
+        column_types: types to read columns as; the others are inferred: integers (decimals
+            where 64 bits do not hold them, text beyond 38 digits), floats,
             booleans, dates, timestamps (instants, in UTC where the text names no zone), text.
         quote_columns: whether a column may have a name that only a wrong delimiter would give.
 
@@ -72,12 +76,45 @@ def read_seed(
         if texts:  # a time of day is text to dbt, exactly as it is written
             as_text |= dict.fromkeys(texts, pa.string())
             table = _read(content, read, parse, {**wanted, **as_text})
+        if large := [name for name in names if name not in wanted and _may_be_rounded(table[name])]:
+            kept = {**wanted, **as_text}
+            texts_ = _read(content, read, parse, {**kept, **dict.fromkeys(large, pa.string())})
+            exact = {name: _exact_type(texts_[name], name) for name in large}
+            table = _read(content, read, parse, {**kept, **exact})
+        return _typed(table, wanted)
     except pa.ArrowInvalid as error:
         raise DataError(f"{path}: {_placed(error, names)}. Nothing was written.") from error
-    try:
-        return _typed(table, wanted)
     except DataError as error:
         raise DataError(f"{path}: {error}. Nothing was written.") from error
+
+
+def _may_be_rounded(column: pa.ChunkedArray) -> bool:
+    """Whether floats are so large that they do not hold each integer."""
+    if not pa.types.is_floating(column.type):
+        return False
+    largest = pc.max(pc.abs(column)).as_py()
+    return largest is not None and largest >= _EXACT_FLOATS
+
+
+def _exact_type(texts: pa.ChunkedArray, name: str) -> pa.DataType:
+    """The type that holds numbers as they are written: a decimal for integers, else text or floats.
+
+    Raises:
+        DataError: some are large integers and others fractions, so that no type holds all.
+    """
+    whole = pc.fill_null(pc.match_substring_regex(texts, r"^\s*[+-]?\d+\s*$"), True)
+    if pc.all(whole).as_py():
+        digits = pc.utf8_ltrim(texts, " \t+-0")
+        longest = pc.max(pc.utf8_length(pc.utf8_trim_whitespace(digits))).as_py()
+        return _INTEGERS if longest <= _INTEGERS.precision else pa.string()
+    for row, text in enumerate(texts.to_pylist(), start=2):
+        if text is not None and _WHOLE.fullmatch(text) and int(float(text)) != int(text):
+            raise DataError(
+                f"row {row}, column `{name}`: {text.strip()} is an integer that a double does not "
+                "hold, and other values have fractions. Say in column_types what the column is: "
+                "a decimal or string, which are exact, or double"
+            )
+    return pa.float64()
 
 
 def seed_types(model: str, config: Mapping[str, Any]) -> dict[str, pa.DataType]:

@@ -1,0 +1,149 @@
+"""Types of other libraries, from Python: each has a class or is refused by the column's name."""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from decimal import Decimal
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from ktk_engine import Store
+from ktk_engine.errors import DataError, TypeClassError
+from tests.support.stores import tree
+
+KEY = uuid.UUID(int=7).bytes
+TEXT = pa.RunEndEncodedArray.from_arrays(pa.array([2], pa.int32()), pa.array(["x"]))
+LISTS = [[1, 2], None, [], [3]]
+FOUND = {
+    "uuid": (pa.array([KEY, None], pa.uuid()), [KEY, None]),
+    "json": (pa.array(["{}", None], pa.json_()), ["{}", None]),
+    "run-end encoded": (TEXT, ["x", "x"]),
+    "list of uuid": (
+        pa.ListArray.from_arrays(pa.array([0, 1], pa.int32()), pa.array([KEY], pa.uuid())),
+        [[KEY]],
+    ),
+    "list of run-end encoded": (
+        pa.ListArray.from_arrays(pa.array([0, 2], pa.int32()), TEXT),
+        [["x", "x"]],
+    ),
+    "struct of json": (
+        pa.StructArray.from_arrays([pa.array(["{}"], pa.json_())], names=["a"]),
+        [{"a": "{}"}],
+    ),
+    "text view": (pa.array(["a", None], pa.string_view()), ["a", None]),
+    "bytes view": (pa.array([b"a", None], pa.binary_view()), [b"a", None]),
+    "list view": (pa.array(LISTS, pa.list_view(pa.int64())), LISTS),
+    "large list view": (pa.array(LISTS, pa.large_list_view(pa.int64())), LISTS),
+    "part of a list view": (pa.array([[9], *LISTS], pa.list_view(pa.int64())).slice(1), LISTS),
+    "list view in a struct": (
+        pa.array([{"a": [1]}, None, {"a": None}], pa.struct([("a", pa.list_view(pa.int64()))])),
+        [{"a": [1]}, None, {"a": None}],
+    ),
+    "map to list views": (
+        pa.array([[("k", [1])], None, []], pa.map_(pa.string(), pa.list_view(pa.int64()))),
+        [[("k", [1])], None, []],
+    ),
+    "last day": (pa.array([dt.date(9999, 12, 31), dt.date(1, 1, 1)]), None),
+    "last time": (pa.array([dt.datetime(9999, 12, 31, 23, 59, 59, 999999)]), None),
+}
+for bits in (32, 64):
+    made = getattr(pa, f"decimal{bits}", None)
+    if made:
+        FOUND[f"decimal{bits}"] = (pa.array([Decimal("1.25"), None], made(9, 2)), None)
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_it_is_stored_and_read_again(tmp_path, name):
+    values, expected = FOUND[name]
+    store = Store(tmp_path)
+    for mode in ("overwrite", "append"):
+        store.write_table("t", pa.table({"v": values}), mode=mode)
+    found = Store(tmp_path).table("t").query().to_arrow()["v"].to_pylist()
+    assert found == 2 * (values.to_pylist() if expected is None else expected)
+    nested = pa.types.is_nested(store.table("t").schema.field("v").type)
+    if not nested:
+        first = next(value for value in found if value is not None)
+        if not isinstance(first, bytes | Decimal):
+            assert store.table("t").query(where=f"v = '{first}'").count() >= 2
+
+
+def days(number: int) -> pa.Array:
+    return pa.array([0, number], pa.int32()).cast(pa.date32())
+
+
+def times(number: int, t: pa.DataType) -> pa.Array:
+    return pa.array([0, number], pa.int64()).cast(t)
+
+
+BEYOND = {
+    "far day": (days(3_790_000), "12346-"),
+    "infinite day": (days(2**31 - 1), "2147483647"),
+    "early day": (days(-(2**31) + 2), "-2147483646"),
+    "far time": (times(2**62, pa.timestamp("us")), "4611686018427387904"),
+    "far instant": (times(-(2**62), pa.timestamp("us", "UTC")), "-4611686018427387904"),
+    "far second": (times(2**62, pa.timestamp("s")), "4611686018427387904"),
+    "hour 24": (times(86_400_000_000, pa.time64("us")), ""),
+    "far day in a list": (pa.array([[0], [1, 3_790_000]], pa.list_(pa.int32())), "12346-"),
+}
+BEYOND["far day in a list"] = (
+    BEYOND["far day in a list"][0].cast(pa.list_(pa.date32())),
+    "12346-",
+)
+
+
+ROLES = [
+    (name, layout)
+    for name, (values, _) in BEYOND.items()
+    for layout in ({}, {"partition_by": ["v"]}, {"indexes": ["v"]})
+    if not layout or not (pa.types.is_nested(values.type) or pa.types.is_time(values.type))
+]
+
+
+@pytest.mark.parametrize(("name", "layout"), ROLES)
+def test_what_no_calendar_has_is_refused_by_column_and_value(tmp_path, name, layout):
+    values, example = BEYOND[name]
+    store = Store(tmp_path)
+    store.write_table("other", pa.table({"a": [1]}))
+    before = tree(tmp_path)
+    with pytest.raises(DataError, match=r"1 row has a (date or time|value) in `v`") as caught:
+        store.write_table("t", pa.table({"v": values, "a": [1, 2]}), **layout)
+    assert example in str(caught.value)
+    assert tree(tmp_path) == before
+
+
+NO_CLASS = {
+    "union": pa.UnionArray.from_dense(
+        pa.array([0], pa.int8()), pa.array([0], pa.int32()), [pa.array([1])]
+    ),
+    "interval": pa.array([(1, 2, 3)], pa.month_day_nano_interval()),
+    "duration": pa.array([1], pa.duration("us")),
+}
+
+
+@pytest.mark.parametrize("name", NO_CLASS)
+def test_other_types_are_refused_by_name(tmp_path, name):
+    with pytest.raises(TypeClassError, match=r"\| v .*has no type class"):
+        Store(tmp_path).write_table("t", pa.table({"v": NO_CLASS[name]}))
+    assert not tree(tmp_path)
+
+
+def test_a_named_index_of_pandas_is_never_dropped(tmp_path):
+    store = Store(tmp_path)
+    frame = pd.DataFrame({"a": [1, 2]}, index=pd.Index([5, 6], name="k"))
+    two = pd.DataFrame({"k": [1], "b": [2], "a": [3]}).set_index(["k", "b"])
+    for write in (
+        lambda: store.write_table("t", frame),
+        lambda: store.write_table("t", [frame, frame]),
+        lambda: store.write_table("t", two),
+        lambda: store.build("c", {"seed": frame}, dimension_columns=["a"]),
+    ):
+        with pytest.raises(DataError, match=r"has k(, b)? in its index.*reset_index\(\)"):
+            write()
+    assert not tree(tmp_path)
+    store.write_table("t", frame.reset_index())
+    store.write_table("u", frame.rename_axis(None))
+    assert store.table("t").schema.names == ["k", "a"]
+    assert store.table("u").schema.names == ["a"]
