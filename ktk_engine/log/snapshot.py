@@ -43,6 +43,8 @@ FILE_FIELDS = (
     pa.field("digest", pa.binary()),
     # Two files with the same one hold the same cells in the same order (`CellsDigest`).
     pa.field("cells", pa.binary()),
+    # Whether this library wrote it. Versions that did not say so are asked by `is_own`.
+    pa.field("own", pa.bool_()),
 )
 PARTITION_PREFIX, MINIMUM_PREFIX, MAXIMUM_PREFIX, NULLS_PREFIX = (
     "partition.",
@@ -266,6 +268,19 @@ def digests_of(files: pa.Table) -> list[FileDigest | None]:
         None if tail is None else FileDigest(size, tail, tail_digest, digest)
         for size, tail, tail_digest, digest in zip(*columns, strict=True)
     ]
+
+
+def is_own(files: FileTable) -> pa.BooleanArray:
+    """Tell which data files this library wrote; whoever wrote the others, their bounds may lie.
+
+    Where a snapshot does not say it, a digest does, which only our writer records. Files of our
+    first versions have neither, and count as those of others.
+
+    Args:
+        files: rows of `Snapshot.files`.
+    """
+    said = files.select(["own", "tail"])
+    return pc.coalesce(said["own"], pc.is_valid(said["tail"])).combine_chunks()
 
 
 def check_partition_values(snapshot: Snapshot, names: Iterable[str]) -> None:

@@ -20,7 +20,7 @@ from pyspark.sql import types as st
 
 from ktk_engine.files.footers import FooterCache
 from ktk_engine.files.physical_schemas import physical_schemas
-from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.log.snapshot import Snapshot, is_own
 from ktk_engine.spark.arrow_types import MAXIMUM_DECIMAL_PRECISION, spark_type
 from ktk_engine.spark.compatibility import widens_when_reading
 from ktk_engine.store.interface import ObjectStore
@@ -43,12 +43,14 @@ class Cohort:
 
     Attributes:
         files: rows of the snapshot's table of files.
+        own: whether this library wrote them; bounds of others decide nothing.
         read_as: column -> the Spark type to read it with, where that is not the class's own.
         absent: columns that none of the files has, or only as nulls: null is given for them.
         by_arrow: columns that Spark cannot read at all; if there is one, pyarrow reads the files.
     """
 
     files: pa.Table
+    own: bool
     read_as: dict[str, st.DataType]
     absent: frozenset[str]
     by_arrow: frozenset[str]
@@ -77,13 +79,14 @@ def cohorts(
     kinds: dict[tuple[object, ...], list[int]] = {}
     for number, schema in enumerate(schemas):
         kinds.setdefault(_kind(snapshot.schema, schema, columns), []).append(number)
-    found = []
+    own, found = is_own(files), []
     for numbers in kinds.values():
-        chosen = files
-        if len(kinds) > 1:
-            chosen = files.filter(pc.is_in(at, value_set=pa.array(numbers, at.type)))
-        if chosen.num_rows:
-            found.append(_cohort(snapshot.schema, schemas[numbers[0]], columns, chosen))
+        alike = pc.is_in(at, value_set=pa.array(numbers, at.type))
+        for wrote in (True, False):
+            chosen = files.filter(pc.and_(alike, own if wrote else pc.invert(own)))
+            if chosen.num_rows:
+                schema = schemas[numbers[0]]
+                found.append(_cohort(snapshot.schema, schema, columns, chosen, wrote))
     return found
 
 
@@ -97,11 +100,12 @@ def _kind(schema: pa.Schema, physical: pa.Schema, columns: Sequence[str]) -> tup
 
 
 def _cohort(
-    schema: pa.Schema, physical: pa.Schema, columns: Sequence[str], files: pa.Table
+    schema: pa.Schema, physical: pa.Schema, columns: Sequence[str], files: pa.Table, own: bool
 ) -> Cohort:
     kinds = dict(zip(columns, _kind(schema, physical, columns), strict=True))
     return Cohort(
         files,
+        own,
         {name: kind for name, kind in kinds.items() if isinstance(kind, st.DataType)},
         frozenset(name for name, kind in kinds.items() if kind == "absent"),
         frozenset(name for name, kind in kinds.items() if kind == "arrow"),

@@ -50,6 +50,12 @@ _READING = {
     "datetimeRebaseMode": "CORRECTED",
     "int96RebaseMode": "CORRECTED",
 }
+# What other programs say of row groups and pages decides nothing: they leave NaN out of bounds, put
+# -0.0 into dictionaries, cut texts, and some write bounds the wrong way round.
+UNBOUNDED = {
+    f"parquet.filter.{kind}.enabled": "false"
+    for kind in ("stats", "dictionary", "columnindex", "bloom")
+}
 
 
 @dataclass(frozen=True)
@@ -183,8 +189,9 @@ class Scanner:
             ]
         )
         partitions = spark_schema(snapshot.schema.field(name) for name in keys)
+        options = _READING if cohort.own else {**_READING, **UNBOUNDED}
         # Without partition columns Spark keeps only files lying directly in the folder.
-        options = dict(_READING) if keys else {**_READING, "recursiveFileLookup": "true"}
+        options = options if keys else {**options, "recursiveFileLookup": "true"}
         schema = st.StructType([*data.fields, *partitions.fields])
         return self.session.read.options(**options).schema(schema).parquet(local_path(manifest))
 
@@ -256,14 +263,7 @@ def _as_class(snapshot: Snapshot, cohort: Cohort, name: str) -> Column | None:
     t = snapshot.schema.field(name).type
     if name in cohort.absent:
         return F.lit(None).cast(spark_type(t))
-    stored = name not in snapshot.partition_keys
-    hidden = stored and pat.is_floating(t) and cohort.files["rows"].null_count
-    if not hidden and name not in cohort.read_as:
-        return None
-    # Other programs leave NaN out of bounds and put -0.0 into dictionaries, by which Spark would
-    # skip row groups with rows that it looks for. It looks at no function's bounds.
-    found = F.nanvl(column(name), column(name)) if hidden else column(name)
-    return found.cast(spark_type(t)) if name in cohort.read_as else found
+    return column(name).cast(spark_type(t)) if name in cohort.read_as else None
 
 
 def _path(uri: str) -> str:
