@@ -37,12 +37,16 @@ class Footer:
         schema: the physical types of its columns.
         bounds: column -> lower bound, upper bound (None: unknown) and number of nulls (None:
             unknown), as far as the file has statistics.
+        instants: columns in the old form of 96 bits, to Spark an instant, to Arrow a local time.
+        codecs: by what its pages are compressed.
     """
 
     rows: int
     bytes: int
     schema: pa.Schema
     bounds: dict[str, tuple[Any, Any, int | None]]
+    instants: frozenset[str] = frozenset()
+    codecs: frozenset[str] = frozenset()
 
 
 def _footers() -> ReadCache[str, Footer]:
@@ -114,8 +118,13 @@ def statistics_of(footers: Sequence[Footer], columns: Iterable[str], schema: pa.
 
 def _read_footer(store: ObjectStore, key: str) -> Footer:
     metadata, schema, size = read_footer(store, key)
-    groups = range(metadata.num_row_groups)
-    return Footer(metadata.num_rows, size, schema, _bounds(metadata, schema, groups))
+    groups, columns = range(metadata.num_row_groups), range(metadata.num_columns)
+    described = map(metadata.schema.column, columns)
+    instants = {column.path for column in described if column.physical_type == "INT96"}
+    first = [metadata.row_group(0).column(number) for number in columns] if groups else []
+    codecs = {chunk.compression for chunk in first}
+    bounds = _bounds(metadata, schema, groups)
+    return Footer(metadata.num_rows, size, schema, bounds, frozenset(instants), frozenset(codecs))
 
 
 def row_group_footers(

@@ -54,6 +54,8 @@ PARTITION_PREFIX, MINIMUM_PREFIX, MAXIMUM_PREFIX, NULLS_PREFIX = (
 )
 # Where the properties keep in which formats every commit is published.
 PUBLISH = "publish"
+# Where they say that an unknown partition value is null: of folders, which have a text for it.
+NULL_FOLDERS = "null_folders"
 MAX_FILES = 20_000_000
 _LARGEST_DERIVED = 256 * 1024 * 1024
 _ROW_GROUP = 32_768  # a plan of few files decodes few groups
@@ -293,6 +295,8 @@ def check_partition_values(snapshot: Snapshot, names: Iterable[str]) -> None:
     Raises:
         FormatError: with the value and its file.
     """
+    if snapshot.properties.get(NULL_FOLDERS):
+        return
     for name in names:
         values = snapshot.file_column(PARTITION_PREFIX + name)
         if values.null_count:

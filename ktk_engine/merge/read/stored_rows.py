@@ -17,6 +17,7 @@ import pyarrow.types as pat
 
 from ktk_engine.conditions.condition import Condition, TrueCondition
 from ktk_engine.conditions.may_match import may_match
+from ktk_engine.errors import DataError
 from ktk_engine.files.data_file import read_row_groups
 from ktk_engine.files.footers import row_group_footers, statistics_of
 from ktk_engine.log.snapshot import MAXIMUM_PREFIX, MINIMUM_PREFIX, NULLS_PREFIX
@@ -75,7 +76,14 @@ class StoredRows(ABC):
         self.run.check()
         names = self.stored_names(blocks.file, target)
         table = self.physical(blocks, names) if names else pa.table({})
-        return in_containers(table, sum(blocks.rows), target, blocks.file.values)
+        try:
+            return in_containers(table, sum(blocks.rows), target, blocks.file.values)
+        except DataError as error:
+            store = self.run.store
+            raise DataError(
+                f"{error} It is in the file {store.shown(blocks.file.key)} of {store.url}. Leave "
+                "the column out, or have the file written with values that fit."
+            ) from error
 
     def stored_names(self, file: TaskFile, target: pa.Schema) -> list[str]:
         """The columns that a file itself holds."""
@@ -173,13 +181,19 @@ def in_containers(
         count: how many rows there are.
         target: the columns to give; null where nobody has them.
         values: what only the file's path tells, by column.
+
+    Raises:
+        DataError: a value is finer than its class; the message names the column.
     """
     found: list[pa.Array | pa.ChunkedArray] = []
     for field in target:
         if field.name in values:
             found.append(pa.repeat(pa.scalar(values[field.name], field.type), count))
         elif field.name in table.column_names:
-            found.append(_in_container(table[field.name], field.type))
+            try:
+                found.append(_in_container(table[field.name], field.type))
+            except DataError as error:
+                raise DataError(f"Column `{field.name}`: {error}.") from error
         else:
             found.append(pa.nulls(count, field.type))
     return pa.Table.from_arrays(found, schema=target)

@@ -94,7 +94,7 @@ def _kind(schema: pa.Schema, physical: pa.Schema, columns: Sequence[str]) -> tup
     """What has to be done for the columns, as a key."""
     known = {field.name: field.type for field in physical}
     return tuple(
-        _treatment(schema.field(name).type, known[name]) if name in known else "absent"
+        treatment(schema.field(name).type, known[name]) if name in known else "absent"
         for name in columns
     )
 
@@ -112,8 +112,17 @@ def _cohort(
     )
 
 
-def _treatment(t: pa.DataType, physical: pa.DataType) -> object:
-    """How a column of a class is read from one physical type: None means as the class's own."""
+def treatment(t: pa.DataType, physical: pa.DataType) -> object:
+    """Say how Spark reads a column of a class from one physical type.
+
+    Args:
+        t: a type of the class.
+        physical: the type that the column has in a file.
+
+    Returns:
+        None: as the class's own Spark type; a Spark type: as that; `absent`: there are only nulls;
+        `arrow`: Spark cannot.
+    """
     if pat.is_null(unwrap(physical)) or pat.is_null(normalize(t)):
         return "absent"
     if _is_unreadable(physical):
@@ -126,6 +135,8 @@ def _treatment(t: pa.DataType, physical: pa.DataType) -> object:
 
 def _is_unreadable(t: pa.DataType) -> bool:
     """Whether Spark's reader has no way to read a type."""
+    if isinstance(t, pa.BaseExtensionType) and t.extension_name == "arrow.uuid":
+        return True
     t = unwrap(t)
     if is_list(t):
         return _is_unreadable(t.value_type)
@@ -134,7 +145,8 @@ def _is_unreadable(t: pa.DataType) -> bool:
     if pat.is_struct(t):
         return any(_is_unreadable(field.type) for field in t)
     nanoseconds = pat.is_timestamp(t) and t.unit == "ns"
-    return bool(pat.is_float16(t) or pat.is_time(t) or nanoseconds or pat.is_null(t))
+    wide = pat.is_decimal(t) and t.precision > MAXIMUM_DECIMAL_PRECISION
+    return bool(pat.is_float16(t) or pat.is_time(t) or nanoseconds or wide or pat.is_null(t))
 
 
 def _has_narrow_unsigned(t: pa.DataType) -> bool:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 _PATH = "__ktk_path"
 # An option of the relation holds in every session, also one that a host program has made.
-_READING = {
+READING = {
     "parquet.page.verify-checksum.enabled": "true",
     # Arrow's calendar is the proleptic Gregorian one; Spark 3.5 would refuse dates before 1582.
     "datetimeRebaseMode": "CORRECTED",
@@ -140,7 +140,7 @@ class Scanner:
         with_position: bool,
     ) -> DataFrame:
         """Give the rows of files that are read alike; columns and types are those of `scan`."""
-        if cohort.by_arrow or self.store.is_remote:
+        if cohort.by_arrow or not self.store.read_by_spark:
             return scan_by_arrow(self.session, self.store, snapshot, cohort, columns, with_position)
         files = cohort.files
         # Spark verifies pages as it reads them, but what a footer says it takes as it is.
@@ -189,7 +189,7 @@ class Scanner:
             ]
         )
         partitions = spark_schema(snapshot.schema.field(name) for name in keys)
-        options = _READING if cohort.own else {**_READING, **UNBOUNDED}
+        options = READING if cohort.own else {**READING, **UNBOUNDED}
         # Without partition columns Spark keeps only files lying directly in the folder.
         options = options if keys else {**options, "recursiveFileLookup": "true"}
         schema = st.StructType([*data.fields, *partitions.fields])
