@@ -16,8 +16,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
+from ktk_engine.errors import FormatError
 from ktk_engine.files.data_file import read_footer
+from ktk_engine.files.unusual_file import beyond_end, unusual
 from ktk_engine.files.verified_tails import VerifiedTails
+from ktk_engine.format.file_digest import damaged
 from ktk_engine.format.parquet_bounds import bounds_of, typed_bounds
 from ktk_engine.log.snapshot import MAXIMUM_PREFIX, MINIMUM_PREFIX, NULLS_PREFIX
 from ktk_engine.store.interface import ObjectStore
@@ -38,7 +41,7 @@ class Footer:
         bounds: column -> lower bound, upper bound (None: unknown) and number of nulls (None:
             unknown), as far as the file has statistics.
         instants: columns in the old form of 96 bits, to Spark an instant, to Arrow a local time.
-        codecs: by what its pages are compressed.
+        unusual: what of it only Arrow's reader may understand; empty for nothing.
     """
 
     rows: int
@@ -46,7 +49,7 @@ class Footer:
     schema: pa.Schema
     bounds: dict[str, tuple[Any, Any, int | None]]
     instants: frozenset[str] = frozenset()
-    codecs: frozenset[str] = frozenset()
+    unusual: str = ""
 
 
 def _footers() -> ReadCache[str, Footer]:
@@ -118,13 +121,18 @@ def statistics_of(footers: Sequence[Footer], columns: Iterable[str], schema: pa.
 
 def _read_footer(store: ObjectStore, key: str) -> Footer:
     metadata, schema, size = read_footer(store, key)
-    groups, columns = range(metadata.num_row_groups), range(metadata.num_columns)
-    described = map(metadata.schema.column, columns)
-    instants = {column.path for column in described if column.physical_type == "INT96"}
-    first = [metadata.row_group(0).column(number) for number in columns] if groups else []
-    codecs = {chunk.compression for chunk in first}
-    bounds = _bounds(metadata, schema, groups)
-    return Footer(metadata.num_rows, size, schema, bounds, frozenset(instants), frozenset(codecs))
+    wrong = beyond_end(metadata, size)
+    if wrong:
+        raise FormatError(damaged(store, key, wrong))
+    columns = map(metadata.schema.column, range(metadata.num_columns))
+    return Footer(
+        metadata.num_rows,
+        size,
+        schema,
+        _bounds(metadata, schema, range(metadata.num_row_groups)),
+        frozenset(column.path for column in columns if column.physical_type == "INT96"),
+        unusual(metadata, schema),
+    )
 
 
 def row_group_footers(

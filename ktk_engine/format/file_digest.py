@@ -172,9 +172,10 @@ def named_damage(store: ObjectStore, key: str) -> Iterator[None]:
 def damaged(store: ObjectStore, key: str, reason: object) -> str:
     """Say that a file is damaged, and what to do."""
     if store.is_source:  # it may be sound, and is not ours to restore
+        said = str(reason).rstrip(".")
         return (
-            f"The file {store.shown(key)} of {store.url} cannot be read: {reason}. Ask for another copy of "
-            "it, or leave it out of `ktk_location`."
+            f"The file {store.shown(key)} of {store.url} cannot be read: {said}. Ask for another "
+            "copy of it, or leave it out of `ktk_location`."
         )
     return (
         f"The file {key} of {store.url} is damaged: {reason}. Restore it from a backup, or rebuild "

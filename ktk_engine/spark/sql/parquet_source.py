@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 _ONLY, _RECURSIVE = "pathglobfilter", "recursivefilelookup"
 # Options that say which files are meant; the others say how Spark reads them.
 _OF_FILES = frozenset({_ONLY, _RECURSIVE, "mergeschema"})
-_CODECS = frozenset({"UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "LZ4", "LZ4_RAW"})
 
 
 def open_parquet_source(
@@ -97,9 +96,9 @@ class ParquetSource:
             return next(iter(self.files.refused.values()))
         if not all(_is_plain(file) for file in self.files.files):
             return "folders have letters beyond ASCII, or are not all named `name=value`"
-        unread = sorted({codec for f in self.files.footers for codec in f.codecs} - _CODECS)
-        if unread:
-            return f"pages are compressed by {unread[0]}"
+        for file, footer in zip(self.files.files, self.files.footers, strict=True):
+            if footer.unusual:
+                return f"in {file.path} {footer.unusual}"
         for name in self.files.schema.names:
             if name not in folders and len(self._treatments(name)) != 1:
                 return f"column `{name}` has different types"
