@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from ktk_engine.types.type_class import is_list
+from ktk_engine.types.type_class import is_list, plain_type
 
 _FINDS_FIELDS_BY_NAME = int(pa.__version__.split(".")[0]) >= 20
 
@@ -16,6 +17,8 @@ def cast_values(values: pa.Array, target: pa.DataType) -> pa.Array:
     Raises:
         pa.ArrowInvalid: a value does not fit.
     """
+    if _has_list_view(values.type):
+        values = _with_lists(values)
     try:
         return values.cast(target, safe=True)
     except pa.ArrowTypeError:
@@ -28,6 +31,27 @@ def cast_values(values: pa.Array, target: pa.DataType) -> pa.Array:
         return pa.array(values.to_pylist(), target)
     except (OverflowError, ValueError) as error:
         raise pa.ArrowInvalid(str(error)) from error
+
+
+def _has_list_view(t: pa.DataType) -> bool:
+    """Whether there is a view of lists at any depth."""
+    if pat.is_list_view(t) or pat.is_large_list_view(t):
+        return True
+    children = [t.field(number).type for number in range(t.num_fields)] if pat.is_nested(t) else []
+    return any(map(_has_list_view, children))
+
+
+def _with_lists(values: pa.Array) -> pa.Array:
+    """Lists in the place of their views, of which Arrow's own cast makes arrays without an end."""
+    t = values.type
+    if not (pat.is_list_view(t) or pat.is_large_list_view(t)):
+        return pa.array(values.to_pylist(), plain_type(t)) if _has_list_view(t) else values
+    lengths = pc.fill_null(pc.list_value_length(values), 0).cast(pa.int64())
+    ends = pc.cumulative_sum(lengths)
+    offsets = pa.concat_arrays([pa.array([0], pa.int64()), ends])
+    items = _with_lists(pc.list_flatten(values))
+    missing = values.is_null() if values.null_count else None
+    return pa.LargeListArray.from_arrays(offsets, items, mask=missing)
 
 
 def _same_fields(left: pa.DataType, right: pa.DataType) -> bool:
