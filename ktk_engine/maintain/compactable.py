@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from ktk_engine.catalog.find_dataset import find_dataset
 from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.errors import ConfigurationError
-from ktk_engine.files.describe_files import describe_files
+from ktk_engine.files.others.describe_files import describe_files
 from ktk_engine.formatting import counted, size
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State

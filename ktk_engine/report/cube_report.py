@@ -13,8 +13,8 @@ from ktk_engine.cube.discovery import discover_cube
 from ktk_engine.describe.history import HistoryEntry, read_history
 from ktk_engine.describe.info import CubeDescription, describe_state
 from ktk_engine.errors import KtkError
-from ktk_engine.files.describe_files import describe_files
 from ktk_engine.files.metadata_cache import MetadataCache
+from ktk_engine.files.others.describe_files import describe_files
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
 from ktk_engine.maintain.orphans import Orphan

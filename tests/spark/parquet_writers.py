@@ -171,9 +171,10 @@ def by_duckdb(folder: Path) -> None:
     import duckdb
 
     values = {
-        **{t: "1" for t in ("tinyint", "smallint", "integer", "bigint", "hugeint")},
-        **{t: "1" for t in ("utinyint", "usmallint", "uinteger", "ubigint", "uhugeint")},
-        **{t: "1.5" for t in ("float", "double", "decimal(4,1)", "decimal(18,3)", "decimal(38,2)")},
+        **dict.fromkeys(("tinyint", "smallint", "integer", "bigint", "hugeint"), "1"),
+        **dict.fromkeys(("utinyint", "usmallint", "uinteger", "ubigint", "uhugeint"), "1"),
+        **dict.fromkeys(("float", "double", "decimal(4,1)", "decimal(18,3)"), "1.5"),
+        "decimal(38,2)": "1.5",
         "varchar": "'a'",
         "blob": r"'\xFF'",
         "boolean": "true",

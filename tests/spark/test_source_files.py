@@ -114,7 +114,7 @@ def test_pandas_default(sql, tmp_path):
 def test_finer_than_microseconds_is_refused_where_it_is_asked_for(sql, tmp_path):
     write(tmp_path, a={"id": [1, 2], "t": pa.array([1, 1001], pa.timestamp("ns"))})
     assert rows(sql, tmp_path, "select id from {}") == [(1,), (2,)]
-    with pytest.raises(KtkError, match=r"Column `t`.*a\.parquet.*raw\.t"):
+    with pytest.raises(KtkError, match=r"Column `t` of the file.*a\.parquet.*raw\.t"):
         rows(sql, tmp_path, "select t from {}")
 
 

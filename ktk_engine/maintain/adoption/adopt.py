@@ -17,7 +17,7 @@ from ktk_engine.errors import (
     FormatError,
     ObjectNotFoundError,
 )
-from ktk_engine.files.describe_files import describe_files
+from ktk_engine.files.others.describe_files import describe_files
 from ktk_engine.format.document import DatasetDocument
 from ktk_engine.format.load_document import document_bytes, load_document
 from ktk_engine.formatting import counted, number, size

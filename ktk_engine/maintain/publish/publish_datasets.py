@@ -14,7 +14,7 @@ from ktk_engine.errors import (
     ForeignWriterError,
     PublishError,
 )
-from ktk_engine.files.describe_files import describe_files
+from ktk_engine.files.others.describe_files import describe_files
 from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.commit import commit, role_of

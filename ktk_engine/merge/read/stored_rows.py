@@ -20,6 +20,7 @@ from ktk_engine.conditions.may_match import may_match
 from ktk_engine.errors import DataError
 from ktk_engine.files.data_file import read_row_groups
 from ktk_engine.files.footers import row_group_footers, statistics_of
+from ktk_engine.files.read_rows import misfit
 from ktk_engine.log.snapshot import MAXIMUM_PREFIX, MINIMUM_PREFIX, NULLS_PREFIX
 from ktk_engine.merge.merge_run import MergeRun
 from ktk_engine.merge.read.decoded_columns import DecodedColumns
@@ -78,12 +79,8 @@ class StoredRows(ABC):
         table = self.physical(blocks, names) if names else pa.table({})
         try:
             return in_containers(table, sum(blocks.rows), target, blocks.file.values)
-        except DataError as error:
-            store = self.run.store
-            raise DataError(
-                f"{error} It is in the file {store.shown(blocks.file.key)} of {store.url}. Leave "
-                "the column out, or have the file written with values that fit."
-            ) from error
+        except MisfitError as error:
+            raise misfit(self.run.store, blocks.file.key, error.column, error) from error
 
     def stored_names(self, file: TaskFile, target: pa.Schema) -> list[str]:
         """The columns that a file itself holds."""
@@ -171,6 +168,18 @@ class RowGroups(StoredRows):
         return pa.table({**known, **{name: table[name] for name in left}})
 
 
+class MisfitError(DataError):
+    """A value does not fit into its class.
+
+    Attributes:
+        column: in which column.
+    """
+
+    def __init__(self, column: str, reason: Exception) -> None:
+        super().__init__(str(reason))
+        self.column = column
+
+
 def in_containers(
     table: pa.Table, count: int, target: pa.Schema, values: Mapping[str, object]
 ) -> pa.Table:
@@ -183,7 +192,7 @@ def in_containers(
         values: what only the file's path tells, by column.
 
     Raises:
-        DataError: a value is finer than its class; the message names the column.
+        MisfitError: a value is finer than its class.
     """
     found: list[pa.Array | pa.ChunkedArray] = []
     for field in target:
@@ -193,7 +202,7 @@ def in_containers(
             try:
                 found.append(_in_container(table[field.name], field.type))
             except DataError as error:
-                raise DataError(f"Column `{field.name}`: {error}.") from error
+                raise MisfitError(field.name, error) from error
         else:
             found.append(pa.nulls(count, field.type))
     return pa.Table.from_arrays(found, schema=target)

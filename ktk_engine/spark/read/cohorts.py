@@ -24,6 +24,7 @@ from ktk_engine.log.snapshot import Snapshot, is_own
 from ktk_engine.spark.arrow_types import MAXIMUM_DECIMAL_PRECISION, spark_type
 from ktk_engine.spark.compatibility import widens_when_reading
 from ktk_engine.store.interface import ObjectStore
+from ktk_engine.types.mismatch import mismatch
 from ktk_engine.types.type_class import is_list, normalize, unwrap
 
 _NARROW: tuple[tuple[pa.DataType, st.DataType], ...] = (
@@ -125,8 +126,8 @@ def treatment(t: pa.DataType, physical: pa.DataType) -> object:
     """
     if pat.is_null(unwrap(physical)) or pat.is_null(normalize(t)):
         return "absent"
-    if _is_unreadable(physical):
-        return "arrow"
+    if _is_unreadable(physical) or mismatch(t, physical) is not None:
+        return "arrow"  # which also casts between classes, exactly or not at all
     if not widens_when_reading():
         found = _own_type(physical)
         return None if found == spark_type(t) else found

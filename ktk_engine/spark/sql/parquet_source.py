@@ -19,7 +19,7 @@ from ktk_engine.catalog.source_address import FileAddress
 from ktk_engine.conditions.condition import Condition, conjuncts
 from ktk_engine.errors import ConfigurationError, TypeClassError
 from ktk_engine.files.metadata_cache import MetadataCache
-from ktk_engine.files.plain_files import (
+from ktk_engine.files.others.plain_files import (
     HIVE_NULL,
     PlainFile,
     PlainFiles,
