@@ -285,3 +285,14 @@ def test_options_of_sparks_reader_are_not_dropped(sql, tmp_path):
     assert rows(sql, tmp_path, pathGlobFilter="a*") == [(MOMENT,)]
     with pytest.raises(ConfigurationError, match=r"raw\.t.*datetimeRebaseMode.*`t`"):
         rows(sql, tmp_path, datetimeRebaseMode="LEGACY")
+
+
+def test_a_file_whose_pages_lie_behind_its_end_is_no_empty_file(sql, tmp_path):
+    """As apache/parquet-testing's ARROW-RS-GH-6229-DICTHEADER, of which Spark read no rows."""
+    write(tmp_path, a={"id": list(range(1000)), "s": [str(n) for n in range(1000)]})
+    path = tmp_path / "a.parquet"
+    data = path.read_bytes()
+    footer = int.from_bytes(data[-8:-4], "little") + 8
+    path.write_bytes(data[:100] + data[-footer:])
+    with pytest.raises(FormatError, match=r"a\.parquet of source raw\.t.*column `id`.*of \d+"):
+        rows(sql, tmp_path)
