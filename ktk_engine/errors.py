@@ -148,6 +148,10 @@ class ForeignWriterWarning(UserWarning):
     """Another program changed a dataset behind the log; what is read is what the log has."""
 
 
+class SourceWarning(UserWarning):
+    """Files of a source differ in what they have; what is read of them is said."""
+
+
 class PublishError(KtkError):
     """What is committed cannot be published in another format as it is; the commit stands."""
 

@@ -44,10 +44,13 @@ class _Statistics:
 
     def bounds(self, column: str, container: pa.DataType) -> tuple[pa.Array, pa.Array]:
         """Give bounds of a column's values; null where they are unknown."""
-        return (
-            self._bound(self.mins, column, container, "floor"),
-            self._bound(self.maxs, column, container, "ceil"),
-        )
+        low = self._bound(self.mins, column, container, "floor")
+        high = self._bound(self.maxs, column, container, "ceil")
+        inverted = pc.fill_null(pc.greater(low, high), False)
+        if inverted.true_count:  # some writers take large numbers for negative ones
+            unknown = pa.nulls(len(low), container)
+            low, high = (pc.if_else(inverted, unknown, bound) for bound in (low, high))
+        return low, high
 
     def has_null(self, column: str) -> pa.BooleanArray:
         """Tell which files may hold a null."""
@@ -224,21 +227,28 @@ def _count_below(values: pa.Array, probes: pa.Array) -> np.ndarray:
 def _may_start(low: pa.Array, high: pa.Array, prefix: str) -> pa.BooleanArray:
     """Judge a prefix; texts are ordered by code points, as UTF-8 is by bytes."""
     fits = pc.greater_equal(high, pa.scalar(prefix))
-    end = _after(prefix)
+    end = beyond(prefix)
     if end is not None:
         fits = pc.and_kleene(fits, pc.less(low, pa.scalar(end)))
     return _or_unknown(fits)
 
 
-def _after(prefix: str) -> str | None:
-    """Give the smallest text that is larger than all texts with a prefix, if there is one."""
-    prefix = prefix.rstrip(_LAST_CHARACTER)
-    if not prefix:
+def beyond(start: str | bytes) -> str | bytes | None:
+    """Give the smallest text that is larger than all texts with a start, if there is one.
+
+    Args:
+        start: a text, or bytes.
+    """
+    if isinstance(start, bytes):
+        start = start.rstrip(b"\xff")
+        return start[:-1] + bytes([start[-1] + 1]) if start else None
+    start = start.rstrip(_LAST_CHARACTER)
+    if not start:
         return None
-    following = ord(prefix[-1]) + 1
+    following = ord(start[-1]) + 1
     if 0xD800 <= following <= 0xDFFF:  # surrogates are not characters
         following = 0xE000
-    return prefix[:-1] + chr(following)
+    return start[:-1] + chr(following)
 
 
 def _literal_start(pattern: str) -> str:

@@ -32,8 +32,15 @@ def columns_with_nan(table: pa.Table) -> Iterator[str]:
 
 
 def computable(values: Any) -> Any:
-    """Arrow computes nothing with 16 bit floats; the next width holds all of them."""
-    return values.cast(pa.float32()) if pa.types.is_float16(values.type) else values
+    """In a type that Arrow computes with: wider numbers, and what extension types store."""
+    t = values.type
+    if isinstance(t, pa.BaseExtensionType):
+        return computable(values.cast(t.storage_type))
+    if pa.types.is_float16(t):
+        return values.cast(pa.float32())
+    if pa.types.is_decimal32(t) or pa.types.is_decimal64(t):
+        return values.cast(pa.decimal128(t.precision, t.scale))
+    return values
 
 
 def _is_ordered(type_: pa.DataType) -> bool:
@@ -59,9 +66,12 @@ def merge_statistics(parts: list[dict[str, Any]], schema: pa.Schema) -> pa.Table
 
 def _shortened(value: pa.Scalar, side: str) -> Any:
     """Bound long texts: a prefix is a lower bound; an upper bound is better unknown."""
-    if not (pa.types.is_string(value.type) or pa.types.is_binary(value.type)):
-        return value  # not each has a Python value: dates go further than Python's
+    t = value.type
+    fixed = pa.types.is_fixed_size_binary(t)
+    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary)
+    if not (fixed or any(is_text(t) for is_text in (*texts, pa.types.is_large_binary))):
+        return value  # Python has no dates as far from now as Arrow
     plain = value.as_py()
     if plain is not None and len(plain) > _LONGEST:
-        return plain[:_LONGEST] if side == "min" else None
-    return plain
+        return plain[:_LONGEST] if side == "min" and not fixed else None
+    return value

@@ -7,6 +7,7 @@ since a data file never changes under its key.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -16,14 +17,24 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
+from ktk_engine.errors import FormatError
 from ktk_engine.files.data_file import read_footer
 from ktk_engine.files.verified_tails import VerifiedTails
+from ktk_engine.format.file_digest import damaged
 from ktk_engine.format.parquet_bounds import bounds_of, typed_bounds
 from ktk_engine.log.snapshot import MAXIMUM_PREFIX, MINIMUM_PREFIX, NULLS_PREFIX
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.read_cache import ReadCache
+from ktk_engine.types.type_class import is_list
 
 _THREADS = 16
+_CODECS = frozenset({"UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "LZ4", "LZ4_RAW"})
+_ANNOTATION = re.compile(r"\(([A-Za-z0-9]+)[^\n]*\)(?: \{|;)$", re.MULTILINE)
+# Whether Spark reads a column of theirs, its Arrow type tells.
+_ANNOTATIONS = frozenset(
+    {"BSON", "Date", "Decimal", "Enum", "Float16", "Int", "JSON", "List", "Map", "String", "Time"}
+    | {"Timestamp", "UUID"}
+)
 _LARGEST = 2_000_000  # bounds of columns, about half a gigabyte
 
 
@@ -37,12 +48,16 @@ class Footer:
         schema: the physical types of its columns.
         bounds: column -> lower bound, upper bound (None: unknown) and number of nulls (None:
             unknown), as far as the file has statistics.
+        instants: columns in the old form of 96 bits, to Spark an instant, to Arrow a local time.
+        unusual: what of it only Arrow's reader may understand; empty for nothing.
     """
 
     rows: int
     bytes: int
     schema: pa.Schema
     bounds: dict[str, tuple[Any, Any, int | None]]
+    instants: frozenset[str] = frozenset()
+    unusual: str = ""
 
 
 def _footers() -> ReadCache[str, Footer]:
@@ -114,8 +129,69 @@ def statistics_of(footers: Sequence[Footer], columns: Iterable[str], schema: pa.
 
 def _read_footer(store: ObjectStore, key: str) -> Footer:
     metadata, schema, size = read_footer(store, key)
+    wrong = _beyond_end(metadata, size)
+    if wrong:
+        raise FormatError(damaged(store, key, wrong))
+    columns = map(metadata.schema.column, range(metadata.num_columns))
+    return Footer(
+        metadata.num_rows,
+        size,
+        schema,
+        _bounds(metadata, schema, range(metadata.num_row_groups)),
+        frozenset(column.path for column in columns if column.physical_type == "INT96"),
+        _unusual(metadata, schema),
+    )
+
+
+def _unusual(metadata: pq.FileMetaData, schema: pa.Schema) -> str:
+    """What is unusual about a file; empty if nothing is.
+
+    Spark's own reader knows what its writer and most others write. Of the rest it refuses some, and
+    reads some as nothing at all.
+    """
+    annotations = _ANNOTATION.findall(str(metadata.schema))
+    for annotation in annotations:
+        if annotation not in _ANNOTATIONS:
+            return f"columns are annotated as {annotation}"
+    if annotations.count("Map") != sum(_maps(field.type) for field in schema):
+        return "maps are not laid out as the format says"
     groups = range(metadata.num_row_groups)
-    return Footer(metadata.num_rows, size, schema, _bounds(metadata, schema, groups))
+    columns = range(metadata.num_columns)
+    chunks = [metadata.row_group(g).column(c) for g in groups for c in columns]
+    for chunk in chunks:
+        if chunk.compression not in _CODECS:
+            return f"pages are compressed by {chunk.compression}"
+        if not chunk.encodings and chunk.num_values:
+            return f"it does not say how column `{chunk.path_in_schema}` is encoded"
+    return ""
+
+
+def _beyond_end(metadata: pq.FileMetaData, size: int) -> str:
+    """A column whose pages do not lie in the file, as where it was cut; empty if there is none.
+
+    Spark's own reader looks for such row groups nowhere: their rows would be missing in silence.
+    """
+    for group in range(metadata.num_row_groups):
+        for number in range(metadata.num_columns):
+            chunk = metadata.row_group(group).column(number)
+            dictionary = chunk.dictionary_page_offset or chunk.data_page_offset
+            start = min(dictionary, chunk.data_page_offset)
+            end = start + chunk.total_compressed_size
+            if not 0 <= start <= end <= size:
+                return (
+                    f"the pages of column `{chunk.path_in_schema}` would lie in bytes {start:,} to "
+                    f"{end:,} of {size:,}"
+                )
+    return ""
+
+
+def _maps(t: pa.DataType) -> int:
+    """How many maps are in a type."""
+    if pat.is_map(t):
+        return 1 + _maps(t.key_type) + _maps(t.item_type)
+    if pat.is_struct(t):
+        return sum(_maps(field.type) for field in t)
+    return _maps(t.value_type) if is_list(t) else 0
 
 
 def row_group_footers(

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pat
 
+from ktk_engine.errors import DataError
 from ktk_engine.files.data_file import read_data_file
 from ktk_engine.format.file_digest import FileDigest
 from ktk_engine.log.snapshot import PARTITION_PREFIX, Snapshot, check_partition_values, digests_of
@@ -89,6 +90,9 @@ def read_file(
 
     Returns:
         Columns as `target` says; null where the file has none.
+
+    Raises:
+        DataError: a value does not fit; the message names the column and the file.
     """
     data = [field.name for field in fields if field.name not in values]
     table = read_data_file(store, values[KEY], digest, data)
@@ -99,8 +103,34 @@ def read_file(
         if field.name in values:
             array = pa.repeat(pa.scalar(values[field.name], classes.get(field.name)), len(table))
         elif field.name in stored and not pat.is_null(classes[field.name]):
-            array = to_container(stored[field.name], classes[field.name])
+            column = stored[field.name]
+            array = _converted(store, values[KEY], column, field, classes[field.name])
         else:
             array = pa.nulls(len(table))
         columns.append(array.cast(field.type))
     return pa.Table.from_arrays(columns, schema=target)
+
+
+def _converted(
+    store: ObjectStore, key: str, values: pa.ChunkedArray, target: pa.Field, container: pa.DataType
+) -> pa.Array:
+    try:
+        return to_container(values, container).cast(target.type)
+    except (DataError, pa.ArrowInvalid) as error:
+        raise misfit(store, key, target.name, error) from error
+
+
+def misfit(store: ObjectStore, key: str, column: str, reason: Exception) -> DataError:
+    """The error for a value of a file that its column cannot hold.
+
+    Args:
+        store: where the file lies.
+        key: its key.
+        column: the column.
+        reason: what the cast says.
+    """
+    said = str(reason).rstrip(".")
+    return DataError(
+        f"Column `{column}` of the file {store.shown(key)} of {store.url} has a value that does "
+        f"not fit: {said}. Leave the column out, or write the file anew with values that fit."
+    )

@@ -104,6 +104,7 @@ def _files(report: pa.Table, job: WriteJob) -> pa.Table:
     }
     columns["physical"] = [0] * len(labels)
     columns["commit"] = [job.name] * len(labels)
+    columns["own"] = [True] * len(labels)
     return files_table(labels, report["key"].to_pylist(), partitions, columns, statistics)
 
 

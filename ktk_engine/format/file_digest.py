@@ -171,6 +171,12 @@ def named_damage(store: ObjectStore, key: str) -> Iterator[None]:
 
 def damaged(store: ObjectStore, key: str, reason: object) -> str:
     """Say that a file is damaged, and what to do."""
+    if store.is_source:  # it may be sound, and is not ours to restore
+        said = str(reason).rstrip(".")
+        return (
+            f"The file {store.shown(key)} of {store.url} cannot be read: {said}. Ask for another "
+            "copy of it, or leave it out of `ktk_location`."
+        )
     return (
         f"The file {key} of {store.url} is damaged: {reason}. Restore it from a backup, or rebuild "
         "the dataset with --full-refresh. `ktk check --deep` lists every damaged file."
@@ -179,6 +185,10 @@ def damaged(store: ObjectStore, key: str, reason: object) -> str:
 
 def missing(store: ObjectStore, key: str) -> ObjectNotFoundError:
     """The error for a committed file that is gone."""
+    if store.is_source:
+        return ObjectNotFoundError(
+            f"The file {store.shown(key)} of {store.url} has gone while it was read. Run it again."
+        )
     return ObjectNotFoundError(
         f"The file {key} of {store.url} is missing, but committed. Restore it from a backup, or "
         "rebuild the dataset with --full-refresh. `ktk check` lists every missing file."

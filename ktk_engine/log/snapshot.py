@@ -43,6 +43,8 @@ FILE_FIELDS = (
     pa.field("digest", pa.binary()),
     # Two files with the same one hold the same cells in the same order (`CellsDigest`).
     pa.field("cells", pa.binary()),
+    # Whether this library wrote it. Versions that did not say so are asked by `is_own`.
+    pa.field("own", pa.bool_()),
 )
 PARTITION_PREFIX, MINIMUM_PREFIX, MAXIMUM_PREFIX, NULLS_PREFIX = (
     "partition.",
@@ -52,6 +54,8 @@ PARTITION_PREFIX, MINIMUM_PREFIX, MAXIMUM_PREFIX, NULLS_PREFIX = (
 )
 # Where the properties keep in which formats every commit is published.
 PUBLISH = "publish"
+# Where they say that an unknown partition value is null: of folders, which have a text for it.
+NULL_FOLDERS = "null_folders"
 MAX_FILES = 20_000_000
 _LARGEST_DERIVED = 256 * 1024 * 1024
 _ROW_GROUP = 32_768  # a plan of few files decodes few groups
@@ -266,6 +270,19 @@ def digests_of(files: pa.Table) -> list[FileDigest | None]:
     ]
 
 
+def is_own(files: FileTable) -> pa.BooleanArray:
+    """Tell which data files this library wrote; whoever wrote the others, their bounds may lie.
+
+    Where a snapshot does not say it, a digest does, which only our writer records. Files of our
+    first versions have neither, and count as those of others.
+
+    Args:
+        files: rows of `Snapshot.files`.
+    """
+    said = files.select(["own", "tail"])
+    return pc.coalesce(said["own"], pc.is_valid(said["tail"])).combine_chunks()
+
+
 def check_partition_values(snapshot: Snapshot, names: Iterable[str]) -> None:
     """Refuse to go on without a partition value that nobody can read.
 
@@ -276,6 +293,8 @@ def check_partition_values(snapshot: Snapshot, names: Iterable[str]) -> None:
     Raises:
         FormatError: with the value and its file.
     """
+    if snapshot.properties.get(NULL_FOLDERS):
+        return
     for name in names:
         values = snapshot.file_column(PARTITION_PREFIX + name)
         if values.null_count:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pat
 
 from ktk_engine.conditions.condition import Condition, conjunction, null_rejecting
 from ktk_engine.conditions.evaluate import evaluate
@@ -20,6 +21,7 @@ from ktk_engine.log.snapshot import (
     NULLS_PREFIX,
     PARTITION_PREFIX,
     Snapshot,
+    is_own,
 )
 from ktk_engine.plan.overlay import keep_overlaying
 from ktk_engine.plan.plan import PruneStep, prune_step
@@ -174,7 +176,29 @@ def _bounds(snapshot: Snapshot, conditions: Sequence[Condition]) -> pa.Table:
     wanted = {prefix + name for prefix in prefixes for c in conditions for name in c.columns}
     wanted.add("rows")
     names = [name for name in snapshot.file_table.column_names if name in wanted]
-    return snapshot.file_table.select(names)
+    return _without_cut_texts(snapshot, snapshot.file_table.select(names))
+
+
+def _without_cut_texts(snapshot: Snapshot, files: pa.Table) -> pa.Table:
+    """Forget upper bounds of texts that an earlier version took over as another program cut them.
+
+    This one records of such files that they are not our own, and widens what it takes over.
+    """
+    texts = [f for f in files.schema if f.name.startswith(MAXIMUM_PREFIX) and _is_text(f.type)]
+    if not texts:
+        return files
+    unsaid = pc.is_null(snapshot.file_column("own").combine_chunks())
+    doubtful = pc.and_(unsaid, pc.invert(is_own(snapshot.file_table)))
+    if not doubtful.true_count:
+        return files
+    for field in texts:
+        known = pc.if_else(doubtful, pa.scalar(None, field.type), files[field.name])
+        files = files.set_column(files.schema.get_field_index(field.name), field, known)
+    return files
+
+
+def _is_text(t: pa.DataType) -> bool:
+    return bool(pat.is_string(t) or pat.is_binary(t))
 
 
 def _statistics_reason(snapshot: Snapshot, conditions: Sequence[Condition]) -> str:

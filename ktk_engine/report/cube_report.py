@@ -14,9 +14,9 @@ from ktk_engine.describe.history import HistoryEntry, read_history
 from ktk_engine.describe.info import CubeDescription, describe_state
 from ktk_engine.errors import KtkError
 from ktk_engine.files.metadata_cache import MetadataCache
+from ktk_engine.files.others.describe_files import describe_files
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
-from ktk_engine.maintain.adoption.describe_files import describe_files
 from ktk_engine.maintain.orphans import Orphan
 from ktk_engine.plan.plan import Plan
 from ktk_engine.plan.plan_cube import load_cube

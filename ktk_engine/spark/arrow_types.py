@@ -5,14 +5,14 @@ See docs/types.md, Classes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 import pyarrow.types as pt
 import pyspark  # noqa: F401
 from pyspark.sql import types as st
 
-from ktk_engine.errors import TypeClassError
+from ktk_engine.errors import DataError, TypeClassError
 from ktk_engine.spark.compatibility import spark_version, time_type, to_arrow_type
 from ktk_engine.types.type_class import TypeWithoutClass, normalize
 
@@ -169,8 +169,36 @@ def seen_by_spark(table: pa.Table) -> pa.Table:
 
     Raises:
         TypeClassError: Spark has no type for a column.
+        DataError: its type does not hold a value.
     """
-    return table.cast(arrow_schema(spark_schema(table.schema)))
+    target = arrow_schema(spark_schema(table.schema))
+    return pa.Table.from_arrays(
+        [cast_for_spark(c, f) for c, f in zip(table.columns, target, strict=True)], schema=target
+    )
+
+
+_Values = TypeVar("_Values", pa.Array, pa.ChunkedArray)
+
+
+def cast_for_spark(values: _Values, target: pa.Field) -> _Values:
+    """Bring a column in the container of its class to the type that Spark takes.
+
+    Args:
+        values: the column.
+        target: its name, and the type in Spark.
+
+    Raises:
+        DataError: a value does not fit; the message names the column.
+    """
+    if values.type.equals(target.type):
+        return values
+    try:
+        return values.cast(target.type)
+    except pa.ArrowInvalid as error:
+        raise DataError(
+            f"Column `{target.name}` has a value that Spark cannot hold: {error}. Leave the column "
+            'out, or read it without Spark (engine="local", `ktk query`).'
+        ) from error
 
 
 def type_names(schema: st.StructType) -> dict[str, str]:

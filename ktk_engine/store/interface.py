@@ -51,8 +51,22 @@ class ObjectStore(ABC):
 
     @property
     def is_remote(self) -> bool:
-        """Whether every read is a request over a network, and Spark's own reader is not used."""
+        """Whether every read is a request over a network."""
         return False
+
+    @property
+    def is_source(self) -> bool:
+        """Whether it is files of others, which are only read, and may change under their keys."""
+        return False
+
+    @property
+    def read_by_spark(self) -> bool:
+        """Whether Spark's own reader is used; else tasks read, which choose what they fetch."""
+        return not (self.is_remote or self.is_source)
+
+    def shown(self, key: str) -> str:
+        """Give a key as people know the object."""
+        return key
 
     @property
     def backoff(self) -> Backoff:

@@ -87,6 +87,11 @@ class OverlayStore(ObjectStore):
         return self.beneath.is_remote
 
     @property
+    def is_source(self) -> bool:
+        """See `ObjectStore.is_source`."""
+        return self.beneath.is_source
+
+    @property
     def backoff(self) -> Backoff:
         """See `ObjectStore.backoff`."""
         return self.beneath.backoff

@@ -17,6 +17,7 @@ def cast_values(values: pa.Array, target: pa.DataType) -> pa.Array:
     Raises:
         pa.ArrowInvalid: a value does not fit.
     """
+    values = plain_values(values)
     try:
         return values.cast(target, safe=True)
     except pa.ArrowTypeError:

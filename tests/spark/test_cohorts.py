@@ -9,10 +9,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ktk_engine.errors import TypeClassError
+from ktk_engine import Store
+from ktk_engine.errors import KtkError, TypeClassError
+from ktk_engine.spark.session.spark_job import spark_job
 from tests.spark.times import HAS_TIMES
 from tests.support.committed import check
 from tests.support.dataset_builder import write_plain
+from tests.support.documents import load_document
 
 MOMENT = dt.datetime(2020, 2, 29, 12, 30, 0, 123456)
 
@@ -93,3 +96,34 @@ def test_times_are_refused_where_spark_has_no_type_for_them(sql, store):
     write_plain(store, "plain", pa.table({"P": [1], "v": column, "w": [2]}), ("P",))
     with pytest.raises(TypeClassError, match=r"Column `v`: Spark \d.\d has no type for times"):
         sql.sql("select * from an.plain")
+
+
+@pytest.mark.parametrize(
+    ("stored", "right"),
+    [
+        (pa.array([1.0, None, -2.0]), [1, None, -2]),
+        (pa.array([1.5, None, -2.0]), None),
+        (pa.array([float("nan"), 1.0, 2.0]), None),
+        (pa.array([2**64 - 1, 1, 2], pa.uint64()), None),
+        (pa.array([1, 2, 3], pa.uint64()), [1, 2, 3]),
+        (pa.array([True, None, False]), [1, None, 0]),
+    ],
+    ids=["whole", "broken", "NaN", "too large", "unsigned", "bool"],
+)
+def test_files_of_another_class_than_the_schema(sql, store, stored, right):
+    """Kartothek made floats of integers with nulls: every way gives them exactly, or refuses."""
+    write_plain(store, "t", pa.table({"id": [1, 2, 3], "v": [1, 2, 3]}))
+    (key,) = load_document(store, "t").partitions.values()
+    pq.write_table(pa.table({"id": [1, 2, 3], "v": stored}), store.root / key)
+    ways = {
+        "here": lambda: (
+            Store(store.url).table("t").query().to_arrow(engine="local")["v"].to_pylist()
+        ),
+        "Spark": lambda: [row.v for row in sql.sql("select * from an.t").collect()],
+    }
+    for ask in ways.values():
+        if right is None:
+            with pytest.raises(KtkError, match=r"[Cc]olumn `v`.*table/.*\.parquet"), spark_job():
+                ask()
+        else:
+            assert ask() == right

@@ -114,6 +114,7 @@ class Builder:
             "bytes": [size for _, size in infos],
             "physical": [0] * len(labels),
             "commit": [commit_id] * len(labels),
+            "own": [True] * len(labels),
         }
         files = files_table(
             labels,

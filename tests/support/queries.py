@@ -26,4 +26,5 @@ from ktk_engine.types.arrow_name import parse_type
 from ktk_engine.types.mismatch import mismatch
 from ktk_engine.types.quote import quote_identifier, quote_literal
 from ktk_engine.types.schema import dataset_schema
+from ktk_engine.types.to_container import to_container
 from ktk_engine.types.type_class import normalize

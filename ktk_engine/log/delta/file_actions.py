@@ -23,6 +23,7 @@ from ktk_engine.log.snapshot import (
     NULLS_PREFIX,
     PARTITION_PREFIX,
     Snapshot,
+    is_own,
 )
 
 _COUNTED_COLUMNS = 32  # as many as Delta itself keeps statistics of, unless told otherwise
@@ -132,8 +133,12 @@ def _check_paths(snapshot: Snapshot, columns: list[pa.Array]) -> None:
 
 
 def _stats(snapshot: Snapshot) -> Iterator[str | None]:
-    """The statistics of each file, as Delta has them: a text in JSON."""
+    """The statistics of each file, as Delta has them: a text in JSON.
+
+    Of files of other programs only counts: readers would trust their bounds.
+    """
     rows = snapshot.file_column("rows").to_pylist()
+    own = is_own(snapshot.file_table).to_pylist()
     known = set(snapshot.file_table.column_names)
     data = [f for f in snapshot.schema if f.name not in snapshot.partition_keys]
     dimensions = snapshot.dimension_columns
@@ -157,7 +162,10 @@ def _stats(snapshot: Snapshot) -> Iterator[str | None]:
             continue
         stats: dict[str, Any] = {"numRecords": count}
         for key, found in columns.items():
-            stats[key] = {n: values[row] for n, values in found.items() if values[row] is not None}
+            said = own[row] or key == "nullCount"
+            stats[key] = {
+                n: values[row] for n, values in found.items() if said and values[row] is not None
+            }
         yield json.dumps(stats, ensure_ascii=False)
 
 

@@ -77,7 +77,7 @@ def _not_apart(
     ranges: dict[int, dict[int, tuple[Any, Any]]] = {}
     unknown = set()
     for partition, commit, low, high in zip(partitions, commits, *bounds, strict=True):
-        if low is None or high is None:
+        if low is None or high is None or low > high:
             unknown.add(partition)
             continue
         known = ranges.setdefault(partition, {})

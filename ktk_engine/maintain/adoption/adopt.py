@@ -17,6 +17,7 @@ from ktk_engine.errors import (
     FormatError,
     ObjectNotFoundError,
 )
+from ktk_engine.files.others.describe_files import describe_files
 from ktk_engine.format.document import DatasetDocument
 from ktk_engine.format.load_document import document_bytes, load_document
 from ktk_engine.formatting import counted, number, size
@@ -28,7 +29,6 @@ from ktk_engine.log.foreign import kept_metadata, snapshot_of_document, with_doc
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.snapshot import Snapshot, read_snapshot
 from ktk_engine.log.state import DatasetState, State, removal
-from ktk_engine.maintain.adoption.describe_files import describe_files
 from ktk_engine.maintain.adoption.kartothek_readers import reader_notes
 from ktk_engine.maintain.adoption.recover_cube import CubeWords, recover_cube
 from ktk_engine.maintain.change_datasets import ChangeResult, change_datasets

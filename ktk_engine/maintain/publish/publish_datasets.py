@@ -14,6 +14,7 @@ from ktk_engine.errors import (
     ForeignWriterError,
     PublishError,
 )
+from ktk_engine.files.others.describe_files import describe_files
 from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.commit import commit, role_of
@@ -31,7 +32,6 @@ from ktk_engine.log.snapshot import PUBLISH, Snapshot
 from ktk_engine.log.stage.staged_store import StagedStore
 from ktk_engine.log.state import State, resolve
 from ktk_engine.log.write import Write
-from ktk_engine.maintain.adoption.describe_files import describe_files
 from ktk_engine.maintain.publish.second_reader import second_opinion
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.did_you_mean import did_you_mean

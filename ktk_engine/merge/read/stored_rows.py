@@ -17,8 +17,10 @@ import pyarrow.types as pat
 
 from ktk_engine.conditions.condition import Condition, TrueCondition
 from ktk_engine.conditions.may_match import may_match
+from ktk_engine.errors import DataError
 from ktk_engine.files.data_file import read_row_groups
 from ktk_engine.files.footers import row_group_footers, statistics_of
+from ktk_engine.files.read_rows import misfit
 from ktk_engine.log.snapshot import MAXIMUM_PREFIX, MINIMUM_PREFIX, NULLS_PREFIX
 from ktk_engine.merge.merge_run import MergeRun
 from ktk_engine.merge.read.decoded_columns import DecodedColumns
@@ -75,7 +77,10 @@ class StoredRows(ABC):
         self.run.check()
         names = self.stored_names(blocks.file, target)
         table = self.physical(blocks, names) if names else pa.table({})
-        return in_containers(table, sum(blocks.rows), target, blocks.file.values)
+        try:
+            return in_containers(table, sum(blocks.rows), target, blocks.file.values)
+        except MisfitError as error:
+            raise misfit(self.run.store, blocks.file.key, error.column, error) from error
 
     def stored_names(self, file: TaskFile, target: pa.Schema) -> list[str]:
         """The columns that a file itself holds."""
@@ -162,6 +167,18 @@ class RowGroups(StoredRows):
         return pa.table({**known, **{name: table[name] for name in left}})
 
 
+class MisfitError(DataError):
+    """A value does not fit into its class.
+
+    Attributes:
+        column: in which column.
+    """
+
+    def __init__(self, column: str, reason: Exception) -> None:
+        super().__init__(str(reason))
+        self.column = column
+
+
 def in_containers(
     table: pa.Table, count: int, target: pa.Schema, values: Mapping[str, object]
 ) -> pa.Table:
@@ -172,6 +189,9 @@ def in_containers(
         count: how many rows there are.
         target: the columns to give; null where nobody has them.
         values: what only the file's path tells, by column.
+
+    Raises:
+        MisfitError: a value is finer than its class.
     """
     found: list[pa.Array | pa.ChunkedArray] = []
     stored = dict(zip(table.column_names, table.columns, strict=True))
@@ -179,7 +199,10 @@ def in_containers(
         if field.name in values:
             found.append(pa.repeat(pa.scalar(values[field.name], field.type), count))
         elif field.name in stored:
-            found.append(_in_container(stored[field.name], field.type))
+            try:
+                found.append(_in_container(stored[field.name], field.type))
+            except DataError as error:
+                raise MisfitError(field.name, error) from error
         else:
             found.append(pa.nulls(count, field.type))
     return pa.Table.from_arrays(found, schema=target)

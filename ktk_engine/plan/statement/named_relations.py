@@ -5,7 +5,7 @@ See docs/design/statements.md, Bind.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -40,12 +40,14 @@ class Plannable:
         schema: its columns.
         least: the column to read where the statement needs none, as `count(*)` does.
         plan: plans the reading of some columns of the rows that fulfil a condition.
+        refused: column -> why it cannot be read; whoever asks for it gets this as an error.
     """
 
     store: ObjectStore
     schema: pa.Schema
     least: str
     plan: Callable[[Sequence[str], Condition], Plan]
+    refused: Mapping[str, str] = field(default_factory=dict)
 
 
 def check_columns_alike(name: str, schema: pa.Schema) -> None:
@@ -83,6 +85,11 @@ class KnownStores:
     def metadata(self, store: ObjectStore) -> MetadataCache:
         """Give what is known of a store's files."""
         return self._metadata.setdefault(store.url, MetadataCache())
+
+    def renewed(self, store: ObjectStore) -> MetadataCache:
+        """Forget what is known of files that may have changed; see `metadata`."""
+        self._metadata.pop(store.url, None)
+        return self.metadata(store)
 
     def snapshots(self, state: State) -> dict[str, Snapshot]:
         """Give the snapshots that are known and still are the newest."""

@@ -20,10 +20,11 @@ from pyspark.sql import types as st
 
 from ktk_engine.files.footers import FooterCache
 from ktk_engine.files.physical_schemas import physical_schemas
-from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.log.snapshot import Snapshot, is_own
 from ktk_engine.spark.arrow_types import MAXIMUM_DECIMAL_PRECISION, spark_type
 from ktk_engine.spark.compatibility import widens_when_reading
 from ktk_engine.store.interface import ObjectStore
+from ktk_engine.types.mismatch import mismatch
 from ktk_engine.types.type_class import is_list, normalize, unwrap
 
 _NARROW: tuple[tuple[pa.DataType, st.DataType], ...] = (
@@ -43,12 +44,14 @@ class Cohort:
 
     Attributes:
         files: rows of the snapshot's table of files.
+        own: whether this library wrote them; bounds of others decide nothing.
         read_as: column -> the Spark type to read it with, where that is not the class's own.
         absent: columns that none of the files has, or only as nulls: null is given for them.
         by_arrow: columns that Spark cannot read at all; if there is one, pyarrow reads the files.
     """
 
     files: pa.Table
+    own: bool
     read_as: dict[str, st.DataType]
     absent: frozenset[str]
     by_arrow: frozenset[str]
@@ -77,13 +80,14 @@ def cohorts(
     kinds: dict[tuple[object, ...], list[int]] = {}
     for number, schema in enumerate(schemas):
         kinds.setdefault(_kind(snapshot.schema, schema, columns), []).append(number)
-    found = []
+    own, found = is_own(files), []
     for numbers in kinds.values():
-        chosen = files
-        if len(kinds) > 1:
-            chosen = files.filter(pc.is_in(at, value_set=pa.array(numbers, at.type)))
-        if chosen.num_rows:
-            found.append(_cohort(snapshot.schema, schemas[numbers[0]], columns, chosen))
+        alike = pc.is_in(at, value_set=pa.array(numbers, at.type))
+        for wrote in (True, False):
+            chosen = files.filter(pc.and_(alike, own if wrote else pc.invert(own)))
+            if chosen.num_rows:
+                schema = schemas[numbers[0]]
+                found.append(_cohort(snapshot.schema, schema, columns, chosen, wrote))
     return found
 
 
@@ -91,29 +95,39 @@ def _kind(schema: pa.Schema, physical: pa.Schema, columns: Sequence[str]) -> tup
     """What has to be done for the columns, as a key."""
     known = {field.name: field.type for field in physical}
     return tuple(
-        _treatment(schema.field(name).type, known[name]) if name in known else "absent"
+        treatment(schema.field(name).type, known[name]) if name in known else "absent"
         for name in columns
     )
 
 
 def _cohort(
-    schema: pa.Schema, physical: pa.Schema, columns: Sequence[str], files: pa.Table
+    schema: pa.Schema, physical: pa.Schema, columns: Sequence[str], files: pa.Table, own: bool
 ) -> Cohort:
     kinds = dict(zip(columns, _kind(schema, physical, columns), strict=True))
     return Cohort(
         files,
+        own,
         {name: kind for name, kind in kinds.items() if isinstance(kind, st.DataType)},
         frozenset(name for name, kind in kinds.items() if kind == "absent"),
         frozenset(name for name, kind in kinds.items() if kind == "arrow"),
     )
 
 
-def _treatment(t: pa.DataType, physical: pa.DataType) -> object:
-    """How a column of a class is read from one physical type: None means as the class's own."""
+def treatment(t: pa.DataType, physical: pa.DataType) -> object:
+    """Say how Spark reads a column of a class from one physical type.
+
+    Args:
+        t: a type of the class.
+        physical: the type that the column has in a file.
+
+    Returns:
+        None: as the class's own Spark type; a Spark type: as that; `absent`: there are only nulls;
+        `arrow`: Spark cannot.
+    """
     if pat.is_null(unwrap(physical)) or pat.is_null(normalize(t)):
         return "absent"
-    if _is_unreadable(physical):
-        return "arrow"
+    if _is_unreadable(physical) or mismatch(t, physical) is not None:
+        return "arrow"  # which also casts between classes, exactly or not at all
     if not widens_when_reading():
         found = _own_type(physical)
         return None if found == spark_type(t) else found
@@ -122,6 +136,8 @@ def _treatment(t: pa.DataType, physical: pa.DataType) -> object:
 
 def _is_unreadable(t: pa.DataType) -> bool:
     """Whether Spark's reader has no way to read a type."""
+    if isinstance(t, pa.BaseExtensionType) and t.extension_name == "arrow.uuid":
+        return True
     t = unwrap(t)
     if is_list(t):
         return _is_unreadable(t.value_type)
@@ -130,7 +146,8 @@ def _is_unreadable(t: pa.DataType) -> bool:
     if pat.is_struct(t):
         return any(_is_unreadable(field.type) for field in t)
     nanoseconds = pat.is_timestamp(t) and t.unit == "ns"
-    return bool(pat.is_float16(t) or pat.is_time(t) or nanoseconds or pat.is_null(t))
+    wide = pat.is_decimal(t) and t.precision > MAXIMUM_DECIMAL_PRECISION
+    return bool(pat.is_float16(t) or pat.is_time(t) or nanoseconds or wide or pat.is_null(t))
 
 
 def _has_narrow_unsigned(t: pa.DataType) -> bool:

@@ -59,7 +59,7 @@ def plan_frame(
     Raises:
         FormatError: a partition value that is needed cannot be read.
     """
-    if _is_one_scan(plan) and not scanner.store.is_remote:
+    if _is_one_scan(plan) and scanner.store.read_by_spark:
         return run_plan(scanner, plan, with_address)
     names = list(plan.columns)
     if with_address:

@@ -44,11 +44,17 @@ if TYPE_CHECKING:
 
 _PATH = "__ktk_path"
 # An option of the relation holds in every session, also one that a host program has made.
-_READING = {
+READING = {
     "parquet.page.verify-checksum.enabled": "true",
     # Arrow's calendar is the proleptic Gregorian one; Spark 3.5 would refuse dates before 1582.
     "datetimeRebaseMode": "CORRECTED",
     "int96RebaseMode": "CORRECTED",
+}
+# What other programs say of row groups and pages decides nothing: they leave NaN out of bounds, put
+# -0.0 into dictionaries, cut texts, and some write bounds the wrong way round.
+UNBOUNDED = {
+    f"parquet.filter.{kind}.enabled": "false"
+    for kind in ("stats", "dictionary", "columnindex", "bloom")
 }
 
 
@@ -134,7 +140,7 @@ class Scanner:
         with_position: bool,
     ) -> DataFrame:
         """Give the rows of files that are read alike; columns and types are those of `scan`."""
-        if cohort.by_arrow or self.store.is_remote:
+        if cohort.by_arrow or not self.store.read_by_spark:
             return scan_by_arrow(self.session, self.store, snapshot, cohort, columns, with_position)
         files = cohort.files
         # Spark verifies pages as it reads them, but what a footer says it takes as it is.
@@ -183,8 +189,9 @@ class Scanner:
             ]
         )
         partitions = spark_schema(snapshot.schema.field(name) for name in keys)
+        options = READING if cohort.own else {**READING, **UNBOUNDED}
         # Without partition columns Spark keeps only files lying directly in the folder.
-        options = dict(_READING) if keys else {**_READING, "recursiveFileLookup": "true"}
+        options = options if keys else {**options, "recursiveFileLookup": "true"}
         schema = st.StructType([*data.fields, *partitions.fields])
         return self.session.read.options(**options).schema(schema).parquet(local_path(manifest))
 
@@ -256,14 +263,7 @@ def _as_class(snapshot: Snapshot, cohort: Cohort, name: str) -> Column | None:
     t = snapshot.schema.field(name).type
     if name in cohort.absent:
         return F.lit(None).cast(spark_type(t))
-    stored = name not in snapshot.partition_keys
-    hidden = stored and pat.is_floating(t) and cohort.files["rows"].null_count
-    if not hidden and name not in cohort.read_as:
-        return None
-    # Other programs leave NaN out of bounds and put -0.0 into dictionaries, by which Spark would
-    # skip row groups with rows that it looks for. It looks at no function's bounds.
-    found = F.nanvl(column(name), column(name)) if hidden else column(name)
-    return found.cast(spark_type(t)) if name in cohort.read_as else found
+    return column(name).cast(spark_type(t)) if name in cohort.read_as else None
 
 
 def _path(uri: str) -> str:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from ktk_engine.merge.merge import merge
 from ktk_engine.merge.merge_run import MergeRun
 from ktk_engine.merge.task import Task
-from ktk_engine.spark.arrow_types import arrow_schema, spark_schema
+from ktk_engine.spark.arrow_types import arrow_schema, cast_for_spark, spark_schema
 from ktk_engine.spark.frames import empty_frame
 from ktk_engine.spark.session.executors import map_in_workers
 from ktk_engine.store.interface import ObjectStore
@@ -81,10 +81,7 @@ def run_group(
 
 def for_spark(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
     """Bring columns in the containers of their classes to the types that Spark takes."""
-    columns = [
-        column if column.type.equals(field.type) else column.cast(field.type)
-        for column, field in zip(batch.columns, target, strict=True)
-    ]
+    columns = [cast_for_spark(c, f) for c, f in zip(batch.columns, target, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=target)
 
 

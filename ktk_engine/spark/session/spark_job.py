@@ -92,7 +92,7 @@ def _gone(file: str) -> str:
 def _unreadable(file: str, cause: str) -> str:
     reason = f": {cause.rstrip('.')}" if cause else ""
     return (
-        f"Spark could not read the file {file}{reason}. If it is damaged, restore it from a "
-        "backup, or rebuild the dataset with --full-refresh. `ktk check --deep` lists every "
-        "damaged file."
+        f"Spark could not read the file {file}{reason}. If it is a dataset's and damaged, restore "
+        "it from a backup, or rebuild the dataset with --full-refresh: `ktk check --deep` lists "
+        "every damaged file. If it is a source's, ask for another copy of it."
     )

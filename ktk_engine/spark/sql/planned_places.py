@@ -5,7 +5,7 @@ See docs/design/statements.md, Plan relations for the statement.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -117,8 +117,8 @@ class PlannedPlaces:
         return self._planned(relation, usage, compute_small=True)
 
     def _planned(self, relation: Plannable, usage: Usage, compute_small: bool) -> DataFrame:
-        needed = [name for name in relation.schema.names if name in usage.columns]
-        needed = needed or [relation.least]
+        asked = [name for name in relation.schema.names if name in usage.columns]
+        needed = [name for name in asked if name not in relation.refused] or [relation.least]
         plan = relation.plan(needed, usage.condition)
         plan = replace(plan, ignored=usage.ignored, folding=usage.folding)
         self.plans.append(plan)
@@ -128,7 +128,15 @@ class PlannedPlaces:
             compute_small=compute_small,
             aggregated=usage.aggregated,
         )
-        return _with_nulls(frame, spark_schema(relation.schema))
+        schema = spark_schema(relation.schema)
+        refused = {name: relation.refused[name] for name in asked if name in relation.refused}
+        return _with_nulls(_with_errors(frame, refused), schema)
+
+
+def _with_errors(frame: DataFrame, refused: Mapping[str, str]) -> DataFrame:
+    """Add columns that nobody can read: reading one is an error."""
+    errors = [F.raise_error(F.lit(why)).cast("string").alias(n) for n, why in refused.items()]
+    return frame.select("*", *errors) if errors else frame
 
 
 def _with_nulls(frame: DataFrame, schema: StructType) -> DataFrame:

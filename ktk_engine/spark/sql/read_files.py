@@ -1,4 +1,7 @@
-"""Reads plain files, a source of somebody else's, as Spark reads them."""
+"""Reads plain files, a source of somebody else's.
+
+Spark reads CSV and JSON files, and parquet files that it reads right: `parquet_files` tells.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from ktk_engine.catalog.source_address import FileAddress
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError
 from ktk_engine.spark.arrow_types import spark_type
 from ktk_engine.spark.compatibility import condition_of
+from ktk_engine.spark.read.scan import UNBOUNDED
 from ktk_engine.types.arrow_name import parse_type
 from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.identifier import find_name
@@ -26,7 +30,7 @@ if TYPE_CHECKING:
 
 # Spark's own mode would turn a value that does not fit into null, silently.
 _DEFAULTS: Mapping[str, Mapping[str, str]] = {
-    "parquet": {},
+    "parquet": UNBOUNDED,
     "json": {"mode": "FAILFAST"},
     "csv": {"mode": "FAILFAST", "header": "true", "inferschema": "true"},
 }
@@ -39,7 +43,8 @@ def read_files(session: SparkSession, address: FileAddress, name: str) -> DataFr
     """Give the rows of files; their columns are read at once, rows when they are needed.
 
     Columns of CSV and JSON files have the declared type, where there is one, else the one that
-    Spark infers from all rows. Parquet files know their own. Columns of folders `x=y` are text.
+    Spark infers from all rows. Parquet files, here those of other file systems, know their own.
+    Columns of folders `x=y` are text.
 
     Args:
         session: where the relation lives.
@@ -50,8 +55,7 @@ def read_files(session: SparkSession, address: FileAddress, name: str) -> DataFr
         DatasetNotFoundError: there are no such files.
         ConfigurationError: the files lack a declared column.
     """
-    given = {key.lower(): value for key, value in address.options}
-    options = {**_DEFAULTS[address.format], **given}
+    options = {**_DEFAULTS[address.format], **given_options(address)}
     try:
         if address.format == "parquet" or not address.columns:
             return _with_decoded_folders(_load(session, address, options, None))
@@ -69,6 +73,11 @@ def read_files(session: SparkSession, address: FileAddress, name: str) -> DataFr
         ) from error
 
 
+def given_options(address: FileAddress) -> dict[str, str]:
+    """Give the options of Spark's reader that people set; it ignores letter case."""
+    return {key.lower(): value for key, value in address.options}
+
+
 def _load(
     session: SparkSession,
     address: FileAddress,
@@ -78,7 +87,7 @@ def _load(
     reader = session.read.format(address.format).options(**options)
     if schema is not None:
         reader = reader.schema(schema)
-    return reader.load(_literal(address.location))
+    return reader.load(literal_location(address.location))
 
 
 def _schema(
@@ -162,6 +171,6 @@ def _as_spark_decodes(name: str) -> str:
     return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), name)
 
 
-def _literal(location: str) -> str:
+def literal_location(location: str) -> str:
     """A path of this machine that exists is not a pattern, whatever its name holds."""
     return re.sub(r"([\[\]{}*?\\])", r"\\\1", location) if os.path.exists(location) else location

@@ -39,6 +39,7 @@ from ktk_engine.spark.jvm import (
 )
 from ktk_engine.spark.read.join import run_plan
 from ktk_engine.spark.read.scan import Scanner
+from ktk_engine.spark.sql.parquet_source import ParquetSource, open_parquet_source
 from ktk_engine.spark.sql.planned_places import Place, PlannedPlaces
 from ktk_engine.spark.sql.read_files import read_files
 from ktk_engine.sql.name import Name
@@ -69,6 +70,7 @@ class SqlSession:
         scratch: folder of this process for manifests.
         plans: the plans of the cubes that the last statement read.
         current_schema: that of names without one (`use`); empty for Spark's own.
+        known: what is known of the stores.
     """
 
     session: SparkSession
@@ -83,7 +85,7 @@ class SqlSession:
     _temporary: dict[tuple[str, ...], Statement] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._known = KnownStores(self.open_schema)
+        self.known = KnownStores(self.open_schema)
         send_answers_at_once(self.session)
 
     def sql(
@@ -167,7 +169,7 @@ class SqlSession:
     def _binding(self) -> _Binding:
         self.plans = []
         places = PlannedPlaces(self.session, self.scratch, self.scanner, self.plans)
-        return _Binding(self, places, NamedRelations(self._known))
+        return _Binding(self, places, NamedRelations(self.known))
 
     def completed(self, parts: Name) -> Name:
         """A relation's name with the current schema, where it has none and is no view's here."""
@@ -183,7 +185,7 @@ class SqlSession:
 
     def scanner(self, store: ObjectStore) -> Scanner:
         """Give what makes relations over a store's files in this session."""
-        return Scanner(self.session, store, self.scratch, self._known.metadata(store).footers)
+        return Scanner(self.session, store, self.scratch, self.known.metadata(store).footers)
 
     def register(self, name: str, version: str, frame: Callable[[], DataFrame]) -> str:
         """Make a temporary view, unless the session has this version of it already.
@@ -214,6 +216,11 @@ def _files(reference: Reference) -> FileAddress | None:
     return address if isinstance(address, FileAddress) else None
 
 
+def _people_say(reference: Reference) -> str:
+    """What people call a relation, without its address."""
+    return ".".join(reference.parts[1:])
+
+
 def _check_depth(path: Place) -> None:
     if len(path) > _DEEPEST_VIEW:
         raise QueryError("Views refer to each other in a circle.")
@@ -229,6 +236,7 @@ class _Binding:
     _parsed: dict[str, Statement] = field(default_factory=dict)
     _named: dict[str, Place] = field(default_factory=dict)
     _files: dict[str, str] = field(default_factory=dict)
+    _sources: dict[str, ParquetSource | None] = field(default_factory=dict)
     _renewed: set[tuple[str, ...]] = field(default_factory=set)
 
     def plan(self, statement: Statement, args: dict[str, Any] | list[Any] | None = None) -> str:
@@ -276,7 +284,7 @@ class _Binding:
         for number, reference in enumerate(statement.references):
             address = _files(reference)
             if address is not None:
-                names[reference] = self._register_files(reference, address)
+                names[reference] = self._register_files(reference, address, (*path, number))
                 continue
             found = self.find(reference, within)
             if found is not None:
@@ -311,8 +319,8 @@ class _Binding:
     def is_planned(self, statement: Statement, within: str = "", path: Place = ()) -> bool:
         """Whether a statement reads what is planned for it, itself or through views.
 
-        That is each cube; and on a remote store each dataset, for which Spark has no reader that
-        would choose columns and row groups.
+        That is each cube; and each dataset on a remote store and each source of files for which
+        Spark has no reader, or none that would choose columns and row groups.
 
         Args:
             statement: the statement.
@@ -321,12 +329,18 @@ class _Binding:
         """
         _check_depth(path)
         for number, reference in enumerate(statement.references):
+            address = _files(reference)
+            if address is not None:
+                source = self._source(reference, address)
+                if source is not None and source.obstacle:
+                    return True
+                continue
             found = self.find(reference, within)
             if found is None:
                 continue
             schema, relation = found
             if relation.kind != "view":
-                if self.relations.store(schema).is_remote:
+                if not self.relations.store(schema).read_by_spark:
                     return True
                 continue
             view = self.relations.view(schema, relation.name)
@@ -402,7 +416,7 @@ class _Binding:
         state = self.relations.state(schema, scope_of(relation.uuid), moment)
         if moment is None:
             self.owner.note_read(state, (relation.uuid,))
-        if state.store.is_remote and self.places.knows(path):
+        if not state.store.read_by_spark and self.places.knows(path):
             dataset = self.relations.dataset(schema, relation.uuid, moment)
             name = self._name_at(path, name)
             return self._register_planned(path, dataset, name)
@@ -416,12 +430,26 @@ class _Binding:
             name, version, lambda: run_plan(self.owner.scanner(state.store), plan)
         )
 
-    def _register_files(self, reference: Reference, address: FileAddress) -> str:
+    def _register_files(self, reference: Reference, address: FileAddress, path: Place) -> str:
         """Look at the files once per statement: they may change at any time."""
-        name = str(address)
+        source, name = self._source(reference, address), str(address)
+        if source is not None and source.obstacle:
+            return self._register_planned(path, source.plannable(), self._name_at(path, name))
         if name not in self._files:
-            people_say = ".".join(reference.parts[1:])
             session = self.owner.session
-            frame = partial(read_files, session, address, people_say)
+            if source is not None:
+                frame = partial(source.frame, session)
+            else:
+                frame = partial(read_files, session, address, _people_say(reference))
             self._files[name] = self.owner.register(name, "", frame)
         return self._files[name]
+
+    def _source(self, reference: Reference, address: FileAddress) -> ParquetSource | None:
+        """Parquet files of this machine; None for others."""
+        name = str(address)
+        if name not in self._sources:
+            self._sources[name] = None
+            if address.format == "parquet":
+                known = self.owner.known
+                self._sources[name] = open_parquet_source(known, address, _people_say(reference))
+        return self._sources[name]

@@ -87,3 +87,16 @@ def test_what_is_pruned(sql: str, expected: str) -> None:
         pa.array([4, 4, 4, 4]),
     )
     assert "".join("1" if may else "." for may in result.to_pylist()) == expected
+
+
+@pytest.mark.parametrize(
+    "sql", ["i = 3", "i = 40", "i < 2", "i in (4, 10)", "not i < 9", "s = 'b'"]
+)
+def test_bounds_the_wrong_way_round_prune_nothing(sql: str) -> None:
+    schema = pa.schema([("i", pa.int8()), ("s", pa.string())])
+    mins, maxs = {"i": [9], "s": ["z"]}, {"i": [3], "s": ["a"]}
+    nulls = pa.table({"i": [0], "s": [0]})
+    condition = parse_condition(sql, schema)
+    assert may_match(
+        condition, pa.table(mins), pa.table(maxs), nulls, pa.array([4])
+    ).to_pylist() == [True]

@@ -1,6 +1,7 @@
 import json
 import os
 import re
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -16,11 +17,14 @@ from ktk_engine.errors import (
 )
 from ktk_engine.log import commit as commit_module
 from ktk_engine.log.chain import read_entries
+from ktk_engine.log.delta.file_actions import _stats
 from ktk_engine.log.scope import LogScope
+from ktk_engine.log.snapshot import Snapshot, files_table, is_own
 from ktk_engine.log.state import resolve
 from tests.support.changes import remove, undrop
 from tests.support.committed import list_relations
 from tests.support.dataset_builder import (
+    Builder,
     airlines,
     airlines_builder,
     append_as_kartothek,
@@ -304,3 +308,27 @@ def test_what_lies_in_a_documents_place_is_no_missing_document(store, instead):
     }[instead]()
     with pytest.raises(KtkError, match=re.escape(path.name)):
         resolve(store, CUBE).snapshot("nyc++flights")
+
+
+def test_whose_file_it_is_is_said_or_told_by_a_digest():
+    known = {"own": [True, False, None, None, False], "tail": [None, None, 8, None, 8]}
+    files = files_table([*"abcde"], [*"abcde"], pa.table({}), known)
+    assert is_own(files).to_pylist() == [True, False, True, False, False]
+    older = files.drop_columns(["own"]).append_column("own", pa.nulls(5, pa.bool_()))
+    assert is_own(older).to_pylist() == [False, False, True, False, True]
+
+
+def test_readers_of_delta_get_no_bounds_of_other_programs(store):
+    table = pa.table({"i": [2, 1], "s": ["a", None]})
+    files = Builder(store, "t").files(table, "c")[0]
+    snapshot = Snapshot("t", table.schema, (), files)
+    (ours,) = _stats(replace(snapshot, files=_owned(files, True)))
+    (theirs,) = _stats(replace(snapshot, files=_owned(files, False)))
+    counts = {"numRecords": 2, "nullCount": {"i": 0, "s": 1}}
+    assert json.loads(theirs) == {**counts, "minValues": {}, "maxValues": {}}
+    assert json.loads(ours)["maxValues"]["i"] == 2
+
+
+def _owned(files, own):
+    place = files.schema.get_field_index("own")
+    return files.set_column(place, "own", pa.array([own] * files.num_rows))

@@ -59,3 +59,21 @@ def test_nanoseconds_are_refused_or_rounded() -> None:
     floor = to_container(values, rounding="floor").cast(pa.int64())
     ceil = to_container(values, rounding="ceil").cast(pa.int64())
     assert floor.to_pylist() == [-1, 0, 2] and ceil.to_pylist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("view", [pa.list_view, pa.large_list_view])
+@pytest.mark.parametrize(
+    "values",
+    [[[1, None], None, [], [4]], [[1], [2, 3]], [], [None, None], [[7]] * 100],
+    ids=["nulls", "plain", "empty", "only nulls", "many"],
+)
+def test_views_of_lists_become_lists_that_end(view, values):
+    nested = [{"a": None if value is None else [value]} for value in values]
+    deep = pa.struct([("a", view(view(pa.int32())))])
+    for data, t in ((values, view(pa.int32())), (nested, deep)):
+        array = pa.array(data, t)
+        for part, expected in ((array, data), (array.slice(1), data[1:])):
+            found = to_container(part)
+            found.validate(full=True)
+            assert found.type == normalize(t)
+            assert found.to_pylist() == expected

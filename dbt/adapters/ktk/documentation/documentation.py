@@ -133,7 +133,7 @@ class Documentation(StoreAdapter):
         self, relation: KtkRelation, catalogs: dict[str, SchemaCatalog | None]
     ) -> RelationDescription | None:
         if relation.files is not None:
-            columns = file_columns(relation.files)
+            columns = file_columns(relation.files, f"{relation.schema}.{relation.identifier}")
             return RelationDescription("", "", "external", _types(columns)) if columns else None
         schema, name = relation.place
         if schema not in catalogs:

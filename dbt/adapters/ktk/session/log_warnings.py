@@ -7,7 +7,7 @@ from typing import Any
 
 from dbt.adapters.events.logging import AdapterLogger
 
-from ktk_engine.errors import ForeignWriterWarning
+from ktk_engine.errors import ForeignWriterWarning, SourceWarning
 
 _LOGGER = AdapterLogger("ktk")
 
@@ -23,7 +23,7 @@ def log_warnings() -> None:
         return
 
     def show(message: Warning | str, category: type[Warning], *rest: Any, **named: Any) -> None:
-        if issubclass(category, ForeignWriterWarning):
+        if issubclass(category, ForeignWriterWarning | SourceWarning):
             _LOGGER.warning(str(message))
         else:
             before(message, category, *rest, **named)

@@ -15,8 +15,9 @@ _PLACE = re.compile(r"; line (\d+) pos \d+(?:;\n.*)?\Z", re.DOTALL)
 _PLAN = re.compile(r";\n.*\Z", re.DOTALL)
 _PARSED = re.compile(r"\n\n== SQL ==\n(.*?\n-*\^\^\^)(?:\n.*)?\Z", re.DOTALL)
 _DAMAGED = (
-    "If the file is damaged, restore it from a backup, or rebuild its model with "
-    "--full-refresh. `ktk check --deep` lists every damaged file."
+    "If the file is a model's and damaged, restore it from a backup, or rebuild the model with "
+    "--full-refresh: `ktk check --deep` lists every damaged file. If it is a source's, ask for "
+    "another copy of it."
 )
 # Which line of ours called Spark helps nobody who wrote SQL.
 _OWN_CALL = re.compile(r'\n== DataFrame ==\n"[^"\n]*" was called from\n[^\n]*ktk_engine/[^\n]*')

@@ -58,6 +58,7 @@ def _described(snapshot: Snapshot, unknown: pa.ChunkedArray, footers: Sequence[F
         "rows": [footer.rows for footer in footers],
         "bytes": [footer.bytes for footer in footers],
         "physical": numbers,
+        "own": [False] * len(footers),
     }
     for field in FILE_FIELDS:
         if field.name in values:

@@ -1,0 +1,192 @@
+"""Parquet files as a source: read by Spark where it reads all of them right, else by tasks.
+
+See docs/sources.md, Parquet files of any writer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyspark  # noqa: F401
+from pyspark.sql import types as st
+
+from ktk_engine.catalog.source_address import FileAddress
+from ktk_engine.conditions.condition import Condition, conjuncts
+from ktk_engine.errors import ConfigurationError, TypeClassError
+from ktk_engine.files.metadata_cache import MetadataCache
+from ktk_engine.files.others.plain_files import (
+    HIVE_NULL,
+    PlainFile,
+    PlainFiles,
+    find_files,
+    read_plain_files,
+)
+from ktk_engine.plan.plan import Plan
+from ktk_engine.plan.plan_dataset import plan_rows
+from ktk_engine.plan.statement.named_relations import KnownStores, Plannable
+from ktk_engine.spark.arrow_types import spark_type
+from ktk_engine.spark.frames import with_types
+from ktk_engine.spark.read.cohorts import treatment
+from ktk_engine.spark.read.restored_by_spark import restored_by_spark
+from ktk_engine.spark.read.scan import READING, UNBOUNDED
+from ktk_engine.spark.sql.read_files import given_options, literal_location
+from ktk_engine.store.local.source_files import SourceFiles
+from ktk_engine.types.identifier import Identifier
+from ktk_engine.types.quote import quote_identifier
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_ONLY, _RECURSIVE = "pathglobfilter", "recursivefilelookup"
+# Options that say which files are meant; the others say how Spark reads them.
+_OF_FILES = frozenset({_ONLY, _RECURSIVE, "mergeschema"})
+
+
+def open_parquet_source(
+    known: KnownStores, address: FileAddress, name: str
+) -> ParquetSource | None:
+    """Look at parquet files of this machine.
+
+    Args:
+        known: gets the files' footers, for this statement.
+        address: where they are.
+        name: what people call the source.
+
+    Returns:
+        None if there are none here: another file system may have them.
+
+    Raises:
+        ConfigurationError: their columns or folders cannot be joined.
+        FormatError: a file is no parquet file, or cannot be read.
+    """
+    options = given_options(address)
+    recursive = options.get(_RECURSIVE, "").lower() == "true"
+    found = find_files(address.location, options.get(_ONLY, ""), recursive)
+    if not found:
+        return None
+    store = SourceFiles(name, address.location)
+    metadata = known.renewed(store)
+    return ParquetSource(address, read_plain_files(store, metadata.footers, found), metadata)
+
+
+@dataclass(frozen=True)
+class ParquetSource:
+    """Parquet files of this machine.
+
+    Attributes:
+        address: where they are.
+        files: what they have.
+        known: their footers.
+    """
+
+    address: FileAddress
+    files: PlainFiles
+    known: MetadataCache = field(compare=False, repr=False)
+
+    @cached_property
+    def obstacle(self) -> str:
+        """Why Spark's own reader is not used; empty if it is."""
+        folders = self.files.snapshot.partition_keys
+        if self.files.refused:
+            return next(iter(self.files.refused.values()))
+        if not all(_is_plain(file) for file in self.files.files):
+            return "folders have letters beyond ASCII, or are not all named `name=value`"
+        for file, footer in zip(self.files.files, self.files.footers, strict=True):
+            if footer.unusual:
+                return f"in {file.path} {footer.unusual}"
+        for name in self.files.schema.names:
+            if name not in folders and len(self._treatments(name)) != 1:
+                return f"column `{name}` has different types"
+            if name not in folders and self._treatments(name) & {"arrow", "absent"}:
+                return f"column `{name}` has a type that Spark cannot read"
+        return ""
+
+    def _treatments(self, name: str) -> frozenset[object]:
+        """How Spark reads a column of each of the files that have it."""
+        t, key = self.files.schema.field(name).type, Identifier(name)
+        schemas = {footer.schema.remove_metadata() for footer in self.files.footers}
+        types = {column.type for s in schemas for column in s if Identifier(column.name) == key}
+        return frozenset(treatment(t, physical) for physical in types)
+
+    def frame(self, session: SparkSession) -> DataFrame:
+        """Give the rows as Spark reads them; only without an `obstacle`.
+
+        Args:
+            session: where they are read.
+        """
+        folders, fields = self.files.snapshot.partition_keys, []
+        types = {column.name: spark_type(column.type) for column in self.files.schema}
+        for name, own in types.items():
+            found = frozenset[object]() if name in folders else self._treatments(name)
+            read_as = next((t for t in found if isinstance(t, st.DataType)), own)
+            fields.append(st.StructField(name, read_as))
+        options = {**READING, **UNBOUNDED, **given_options(self.address)}
+        if not folders:  # else Spark leaves out what lies deeper
+            options[_RECURSIVE] = "true"
+        reader = session.read.options(**options).schema(st.StructType(fields))
+        frame = reader.parquet(literal_location(self.address.location))
+        return with_types(frame.select(*map(quote_identifier, types)), types)
+
+    def plannable(self) -> Plannable:
+        """Give them as a relation that tasks read.
+
+        Raises:
+            ConfigurationError: they are to be read in a way that only Spark knows, or in letters
+                that tell apart what SQL does not.
+        """
+        files = self.files
+        for option in given_options(self.address):
+            if option not in _OF_FILES:
+                said = next(k for k, _ in self.address.options if k.lower() == option)
+                raise ConfigurationError(
+                    f"`ktk_options` of {files.store.url} has {said}, which is of Spark's own "
+                    f"reader. That cannot read these files: {self.obstacle}. Leave the option "
+                    "out, or have the files written anew."
+                )
+        if files.spelled_otherwise:
+            raise ConfigurationError(
+                f"Files of {files.store.url} spell `{files.spelled_otherwise}` in different "
+                f"letters, and Spark's own reader, which takes them for one, cannot read these "
+                f"files: {self.obstacle}. Spell the column in one way."
+            )
+        refused = {**files.refused, **_without_type(files)}
+        readable = [n for n in files.snapshot.schema.names if n not in refused]
+        if not readable:
+            raise ConfigurationError(next(iter(refused.values())))
+
+        def plan(names: Sequence[str], condition: Condition) -> Plan:
+            parts = [c for c in conjuncts(condition) if not c.columns & refused.keys()]
+            return plan_rows(files.store, files.snapshot, 0, names, parts, self.known)
+
+        schema = files.schema
+        for name in refused:
+            at = schema.get_field_index(name)
+            schema = schema.set(at, schema.field(at).with_type(pa.string()))
+        return Plannable(files.store, schema, readable[0], plan, refused)
+
+
+def _without_type(files: PlainFiles) -> dict[str, str]:
+    """Columns for which this Spark has no type."""
+    found = {}
+    for column in files.snapshot.schema:
+        try:
+            spark_type(column.type)
+        except TypeClassError as error:
+            found[column.name] = f"Column `{column.name}` of {files.store.url}: {error}"
+    return found
+
+
+def _is_plain(file: PlainFile) -> bool:
+    """Whether Spark names and reads the columns of a file's folders right."""
+    texts = list(file.folders.values())
+    if not texts:
+        return True
+    names = "".join(file.folders)
+    known = pa.array([text for text in texts if text not in ("", HIVE_NULL)], pa.string())
+    restored = pc.all(restored_by_spark(known, pa.string())).as_py() is not False
+    return not file.between and restored and "".join([names, *texts]).isascii() and "%" not in names
