@@ -13,7 +13,6 @@ from datetime import timedelta
 from ktk_engine.errors import (
     CommitConflictError,
     CommitStateUnknownError,
-    ForeignWriterError,
     KtkError,
     StoreError,
     VersionGoneError,
@@ -90,6 +89,7 @@ def commit(base: State, transaction: Transaction, publishes: bool = True) -> Com
     Raises:
         CommitConflictError: another commit contradicts; nothing was committed.
         ForeignWriterError: another program changed a dataset; nothing was committed.
+        UnsupportedFormatError: it did so in a form that is unknown here; nothing was committed.
         FormatError: the log is damaged; nothing was committed.
         CommitStateUnknownError: the store did not say what happened.
         StoreError: the store failed. Whether anything was committed, `transaction.write` tells
@@ -165,7 +165,7 @@ def _refuse_foreign(base: State, transaction: Transaction) -> None:
     written = {change.uuid for change in transaction.changes} - settled
     for uuid, state in base.datasets.items():
         if state.problem and uuid not in settled:
-            raise ForeignWriterError(f"{state.problem}. Nothing was written.")
+            raise state.error(f"{state.problem}. Nothing was written.")
         if uuid in written and state.stamp:
             verify_document(base.store, uuid)
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ktk_engine.cube.cube_metadata import DIMENSION_COLUMNS, IS_SEED, cube_value
-from ktk_engine.errors import FormatError, ObjectNotFoundError
+from ktk_engine.errors import FormatError, ObjectNotFoundError, UnsupportedFormatError
 from ktk_engine.format.comments import Comments, comments_of
 from ktk_engine.format.dataset_key import TABLE, common_metadata_key
 from ktk_engine.format.file_digest import DAMAGE, FileDigest, digest_of_json
@@ -354,7 +354,8 @@ def read_snapshot(store: ObjectStore, key: str, sha256: str = "") -> Snapshot:
 
     Raises:
         ObjectNotFoundError: there is none under this key.
-        FormatError: the file is damaged or of a newer format.
+        FormatError: the file is damaged.
+        UnsupportedFormatError: it is of a newer format.
     """
     try:
         data = store.get(key)
@@ -369,17 +370,10 @@ def read_snapshot(store: ObjectStore, key: str, sha256: str = "") -> Snapshot:
         found = _parse_snapshot(store, data, f"Snapshot {key} of {store.url}")
         # Without a digest anything may be damaged: then now is the time to find out.
         return found if sha256 else replace(found, files=found.files)
-    except _NewerFormatError as error:
-        raise FormatError(
-            f"Snapshot {key} of {store.url} has format {error}; this version reads formats up "
-            f"to {_DELTA_FORMAT}. Upgrade dbt-ktk."
-        ) from error
+    except UnsupportedFormatError:
+        raise
     except DAMAGE as error:
         raise FormatError(_damaged(store, key, error)) from error
-
-
-class _NewerFormatError(Exception):
-    """A snapshot of a version of this library that does not exist yet."""
 
 
 _RESTORE = "Restore the file from a backup of the store, or rebuild the dataset."
@@ -394,7 +388,10 @@ def _parse_snapshot(store: ObjectStore, data: bytes, what: str) -> Snapshot:
     check_count(stored.num_rows, what, MAX_FILES)
     document: dict[str, Any] = parse_json(stored.metadata[_METADATA_KEY], what)
     if document["format"] not in (_FORMAT, _DELTA_FORMAT):
-        raise _NewerFormatError(document["format"])
+        raise UnsupportedFormatError(
+            f"{what} has format {document['format']}; this version reads formats up to "
+            f"{_DELTA_FORMAT}. Upgrade dbt-ktk."
+        )
     files: FileTable = stored
     if document["format"] == _DELTA_FORMAT:
         removed = np.array(document["removed"], np.int64)

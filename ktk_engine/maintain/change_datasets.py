@@ -36,6 +36,8 @@ def change_datasets(
     operation: str,
     changes: tuple[DatasetChange, ...],
     history: Mapping[str, str] | None = None,
+    *,
+    checked: bool = True,
 ) -> ChangeResult:
     """Commit a change that needs no new data files; the cube is checked as it will be.
 
@@ -45,13 +47,14 @@ def change_datasets(
         changes: one a dataset; none to let the log only note what another program changed, which
             is not checked.
         history: what the log says of this commit, for people.
+        checked: whether the cube's datasets have to fit together afterwards.
 
     Raises:
         ConsistencyError: the cube's datasets would not fit together; nothing was committed.
         CommitConflictError: another run changed one of them meanwhile; nothing was committed.
     """
     write, scope = Write(), state.scope
-    check = CubeCheck(scope.cube if changes else "")
+    check = CubeCheck(scope.cube if changes and checked else "")
     transaction = Transaction(write, changes, check, history or {})
     names = tuple(scope.dataset_id(change.uuid) for change in changes)
     with announced(state.store, scope, write, operation):

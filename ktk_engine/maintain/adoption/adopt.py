@@ -27,7 +27,7 @@ from ktk_engine.log.entry import DatasetEntry
 from ktk_engine.log.foreign import kept_metadata, snapshot_of_document, with_document
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.snapshot import Snapshot, read_snapshot
-from ktk_engine.log.state import DatasetState, State, removal
+from ktk_engine.log.state import DatasetState, State
 from ktk_engine.maintain.adoption.describe_files import describe_files
 from ktk_engine.maintain.adoption.kartothek_readers import reader_notes
 from ktk_engine.maintain.adoption.recover_cube import CubeWords, recover_cube
@@ -133,6 +133,7 @@ def plan_adoption(
         DatasetNotFoundError: there is no such cube or table.
         ForeignWriterError: a document is damaged or gone, or names files that are gone: there is
             nothing to take over.
+        UnsupportedFormatError: a document or file is of a form that is unknown here.
         FormatError: a file is damaged.
         ConsistencyError: nobody can tell what the cube is, or its datasets do not fit together.
         ConfigurationError: the cube itself says something else than the person.
@@ -219,13 +220,31 @@ def _find(state: State, item: DatasetState) -> _Found:
         return _Found(item, snapshot, snapshot)
     key, document = _document(state, item)
     before = _before(state, item.entry) if item.entry else None
-    snapshot = snapshot_of_document(state.store, document)
+    return _Found(item, adopted_snapshot(state, item, before, document), before, document, key)
+
+
+def adopted_snapshot(
+    state: State, item: DatasetState, before: Snapshot | None, document: DatasetDocument
+) -> Snapshot:
+    """What a dataset is by another program's document, as far as that says it.
+
+    Args:
+        state: the scope.
+        item: the dataset.
+        before: what the log has of it.
+        document: what the other program published.
+
+    Raises:
+        FormatError: its schema or a label breaks the format's rules.
+        ObjectNotFoundError: it has no schema.
+    """
     if before is not None and item.same_files:
-        snapshot = with_document(before, document)
-    elif before is not None:
-        metadata = kept_metadata(before.metadata, document)
-        snapshot = replace(snapshot, metadata=metadata, properties=before.properties)
-    return _Found(item, snapshot, before, document, key)
+        return with_document(before, document)
+    snapshot = snapshot_of_document(state.store, document)
+    if before is None:
+        return snapshot
+    metadata = kept_metadata(before.metadata, document)
+    return replace(snapshot, metadata=metadata, properties=before.properties)
 
 
 def _recovered(state: State, found: Sequence[_Found], words: CubeWords) -> list[_Found]:
@@ -280,9 +299,10 @@ def _document(state: State, item: DatasetState) -> tuple[str, DatasetDocument]:
         key, _ = document_bytes(state.store, item.uuid)
         document = load_document(state.store, item.uuid)
     except (DatasetNotFoundError, FormatError, ObjectNotFoundError) as error:
-        if item.entry is not None:
-            raise ForeignWriterError(f"{item.problem}. There is nothing to take over.") from error
-        raise ForeignWriterError(
+        if item.problem:
+            said = f"{item.problem}. There is nothing to take over. Nothing was written."
+            raise item.error(said) from error
+        raise type(error)(
             f"Dataset {item.uuid} of {state.store.url} cannot be taken over: {error}. Nothing was "
             "written."
         ) from error
@@ -292,7 +312,7 @@ def _document(state: State, item: DatasetState) -> tuple[str, DatasetDocument]:
     if missing:
         raise ForeignWriterError(
             f"The document of dataset {item.uuid} in {state.store.url} names {len(missing):,} "
-            f"files that are gone, such as {missing[0]}. Nothing was written. Restore them, or "
-            f"drop the dataset: {removal(state.scope, item.uuid)}"
+            f"files that are gone, such as {missing[0]}. Nothing was written. Restore them from "
+            "a backup, or write the dataset anew with the program that wrote it."
         )
     return key, document
