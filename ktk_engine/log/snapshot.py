@@ -52,6 +52,9 @@ PARTITION_PREFIX, MINIMUM_PREFIX, MAXIMUM_PREFIX, NULLS_PREFIX = (
 )
 # Where the properties keep in which formats every commit is published.
 PUBLISH = "publish"
+# Where the properties keep which columns of other programs' files are left out, and why: nothing
+# that would write their rows anew is committed.
+LEFT_OUT = "left_out"
 MAX_FILES = 20_000_000
 _LARGEST_DERIVED = 256 * 1024 * 1024
 _ROW_GROUP = 32_768  # a plan of few files decodes few groups
@@ -163,6 +166,11 @@ class Snapshot:
     def indexed_columns(self) -> frozenset[str]:
         """Columns that can be pruned by values: partition columns and secondary indices."""
         return frozenset(self.partition_keys) | frozenset(self.indices)
+
+    @property
+    def left_out(self) -> Mapping[str, str]:
+        """Columns of its files whose types have no class, and why: nobody sees them."""
+        return self.properties.get(LEFT_OUT) or {}
 
     @property
     def labels(self) -> list[str]:
@@ -292,7 +300,7 @@ def check_partition_values(snapshot: Snapshot, names: Iterable[str]) -> None:
                 f"Dataset {snapshot.uuid}: {unknown.num_rows:,} files of another program have a "
                 f"value of partition column `{name}` that cannot be read, {reason}. Leave the "
                 "column out, or rewrite these files; if the value is right, the schema file "
-                f"{common_metadata_key(snapshot.uuid, table)} is wrong."
+                f"{common_metadata_key(snapshot.uuid, table)} is wrong. Nothing was written."
             )
 
 

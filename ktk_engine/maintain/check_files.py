@@ -214,7 +214,7 @@ def _column_problems(
     empty = _columns_without_values(metadata)
     for field in schema:
         if field.name not in snapshot.schema.names:
-            if is_pandas_index(field.name):
+            if is_pandas_index(field.name) or field.name in snapshot.left_out:
                 continue
             found = f"{class_name(field.type)} ({field.type})"
             yield field.name, "no such column", found, "the committed schema lacks the column"

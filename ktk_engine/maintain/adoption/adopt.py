@@ -26,7 +26,12 @@ from ktk_engine.log.commit import role_of
 from ktk_engine.log.entry import DatasetEntry
 from ktk_engine.log.foreign import kept_metadata, snapshot_of_document, with_document
 from ktk_engine.log.scope import LogScope
-from ktk_engine.log.snapshot import Snapshot, read_snapshot
+from ktk_engine.log.snapshot import (
+    LEFT_OUT,
+    Snapshot,
+    check_partition_values,
+    read_snapshot,
+)
 from ktk_engine.log.state import DatasetState, State
 from ktk_engine.maintain.adoption.describe_files import describe_files
 from ktk_engine.maintain.adoption.kartothek_readers import reader_notes
@@ -134,13 +139,15 @@ def plan_adoption(
         ForeignWriterError: a document is damaged or gone, or names files that are gone: there is
             nothing to take over.
         UnsupportedFormatError: a document or file is of a form that is unknown here.
-        FormatError: a file is damaged.
+        FormatError: a file is damaged, or its partition value cannot be read.
         ConsistencyError: nobody can tell what the cube is, or its datasets do not fit together.
         ConfigurationError: the cube itself says something else than the person.
     """
     state = find_scope(store, name)
     found = [_find(state, item) for item in state.datasets.values() if _is_to_adopt(item)]
     found = _recovered(state, found, words)
+    for item in found:
+        check_partition_values(item.snapshot, item.snapshot.partition_keys)
     described = describe_files(store, [item.snapshot for item in found], progress)
     found = [replace(item, snapshot=new) for item, new in zip(found, described, strict=True)]
     adoption = Adoption(state, tuple(_compared(state, item) for item in found))
@@ -244,7 +251,8 @@ def adopted_snapshot(
     if before is None:
         return snapshot
     metadata = kept_metadata(before.metadata, document)
-    return replace(snapshot, metadata=metadata, properties=before.properties)
+    own = {key: value for key, value in before.properties.items() if key != LEFT_OUT}
+    return replace(snapshot, metadata=metadata, properties={**own, **snapshot.properties})
 
 
 def _recovered(state: State, found: Sequence[_Found], words: CubeWords) -> list[_Found]:

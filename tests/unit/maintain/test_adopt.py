@@ -5,10 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+import yaml
 
 from ktk_engine import Store
-from ktk_engine.errors import ForeignWriterError, ForeignWriterWarning
+from ktk_engine.errors import (
+    ForeignWriterError,
+    ForeignWriterWarning,
+    FormatError,
+    QueryError,
+    TypeClassError,
+)
 from ktk_engine.maintain.adoption.adopt import plan_adoption, run_adoption
 from ktk_engine.maintain.check import check
 from tests.support.committed import cube_scope, resolve, scope_of, snapshot_of, version_of
@@ -148,3 +156,130 @@ def test_the_command(store, ktk):
     assert not (store.root / "sources.yml").exists()
     assert "Taken over: version" in ktk("adopt", "plain", "--force").output
     assert "no other program changed it" in ktk("adopt", "plain").output
+
+
+def others_schema(store, uuid, schema, table="table"):
+    """Publish a schema as another program has it."""
+    sink = pa.BufferOutputStream()
+    pq.write_metadata(schema, sink)
+    key = f"{uuid}/{table}/_common_metadata"
+    store.put(key, sink.getvalue().to_pybytes())
+    return key
+
+
+EXACT = pa.schema([("a", pa.int64()), ("d", pa.decimal128(3, 2)), ("s", pa.large_string())])
+ROWS = pa.table({"a": [1], "d": pa.array([None], pa.decimal128(3, 2)), "s": ["x"]})
+
+
+def test_the_schema_of_others_stays_as_it_is(store):
+    """They compare types exactly when they append: digits of decimals, and large text."""
+    write_plain(store, "plain", ROWS)
+    key = others_schema(store, "plain", EXACT)
+    before = store.get(key)
+    run_adoption(plan_adoption(store, "plain"))
+    assert store.get(key) == before
+    table = Store(store.root).write_table("plain", ROWS, mode="append")
+    assert store.get(key) == before
+    table.alter(add={"n": "bigint"})
+    assert pq.read_schema(pa.BufferReader(store.get(key))).field("s").type == pa.large_string()
+    Store(store.root).table("plain").copy_to(store.url, "copied")
+    copied = pq.read_schema(pa.BufferReader(store.get("copied/table/_common_metadata")))
+    assert copied.field("d").type == pa.decimal128(3, 2)
+    Store(store.root).write_table("plain", ROWS.drop_columns("d"), mode="overwrite")
+    rebuilt = pq.read_schema(pa.BufferReader(store.get(key)))
+    assert rebuilt.names == ["a", "s"] and rebuilt.field("s").type == pa.large_string()
+    assert not check(store, "plain").problems and not check(store, "copied").problems
+
+
+def write_durations(store):
+    rows = pa.table({"p": [1, 2], "a": [1, 2], "t": pa.array([1, 2], pa.duration("us"))})
+    (key,) = write_plain(store, "plain", rows.drop_columns("t")).partitions.values()
+    pq.write_table(rows, store.root / key)
+    return others_schema(store, "plain", rows.schema)
+
+
+def test_columns_without_a_class_are_left_out(store, ktk):
+    key = write_durations(store)
+    before = store.get(key)
+    table = Store(store.root).table("plain")
+    assert table.query().to_arrow(engine="local").to_pydict() == {"a": [1, 2], "p": [1, 2]}
+    with pytest.raises(QueryError, match=r"`t` is left out: duration\[us\] has no type class"):
+        table.query(["t"]).to_arrow(engine="local")
+    assert not check(store, "plain", deep=True).problems
+    (item,) = plan_adoption(store, "plain").datasets
+    assert any(
+        "column t is left out" in note and "cannot be changed" in note for note in item.notes
+    )
+    ktk("adopt", "plain", "--write-sources", str(store.root))
+    columns = yaml.safe_load((store.root / "sources.yml").read_text())["sources"][0]["tables"][0]
+    assert [column["name"] for column in columns["columns"]] == ["a", "p"]
+    assert store.get(key) == before and not check(store, "plain", deep=True).problems
+    row = pa.table({"p": [3], "a": [3]})
+    for refused in (
+        lambda: Store(store.root).write_table("plain", row, mode="append"),
+        lambda: Store(store.root).table("plain").delete("a = 1"),
+        lambda: Store(store.root).table("plain").alter(drop=["a"]),
+    ):
+        with pytest.raises(TypeClassError, match=r"t \(duration\[us\] .*Nothing was committed"):
+            refused()
+    assert version_of(store, PLAIN) == 1 and store.get(key) == before
+    done = Store(store.root).table("plain").copy_to(store.url, "copied")
+    assert done.query().to_arrow(engine="local").num_rows == 2
+    assert store.get("copied/table/_common_metadata") == before
+    Store(store.root).write_table("plain", row, mode="overwrite")
+    append_ours_of(store, row)
+    assert pq.read_schema(pa.BufferReader(store.get(key))).names == ["a", "p"]
+
+
+def append_ours_of(store, row):
+    assert (
+        Store(store.root)
+        .write_table("plain", row, mode="append")
+        .query()
+        .to_arrow(engine="local")
+        .num_rows
+        == 2
+    )
+
+
+def test_a_partition_column_without_a_class_is_unsupported(store):
+    write_durations(store)
+    document = load_document(store, "plain")
+    labels = {f"t=1/{label}": key for label, key in document.partitions.items()}
+    store.put(
+        document_key("plain"),
+        render_document(replace(document, partition_keys=("t",), partitions=labels)),
+    )
+    with pytest.raises(FormatError, match=r"partitioned by t \(duration.*not supported") as refused:
+        plan_adoption(store, "plain")
+    assert "backup" not in str(refused.value)
+
+
+def test_an_unreadable_partition_value_is_found_before_and_stops_no_other(store, ktk, tmp_path):
+    write_plain(store, "good", pa.table({"a": [1]}))
+    document = write_plain(store, "bad", pa.table({"p": ["1", "x"], "a": [1, 2]}), ["p"])
+    others_schema(store, "bad", pa.schema([("p", pa.int64()), ("a", pa.int64())]))
+    assert len(document.partitions) == 2
+    for options in ((), ("--deep",)):
+        assert "'x' is not a value" in ktk("check", "bad", *options, code=1).output
+    words = ("adopt", "--all", "--write-sources", str(tmp_path))
+    planned = ktk(*words, "--dry-run", code=1).output
+    assert (
+        "'x' is not a value" in planned and "1 cube or table would be taken over, 1 not" in planned
+    )
+    said = ktk(*words, code=1).output
+    assert "'x' is not a value" in said and "Nothing was written" in said
+    tables = yaml.safe_load((tmp_path / "sources.yml").read_text())["sources"][0]["tables"]
+    assert [table["name"] for table in tables] == ["good"]
+    assert version_of(store, scope_of("good")) == 1 and version_of(store, scope_of("bad")) == 0
+    assert Store(store.root).table("bad").query(["a"]).to_arrow(engine="local").num_rows == 2
+
+
+@pytest.mark.filterwarnings("ignore::ktk_engine.errors.ForeignWriterWarning")
+def test_what_is_refused_while_it_runs_is_left_out_of_the_sources(store, ktk, tmp_path):
+    fork(store)
+    write_plain(store, "good", pa.table({"a": [1]}))
+    said = ktk("adopt", "--all", "--write-sources", str(tmp_path), code=1).output
+    assert "1 are lost" in said and "Wrote" in said
+    tables = yaml.safe_load((tmp_path / "sources.yml").read_text())["sources"][0]["tables"]
+    assert [table["name"] for table in tables] == ["good"]
