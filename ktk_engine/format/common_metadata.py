@@ -70,6 +70,19 @@ def columns_without_class(data: bytes) -> dict[str, str]:
     return {name: problem for name, problem in problems.items() if problem is not None}
 
 
+def large_columns(data: bytes) -> list[str]:
+    """Name the columns of text or bytes that a dataset's schema has in Arrow's large layout.
+
+    Args:
+        data: the content of `_common_metadata`.
+
+    Raises:
+        FormatError: the file is damaged.
+    """
+    fields = _shown(_read(data))
+    return [f.name for f in fields if pat.is_large_string(f.type) or pat.is_large_binary(f.type)]
+
+
 def render_common_metadata(
     schema: pa.Schema,
     partition_keys: Sequence[str],

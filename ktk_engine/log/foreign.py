@@ -9,12 +9,16 @@ from typing import Any
 import pyarrow as pa
 
 from ktk_engine.errors import FormatError, ObjectNotFoundError, UnsupportedFormatError
-from ktk_engine.format.common_metadata import columns_without_class, read_common_metadata
+from ktk_engine.format.common_metadata import (
+    columns_without_class,
+    large_columns,
+    read_common_metadata,
+)
 from ktk_engine.format.dataset_key import TABLE, common_metadata_key
 from ktk_engine.format.document import DatasetDocument
 from ktk_engine.format.label import partition_table
 from ktk_engine.format.stamp import BASE_KEY
-from ktk_engine.log.snapshot import LEFT_OUT, Snapshot, files_table
+from ktk_engine.log.snapshot import LARGE, LEFT_OUT, Snapshot, files_table
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.schema import dataset_schema
 
@@ -32,7 +36,7 @@ def snapshot_of_document(store: ObjectStore, document: DatasetDocument) -> Snaps
         ObjectNotFoundError: the dataset has no `_common_metadata`.
         FormatError: a document or label breaks the format's rules.
     """
-    published, left_out = _published_schema(store, document)
+    published, noted = _published_schema(store, document)
     schema = dataset_schema(published, document.partition_keys)
     labels = list(document.partitions)
     partitions = _partitions(store, document, schema)
@@ -43,17 +47,14 @@ def snapshot_of_document(store: ObjectStore, document: DatasetDocument) -> Snaps
         files=files_table(labels, list(document.partitions.values()), partitions),
         indices=dict(document.indices),
         metadata=dict(document.metadata),
-        properties={
-            **({} if document.table == TABLE else {"table": document.table}),
-            **({LEFT_OUT: left_out} if left_out else {}),
-        },
+        properties=noted if document.table == TABLE else {**noted, "table": document.table},
     )
 
 
 def _published_schema(
     store: ObjectStore, document: DatasetDocument
-) -> tuple[pa.Schema, dict[str, str]]:
-    """Read `_common_metadata`, and why columns are left out; an error names file and dataset."""
+) -> tuple[pa.Schema, dict[str, Any]]:
+    """Read `_common_metadata`, and what to note of it; an error names the file and the dataset."""
     key = common_metadata_key(document.uuid, document.table)
     try:
         data = store.get(key)
@@ -74,7 +75,8 @@ def _published_schema(
             f"Dataset {document.uuid} in {store.url} is partitioned by {', '.join(without)}: it is "
             "not supported here. Write it without such a partition column."
         )
-    return schema, left_out
+    noted = {LEFT_OUT: left_out, LARGE: large_columns(data)}
+    return schema, {key: value for key, value in noted.items() if value}
 
 
 def _partitions(store: ObjectStore, document: DatasetDocument, schema: pa.Schema) -> pa.Table:

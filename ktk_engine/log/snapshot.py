@@ -55,6 +55,9 @@ PUBLISH = "publish"
 # Where the properties keep which columns of other programs' files are left out, and why: nothing
 # that would write their rows anew is committed.
 LEFT_OUT = "left_out"
+# Where they keep which columns of text, or of bytes, other programs have in Arrow's large layout:
+# whoever appends there compares schemas and indices with it.
+LARGE = "large"
 MAX_FILES = 20_000_000
 _LARGEST_DERIVED = 256 * 1024 * 1024
 _ROW_GROUP = 32_768  # a plan of few files decodes few groups
@@ -166,6 +169,12 @@ class Snapshot:
     def indexed_columns(self) -> frozenset[str]:
         """Columns that can be pruned by values: partition columns and secondary indices."""
         return frozenset(self.partition_keys) | frozenset(self.indices)
+
+    @property
+    def large_columns(self) -> tuple[str, ...]:
+        """Columns of text or bytes that other programs have in Arrow's large layout."""
+        known = self.properties.get(LARGE) or ()
+        return tuple(name for name in known if name in self.schema.names)
 
     @property
     def left_out(self) -> Mapping[str, str]:

@@ -302,6 +302,7 @@ def _with_indices(
         labels = new.take(at.filter(known).combine_chunks())
         index = build_index(pairs[VALUE].filter(known), labels)
         copy = index_key(copied.uuid, name, target.now(), commit_id)
-        digests[copy] = put_index(target, copy, name, index)
+        large = name in snapshot.large_columns
+        digests[copy] = put_index(target, copy, name, index, large=large)
         indices[name] = copy
     return replace(copied, indices=indices, index_digests=digests)

@@ -27,6 +27,7 @@ from ktk_engine.log.entry import DatasetEntry
 from ktk_engine.log.foreign import kept_metadata, snapshot_of_document, with_document
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.snapshot import (
+    LARGE,
     LEFT_OUT,
     Snapshot,
     check_partition_values,
@@ -251,7 +252,8 @@ def adopted_snapshot(
     if before is None:
         return snapshot
     metadata = kept_metadata(before.metadata, document)
-    own = {key: value for key, value in before.properties.items() if key != LEFT_OUT}
+    published = (LARGE, LEFT_OUT)
+    own = {key: value for key, value in before.properties.items() if key not in published}
     return replace(snapshot, metadata=metadata, properties={**own, **snapshot.properties})
 
 

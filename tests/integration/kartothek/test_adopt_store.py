@@ -14,7 +14,12 @@ from click.testing import CliRunner
 from ktk_engine import Store
 from ktk_engine.catalog.find_scope import find_scope  # deep: finds unadopted datasets
 from ktk_engine.cli.main import main
-from ktk_engine.errors import ConfigurationError, ConsistencyError, ForeignWriterError
+from ktk_engine.errors import (
+    ConfigurationError,
+    ConsistencyError,
+    ForeignWriterError,
+    UnsupportedFormatError,
+)
 from ktk_engine.maintain.adoption.adopt import plan_adoption, run_adoption
 from ktk_engine.maintain.adoption.recover_cube import CubeWords
 from tests.support.committed import check
@@ -166,7 +171,7 @@ def test_what_changes_for_kartotheks_readers_is_said(old):
 
 
 def test_several_tables_and_missing_files_are_refused(old):
-    with pytest.raises(ForeignWriterError, match=r"several tables \(core, side\)") as refused:
+    with pytest.raises(UnsupportedFormatError, match=r"several tables \(core, side\)") as refused:
         plan_adoption(old, "several")
     assert "damaged" not in str(refused.value) and "Nothing was written" in str(refused.value)
     gone = next(old.root.glob("grown/table/p=1/*"))
