@@ -17,6 +17,7 @@ from ktk_engine.format.partition_text import (
     readable_partition_values,
 )
 from ktk_engine.format.percent_encoding import quote, unquote
+from ktk_engine.types.type_class import normalize
 
 
 def partition_path(
@@ -172,6 +173,8 @@ def _column(
 ) -> pa.Array:
     if schema.get_field_index(name) < 0:
         raise FormatError(f"the schema has no field for the partition column {name!r}")
+    if not len(texts):  # of a dataset without files the class may be unknown yet
+        return pa.nulls(0, normalize(schema.field(name).type))
     try:
         return restore(texts, schema.field(name).type)
     except FormatError as error:

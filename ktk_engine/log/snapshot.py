@@ -146,7 +146,7 @@ class Snapshot:
         Empty for a plain table.
         """
         own = self.properties.get("dimension_columns")
-        known = own or self.metadata.get(DIMENSION_COLUMNS) or ()
+        known = own or cube_value(self.metadata, DIMENSION_COLUMNS) or ()
         return tuple(name for name in known if name in self.schema.names)
 
     @property

@@ -138,6 +138,20 @@ def test_what_kartothek_writes_later_is_taken_over_as_well(old):
     assert len(read_with_kartothek(old, "old")["rows"]) == 4
 
 
+@pytest.mark.parametrize("adopted", [False, True])
+def test_a_cube_of_kartothek_2_can_be_written(old, adopted):
+    """Its documents say what it is under other names."""
+    if adopted:
+        adopt(old, "old")
+    new = {"p": [5], "x": [4], "y": ["d"], "i": [1], "v": [8.5], "note": ["new"]}
+    cube = Store(old.root).cube("old").append({"cells": pa.table(new)})
+    assert [row["x"] for row in rows(old, "old")] == [1, 2, 3, 4]
+    assert sorted(row["x"] for row in read_with_kartothek(old, "old")["rows"]) == [1, 2, 3, 4]
+    cube.delete("x = 1")
+    assert sorted(row["x"] for row in read_with_kartothek(old, "old")["rows"]) == [2, 3, 4]
+    assert check(old, "old").problems == ()
+
+
 @pytest.mark.parametrize("name", ["alone", "forgot"])
 def test_what_nobody_says_has_to_be_said(old, name):
     with pytest.raises(ConsistencyError, match=r"(?s)cells: partitioned by p; .*--dimensions"):
