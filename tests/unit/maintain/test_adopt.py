@@ -418,3 +418,11 @@ def test_a_named_index_of_pandas_is_no_column(store):
     assert not check(store, "plain", deep=True).problems
     run_adoption(plan_adoption(store, "plain"))
     assert not check(store, "plain", deep=True).problems
+
+
+def test_files_that_no_footer_has_described_are_compacted_by_their_own_types(store):
+    write_plain(store, "plain", pa.table({"a": pa.array([1], pa.int32()), "s": ["x"]}))
+    table = Store(store.root).write_table("plain", pa.table({"a": [2], "s": ["y"]}), mode="append")
+    found = table.compact().query().to_arrow(engine="local")
+    assert sorted(found.to_pylist(), key=repr) == [{"a": 1, "s": "x"}, {"a": 2, "s": "y"}]
+    assert not check(store, "plain", deep=True).problems
