@@ -258,7 +258,7 @@ class TestYear:
         year.same(check=True)
 
         # October: another name, under which both go on.
-        year.ktk("rename", "ledger", "books", "--yes")
+        year.ktk("rename", "ledger", "books")
         year.tables["books"] = year.tables.pop("ledger")
         year.same(check=True)
         year.kartothek("update('books', ledger(10, 50))")
@@ -270,9 +270,9 @@ class TestYear:
         good = Store(year.store.root).table("books").version
         year.kartothek("update('books', ledger(11, 900))")
         year.ktk("adopt", "books")
-        year.ktk("restore", "books", "--version", str(good), "--yes")
+        year.ktk("restore", "books", "--version", str(good))
         year.ktk("remove", "stock", "--yes")
-        year.ktk("undrop", "stock", "--yes")
+        year.ktk("undrop", "stock")
         year.same(check=True)
 
         # December: everybody writes once more.
