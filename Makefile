@@ -17,7 +17,8 @@
 # make bench    measures queries beside DuckDB, plain Spark and Kartothek, merges beside rebuilds,
 #               what the adapter itself costs, start-up beside dbt-spark, and memory; writes
 #               benchmarks/results/
-# make oracle   a Python 3.8 with Kartothek, which some tests ask to read what we write
+# make oracle   a Python 3.8 with Kartothek, and another one with plateau, which some tests ask to
+#               read what we write
 # make azurite  a server of Azure's, by npm, for tests
 # make docs     the documentation as a site, in site/; a dead link is an error. To read it with
 #               search: python3 -m http.server --directory site
@@ -73,9 +74,14 @@ ifneq ($(wildcard .oracle/.installed),)
 export KTK_ORACLE_PYTHON := $(CURDIR)/.oracle/bin/python
 endif
 endif
+ifndef KTK_PLATEAU_PYTHON
+ifneq ($(wildcard .plateau/.installed),)
+export KTK_PLATEAU_PYTHON := $(CURDIR)/.plateau/bin/python
+endif
+endif
 
 .PHONY: demo demo-cluster test test-dbt test-spark test-lowest test-cluster test-faults unit \
-	coverage lint format lock bench oracle azurite python3.8 python3.11 docs clean
+	coverage lint format lock bench oracle plateau azurite python3.8 python3.11 docs clean
 
 demo: .venv/.installed sample_project/data/flights.parquet
 	cd sample_project && ../.venv/bin/dbt build
@@ -189,8 +195,11 @@ $(SPARK_ENV)/.installed: uv.lock pyproject.toml | python3.11 $(UV)
 		$(UV) pip install --quiet --python .venv-lowest $(LOWEST) --editable '.[java]'
 	@touch $@
 
-oracle: .oracle/.installed
+oracle: .oracle/.installed plateau
 	@echo "export KTK_ORACLE_PYTHON=$(CURDIR)/.oracle/bin/python"
+
+plateau: .plateau/.installed
+	@echo "export KTK_PLATEAU_PYTHON=$(CURDIR)/.plateau/bin/python"
 
 # A server of Azure's for tests; without Node.js they say that they are skipped.
 # The certificates that the system trusts, as pip does; without a registry npm would ask for an hour.
@@ -213,6 +222,14 @@ python3.8:
 	@$(call venv,$(PYTHON38),.oracle)
 	@$(UV) pip sync --quiet --compile-bytecode --python .oracle tests/kartothek.lock
 	@.oracle/bin/python -c "import kartothek.api.cube"
+	@touch $@
+
+.plateau/.installed: tests/plateau.lock | $(UV)
+	@test -n "$(PYTHON)" || { echo "$(NO_PYTHON)" >&2; exit 1; }
+	@echo "Making .plateau with $$("$(PYTHON)" --version)"
+	@$(call venv,$(PYTHON),.plateau)
+	@$(UV) pip sync --quiet --compile-bytecode --python .plateau tests/plateau.lock
+	@.plateau/bin/python -c "import plateau.api.dataset"
 	@touch $@
 
 clean:

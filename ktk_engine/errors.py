@@ -99,6 +99,10 @@ class FormatError(KtkError):
     """A stored document or file is damaged or breaks the format's rules."""
 
 
+class UnsupportedFormatError(FormatError):
+    """A stored document or file of a form that this version does not know; it may well be sound."""
+
+
 class StoreError(KtkError):
     """A store could not do what it was asked; whether it did part of it is unknown.
 

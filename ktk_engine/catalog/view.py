@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ktk_engine.errors import FormatError
+from ktk_engine.errors import FormatError, UnsupportedFormatError
 from ktk_engine.format.comments import Comments, comments_of
 from ktk_engine.format.sealed import seal, unseal
 from ktk_engine.store.key import join_key, validate_uuid
@@ -76,12 +76,13 @@ def parse_view(data: bytes, key: str) -> ViewDocument:
         key: where it came from, for messages.
 
     Raises:
-        FormatError: it is damaged or of a newer format.
+        FormatError: it is damaged.
+        UnsupportedFormatError: it is of a newer format.
     """
     try:
-        document = unseal(data, sealed_since=2, what=f"View {key}")
+        document = unseal(data, 2, max(_FORMATS), f"View {key}")
         if document["format"] not in _FORMATS or document["kind"] not in ("view", "cube"):
-            raise FormatError(f"View {key} has an unknown format. Upgrade dbt-ktk.")
+            raise UnsupportedFormatError(f"View {key} has an unknown format. Upgrade dbt-ktk.")
         return ViewDocument(
             name=str(document["name"]),
             kind=document["kind"],

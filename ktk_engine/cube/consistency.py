@@ -6,10 +6,10 @@ See docs/design/kartothek-format.md, Consistency of a cube.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from ktk_engine.cube.cube_dataset import CubeDataset
-from ktk_engine.cube.cube_metadata import DIMENSION_COLUMNS
+from ktk_engine.cube.cube_metadata import DIMENSION_COLUMNS, cube_value
 from ktk_engine.cube.discovery import find_seed, visible_columns
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import ConsistencyError
@@ -39,6 +39,30 @@ def check_cube(
     if specification is not None:
         for name, dataset in datasets.items():
             problems += layout_problems(name, dataset, specification)
+    _raise(prefix, problems)
+
+
+def check_readable(
+    prefix: str, datasets: Mapping[str, CubeDataset], specification: CubeSpecification
+) -> None:
+    """Check what a query of a cube relies on, of datasets that no commit here has checked.
+
+    Args:
+        prefix: the cube's name.
+        datasets: its datasets by id.
+        specification: what the cube is.
+
+    Raises:
+        ConsistencyError: all violations, a line each; a missing index is none.
+    """
+    shared = specification.shared_columns
+    problems = [*_payload_owned_twice(datasets, shared), *_shared_column_classes(datasets, shared)]
+    for name, dataset in datasets.items():
+        problems += _column_problems(name, dataset, specification)
+    _raise(prefix, problems)
+
+
+def _raise(prefix: str, problems: Sequence[str]) -> None:
     if problems:
         raise ConsistencyError(
             f"The datasets of cube {prefix} do not fit together:\n"
@@ -55,7 +79,7 @@ def _shared_columns(
     return frozenset(
         column
         for item in datasets.values()
-        for column in (*item.metadata.get(DIMENSION_COLUMNS, ()), *item.partition_keys)
+        for column in (*(cube_value(item.metadata, DIMENSION_COLUMNS) or ()), *item.partition_keys)
     )
 
 
@@ -107,6 +131,20 @@ def layout_problems(
     Yields:
         A sentence a violation.
     """
+    yield from _column_problems(name, dataset, specification)
+    columns = set(dataset.schema.names)
+    indexed = {*dataset.partition_keys, *dataset.indices}
+    wanted = set(specification.index_columns & columns)
+    if name == specification.seed_dataset:
+        dimensions = set(specification.dimension_columns)
+        wanted |= (dimensions - specification.suppress_index_on) & columns
+    if missing := wanted - indexed:
+        yield f"Dataset {name} has no index on {_listed(missing)}."
+
+
+def _column_problems(
+    name: str, dataset: CubeDataset, specification: CubeSpecification
+) -> Iterable[str]:
     columns = set(dataset.schema.names)
     dimensions = set(specification.dimension_columns)
     partitions = set(specification.partition_columns)
@@ -128,12 +166,6 @@ def layout_problems(
             "Partition columns alone do not count: give it one of these columns, join it in a "
             "model before, or make its key one of the seed dataset's dimension columns."
         )
-    indexed = keys | set(dataset.indices)
-    wanted = set(specification.index_columns & columns)
-    if name == specification.seed_dataset:
-        wanted |= (dimensions - specification.suppress_index_on) & columns
-    if missing := wanted - indexed:
-        yield f"Dataset {name} has no index on {_listed(missing)}."
 
 
 def _listed(names: Iterable[str]) -> str:

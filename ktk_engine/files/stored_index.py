@@ -17,7 +17,9 @@ from ktk_engine.format.index_file import IndexGroups, read_index, read_index_gro
 from ktk_engine.store.interface import ObjectStore
 
 
-def put_index(store: ObjectStore, key: str, column: str, index: pa.Table) -> FileDigest:
+def put_index(
+    store: ObjectStore, key: str, column: str, index: pa.Table, *, large: bool = False
+) -> FileDigest:
     """Store an index under a key that no other has.
 
     Args:
@@ -25,6 +27,7 @@ def put_index(store: ObjectStore, key: str, column: str, index: pa.Table) -> Fil
         key: the key.
         column: name of the column.
         index: as `render_index` takes it.
+        large: as `render_index` takes it.
 
     Returns:
         What to record of the file.
@@ -33,7 +36,7 @@ def put_index(store: ObjectStore, key: str, column: str, index: pa.Table) -> Fil
         FormatError: the column cannot be indexed.
         ObjectExistsError: the key is taken.
     """
-    data = render_index(column, index)
+    data = render_index(column, index, large=large)
     store.put_if_absent(key, data)
     return digest_of_file(data)
 

@@ -8,17 +8,17 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
-from ktk_engine.errors import FormatError, TypeClassError
+from ktk_engine.errors import FormatError
 from ktk_engine.format.parse_json import parse_json
 from ktk_engine.format.storage_types import open_with_storage_types
-from ktk_engine.types.type_class import normalize
+from ktk_engine.types.type_class import class_problem, normalize
 
 _PANDAS_KEY = b"pandas"
 # Kartothek compares schemas under its own pandas version and never uses this one.
@@ -40,38 +40,72 @@ def read_common_metadata(data: bytes) -> pa.Schema:
     Returns:
         All columns, partition columns included, in the stored order. Each type is the container
         of its class, timestamps are in microseconds, all fields are nullable, and there is no
-        metadata. Unnamed index columns of pandas are left out, as Kartothek does.
+        metadata. Unnamed index columns of pandas are left out, as Kartothek does, and so are the
+        `columns_without_class`.
 
     Raises:
-        FormatError: the file is damaged, or has a column whose type has no class.
+        FormatError: the file is damaged.
     """
-    try:
-        with open_with_storage_types(pa.BufferReader(data)) as file:
-            schema = file.schema_arrow
-        hidden = _unnamed_index_columns(schema)
-        fields = [
+    return pa.schema(
+        [
             pa.field(field.name, normalize(field.type))
-            for field in schema
-            if field.name not in hidden
+            for field in _shown(_read(data))
+            if class_problem(field.type) is None
         ]
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise FormatError(f"the schema file is damaged: {error}") from error
-    except TypeClassError as error:
-        raise FormatError(f"the schema file has an unusable column: {error}") from error
-    return pa.schema(fields)
+    )
 
 
-def render_common_metadata(schema: pa.Schema, partition_keys: Sequence[str]) -> bytes:
+def columns_without_class(data: bytes) -> dict[str, str]:
+    """Name the columns of a dataset's schema whose types have no class, such as durations.
+
+    Args:
+        data: the content of `_common_metadata`.
+
+    Returns:
+        Why, by name; `read_common_metadata` has the others.
+
+    Raises:
+        FormatError: the file is damaged.
+    """
+    problems = {field.name: class_problem(field.type) for field in _shown(_read(data))}
+    return {name: problem for name, problem in problems.items() if problem is not None}
+
+
+def large_columns(data: bytes) -> list[str]:
+    """Name the columns of text or bytes that a dataset's schema has in Arrow's large layout.
+
+    Args:
+        data: the content of `_common_metadata`.
+
+    Raises:
+        FormatError: the file is damaged.
+    """
+    fields = _shown(_read(data))
+    return [f.name for f in fields if pat.is_large_string(f.type) or pat.is_large_binary(f.type)]
+
+
+def render_common_metadata(
+    schema: pa.Schema,
+    partition_keys: Sequence[str],
+    published: bytes = b"",
+    left_out: Collection[str] = (),
+) -> bytes:
     """Render a dataset's schema so that Kartothek can read it and append to the dataset.
+
+    Who appends compares types exactly, beyond their classes: the digits of decimals, and whether
+    text is large. So what others wrote stays, as far as it says the same.
 
     Args:
         schema: all columns, in any order.
         partition_keys: names of the partition columns, in the order of the folders.
+        published: what is published now; empty for nothing.
+        left_out: names of columns without a class that stay as they are published.
 
     Returns:
         A parquet file without row groups. The partition columns come first, then the others in
-        code-point order. The types are the containers of the classes. The pandas metadata is
-        what Kartothek needs to compare schemas.
+        code-point order. The types are the containers of the classes, or those that are published
+        for the same ones. The pandas metadata is what Kartothek needs to compare schemas. If
+        nothing has changed, it is what is published, byte for byte.
 
     Raises:
         FormatError: a partition column is missing, or a name occurs twice.
@@ -84,9 +118,22 @@ def render_common_metadata(schema: pa.Schema, partition_keys: Sequence[str]) -> 
         raise FormatError(
             f"the schema names columns twice ({twice}) or lacks partition columns ({missing})"
         )
-    order = [*partition_keys, *sorted(set(names) - set(partition_keys))]
-    fields = [pa.field(name, normalize(schema.field(name).type)) for name in order]
-    metadata = {_PANDAS_KEY: json.dumps(_pandas_metadata(fields), sort_keys=True).encode()}
+    wanted = {name: normalize(schema.field(name).type) for name in names}
+    before = _published(published)
+    columns = {field.name: field for field in _shown(before)}
+    known = {n: normalize(f.type) for n, f in columns.items() if class_problem(f.type) is None}
+    kept = {n for n in columns if (known[n] == wanted.get(n) if n in known else n in left_out)}
+    if published and kept == columns.keys() >= wanted.keys():
+        return published
+    wanted |= {name: columns[name].type for name in kept}
+    order = [*partition_keys, *sorted(set(wanted) - set(partition_keys))]
+    fields = [pa.field(name, wanted[name]) for name in order]
+    pandas = _pandas_metadata(fields)
+    own = {item["field_name"]: item for item in _pandas_columns(before)}
+    pandas["columns"] = [
+        own.get(item["name"], item) if item["name"] in kept else item for item in pandas["columns"]
+    ]
+    metadata = {_PANDAS_KEY: json.dumps(pandas, sort_keys=True).encode()}
     sink = pa.BufferOutputStream()
     # Lists' values are called "item", as in files of old versions of Arrow.
     pq.write_metadata(
@@ -100,16 +147,35 @@ def render_common_metadata(schema: pa.Schema, partition_keys: Sequence[str]) -> 
     return rendered
 
 
-def _unnamed_index_columns(schema: pa.Schema) -> set[str]:
-    """Names of the fields that pandas made of an index without a name."""
+def _read(data: bytes) -> pa.Schema:
+    """The schema as it is stored."""
+    try:
+        with open_with_storage_types(pa.BufferReader(data)) as file:
+            return file.schema_arrow
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise FormatError(f"the schema file is damaged: {error}") from error
+
+
+def _published(data: bytes) -> pa.Schema:
+    """The same; nothing where nothing is published, or nothing that can be read."""
+    try:
+        return _read(data) if data else pa.schema([])
+    except FormatError:
+        return pa.schema([])
+
+
+def _shown(schema: pa.Schema) -> Iterator[pa.Field]:
+    """The fields but for those that pandas made of an index without a name."""
+    hidden = {item["field_name"] for item in _pandas_columns(schema) if item.get("name") is None}
+    return (field for field in schema if field.name not in hidden)
+
+
+def _pandas_columns(schema: pa.Schema) -> list[dict[str, Any]]:
+    """What pandas notes of the fields that it names."""
     metadata = (schema.metadata or {}).get(_PANDAS_KEY)
     content = parse_json(metadata, "the pandas metadata") if metadata is not None else {}
     columns = content.get("columns", []) if isinstance(content, dict) else []
-    return {
-        column["field_name"]
-        for column in columns
-        if isinstance(column, dict) and column.get("name") is None and column.get("field_name")
-    }
+    return [item for item in columns if isinstance(item, dict) and item.get("field_name")]
 
 
 def _pandas_metadata(fields: Sequence[pa.Field]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from ktk_engine.errors import FormatError, InvalidKeyError
+from ktk_engine.errors import FormatError, InvalidKeyError, UnsupportedFormatError
 from ktk_engine.format.dataset_key import (
     COMMON_METADATA,
     DATA_SUFFIX,
@@ -75,8 +75,9 @@ def parse_document(
         The document. Unknown keys are dropped; entries without any file are left out.
 
     Raises:
-        FormatError: the document is damaged, of another version or dataset, has several
-            tables, or names a key outside its dataset.
+        FormatError: the document is damaged.
+        UnsupportedFormatError: it is of another version or dataset, has several tables, or names
+            a key outside its dataset.
     """
     content = parse_json(data, f"the document {document_key(uuid)} of dataset {uuid!r}")
     return document_of(uuid, content, list_keys)
@@ -102,19 +103,22 @@ def document_of(
     top = _mapping(uuid, "document", content)
     version = top.get("dataset_metadata_version")
     if version != FORMAT_VERSION:
-        raise FormatError(
+        raise UnsupportedFormatError(
             f"dataset {uuid!r} has metadata version {version!r}; only version "
             f"{FORMAT_VERSION} is supported"
         )
-    if top.get("dataset_uuid") != uuid:
-        raise FormatError(
-            f"the document of dataset {uuid!r} says that it belongs to "
-            f"{top.get('dataset_uuid')!r}; a renamed or copied file is not a dataset"
+    named = top.get("dataset_uuid")
+    if named != uuid:
+        kind = UnsupportedFormatError if isinstance(named, str) else FormatError
+        raise kind(
+            f"the document of dataset {uuid!r} says that it belongs to {named!r}; a renamed or "
+            "copied file is not a dataset"
         )
     try:
         return _document(uuid, top, list_keys)
     except InvalidKeyError as error:
-        raise FormatError(f"the document of dataset {uuid!r} is not safe: {error}") from error
+        said = f"the document of dataset {uuid!r} is not safe: {error}"
+        raise UnsupportedFormatError(said) from error
 
 
 def render_document(document: DatasetDocument) -> bytes:
@@ -229,16 +233,17 @@ def only_table(uuid: str, tables: list[str]) -> str:
         The name; `table` if none is known.
 
     Raises:
-        FormatError: there are several tables, or the name is not fit for a path.
+        UnsupportedFormatError: there are several tables, or the name is not fit for a path.
     """
     if len(tables) > 1:
-        raise FormatError(
+        raise UnsupportedFormatError(
             f"dataset {uuid!r} has several tables ({', '.join(tables)}); only datasets with one "
             "table are supported. Copy each table to a dataset of its own"
         )
     table = tables[0] if tables else TABLE
     if "/" in validate_key(table):
-        raise FormatError(f"dataset {uuid!r} has a table with the invalid name {table!r}")
+        said = f"dataset {uuid!r} has a table with the invalid name {table!r}"
+        raise UnsupportedFormatError(said)
     return table
 
 
@@ -253,7 +258,7 @@ def _implicit_partitions(
     files = [(table, path) for table, _, path in paths if path.endswith(DATA_SUFFIX)]
     schemas = [table for table, _, path in paths if path == COMMON_METADATA]
     if len({path.count("/") for _, path in files}) > 1:
-        raise FormatError(
+        raise UnsupportedFormatError(
             f"the files of dataset {uuid!r} lie at different depths, and its document does not "
             "list them: which of them belong to it is unknown"
         )

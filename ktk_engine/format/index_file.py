@@ -156,12 +156,16 @@ def _label_position(schema: pa.Schema) -> int:
     return position
 
 
-def render_index(column: str, table: pa.Table) -> bytes:
+_LARGE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
+
+
+def render_index(column: str, table: pa.Table, *, large: bool = False) -> bytes:
     """Render an index as a file that Kartothek can read.
 
     Args:
         column: name of the indexed column.
         table: the index, with the columns `value` and `partition`.
+        large: whether values are text or bytes that others have in Arrow's large layout.
 
     Returns:
         A parquet file of version 1.0, with row groups of 10,000 values, sorted by value.
@@ -179,6 +183,8 @@ def render_index(column: str, table: pa.Table) -> bytes:
     if problem is not None:
         raise FormatError(f"the column {column!r} cannot be indexed: {problem}")
     index = _sorted(_normalized(table).combine_chunks(), VALUE)
+    if large and (layout := _LARGE.get(index.schema.field(VALUE).type)):
+        index = index.set_column(0, VALUE, index[VALUE].cast(layout))
     sink = pa.BufferOutputStream()
     pq.write_table(
         index.rename_columns([column, PARTITION_COLUMN]),

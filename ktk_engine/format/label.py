@@ -18,6 +18,7 @@ from ktk_engine.format.partition_text import (
 )
 from ktk_engine.format.percent_encoding import quote, unquote
 from ktk_engine.store.key import MAX_KEY_BYTES, MAX_SEGMENT_BYTES, MAX_UUID_LETTERS
+from ktk_engine.types.type_class import normalize
 
 # What a key has beside: the dataset, its table, and the name of the file.
 _MAX_PATH_BYTES = MAX_KEY_BYTES - MAX_UUID_LETTERS - 130
@@ -199,6 +200,8 @@ def _column(
 ) -> pa.Array:
     if schema.get_field_index(name) < 0:
         raise FormatError(f"the schema has no field for the partition column {name!r}")
+    if not len(texts):  # of a dataset without files the class may be unknown yet
+        return pa.nulls(0, normalize(schema.field(name).type))
     try:
         return restore(texts, schema.field(name).type)
     except FormatError as error:

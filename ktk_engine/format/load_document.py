@@ -6,7 +6,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 
-from ktk_engine.errors import DatasetNotFoundError, FormatError, ObjectNotFoundError
+from ktk_engine.errors import (
+    DatasetNotFoundError,
+    FormatError,
+    ObjectNotFoundError,
+    UnsupportedFormatError,
+)
 from ktk_engine.format.dataset_key import (
     COMMON_METADATA,
     DOCUMENT_SUFFIX,
@@ -15,6 +20,7 @@ from ktk_engine.format.dataset_key import (
     msgpack_document_key,
 )
 from ktk_engine.format.document import (
+    FORMAT_VERSION,
     DatasetDocument,
     document_of,
     only_table,
@@ -78,7 +84,7 @@ def document_bytes(store: ObjectStore, uuid: str) -> tuple[str, bytes]:
 
 
 def named_keys(key: str, data: bytes) -> frozenset[str]:
-    """Give all files that a document names, wherever they lie; also one that we do not support.
+    """Give all files that a document names, wherever they lie; also of several tables.
 
     Args:
         key: the document's key, which tells its encoding.
@@ -86,11 +92,15 @@ def named_keys(key: str, data: bytes) -> frozenset[str]:
 
     Raises:
         FormatError: it cannot be parsed, or is no document.
+        UnsupportedFormatError: it is of a later version, which may name files elsewhere in it.
     """
     what = f"the document {key}"
     parsed = parse_msgpack(data, what) if key.endswith(MSGPACK_SUFFIX) else parse_json(data, what)
     if not isinstance(parsed, dict):
         raise FormatError(f"{what} is no map of names to values")
+    version = parsed.get("dataset_metadata_version")
+    if type(version) is not int or version > FORMAT_VERSION:
+        raise UnsupportedFormatError(f"{what} has metadata version {version!r}")
     parts = (parsed.get("partitions"), parsed.get("indices"))
     return frozenset(text for part in parts for text in _texts(part))
 
@@ -117,13 +127,18 @@ def list_documents(store: ObjectStore, prefix: str = "") -> list[str]:
     Raises:
         StoreError: the store could not be listed.
     """
+    return [name for name in document_names(store, prefix) if is_uuid(name)]
+
+
+def document_names(store: ObjectStore, prefix: str = "") -> list[str]:
+    """As `list_documents`, but with names that hold no valid uuid: what they name is in use too."""
     uuids = {
         name.removesuffix("/").removesuffix(suffix)
         for name in store.list_names("", prefix)
         for suffix in (DOCUMENT_SUFFIX, MSGPACK_SUFFIX)
         if name.removesuffix("/").endswith(suffix)  # a folder there is no missing document
     }
-    return sorted(uuid for uuid in uuids if uuid.startswith(prefix) and is_uuid(uuid))
+    return sorted(uuid for uuid in uuids if uuid.startswith(prefix))
 
 
 def _with_table(store: ObjectStore, document: DatasetDocument) -> DatasetDocument:

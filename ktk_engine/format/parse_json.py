@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from ktk_engine.errors import FormatError
+from ktk_engine.errors import FormatError, UnsupportedFormatError
 
 # What a document of four million files needs: it has 126 bytes and three values for each.
 MAX_BYTES = 512 << 20
@@ -30,7 +30,8 @@ def parse_json(data: bytes, what: str) -> Any:
         Maps, lists and plain values. No map had a key twice, and no number is NaN or infinite.
 
     Raises:
-        FormatError: it is no such JSON, or larger, deeper or of more values than the limits.
+        FormatError: it is no such JSON.
+        UnsupportedFormatError: it is larger, deeper or of more values than the limits.
     """
     check_size(len(data), MAX_BYTES, what)
     # Those within texts count as well, so this is an upper bound; exact counts cost more.
@@ -43,8 +44,13 @@ def parse_json(data: bytes, what: str) -> Any:
     except RecursionError as error:
         raise too_deep(what) from error
     except ValueError as error:
-        raise FormatError(f"{what} is not valid JSON: {error}") from error
+        kind = UnsupportedFormatError if isinstance(error, _ConstantError) else FormatError
+        raise kind(f"{what} is not valid JSON: {error}") from error
     return found
+
+
+class _ConstantError(ValueError):
+    """NaN or infinity, which Kartothek writes into metadata where a user put them."""
 
 
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -65,27 +71,30 @@ def check_size(size: int, largest: int, what: str) -> None:
     """Refuse what is too large.
 
     Raises:
-        FormatError: there are more bytes than allowed.
+        UnsupportedFormatError: there are more bytes than allowed.
     """
     if size > largest:
-        raise FormatError(f"{what} has more than {largest >> 20} MiB, which is the limit")
+        raise UnsupportedFormatError(
+            f"{what} has more than {largest >> 20} MiB, which is the limit"
+        )
 
 
 def check_count(values: int, what: str, largest: int = MAX_VALUES) -> None:
     """Refuse what has too many values.
 
     Raises:
-        FormatError: there are more than allowed.
+        UnsupportedFormatError: there are more than allowed.
     """
     if values > largest:
-        raise FormatError(f"{what} has more than {largest:,} values, which is the limit")
+        said = f"{what} has more than {largest:,} values, which is the limit"
+        raise UnsupportedFormatError(said)
 
 
 def check_depth(content: object, what: str) -> None:
     """Refuse maps and lists that are nested too deeply: writing them again would fail.
 
     Raises:
-        FormatError: they are deeper than allowed.
+        UnsupportedFormatError: they are deeper than allowed.
     """
     layer: list[Any] = [content]
     for _ in range(MAX_DEPTH):
@@ -104,13 +113,14 @@ def check_depth(content: object, what: str) -> None:
     raise too_deep(what)
 
 
-def too_deep(what: str) -> FormatError:
+def too_deep(what: str) -> UnsupportedFormatError:
     """The error about maps and lists that are nested too deeply."""
-    return FormatError(f"{what} is nested deeper than {MAX_DEPTH} levels, which is the limit")
+    said = f"{what} is nested deeper than {MAX_DEPTH} levels, which is the limit"
+    return UnsupportedFormatError(said)
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a number in JSON")
+    raise _ConstantError(f"{name} is not a number in JSON")
 
 
 def _finite(text: str) -> float:

@@ -37,7 +37,8 @@ def parse_msgpack(data: bytes, what: str) -> Any:
         Maps with texts as keys, lists and plain values. No map had a key twice.
 
     Raises:
-        FormatError: it is no such msgpack, or larger, deeper or of more values than the limits.
+        FormatError: it is no such msgpack.
+        UnsupportedFormatError: it is larger, deeper or of more values than the limits.
     """
     content = _decompressed(data, what)
     largest = min(MAX_VALUES, _SMALL_VALUES + _VALUES_A_BYTE * len(data))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from ktk_engine.cube.consistency import check_cube
-from ktk_engine.cube.cube_metadata import DIMENSION_COLUMNS, cube_metadata
+from ktk_engine.cube.cube_metadata import DIMENSION_COLUMNS, cube_metadata, cube_value
 from ktk_engine.cube.dataset_uuid import split_uuid
 from ktk_engine.cube.discovery import discover_cube, find_seed, is_hidden
 from ktk_engine.cube.specification import CubeSpecification
@@ -347,7 +347,7 @@ def _shared_columns(target: Target, others: Mapping[str, Snapshot]) -> frozenset
     """Columns that several datasets may have: dimensions and partition columns."""
     shared = set(target.dimension_columns) | set(target.partition_by)
     for item in others.values():
-        shared |= set(item.metadata.get(DIMENSION_COLUMNS, ()))
+        shared |= set(cube_value(item.metadata, DIMENSION_COLUMNS) or ())
         shared |= set(item.partition_keys)
     return frozenset(shared)
 

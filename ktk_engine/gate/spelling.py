@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from ktk_engine.cube.cube_metadata import DIMENSION_COLUMNS
+from ktk_engine.cube.cube_metadata import DIMENSION_COLUMNS, cube_value
 from ktk_engine.gate.constraint import Constraint
 from ktk_engine.gate.target import Target
 from ktk_engine.log.snapshot import Snapshot
@@ -43,7 +43,7 @@ def stored_names(
     given = set(columns)
     for dataset, item in datasets.items():
         if dataset != target.dataset:
-            shared = (*item.metadata.get(DIMENSION_COLUMNS, ()), *item.partition_keys)
+            shared = (*(cube_value(item.metadata, DIMENSION_COLUMNS) or ()), *item.partition_keys)
             known |= {Identifier(name): name for name in shared}
     own = datasets.get(target.dataset)
     if own is not None and not full_refresh and (target.cube or keeps_rows):

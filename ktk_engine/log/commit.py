@@ -13,9 +13,9 @@ from datetime import timedelta
 from ktk_engine.errors import (
     CommitConflictError,
     CommitStateUnknownError,
-    ForeignWriterError,
     KtkError,
     StoreError,
+    TypeClassError,
     VersionGoneError,
 )
 from ktk_engine.log.chain import read_entries, refuse_gap
@@ -48,6 +48,8 @@ from ktk_engine.log.write import Fate, Write
 from ktk_engine.store.interface import ObjectStore
 
 MAXIMUM_ATTEMPTS = 50
+# What writes rows beside those that are there, or writes those anew.
+_WRITES = frozenset(("append", "replace", "compact", "alter"))
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -90,6 +92,7 @@ def commit(base: State, transaction: Transaction, publishes: bool = True) -> Com
     Raises:
         CommitConflictError: another commit contradicts; nothing was committed.
         ForeignWriterError: another program changed a dataset; nothing was committed.
+        UnsupportedFormatError: it did so in a form that is unknown here; nothing was committed.
         FormatError: the log is damaged; nothing was committed.
         CommitStateUnknownError: the store did not say what happened.
         StoreError: the store failed. Whether anything was committed, `transaction.write` tells
@@ -165,7 +168,7 @@ def _refuse_foreign(base: State, transaction: Transaction) -> None:
     written = {change.uuid for change in transaction.changes} - settled
     for uuid, state in base.datasets.items():
         if state.problem and uuid not in settled:
-            raise ForeignWriterError(f"{state.problem}. Nothing was written.")
+            raise state.error(f"{state.problem}. Nothing was written.")
         if uuid in written and state.stamp:
             verify_document(base.store, uuid)
 
@@ -240,12 +243,25 @@ def _rebased(
         if change.rebase is None:
             after.pop(change.uuid, None)
         else:
+            _refuse_left_out(before.get(change.uuid), change)
             after[change.uuid] = change.rebase(before.get(change.uuid), attempt)
     transaction.check(after)
     check_given_up(
         [after[change.uuid] for change in transaction.changes if change.rebase], given_up
     )
     return before, after
+
+
+def _refuse_left_out(before: Snapshot | None, change: DatasetChange) -> None:
+    """Refuse to write rows beside, or instead of, those with columns that nobody here sees."""
+    if before is None or not before.left_out or change.operation not in _WRITES:
+        return
+    columns = ", ".join(f"{name} ({why})" for name, why in before.left_out.items())
+    raise TypeClassError(
+        f"Dataset {change.uuid} has columns that are left out here: {columns}. It can be read, and "
+        "built anew as a whole, but its rows cannot be changed: those columns would be lost. "
+        "Nothing was committed."
+    )
 
 
 def _forget_earlier_lives(head: State, transaction: Transaction) -> None:

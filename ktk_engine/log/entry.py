@@ -191,15 +191,13 @@ def parse_entry(data: bytes, key: str) -> LogEntry:
         key: where it came from, for messages.
 
     Raises:
-        FormatError: it is damaged or of a newer format.
+        FormatError: it is damaged.
+        UnsupportedFormatError: it is of a newer format.
     """
     try:
-        document = unseal(data, sealed_since=2, what=f"Log entry {key}")
+        document = unseal(data, 2, max(_FORMATS), f"Log entry {key}")
         if document["format"] not in _FORMATS:
-            raise FormatError(
-                f"Log entry {key} has format {document['format']}; this version reads formats up "
-                f"to {max(_FORMATS)}. Upgrade dbt-ktk."
-            )
+            raise ValueError(f"it has format {document['format']!r}")
         return LogEntry(
             scope=document["scope"],
             version=document["version"],

@@ -8,13 +8,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from ktk_engine.errors import FormatError, ObjectNotFoundError
-from ktk_engine.format.common_metadata import read_common_metadata
+from ktk_engine.errors import FormatError, ObjectNotFoundError, UnsupportedFormatError
+from ktk_engine.format.common_metadata import (
+    columns_without_class,
+    large_columns,
+    read_common_metadata,
+)
 from ktk_engine.format.dataset_key import TABLE, common_metadata_key
 from ktk_engine.format.document import DatasetDocument
 from ktk_engine.format.label import partition_table
 from ktk_engine.format.stamp import BASE_KEY
-from ktk_engine.log.snapshot import Snapshot, files_table
+from ktk_engine.log.snapshot import LARGE, LEFT_OUT, Snapshot, files_table
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.schema import dataset_schema
 
@@ -32,7 +36,8 @@ def snapshot_of_document(store: ObjectStore, document: DatasetDocument) -> Snaps
         ObjectNotFoundError: the dataset has no `_common_metadata`.
         FormatError: a document or label breaks the format's rules.
     """
-    schema = dataset_schema(_published_schema(store, document), document.partition_keys)
+    published, noted = _published_schema(store, document)
+    schema = dataset_schema(published, document.partition_keys)
     labels = list(document.partitions)
     partitions = _partitions(store, document, schema)
     return Snapshot(
@@ -42,15 +47,18 @@ def snapshot_of_document(store: ObjectStore, document: DatasetDocument) -> Snaps
         files=files_table(labels, list(document.partitions.values()), partitions),
         indices=dict(document.indices),
         metadata=dict(document.metadata),
-        properties={} if document.table == TABLE else {"table": document.table},
+        properties=noted if document.table == TABLE else {**noted, "table": document.table},
     )
 
 
-def _published_schema(store: ObjectStore, document: DatasetDocument) -> pa.Schema:
-    """Read `_common_metadata`; an error names the file and the dataset."""
+def _published_schema(
+    store: ObjectStore, document: DatasetDocument
+) -> tuple[pa.Schema, dict[str, Any]]:
+    """Read `_common_metadata`, and what to note of it; an error names the file and the dataset."""
     key = common_metadata_key(document.uuid, document.table)
     try:
-        return read_common_metadata(store.get(key))
+        data = store.get(key)
+        schema, left_out = read_common_metadata(data), columns_without_class(data)
     except ObjectNotFoundError as error:
         raise ObjectNotFoundError(
             f"Dataset {document.uuid} in {store.url} has no schema: {key} is missing. Restore the "
@@ -61,6 +69,14 @@ def _published_schema(store: ObjectStore, document: DatasetDocument) -> pa.Schem
             f"The schema {key} of dataset {document.uuid} in {store.url} cannot be used: {error}. "
             "Restore the file from a backup, or rebuild the dataset."
         ) from error
+    without = [f"{name} ({left_out[name]})" for name in document.partition_keys if name in left_out]
+    if without:
+        raise UnsupportedFormatError(
+            f"Dataset {document.uuid} in {store.url} is partitioned by {', '.join(without)}: it is "
+            "not supported here. Write it without such a partition column."
+        )
+    noted = {LEFT_OUT: left_out, LARGE: large_columns(data)}
+    return schema, {key: value for key, value in noted.items() if value}
 
 
 def _partitions(store: ObjectStore, document: DatasetDocument, schema: pa.Schema) -> pa.Table:

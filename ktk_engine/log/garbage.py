@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, MutableMapping, Seque
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from ktk_engine.errors import ForeignWriterError, FormatError, ObjectNotFoundError
+from ktk_engine.errors import FormatError, InvalidKeyError, ObjectNotFoundError
 from ktk_engine.format.dataset_key import (
     COMMON_METADATA,
     DATA_SUFFIX,
@@ -20,7 +20,7 @@ from ktk_engine.format.dataset_key import (
     common_metadata_key,
     document_key,
 )
-from ktk_engine.format.load_document import document_bytes, list_documents, named_keys
+from ktk_engine.format.load_document import document_bytes, document_names, named_keys
 from ktk_engine.format.stamp import STAMP_BYTES, read_stamp
 from ktk_engine.log.chain import Link, read_chain
 from ktk_engine.log.entry import LogEntry
@@ -107,6 +107,7 @@ def find_garbage(
 
     Raises:
         ForeignWriterError: another program changed a dataset; nothing can be called garbage.
+        UnsupportedFormatError: it did so in a form that is unknown here.
         ObjectNotFoundError: a snapshot that history needs is missing.
         FormatError: a log entry or snapshot that history needs is missing or damaged.
     """
@@ -123,7 +124,7 @@ def find_garbage(
     state = resolve(store, scope)
     for dataset in state.datasets.values():
         if dataset.problem:
-            raise ForeignWriterError(f"{dataset.problem}. Nothing was deleted.")
+            raise dataset.error(f"{dataset.problem}. Nothing was deleted.")
     links = _links(state)
     entries = _entries(links)
     kept = _kept(links, retention, now, state.head.tags if state.head else {})
@@ -213,11 +214,13 @@ def _named_elsewhere(
     """Files that documents of other programs may name, of whatever cube or table they are.
 
     Kartothek's copies under another name may name files of the original. A document that cannot
-    be read may name any file with a name of other programs.
+    be read, or has the name of no dataset, may name any file with a name of other programs.
     """
     if not strange:
         return strange
-    others = [uuid for uuid in list_documents(store) if not state.scope.owns(uuid)]
+    others = [
+        uuid for uuid in document_names(store) if not (is_uuid(uuid) and state.scope.owns(uuid))
+    ]
     unknown = [uuid for uuid in others if uuid not in known]
     read = ask_all(store, lambda uuid: _named_by(store, uuid), unknown)
     known.update(zip(unknown, read, strict=True))
@@ -230,13 +233,13 @@ def _named_by(store: ObjectStore, uuid: str) -> frozenset[str] | None:
     try:
         if read_stamp(store.get_range(document_key(uuid), 0, STAMP_BYTES)) is not None:
             return frozenset()
-    except (FormatError, ObjectNotFoundError):
+    except (FormatError, InvalidKeyError, ObjectNotFoundError):
         pass  # the whole document tells, or there is none in JSON
     try:
         return named_keys(*document_bytes(store, uuid))
     except ObjectNotFoundError:
         return frozenset()  # deleted since
-    except FormatError:
+    except (FormatError, InvalidKeyError):
         return None
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -203,7 +204,10 @@ def _publish_dataset(state: State, uuid: str, anew: bool = False) -> None:
         return
     snapshot = state.snapshot(uuid)
     table = str(snapshot.properties.get("table", TABLE))
-    schema = render_common_metadata(snapshot.schema, snapshot.partition_keys)
+
+    def schema(published: bytes) -> bytes:
+        keys, left_out = snapshot.partition_keys, snapshot.left_out
+        return render_common_metadata(snapshot.schema, keys, published, left_out)
 
     def rendered() -> bytes:
         document = _document(snapshot, _cube_metadata(state), entry)
@@ -218,13 +222,26 @@ def _publish_dataset(state: State, uuid: str, anew: bool = False) -> None:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What is to be published of a dataset: a schema, and a document of a version."""
+    """What is to be published of a dataset: a document of a version, and a schema.
+
+    The schema is made of the published one, which stays where it says the same.
+    """
 
     uuid: str
     version: int
     schema_key: str
-    schema: bytes
+    schema: Callable[[bytes], bytes]
     document: Callable[[], bytes]
+
+
+def _publish_schema(store: ObjectStore, wanted: _Wanted) -> None:
+    """Publish a dataset's schema, unless what lies there says the same."""
+    published = b""
+    with suppress(ObjectNotFoundError):
+        published = store.get(wanted.schema_key)
+    schema = wanted.schema(published)
+    if schema != published:
+        store.put(wanted.schema_key, schema)
 
 
 def wanted_version(head: LogEntry, uuid: str) -> int:
@@ -258,7 +275,7 @@ def _replace_document(state: State, wanted: _Wanted) -> bool:
             del current  # it may be as large as what replaces it
         if stamp is not None and stamp.version > wanted.version:
             return not data
-        store.put(wanted.schema_key, wanted.schema)
+        _publish_schema(store, wanted)
         data = data or wanted.document()
         try:
             if token:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ktk_engine.cube.cube_metadata import DIMENSION_COLUMNS, IS_SEED, cube_value
-from ktk_engine.errors import FormatError, ObjectNotFoundError
+from ktk_engine.errors import FormatError, ObjectNotFoundError, UnsupportedFormatError
 from ktk_engine.format.comments import Comments, comments_of
 from ktk_engine.format.dataset_key import TABLE, common_metadata_key
 from ktk_engine.format.file_digest import DAMAGE, FileDigest, digest_of_json
@@ -56,6 +56,12 @@ PARTITION_PREFIX, MINIMUM_PREFIX, MAXIMUM_PREFIX, NULLS_PREFIX = (
 PUBLISH = "publish"
 # Where they say that an unknown partition value is null: of folders, which have a text for it.
 NULL_FOLDERS = "null_folders"
+# Where the properties keep which columns of other programs' files are left out, and why: nothing
+# that would write their rows anew is committed.
+LEFT_OUT = "left_out"
+# Where they keep which columns of text, or of bytes, other programs have in Arrow's large layout:
+# whoever appends there compares schemas and indices with it.
+LARGE = "large"
 MAX_FILES = 20_000_000
 _LARGEST_DERIVED = 256 * 1024 * 1024
 _ROW_GROUP = 32_768  # a plan of few files decodes few groups
@@ -144,7 +150,7 @@ class Snapshot:
         Empty for a plain table.
         """
         own = self.properties.get("dimension_columns")
-        known = own or self.metadata.get(DIMENSION_COLUMNS) or ()
+        known = own or cube_value(self.metadata, DIMENSION_COLUMNS) or ()
         return tuple(name for name in known if self.schema.get_field_index(name) >= 0)
 
     @property
@@ -167,6 +173,17 @@ class Snapshot:
     def indexed_columns(self) -> frozenset[str]:
         """Columns that can be pruned by values: partition columns and secondary indices."""
         return frozenset(self.partition_keys) | frozenset(self.indices)
+
+    @property
+    def large_columns(self) -> tuple[str, ...]:
+        """Columns of text or bytes that other programs have in Arrow's large layout."""
+        known = self.properties.get(LARGE) or ()
+        return tuple(name for name in known if name in self.schema.names)
+
+    @property
+    def left_out(self) -> Mapping[str, str]:
+        """Columns of its files whose types have no class, and why: nobody sees them."""
+        return self.properties.get(LEFT_OUT) or {}
 
     @property
     def labels(self) -> list[str]:
@@ -309,7 +326,7 @@ def check_partition_values(snapshot: Snapshot, names: Iterable[str]) -> None:
                 f"Dataset {snapshot.uuid}: {unknown.num_rows:,} files of another program have a "
                 f"value of partition column `{name}` that cannot be read, {reason}. Leave the "
                 "column out, or rewrite these files; if the value is right, the schema file "
-                f"{common_metadata_key(snapshot.uuid, table)} is wrong."
+                f"{common_metadata_key(snapshot.uuid, table)} is wrong. Nothing was written."
             )
 
 
@@ -371,7 +388,8 @@ def read_snapshot(store: ObjectStore, key: str, sha256: str = "") -> Snapshot:
 
     Raises:
         ObjectNotFoundError: there is none under this key.
-        FormatError: the file is damaged or of a newer format.
+        FormatError: the file is damaged.
+        UnsupportedFormatError: it is of a newer format.
     """
     try:
         data = store.get(key)
@@ -386,17 +404,10 @@ def read_snapshot(store: ObjectStore, key: str, sha256: str = "") -> Snapshot:
         found = _parse_snapshot(store, data, f"Snapshot {key} of {store.url}")
         # Without a digest anything may be damaged: then now is the time to find out.
         return found if sha256 else replace(found, files=found.files)
-    except _NewerFormatError as error:
-        raise FormatError(
-            f"Snapshot {key} of {store.url} has format {error}; this version reads formats up "
-            f"to {_DELTA_FORMAT}. Upgrade dbt-ktk."
-        ) from error
+    except UnsupportedFormatError:
+        raise
     except DAMAGE as error:
         raise FormatError(_damaged(store, key, error)) from error
-
-
-class _NewerFormatError(Exception):
-    """A snapshot of a version of this library that does not exist yet."""
 
 
 _RESTORE = "Restore the file from a backup of the store, or rebuild the dataset."
@@ -411,7 +422,10 @@ def _parse_snapshot(store: ObjectStore, data: bytes, what: str) -> Snapshot:
     check_count(stored.num_rows, what, MAX_FILES)
     document: dict[str, Any] = parse_json(stored.metadata[_METADATA_KEY], what)
     if document["format"] not in (_FORMAT, _DELTA_FORMAT):
-        raise _NewerFormatError(document["format"])
+        raise UnsupportedFormatError(
+            f"{what} has format {document['format']}; this version reads formats up to "
+            f"{_DELTA_FORMAT}. Upgrade dbt-ktk."
+        )
     files: FileTable = stored
     if document["format"] == _DELTA_FORMAT:
         removed = np.array(document["removed"], np.int64)

@@ -18,6 +18,7 @@ from ktk_engine.errors import (
     InvalidKeyError,
     KtkError,
     ObjectNotFoundError,
+    UnsupportedFormatError,
     VersionGoneError,
 )
 from ktk_engine.format.dataset_key import document_key
@@ -51,6 +52,7 @@ class DatasetState:
             knows its rows, and only indices and metadata are the other program's.
         problem: why nothing may be written on top; empty if all is well. What is read then is
             what the log has, or else the document.
+        unsupported: whether that is a document of a form that this version does not know.
         staged: whether it is what a transaction would make of it, which is not committed yet.
     """
 
@@ -61,12 +63,18 @@ class DatasetState:
     foreign: str = ""
     same_files: bool = False
     problem: str = ""
+    unsupported: bool = False
     staged: bool = False
 
     @property
     def is_readable(self) -> bool:
         """Whether the log, a sound document or a transaction knows its rows."""
         return self.entry is not None or bool(self.foreign) or self.staged
+
+    @property
+    def error(self) -> type[KtkError]:
+        """What its problem is raised as."""
+        return UnsupportedFormatError if self.unsupported else ForeignWriterError
 
 
 @dataclass(frozen=True)
@@ -104,6 +112,7 @@ class State:
         Raises:
             DatasetNotFoundError: the scope has no such dataset.
             ForeignWriterError: nobody can tell what it holds.
+            UnsupportedFormatError: this version cannot tell.
             VersionGoneError: a clean-up has removed it since the state was resolved.
         """
         state = self.dataset(uuid)
@@ -124,7 +133,7 @@ class State:
         if state is None:
             raise DatasetNotFoundError(f"{self.store.url} has no dataset {uuid}.")
         if not state.is_readable:
-            raise ForeignWriterError(state.problem)
+            raise state.error(state.problem)
         if state.problem:
             # From this line, no matter who reads: Python shows a message once for each place.
             warnings.warn(state.problem, ForeignWriterWarning, stacklevel=1)
@@ -339,8 +348,7 @@ def _unstamped(
     except ObjectNotFoundError:
         return None if entry is None else _without_document(store, scope, uuid, entries)
     except FormatError as error:
-        problem = _damaged(store, scope, uuid, entries, error)
-        return DatasetState(uuid, entry, None, problem=problem)
+        return _unreadable(store, scope, uuid, entries, error)
     sha256 = digest(data)
     try:
         stamp = read_stamp(data)
@@ -350,8 +358,7 @@ def _unstamped(
             return DatasetState(uuid, entry, None, sha256)  # taken over, but not published yet
         document = load_document(store, uuid)
     except (FormatError, InvalidKeyError) as error:
-        problem = _damaged(store, scope, uuid, entries, error)
-        return DatasetState(uuid, entry, None, sha256, problem=problem)
+        return _unreadable(store, scope, uuid, entries, error, sha256)
     except DatasetNotFoundError:
         return None if entry is None else _without_document(store, scope, uuid, entries)
     if entry is not None and _has_files_of(store, document, entry):
@@ -372,18 +379,34 @@ def _unstamped(
     return DatasetState(uuid, entry, None, sha256, foreign="" if entry else sha256, problem=problem)
 
 
-def _damaged(
+def _unreadable(
     store: ObjectStore,
     scope: LogScope,
     uuid: str,
     entries: Mapping[str, DatasetEntry],
     error: KtkError,
-) -> str:
-    said = f"The document of dataset {uuid} in {store.url} is damaged: {error}. "
-    if uuid not in entries:
-        return f"{said}Restore the file, or drop the dataset: {removal(scope, uuid)}"
-    anew = _renewal(scope, uuid, entries)
-    return f"{said}{_READ_FROM_LOG}Restore the file, or write it anew: {anew}"
+    sha256: str = "",
+) -> DatasetState:
+    """A dataset whose document is damaged, or of a form that is unknown here: that stays as it is.
+
+    Of what the log knows, a damaged document is written anew; nothing else is ever advised that
+    would destroy one.
+    """
+    entry = entries.get(uuid)
+    known = _READ_FROM_LOG if entry else ""
+    where = f"The document of dataset {uuid} in {store.url}"
+    if isinstance(error, UnsupportedFormatError):
+        problem = (
+            f"{where} is not supported: {error}. {known}Another program, or a later release of "
+            f"this one, may read it; here it stays as it is"
+        )
+        return DatasetState(uuid, entry, None, sha256, problem=problem, unsupported=True)
+    said = f"{where} is damaged: {error}. {known}Restore the file from a backup, or "
+    if entry is None:
+        problem = f"{said}write it anew with the program that wrote it"
+    else:
+        problem = f"{said}write it anew: {_renewal(scope, uuid, entries)}"
+    return DatasetState(uuid, entry, None, sha256, problem=problem)
 
 
 def _has_files_of(store: ObjectStore, document: DatasetDocument, entry: DatasetEntry) -> bool:

@@ -36,8 +36,11 @@ def change_datasets(
     operation: str,
     changes: tuple[DatasetChange, ...],
     history: Mapping[str, str] | None = None,
+    *,
+    checked: bool = True,
+    write: Write | None = None,
 ) -> ChangeResult:
-    """Commit a change that needs no new data files; the cube is checked as it will be.
+    """Commit a change that needs no new data files of its own; the cube is checked as it will be.
 
     Args:
         state: what the change was planned on.
@@ -45,15 +48,18 @@ def change_datasets(
         changes: one a dataset; none to let the log only note what another program changed, which
             is not checked.
         history: what the log says of this commit, for people.
+        checked: whether the cube's datasets have to fit together afterwards.
+        write: the write that index files of the change belong to, if it makes any.
 
     Raises:
         ConsistencyError: the cube's datasets would not fit together; nothing was committed.
         CommitConflictError: another run changed one of them meanwhile; nothing was committed.
     """
-    write, scope = Write(), state.scope
-    check = CubeCheck(scope.cube if changes else "")
+    scope, folders = state.scope, [change.uuid for change in changes] if write else []
+    write = write or Write()
+    check = CubeCheck(scope.cube if changes and checked else "")
     transaction = Transaction(write, changes, check, history or {})
     names = tuple(scope.dataset_id(change.uuid) for change in changes)
-    with announced(state.store, scope, write, operation):
+    with announced(state.store, scope, write, operation, folders):
         done = commit(state, transaction)
     return ChangeResult(scope.name, names, done.entry.version, done.warning)

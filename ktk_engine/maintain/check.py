@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ktk_engine.catalog.find_scope import find_scope
-from ktk_engine.errors import ConsistencyError, KtkError
+from ktk_engine.errors import ConsistencyError, FormatError, KtkError
 from ktk_engine.gate.gate import CubeCheck
-from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.log.snapshot import Snapshot, check_partition_values
 from ktk_engine.log.state import State
 from ktk_engine.log.version import state_at, tags_of
 from ktk_engine.maintain.check_files import check_files
@@ -93,6 +93,7 @@ def check(
             file = item.entry.snapshot if item.entry and not item.problem else ""
             problems.append(Problem(dataset, file, "", "", "", str(error)))
     for uuid, snapshot in snapshots.items():
+        problems += _partition_problems(id_of(uuid), snapshot)
         problems += check_files(store, id_of(uuid), snapshot, deep, progress=progress)
         problems += check_published(state, uuid, snapshot)
     if len(snapshots) == len(chosen):
@@ -140,6 +141,15 @@ def _check_tagged(
             yield replace(problem, reason=f"{where}: {problem.reason}")
         files.update(snapshot.file_column("key").to_pylist())
         indices.update(snapshot.indices.values())
+
+
+def _partition_problems(dataset: str, snapshot: Snapshot) -> Iterator[Problem]:
+    """Partition values of other programs that their class does not hold: no write goes beside."""
+    for name in snapshot.partition_keys:
+        try:
+            check_partition_values(snapshot, (name,))
+        except FormatError as error:
+            yield Problem(dataset, "", name, "", "", str(error))
 
 
 def _cube_problems(state: State, snapshots: Mapping[str, Snapshot]) -> Iterator[Problem]:

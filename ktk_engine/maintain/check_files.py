@@ -211,10 +211,10 @@ def _column_problems(
     snapshot: Snapshot, schema: pa.Schema, metadata: pq.FileMetaData
 ) -> Iterator[tuple[str, str, str, str]]:
     """Compare a file's columns with the committed ones: column, expected, found, reason."""
-    empty = _columns_without_values(metadata)
+    empty, named = _columns_without_values(metadata), _pandas_index(schema)
     for field in schema:
         if snapshot.schema.get_field_index(field.name) < 0:
-            if is_pandas_index(field.name):
+            if field.name in snapshot.left_out or field.name in named:
                 continue
             found = f"{class_name(field.type)} ({field.type})"
             yield field.name, "no such column", found, "the committed schema lacks the column"
@@ -234,6 +234,13 @@ def _column_problems(
         if name in snapshot.schema.names:
             expected = class_name(snapshot.schema.field(name).type)
             yield name, expected, "missing", "a dimension or index column must not be null"
+
+
+def _pandas_index(schema: pa.Schema) -> frozenset[str]:
+    """The columns of a file that hold the index of a pandas frame, which no schema file names."""
+    named = (schema.pandas_metadata or {}).get("index_columns", ())
+    unnamed = (name for name in schema.names if is_pandas_index(name))
+    return frozenset(name for name in (*named, *unnamed) if isinstance(name, str))
 
 
 def _columns_without_values(metadata: pq.FileMetaData) -> frozenset[str]:

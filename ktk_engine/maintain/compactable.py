@@ -34,23 +34,23 @@ class Compaction:
 
     Attributes:
         state: the scope it was found in.
-        uuid: the dataset.
-        files: the files to rewrite, as the snapshot has them, with rows and bytes.
+        snapshot: the dataset, with what footers say of files that its log does not describe.
+        files: the files to rewrite, as that has them.
         overlaid: how many of them share a partition with files of other commits, so that
             readers have to look which holds a cell last.
         target_bytes: size of the new files, about.
     """
 
     state: State
-    uuid: str
+    snapshot: Snapshot
     files: pa.Table
     overlaid: int
     target_bytes: int
 
     @property
-    def snapshot(self) -> Snapshot:
-        """The dataset."""
-        return self.state.snapshot(self.uuid)
+    def uuid(self) -> str:
+        """The dataset's uuid."""
+        return self.snapshot.uuid
 
     def __str__(self) -> str:
         files = f"{counted(self.files.num_rows, 'file')} ({size(self.bytes)})"
@@ -109,8 +109,7 @@ def find_compaction(
     state: State, uuid: str, target_bytes: int = TARGET_BYTES, least: int = 2
 ) -> Compaction:
     """Find what to compact in one dataset; see `find_compactions`."""
-    snapshot = state.snapshot(uuid)
-    (snapshot,) = describe_files(state.store, [snapshot])
+    (snapshot,) = describe_files(state.store, [state.snapshot(uuid)])
     files = snapshot.files
     within = list(snapshot.partition_keys)
     overlaid = pa.repeat(pa.scalar(False), files.num_rows)
@@ -124,7 +123,11 @@ def find_compaction(
         ripe = pc.and_(ripe, small)
     # Else all files of the partition: files of two commits would be overlaid.
     return Compaction(
-        state, uuid, files.filter(ripe), pc.sum(pc.and_(ripe, overlaid)).as_py() or 0, target_bytes
+        state,
+        snapshot,
+        files.filter(ripe),
+        pc.sum(pc.and_(ripe, overlaid)).as_py() or 0,
+        target_bytes,
     )
 
 

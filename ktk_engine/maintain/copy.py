@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
 
@@ -19,9 +20,10 @@ from ktk_engine.errors import (
     ConsistencyError,
     DatasetNotFoundError,
     FormatError,
+    KtkError,
 )
 from ktk_engine.files.stored_index import get_index, put_index
-from ktk_engine.format.dataset_key import TABLE, index_key
+from ktk_engine.format.dataset_key import TABLE, common_metadata_key, index_key
 from ktk_engine.format.file_digest import FileDigest, damaged, named_damage, shorten
 from ktk_engine.format.index_file import VALUE, build_index, flatten_index
 from ktk_engine.format.stamp import BASE_KEY
@@ -33,6 +35,7 @@ from ktk_engine.log.commit import commit, role_of
 from ktk_engine.log.delta.publish_delta import with_publishing
 from ktk_engine.log.find_builder import builder_of
 from ktk_engine.log.intent import announced
+from ktk_engine.log.publish import publish
 from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.log.snapshot import Snapshot, digests_of
 from ktk_engine.log.state import State, resolve
@@ -182,9 +185,25 @@ def run_copy(
         )
         # Under another name for the same, nothing may come that was not copied.
         exact = plan.keeps_owner
-        done = commit(target, Transaction(write, changes, CubeCheck(scope.cube), said, exact=exact))
+        transaction = Transaction(write, changes, CubeCheck(scope.cube), said, exact=exact)
+        done = commit(target, transaction, publishes=False)
+        for uuid, new in plan.datasets.items():
+            _copy_schema(source.store, store, source.snapshot(uuid), new)
+        known = {done.entry.datasets[uuid].snapshot: item for uuid, item in done.snapshots.items()}
+        warning = publish(store, scope, known)
     names = tuple(scope.dataset_id(uuid) for uuid in plan.datasets.values())
-    return ChangeResult(scope.name, names, done.entry.version, done.warning)
+    return ChangeResult(scope.name, names, done.entry.version, warning)
+
+
+def _copy_schema(source: ObjectStore, target: ObjectStore, snapshot: Snapshot, new: str) -> None:
+    """Let the copy's schema say what the original's says, beyond the classes of its columns.
+
+    What is not copied, the next publishing writes by itself.
+    """
+    table = str(snapshot.properties.get("table", TABLE))
+    with suppress(KtkError):
+        key = common_metadata_key(new, table)
+        target.put(key, source.get(common_metadata_key(snapshot.uuid, table)))
 
 
 def _change(
@@ -284,6 +303,7 @@ def _with_indices(
         labels = new.take(at.filter(known).combine_chunks())
         index = build_index(pairs[VALUE].filter(known), labels)
         copy = index_key(copied.uuid, name, target.now(), commit_id)
-        digests[copy] = put_index(target, copy, name, index)
+        large = name in snapshot.large_columns
+        digests[copy] = put_index(target, copy, name, index, large=large)
         indices[name] = copy
     return replace(copied, indices=indices, index_digests=digests)

@@ -237,7 +237,8 @@ class _Indexed:
                 continue  # somebody else has built it meanwhile
             index = self._index(base, name)
             key = index_key(base.uuid, name, self.store.now(), self.commit)
-            digests[key] = put_index(self.store, key, name, index)
+            large = name in base.large_columns
+            digests[key] = put_index(self.store, key, name, index, large=large)
             indices[name] = key
         metadata, suppressed = base.metadata, _suppressed(base)
         if suppressed.intersection(self.names):

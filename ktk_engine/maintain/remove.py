@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NoReturn
 
 from ktk_engine.catalog.find_dataset import find_dataset
 from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.cube.cube_metadata import IS_SEED, cube_value
-from ktk_engine.errors import ConsistencyError, DatasetNotFoundError, KtkError
+from ktk_engine.errors import (
+    CommitConflictError,
+    ConsistencyError,
+    DatasetNotFoundError,
+    KtkError,
+)
 from ktk_engine.format.load_document import load_document
 from ktk_engine.formatting import counted
 from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.entry import DatasetRole
-from ktk_engine.log.state import State, resolve
+from ktk_engine.log.snapshot import read_snapshot
+from ktk_engine.log.state import DatasetState, State, resolve
+from ktk_engine.maintain.adoption.adopt import adopted_snapshot
 from ktk_engine.maintain.change_datasets import ChangeResult, change_datasets
 from ktk_engine.store.interface import ObjectStore
-
-_LOGGER = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -28,10 +33,12 @@ class Removal:
     Attributes:
         state: the scope it was found in.
         datasets: uuid -> role, the seed dataset first.
+        unknown: what the log does not know of them yet, and has to before they go.
     """
 
     state: State
     datasets: Mapping[str, DatasetRole]
+    unknown: tuple[DatasetChange, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -49,7 +56,8 @@ def remove(
 ) -> ChangeResult:
     """Remove a dataset of a cube, a whole cube, or a plain table, in one commit.
 
-    Works also where another program has changed or removed a document: it is the way out.
+    Works also where another program has changed or removed a document, as long as the log knows, or
+    can take over, what is removed: nothing goes that `undrop` could not bring back.
 
     Args:
         store: where it lives.
@@ -61,6 +69,8 @@ def remove(
     Raises:
         DatasetNotFoundError: there is no such cube, table or dataset.
         ConsistencyError: enrichments depend on it, and `cascade` is not given.
+        ForeignWriterError: nobody could bring it back: its document is damaged.
+        UnsupportedFormatError: the same, since its document is of a form that is unknown here.
         CommitConflictError: another run changed it meanwhile; nothing was removed.
     """
     return run_removal(plan_removal(store, name, dataset, cascade=cascade), history)
@@ -76,7 +86,7 @@ def plan_removal(
     if state.scope.kind != "cube":
         if dataset is not None:
             raise DatasetNotFoundError(f"{name} is a table, not a cube: run ktk remove {name}")
-        return Removal(state, ordered)
+        return _planned(state, ordered)
     if dataset is None:
         if not cascade:
             raise ConsistencyError(
@@ -84,17 +94,22 @@ def plan_removal(
                 f"{', '.join(state.scope.dataset_id(uuid) for uuid in ordered)}. Name the one to "
                 f"remove, or remove them all: ktk remove {name} --cascade. Nothing was removed."
             )
-        return Removal(state, ordered)
+        return _planned(state, ordered)
     uuid = find_dataset(state, dataset)
     if roles[uuid] != "seed" or len(roles) == 1:
-        return Removal(state, {uuid: roles[uuid]})
+        return _planned(state, {uuid: roles[uuid]})
     if not cascade:
         others = ", ".join(state.scope.dataset_id(other) for other in ordered if other != uuid)
         raise ConsistencyError(
             f"{dataset} is the seed dataset of cube {name}, which {others} depend on. Remove them "
             f"first, or all of them: ktk remove {name} {dataset} --cascade. Nothing was removed."
         )
-    return Removal(state, ordered)
+    return _planned(state, ordered)
+
+
+def _planned(state: State, datasets: Mapping[str, DatasetRole]) -> Removal:
+    found = {uuid: _unknown(state, state.datasets[uuid], role) for uuid, role in datasets.items()}
+    return Removal(state, datasets, tuple(change for change in found.values() if change))
 
 
 def run_removal(removal: Removal, history: Mapping[str, str] | None = None) -> ChangeResult:
@@ -107,22 +122,51 @@ def run_removal(removal: Removal, history: Mapping[str, str] | None = None) -> C
 
 
 def _noted(removal: Removal) -> State:
-    """Let the log know what is about to go, so that it can be brought back.
-
-    Of what only another program's document knows, nothing would be left. Where that cannot be
-    read, it goes all the same: a removal is the way out of such a state.
-    """
+    """Let the log know what is about to go, so that it can be brought back."""
     state = removal.state
-    found = [state.datasets[uuid] for uuid in removal.datasets]
-    if not any(item.foreign for item in found):
+    if not removal.unknown:
         return state
     names = ", ".join(removal.names)
+    said = {"reason": f"to remove {names}"}
+    change_datasets(state, f"adopt {names}", removal.unknown, said, checked=False)
+    newest = resolve(state.store, state.scope)
+    for uuid in removal.datasets:
+        item = newest.datasets.get(uuid)
+        if item is None or item.foreign or item.problem:
+            raise CommitConflictError(
+                f"Dataset {uuid} of {state.store.url} was changed meanwhile. Nothing was removed. "
+                "Run it again."
+            )
+    return newest
+
+
+def _unknown(state: State, item: DatasetState, role: DatasetRole) -> DatasetChange | None:
+    """The change by which the log learns of a document what nobody else would know.
+
+    Raises:
+        KtkError: nobody can read that, and it would be gone.
+    """
+    if not (item.foreign or item.problem) or (item.problem and not item.document):
+        return None if item.is_readable else _refuse(item.error(item.problem))
+    before = None
+    if item.entry is not None:
+        before = read_snapshot(state.store, item.entry.snapshot, item.entry.snapshot_sha256)
     try:
-        change_datasets(state, f"adopt {names}", (), {"reason": f"to remove {names}"})
-        return resolve(state.store, state.scope)
+        document = load_document(state.store, item.uuid)
     except KtkError as error:
-        _LOGGER.warning("%s: what is removed cannot be brought back: %s", state.scope, error)
-        return state
+        if before is not None and not item.unsupported:
+            return None  # damaged: what the log has is what can be brought back
+        return _refuse(item.error(item.problem or str(error)))
+    try:
+        snapshot = adopted_snapshot(state, item, before, document)
+    except KtkError as error:
+        return _refuse(error)
+    return DatasetChange(item.uuid, "adopt", lambda base, attempt: snapshot, None, role)
+
+
+def _refuse(error: KtkError) -> NoReturn:
+    said = str(error).rstrip(".")
+    raise type(error)(f"{said}. Nothing was removed: ktk undrop could not bring it back.")
 
 
 def _role(state: State, uuid: str) -> DatasetRole:
@@ -135,5 +179,5 @@ def _role(state: State, uuid: str) -> DatasetRole:
     try:
         metadata = load_document(state.store, uuid).metadata
     except KtkError:
-        return "enrichment"  # damaged or gone: nothing can depend on what nobody can read
+        return "enrichment"  # gone, or refused by anyone who needs it
     return "seed" if cube_value(metadata, IS_SEED) else "enrichment"

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import Literal, get_args
 
 import pyarrow as pa
@@ -278,18 +279,30 @@ def listed_names(of: str, what: str, asked: Sequence[str]) -> tuple[str, ...]:
     return names
 
 
-def check_known(of: str, asked: Iterable[str], known: Sequence[str]) -> None:
+def check_known(
+    of: str,
+    asked: Iterable[str],
+    known: Sequence[str],
+    left_out: Mapping[str, str] = MappingProxyType({}),
+) -> None:
     """Refuse unknown columns.
 
     Args:
         of: what is asked, for messages: `Cube nyc`.
         asked: names.
         known: its columns.
+        left_out: columns of its files that are left out, and why.
 
     Raises:
         QueryError: with the nearest known name of each unknown one.
     """
     unknown = sorted(set(asked) - set(known))
+    for name in unknown:
+        if name in left_out:
+            raise QueryError(
+                f"{of}: its column `{name}` is left out: {left_out[name]}. The program that wrote "
+                "it reads it."
+            )
     if unknown:
         raise QueryError(
             f"{of} has no column {with_hints(unknown, known)}. It has: {', '.join(known)}."

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from ktk_engine.conditions.condition import Condition, conjunction, null_rejecting
+from ktk_engine.cube.consistency import check_readable
 from ktk_engine.cube.discovery import discover_cube, visible_columns
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import ConsistencyError, DatasetNotFoundError
@@ -214,7 +215,8 @@ def load_cube(
 
     Raises:
         DatasetNotFoundError: the cube or a named dataset does not exist.
-        ConsistencyError: there is no seed dataset among them.
+        ConsistencyError: there is no seed dataset among them, or what other programs wrote of
+            them does not fit together.
     """
     name = state.scope.name
     uuids = {state.scope.dataset_id(uuid): uuid for uuid in state.datasets}
@@ -224,6 +226,8 @@ def load_cube(
     wanted = set(datasets) or set(uuids)
     snapshots = {key: state.snapshot(uuid) for key, uuid in uuids.items() if key in wanted}
     found = specification or discover_cube(name, snapshots)
+    if any(state.datasets[uuids[key]].foreign for key in snapshots):
+        check_readable(name, snapshots, found)
     return LoadedCube(state, found, snapshots, known or MetadataCache())
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ktk_engine.conditions.condition import Condition, TrueCondition, conjunction
-from ktk_engine.cube.cube_metadata import PARTITION_COLUMNS
+from ktk_engine.cube.cube_metadata import PARTITION_COLUMNS, cube_value
 from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.plan.overlay import is_overlaid, overlaid_files
@@ -20,7 +20,7 @@ from ktk_engine.store.interface import ObjectStore
 
 def address_partitions(snapshot: Snapshot) -> list[str]:
     """The partition columns that address a cell of a cube's dataset, beside its dimensions."""
-    partitions = snapshot.metadata.get(PARTITION_COLUMNS) or snapshot.partition_keys
+    partitions = cube_value(snapshot.metadata, PARTITION_COLUMNS) or snapshot.partition_keys
     return [name for name in partitions if name in snapshot.partition_keys]
 
 

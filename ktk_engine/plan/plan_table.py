@@ -57,7 +57,7 @@ class LoadedTable:
             raise QueryError(f"{name} is a table: only cubes have dimensions and groups.")
         asked = self.schema.names if query.columns is None else query.columns
         names = listed_names(f"table {name}", "columns", asked)
-        check_known(f"Table {name}", names, self.schema.names)
+        check_known(f"Table {name}", names, self.schema.names, self.snapshot.left_out)
         condition = row_condition(f"Table {name}", query.where, self.schema)
         conditions = conjuncts(condition)
         store, version = self.state.store, self.state.version

@@ -27,6 +27,14 @@ MAX_WIDE_PRECISION = 76
 # A cube of 20 datasets with 500 columns asks for few types, but ten thousand times.
 _REMEMBERED = 4096
 
+# Names of UTC, in the database of time zones and in what programs write.
+_UTC = frozenset(
+    (
+        *("UTC", "UCT", "Universal", "Zulu", "Etc/UTC", "Etc/UCT", "Etc/Universal", "Etc/Zulu"),
+        *("utc", "Z", "z", "+00:00", "-00:00", "+0000", "+00"),
+    )
+)
+
 # Extension types whose storage type says what the values are.
 _TRANSPARENT_EXTENSIONS = frozenset({"arrow.json", "arrow.uuid"})
 
@@ -424,10 +432,15 @@ def _plain_container(t: pa.DataType) -> pa.DataType:
     if pat.is_time(t):
         return pa.time64("us")
     if pat.is_timestamp(t):
-        return pa.timestamp("us", tz=t.tz)
+        return pa.timestamp("us", tz=_zone(t.tz))
     if _is_binary(t):
         return pa.binary()
     return t
+
+
+def _zone(name: str | None) -> str | None:
+    """A time zone by the one name that it has here."""
+    return "UTC" if name in _UTC else name
 
 
 def _plain_class_name(t: pa.DataType) -> str:
@@ -445,7 +458,7 @@ def _plain_class_name(t: pa.DataType) -> str:
     if pat.is_time(t):
         return "time"
     if pat.is_timestamp(t):
-        return "timestamp" if t.tz is None else f"timestamp[{t.tz}]"
+        return "timestamp" if t.tz is None else f"timestamp[{_zone(t.tz)}]"
     if _is_string(t):
         return "string"
     return "binary" if _is_binary(t) else str(t)

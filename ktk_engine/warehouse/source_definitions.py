@@ -146,7 +146,7 @@ def _is_compatible(snapshot: Snapshot) -> bool:
 def _contradictions(snapshot: Snapshot, physical: pa.Schema) -> Iterator[str]:
     for field in physical:
         if field.name not in snapshot.schema.names:
-            if not is_pandas_index(field.name):
+            if not (is_pandas_index(field.name) or field.name in snapshot.left_out):
                 yield field.name
         elif not pat.is_null(field.type):
             committed = snapshot.schema.field(field.name).type

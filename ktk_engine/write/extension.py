@@ -80,7 +80,8 @@ class Extension:
             if name in self.addition.schema.names:  # else its column has left the dataset
                 key = index_key(base.uuid, name, self.store.now(), self.commit)
                 index = self._index(base, name, kept, gone)
-                digests[key] = put_index(self.store, key, name, index)
+                large = name in base.large_columns
+                digests[key] = put_index(self.store, key, name, index, large=large)
                 indices[name] = key
         metadata = {**base.metadata, **self.noted}
         if self.indexes is not None and SUPPRESS_INDEX_ON in self.addition.metadata:

@@ -22,7 +22,7 @@ from ktk_engine.gate.gate import GateResult
 from ktk_engine.gate.target import Target
 from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.commit import Committed
-from ktk_engine.log.snapshot import PUBLISH, Snapshot
+from ktk_engine.log.snapshot import LARGE, PUBLISH, Snapshot
 from ktk_engine.types.refusal import Problem, refusal
 from ktk_engine.write.checked_write import CheckedWrite
 from ktk_engine.write.extension import Extension
@@ -212,7 +212,8 @@ def _change(
     indices, digests = {}, {}
     for name, (values, labels) in report.index_values.items():
         key = index_key(target.uuid, name, now, job.name)
-        digests[key] = put_index(store, key, name, build_index(values, labels))
+        large = base is not None and name in base.large_columns
+        digests[key] = put_index(store, key, name, build_index(values, labels), large=large)
         indices[name] = key
     built = replace(addition, indices=indices, index_digests=digests)
 
@@ -225,7 +226,9 @@ def _change(
         texts = {**known.columns, **said.columns}
         comments = Comments(said.relation or known.relation, texts)
         metadata = with_comments({**noted, **built.metadata}, comments)
-        kept = {key: base.properties[key] for key in ("table", PUBLISH) if key in base.properties}
+        kept = {
+            key: base.properties[key] for key in ("table", PUBLISH, LARGE) if key in base.properties
+        }
         return replace(built, metadata=metadata, properties={**built.properties, **kept})
 
     return _claimed(DatasetChange(target.uuid, "rebuild", rebuilt, None, target.role), target)

@@ -1,4 +1,7 @@
-"""Kartothek 5.3.0 itself, in an environment of its own: it writes cubes, and reads ours."""
+"""Kartothek 5.3.0 and plateau 4.6 themselves, each in an environment of its own.
+
+They write datasets, and read ours; cubes are Kartothek's alone.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,11 @@ needs_kartothek = pytest.mark.skipif(
     not ORACLE, reason="KTK_ORACLE_PYTHON names no Python 3.8 with kartothek: see `make oracle`"
 )
 
+PLATEAU = os.environ.get("KTK_PLATEAU_PYTHON", "")
+needs_plateau = pytest.mark.skipif(
+    not PLATEAU, reason="KTK_PLATEAU_PYTHON names no Python with plateau: see `make oracle`"
+)
+
 PLACES = ["a/b", "50%", "x=y", "größe", " "]
 
 _PREAMBLE = """
@@ -29,6 +37,14 @@ from kartothek.api.dataset import *
 from kartothek.core.dataset import DatasetMetadata
 from storefact import get_store_from_url
 store = get_store_from_url("hfs://" + sys.argv[1])
+"""
+
+_PLATEAU_PREAMBLE = """
+import json, sys
+import pandas as pd
+from minimalkv import get_store_from_url
+from plateau.api.dataset import *
+store = lambda: get_store_from_url("hfs://" + sys.argv[1])
 """
 
 _BUILD = """
@@ -60,13 +76,21 @@ print(json.dumps(answer))
 
 
 _asking = threading.Lock()
+_MODULES = {
+    ORACLE: [
+        *(f"kartothek.{name}" for name in ("api.cube", "api.dataset", "api.discover", "io.eager")),
+        "storefact",
+    ],
+    PLATEAU: ["plateau.api.dataset", "minimalkv"],
+}
 
 
 @cache
-def _process():
+def _process(python):
     """The process that runs code, and ends with this one: importing Kartothek takes seconds."""
+    script = str(Path(__file__).with_name("kartothek_process.py"))
     return subprocess.Popen(
-        [ORACLE, "-I", "-W", "ignore", str(Path(__file__).with_name("kartothek_process.py"))],
+        [python, "-I", "-W", "ignore", script, *_MODULES[python]],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -74,9 +98,9 @@ def _process():
     )
 
 
-def run_in_oracle(code, *arguments):
-    """Run a program in Kartothek's Python, in a process of its own."""
-    process = _process()
+def run_in_oracle(code, *arguments, python=ORACLE):
+    """Run a program in Kartothek's Python, or in plateau's, in a process of its own."""
+    process = _process(python)
     with _asking:
         process.stdin.write(json.dumps([code, [str(item) for item in arguments]]) + "\n")
         process.stdin.flush()
@@ -86,7 +110,16 @@ def run_in_oracle(code, *arguments):
 
 def kartothek(store, code, *arguments):
     """Run code of Kartothek's users on a store; gives what it prints last, read as JSON."""
-    done = run_in_oracle(_PREAMBLE + code, store.root, *arguments)
+    return _answer(run_in_oracle(_PREAMBLE + code, store.root, *arguments))
+
+
+def plateau(store, code, *arguments):
+    """Run code of plateau's users on a store; gives what it prints last, read as JSON."""
+    code = _PLATEAU_PREAMBLE + code
+    return _answer(run_in_oracle(code, store.root, *arguments, python=PLATEAU))
+
+
+def _answer(done):
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1]) if done.stdout else None
 

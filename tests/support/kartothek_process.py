@@ -1,8 +1,9 @@
-"""Runs code on Python 3.8 with Kartothek: one process imports it once, and forks for each request.
+"""Runs code beside modules named on the command line: imported once, it forks for each request.
 
-A request is a line of JSON on standard input, `[code, arguments]`; its answer is one on standard
-output, `[exit status, standard output, standard error]`. Each code finds a process as fresh as
-`python -c` would give it, but for modules that are loaded. Ends with its input.
+It runs on Kartothek's Python 3.8 and on plateau's. A request is a line of JSON on standard input,
+`[code, arguments]`; its answer is one on standard output, `[exit status, standard output, standard
+error]`. Each code finds a process as fresh as `python -c` would give it, but for modules that are
+loaded. Ends with its input.
 """
 
 import json
@@ -12,13 +13,7 @@ import tempfile
 import traceback
 from importlib import import_module
 
-for name in (
-    "kartothek.api.cube",
-    "kartothek.api.dataset",
-    "kartothek.api.discover",
-    "kartothek.io.eager",
-    "storefact",
-):
+for name in sys.argv[1:]:
     import_module(name)
 
 

@@ -74,9 +74,11 @@ def adopt(
     stop = _differs(file, text) and not (yes or dry_run)
     if not (dry_run or stop):
         found = [_run(item, force) for item in found]
-    changes = file is not None and bool(file.diff(text))
-    refused = any(item.adoption and item.problem for item in found)  # its rows may be others
-    written = changes and not (dry_run or stop or refused)
+        if file is not None and any(item.adoption and item.problem for item in found):
+            text = _render(store, file, found)  # without those that were refused
+    taken = any(item.adoption and not item.problem for item in found)
+    changes = file is not None and bool(file.diff(text)) and taken
+    written = changes and not dry_run and (yes or not _differs(file, text))
     if file is not None and written:
         file.write(text)
     if as_json:
@@ -137,7 +139,7 @@ def _render(store: ObjectStore, file: SourcesFile, found: list[_Adopted]) -> str
 
     described = []
     for item in found:
-        if item.adoption is not None:
+        if item.adoption is not None and not item.problem:
             scope, after = item.adoption.state.scope, item.adoption.after
             described.append(DescribedScope(scope, after, specification_of(scope, after)))
     name = store.url.rstrip("/").rpartition("/")[2]

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from ktk_engine.cube.cube_metadata import PARTITION_COLUMNS
+from ktk_engine.cube.cube_metadata import PARTITION_COLUMNS, cube_value
 from ktk_engine.cube.partition_numbers import partition_numbers
 from ktk_engine.log.snapshot import (
     MAXIMUM_PREFIX,
@@ -48,7 +48,7 @@ def may_share_cells(snapshot: Snapshot) -> bool:
 
 def _partitions(snapshot: Snapshot) -> np.ndarray[Any, Any]:
     """The partition of each file, as a number."""
-    named = snapshot.metadata.get(PARTITION_COLUMNS) or snapshot.partition_keys
+    named = cube_value(snapshot.metadata, PARTITION_COLUMNS) or snapshot.partition_keys
     keys = [name for name in named if name in snapshot.partition_keys]
     values = [snapshot.file_column(PARTITION_PREFIX + key).combine_chunks() for key in keys]
     numbers = partition_numbers(values, snapshot.file_table.num_rows)

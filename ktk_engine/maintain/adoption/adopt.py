@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -15,22 +15,32 @@ from ktk_engine.errors import (
     DatasetNotFoundError,
     ForeignWriterError,
     FormatError,
+    KtkError,
     ObjectNotFoundError,
 )
 from ktk_engine.files.others.describe_files import describe_files
 from ktk_engine.format.document import DatasetDocument
 from ktk_engine.format.load_document import document_bytes, load_document
 from ktk_engine.formatting import counted, number, size
-from ktk_engine.gate.gate import CubeCheck
+from ktk_engine.gate.gate import CubeCheck, pass_gate
+from ktk_engine.gate.target import Target
 from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.commit import role_of
 from ktk_engine.log.entry import DatasetEntry
 from ktk_engine.log.foreign import kept_metadata, snapshot_of_document, with_document
 from ktk_engine.log.scope import LogScope
-from ktk_engine.log.snapshot import Snapshot, read_snapshot
-from ktk_engine.log.state import DatasetState, State, removal
+from ktk_engine.log.snapshot import (
+    LARGE,
+    LEFT_OUT,
+    Snapshot,
+    check_partition_values,
+    read_snapshot,
+)
+from ktk_engine.log.state import DatasetState, State
+from ktk_engine.log.write import Write
 from ktk_engine.maintain.adoption.kartothek_readers import reader_notes
 from ktk_engine.maintain.adoption.recover_cube import CubeWords, recover_cube
+from ktk_engine.maintain.adoption.stale_indices import stale_indices, with_new_indices
 from ktk_engine.maintain.change_datasets import ChangeResult, change_datasets
 from ktk_engine.progress import Progress, untold
 from ktk_engine.store.interface import ObjectStore
@@ -51,6 +61,8 @@ class AdoptedDataset:
         lost_rows: rows of those, None if unknown.
         notes: what Kartothek's readers see that may surprise, a sentence each.
         is_new: whether the log did not have the dataset.
+        stale: indexed columns whose indices do not name all files with values; those are built
+            anew.
     """
 
     name: str
@@ -61,6 +73,7 @@ class AdoptedDataset:
     lost_rows: int | None
     notes: tuple[str, ...] = ()
     is_new: bool = False
+    stale: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         rows = f"{number(self.snapshot.rows)} rows, {size(self.snapshot.bytes)}"
@@ -133,21 +146,50 @@ def plan_adoption(
         DatasetNotFoundError: there is no such cube or table.
         ForeignWriterError: a document is damaged or gone, or names files that are gone: there is
             nothing to take over.
-        FormatError: a file is damaged.
+        UnsupportedFormatError: a document or file is of a form that is unknown here.
+        FormatError: a file is damaged, or its partition value cannot be read.
         ConsistencyError: nobody can tell what the cube is, or its datasets do not fit together.
         ConfigurationError: the cube itself says something else than the person.
     """
     state = find_scope(store, name)
     found = [_find(state, item) for item in state.datasets.values() if _is_to_adopt(item)]
     found = _recovered(state, found, words)
+    for item in found:
+        check_partition_values(item.snapshot, item.snapshot.partition_keys)
     described = describe_files(store, [item.snapshot for item in found], progress)
     found = [replace(item, snapshot=new) for item, new in zip(found, described, strict=True)]
     adoption = Adoption(state, tuple(_compared(state, item) for item in found))
-    if not state.scope.cube or not found:
+    if state.scope.cube and found:
+        after = adoption.after
+        CubeCheck(state.scope.cube)(after)
+        adoption = replace(adoption, specification=specification_of(state.scope, after))
+    return _with_refusals(adoption)
+
+
+def _with_refusals(adoption: Adoption) -> Adoption:
+    """Say which datasets can be read from now on, but not written any more, and why."""
+    if not adoption.datasets:
         return adoption
-    after = adoption.after
-    CubeCheck(state.scope.cube)(after)
-    return replace(adoption, specification=specification_of(state.scope, after))
+    id_of = adoption.state.scope.dataset_id
+    known = {id_of(uuid): item for uuid, item in adoption.after.items()}
+    return replace(
+        adoption,
+        datasets=tuple(
+            replace(item, notes=(*item.notes, *_refusals(item.snapshot, known)))
+            for item in adoption.datasets
+        ),
+    )
+
+
+def _refusals(snapshot: Snapshot, known: Mapping[str, Snapshot]) -> Iterator[str]:
+    """Why rows with the same columns would be refused."""
+    if not snapshot.file_table.num_rows or snapshot.left_out:
+        return  # the first rows tell the classes; or it is said already
+    try:
+        pass_gate(Target.of(snapshot), snapshot.schema, known, keeps_rows=True)
+    except KtkError as error:
+        said = " ".join(str(error).split())
+        yield f"it can be read here, but its rows cannot be changed as it is: {said}"
 
 
 def specification_of(
@@ -170,8 +212,8 @@ def run_adoption(
 ) -> ChangeResult:
     """Commit a planned adoption: the documents count from now on.
 
-    No data file is touched. Files that are lost stay in the store, and in older versions, until a
-    clean-up.
+    No data file is touched, and of the indices only stale ones are built anew. Files that are lost
+    stay in the store, and in older versions, until a clean-up.
 
     Args:
         adoption: what `plan_adoption` found.
@@ -193,8 +235,9 @@ def run_adoption(
             f"program wrote:\n{lines}\nNothing was written. To give them up, run: "
             f"ktk adopt {state.scope.name} --force"
         )
-    changes = tuple(_change(state, item) for item in adoption.datasets)
-    return change_datasets(state, f"adopt {state.scope.name}", changes, history)
+    write = Write()
+    changes = tuple(_change(state, item, write.commit) for item in adoption.datasets)
+    return change_datasets(state, f"adopt {state.scope.name}", changes, history, write=write)
 
 
 def _is_to_adopt(item: DatasetState) -> bool:
@@ -206,11 +249,12 @@ def _is_vague(entry: DatasetEntry) -> bool:
     return entry.rows is None or entry.bytes is None
 
 
-def _change(state: State, item: AdoptedDataset) -> DatasetChange:
+def _change(state: State, item: AdoptedDataset, commit_id: str) -> DatasetChange:
+    def adopted(base: Snapshot | None, attempt: int) -> Snapshot:
+        return with_new_indices(state.store, item.snapshot, item.stale, commit_id)
+
     role = role_of(state.scope, item.snapshot)
-    return DatasetChange(
-        item.snapshot.uuid, "adopt", lambda base, attempt: item.snapshot, None, role
-    )
+    return DatasetChange(item.snapshot.uuid, "adopt", adopted, None, role)
 
 
 def _find(state: State, item: DatasetState) -> _Found:
@@ -219,13 +263,33 @@ def _find(state: State, item: DatasetState) -> _Found:
         return _Found(item, snapshot, snapshot)
     key, document = _document(state, item)
     before = _before(state, item.entry) if item.entry else None
-    snapshot = snapshot_of_document(state.store, document)
+    return _Found(item, adopted_snapshot(state, item, before, document), before, document, key)
+
+
+def adopted_snapshot(
+    state: State, item: DatasetState, before: Snapshot | None, document: DatasetDocument
+) -> Snapshot:
+    """What a dataset is by another program's document, as far as that says it.
+
+    Args:
+        state: the scope.
+        item: the dataset.
+        before: what the log has of it.
+        document: what the other program published.
+
+    Raises:
+        FormatError: its schema or a label breaks the format's rules.
+        ObjectNotFoundError: it has no schema.
+    """
     if before is not None and item.same_files:
-        snapshot = with_document(before, document)
-    elif before is not None:
-        metadata = kept_metadata(before.metadata, document)
-        snapshot = replace(snapshot, metadata=metadata, properties=before.properties)
-    return _Found(item, snapshot, before, document, key)
+        return with_document(before, document)
+    snapshot = snapshot_of_document(state.store, document)
+    if before is None:
+        return snapshot
+    metadata = kept_metadata(before.metadata, document)
+    published = (LARGE, LEFT_OUT)
+    own = {key: value for key, value in before.properties.items() if key not in published}
+    return replace(snapshot, metadata=metadata, properties={**own, **snapshot.properties})
 
 
 def _recovered(state: State, found: Sequence[_Found], words: CubeWords) -> list[_Found]:
@@ -251,9 +315,15 @@ def _compared(state: State, found: _Found) -> AdoptedDataset:
     old = set(before.files["key"].to_pylist()) if before else set()
     new = set(snapshot.files["key"].to_pylist())
     gone = sorted(old - new)
+    stale = stale_indices(state.store, snapshot)
     notes: tuple[str, ...] = ()
     if found.document is not None:
         notes = reader_notes(found.document, found.key, snapshot, found.recovered)
+    notes += tuple(
+        f"its index on {name} misses values of {counted(count, 'file')}, so that queries by it "
+        "miss rows; it is built anew"
+        for name, count in stale.items()
+    )
     return AdoptedDataset(
         state.scope.dataset_id(found.item.uuid),
         snapshot,
@@ -263,6 +333,7 @@ def _compared(state: State, found: _Found) -> AdoptedDataset:
         lost_rows=before.with_files(_files(before, gone)).rows if before else None,
         notes=notes,
         is_new=before is None,
+        stale=tuple(stale),
     )
 
 
@@ -280,9 +351,10 @@ def _document(state: State, item: DatasetState) -> tuple[str, DatasetDocument]:
         key, _ = document_bytes(state.store, item.uuid)
         document = load_document(state.store, item.uuid)
     except (DatasetNotFoundError, FormatError, ObjectNotFoundError) as error:
-        if item.entry is not None:
-            raise ForeignWriterError(f"{item.problem}. There is nothing to take over.") from error
-        raise ForeignWriterError(
+        if item.problem:
+            said = f"{item.problem}. There is nothing to take over. Nothing was written."
+            raise item.error(said) from error
+        raise type(error)(
             f"Dataset {item.uuid} of {state.store.url} cannot be taken over: {error}. Nothing was "
             "written."
         ) from error
@@ -292,7 +364,7 @@ def _document(state: State, item: DatasetState) -> tuple[str, DatasetDocument]:
     if missing:
         raise ForeignWriterError(
             f"The document of dataset {item.uuid} in {state.store.url} names {len(missing):,} "
-            f"files that are gone, such as {missing[0]}. Nothing was written. Restore them, or "
-            f"drop the dataset: {removal(state.scope, item.uuid)}"
+            f"files that are gone, such as {missing[0]}. Nothing was written. Restore them from "
+            "a backup, or write the dataset anew with the program that wrote it."
         )
     return key, document

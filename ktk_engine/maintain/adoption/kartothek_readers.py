@@ -46,6 +46,11 @@ def _notes(
     if document.embedded_indices:
         names = ", ".join(document.embedded_indices)
         yield f"indices inside its document are left out: {names}; ktk index builds them anew"
+    for name, why in snapshot.left_out.items():
+        yield (
+            f"its column {name} is left out: {why}; so the dataset can be read and built anew, but "
+            "its rows cannot be changed here"
+        )
     for name in snapshot.partition_keys:
         if pat.is_boolean(snapshot.schema.field(name).type):
             yield f"Kartothek shows every value of the partition column {name} as true"

@@ -201,7 +201,7 @@ class Scanner:
         if None not in sizes:
             return [size for size in sizes if size is not None]
         keys = files["key"].to_pylist()
-        folder = keys[0].split("/table/")[0] + "/table/"
+        folder = keys[0].partition("/")[0] + "/"
         found = {info.key: info.size for info in self.store.list(folder)}
         return [found[key] if size is None else size for key, size in zip(keys, sizes, strict=True)]
 

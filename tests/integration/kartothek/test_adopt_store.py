@@ -14,7 +14,12 @@ from click.testing import CliRunner
 from ktk_engine import Store
 from ktk_engine.catalog.find_scope import find_scope  # deep: finds unadopted datasets
 from ktk_engine.cli.main import main
-from ktk_engine.errors import ConfigurationError, ConsistencyError, ForeignWriterError
+from ktk_engine.errors import (
+    ConfigurationError,
+    ConsistencyError,
+    ForeignWriterError,
+    UnsupportedFormatError,
+)
 from ktk_engine.maintain.adoption.adopt import plan_adoption, run_adoption
 from ktk_engine.maintain.adoption.recover_cube import CubeWords
 from tests.support.committed import check
@@ -133,6 +138,20 @@ def test_what_kartothek_writes_later_is_taken_over_as_well(old):
     assert len(read_with_kartothek(old, "old")["rows"]) == 4
 
 
+@pytest.mark.parametrize("adopted", [False, True])
+def test_a_cube_of_kartothek_2_can_be_written(old, adopted):
+    """Its documents say what it is under other names."""
+    if adopted:
+        adopt(old, "old")
+    new = {"p": [5], "x": [4], "y": ["d"], "i": [1], "v": [8.5], "note": ["new"]}
+    cube = Store(old.root).cube("old").append({"cells": pa.table(new)})
+    assert [row["x"] for row in rows(old, "old")] == [1, 2, 3, 4]
+    assert sorted(row["x"] for row in read_with_kartothek(old, "old")["rows"]) == [1, 2, 3, 4]
+    cube.delete("x = 1")
+    assert sorted(row["x"] for row in read_with_kartothek(old, "old")["rows"]) == [2, 3, 4]
+    assert check(old, "old").problems == ()
+
+
 @pytest.mark.parametrize("name", ["alone", "forgot"])
 def test_what_nobody_says_has_to_be_said(old, name):
     with pytest.raises(ConsistencyError, match=r"(?s)cells: partitioned by p; .*--dimensions"):
@@ -166,7 +185,7 @@ def test_what_changes_for_kartotheks_readers_is_said(old):
 
 
 def test_several_tables_and_missing_files_are_refused(old):
-    with pytest.raises(ForeignWriterError, match=r"several tables \(core, side\)") as refused:
+    with pytest.raises(UnsupportedFormatError, match=r"several tables \(core, side\)") as refused:
         plan_adoption(old, "several")
     assert "damaged" not in str(refused.value) and "Nothing was written" in str(refused.value)
     gone = next(old.root.glob("grown/table/p=1/*"))

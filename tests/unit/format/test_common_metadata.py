@@ -5,7 +5,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from ktk_engine.errors import FormatError, TypeClassError
-from ktk_engine.format.common_metadata import read_common_metadata, render_common_metadata
+from ktk_engine.format.common_metadata import (
+    columns_without_class,
+    read_common_metadata,
+    render_common_metadata,
+)
 
 EVERY_CLASS = [
     ("a_int", pa.int8(), "int64", "int64", None),
@@ -84,6 +88,49 @@ def test_unnamed_indices_of_pandas_are_left_out():
     pq.write_metadata(pa.Schema.from_pandas(frame), sink)
     schema = read_common_metadata(sink.getvalue().to_pybytes())
     assert schema == pa.schema([("x", pa.int64())])
+
+
+OTHERS = pa.schema(
+    [
+        ("p", pa.large_string()),
+        ("d", pa.decimal128(3, 2)),
+        ("i", pa.int8()),
+        ("t", pa.duration("us")),
+    ],
+    {b"pandas": json.dumps({"columns": [{"name": "d", "field_name": "d", "mine": 1}]}).encode()},
+)
+
+
+def of_others():
+    sink = pa.BufferOutputStream()
+    pq.write_metadata(OTHERS, sink)
+    return sink.getvalue().to_pybytes()
+
+
+def test_what_others_wrote_stays_byte_for_byte_where_it_says_the_same():
+    data = of_others()
+    schema = read_common_metadata(data)
+    assert schema.names == ["p", "d", "i"] and schema.field("i").type == pa.int64()
+    assert list(columns_without_class(data)) == ["t"]
+    assert render_common_metadata(schema, ["p"], data, ["t"]) == data
+    own = render_common_metadata(schema, ["p"])
+    assert render_common_metadata(schema, ["p"], b"damaged") == own != data
+    assert render_common_metadata(schema, ["p"], own) == own
+
+
+def test_a_new_column_changes_no_other():
+    schema = read_common_metadata(of_others()).append(pa.field("b", pa.int32())).remove(2)
+    data = render_common_metadata(schema, ["p"], of_others(), ["t"])
+    found = pq.read_schema(pa.BufferReader(data))
+    assert list(zip(found.names, found.types, strict=True)) == [
+        ("p", pa.large_string()),
+        ("b", pa.int64()),
+        ("d", pa.decimal128(3, 2)),
+        ("t", pa.duration("us")),
+    ]
+    columns = {item["name"]: item for item in json.loads(found.metadata[b"pandas"])["columns"]}
+    assert columns["d"]["mine"] == 1 and columns["b"]["numpy_type"] == "int64"
+    assert columns_without_class(render_common_metadata(schema, ["p"], of_others())) == {}
 
 
 def test_refusals():

@@ -228,6 +228,7 @@ def test_adopting_something_else_is_a_conflict(store):
         weather_builder(store).commit_rebuild(weather(), base)
 
 
+@pytest.mark.filterwarnings("ignore::ktk_engine.errors.ForeignWriterWarning")
 @pytest.mark.parametrize("crash", [False, True])
 @pytest.mark.parametrize("state_of_document", ["linear", "fork", "never ours"])
 def test_removed_foreign_document_does_not_come_back(store, state_of_document, crash):

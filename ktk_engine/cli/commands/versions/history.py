@@ -64,7 +64,7 @@ def _rows(entry: HistoryEntry) -> list[list[str]]:
     if entry.deleted:
         rows.append([f"cleanup: {counted(entry.deleted, 'file')}", "", ""])
     if entry.problem:
-        rows.append(["unknown: its log entry is missing or damaged", "", ""])
+        rows.append(["unknown: its log entry cannot be read", "", ""])
     rows = rows or [[entry.operation, "", ""]]
     by = _by(entry)
     version = " ".join([str(entry.version), *(f"({name})" for name in entry.tags)])

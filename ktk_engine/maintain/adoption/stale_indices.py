@@ -1,0 +1,122 @@
+"""Secondary indices of other programs that do not name all files with values.
+
+Kartothek before 3.19 left some so; queries by such a column miss rows, there and here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from ktk_engine.errors import FormatError
+from ktk_engine.files.build_index import distinct_values
+from ktk_engine.files.stored_index import get_index, put_index
+from ktk_engine.format.dataset_key import index_key
+from ktk_engine.format.index_file import VALUE, build_index, flatten_index
+from ktk_engine.log.snapshot import MAXIMUM_PREFIX, MINIMUM_PREFIX, NULLS_PREFIX, Snapshot
+from ktk_engine.store.interface import ObjectStore
+from ktk_engine.types.type_class import normalize
+
+
+def stale_indices(store: ObjectStore, snapshot: Snapshot) -> dict[str, int]:
+    """Compare indices with what footers say of the files.
+
+    Args:
+        store: where they lie.
+        snapshot: a dataset with described files.
+
+    Returns:
+        Indexed column -> how many files hold values that its index does not name; columns whose
+        indices name all that footers tell of, or that were written here, are left out. An index
+        that cannot be read names nothing.
+
+    Raises:
+        ObjectNotFoundError: an index file is missing.
+    """
+    found = {
+        name: _unnamed(store, snapshot, name, key)
+        for name, key in snapshot.indices.items()
+        if key not in snapshot.index_digests and name in snapshot.schema.names
+    }
+    return {name: count for name, count in found.items() if count}
+
+
+def with_new_indices(
+    store: ObjectStore, snapshot: Snapshot, names: Iterable[str], commit_id: str
+) -> Snapshot:
+    """Build indices anew, from the columns themselves.
+
+    Args:
+        store: where files lie and go.
+        snapshot: the dataset.
+        names: indexed columns.
+        commit_id: the commit that writes them.
+
+    Raises:
+        FormatError: a file is damaged.
+        ObjectNotFoundError: a file is missing.
+    """
+    indices, digests = dict(snapshot.indices), dict(snapshot.index_digests)
+    for name in names:
+        values = distinct_values(store, snapshot.files, snapshot.schema.field(name))
+        index = build_index(values.values, values.labels)
+        key = index_key(snapshot.uuid, name, store.now(), commit_id)
+        large = name in snapshot.large_columns
+        digests[key] = put_index(store, key, name, index, large=large)
+        indices[name] = key
+    return replace(snapshot, indices=indices, index_digests=digests)
+
+
+def _unnamed(store: ObjectStore, snapshot: Snapshot, name: str, key: str) -> int:
+    """The number of files with values that an index does not name."""
+    labels = snapshot.file_column("label").combine_chunks()
+    held = _held(snapshot, name)
+    try:
+        pairs = flatten_index(get_index(store, key, None))
+    except FormatError:
+        return pc.sum(held).as_py() or 0
+    t = normalize(snapshot.schema.field(name).type)
+    if normalize(pairs[VALUE].type) != t:
+        return 0  # of another class: `ktk check` says so
+    pairs = pairs.set_column(0, VALUE, pairs[VALUE].cast(t))
+    if not _has_exact_bounds(t):
+        pairs = pa.table({"label": pc.unique(pairs["label"])})
+        at = pc.index_in(labels, value_set=pairs["label"].combine_chunks())
+        return pc.sum(pc.and_(held, pc.is_null(at))).as_py() or 0
+    named = pairs.group_by("label").aggregate([(VALUE, "min"), (VALUE, "max")])
+    at = pc.index_in(labels, value_set=named["label"].combine_chunks())
+    low, high = (named[f"{VALUE}_{end}"].take(at).combine_chunks() for end in ("min", "max"))
+    short = pc.is_null(at)
+    for bound, prefix, beyond in (
+        (low, MINIMUM_PREFIX, pc.less),
+        (high, MAXIMUM_PREFIX, pc.greater),
+    ):
+        if prefix + name in snapshot.file_table.column_names:
+            known = snapshot.file_column(prefix + name).combine_chunks().cast(t)
+            short = pc.or_(short, pc.fill_null(beyond(known, bound), False))
+    return pc.sum(pc.and_(held, short)).as_py() or 0
+
+
+def _held(snapshot: Snapshot, name: str) -> pa.BooleanArray:
+    """Which files hold a value of a column, as far as footers tell."""
+    rows = pc.fill_null(snapshot.file_column("rows").combine_chunks(), 1)
+    if NULLS_PREFIX + name in snapshot.file_table.column_names:
+        nulls = snapshot.file_column(NULLS_PREFIX + name).combine_chunks()
+        rows = pc.subtract(rows, pc.fill_null(nulls, 0))
+    lacking = [
+        number
+        for number, schema in enumerate(snapshot.physical_schemas)
+        if name not in schema.names or pat.is_null(schema.field(name).type)
+    ]
+    physical = snapshot.file_column("physical").combine_chunks()
+    without = pc.is_in(physical, value_set=pa.array(lacking, physical.type))
+    return pc.and_(pc.greater(rows, 0), pc.invert(without))
+
+
+def _has_exact_bounds(t: pa.DataType) -> bool:
+    """Whether bounds in footers are values of the column: those of text may be cut."""
+    return bool(pat.is_integer(t) or pat.is_date(t) or pat.is_timestamp(t))
