@@ -41,12 +41,11 @@ from ktk_engine.spark.read.join import run_plan
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.sql.planned_places import Place, PlannedPlaces
 from ktk_engine.spark.sql.read_files import read_files
-from ktk_engine.sql.name import Name
 from ktk_engine.sql.references import Reference
 from ktk_engine.sql.rename import rename
 from ktk_engine.sql.statement import Statement, read_statement
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.types.identifier import Identifier
+from ktk_engine.types.identifier import NO_NAME, Identifier, Name
 from ktk_engine.types.quote import quote_identifier
 from ktk_engine.types.reserved_name import OWN_PREFIX
 
@@ -80,7 +79,7 @@ class SqlSession:
     _registered: dict[str, str] = field(default_factory=dict)
     _spellings: dict[Identifier, list[str]] = field(default_factory=dict)
     # Spark keeps the text of these, and reads it again wherever they are named.
-    _temporary: dict[tuple[str, ...], Statement] = field(default_factory=dict)
+    _temporary: dict[tuple[Identifier, ...], Statement] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._known = KnownStores(self.open_schema)
@@ -103,7 +102,7 @@ class SqlSession:
         with self._showing(statement):
             frame = self.session.sql(self._binding().plan(statement, args), args)
         if statement.creates:
-            self._temporary[statement.creates] = statement
+            self._temporary[statement.creates.key] = statement
         return frame
 
     def schema_of(self, query: str) -> StructType:
@@ -229,7 +228,7 @@ class _Binding:
     _parsed: dict[str, Statement] = field(default_factory=dict)
     _named: dict[str, Place] = field(default_factory=dict)
     _files: dict[str, str] = field(default_factory=dict)
-    _renewed: set[tuple[str, ...]] = field(default_factory=set)
+    _renewed: set[tuple[Identifier, ...]] = field(default_factory=set)
 
     def plan(self, statement: Statement, args: dict[str, Any] | list[Any] | None = None) -> str:
         """Bind a statement, its relations planned for what it reads of them.
@@ -250,7 +249,7 @@ class _Binding:
         statement: Statement,
         within: str = "",
         path: Place = (),
-        reader: tuple[str, ...] = (),
+        reader: Name = NO_NAME,
     ) -> str:
         """Register every relation that a statement names and give its text with their names.
 
@@ -267,7 +266,7 @@ class _Binding:
         statement: Statement,
         within: str = "",
         path: Place = (),
-        reader: tuple[str, ...] = (),
+        reader: Name = NO_NAME,
     ) -> dict[Reference, str]:
         """Register every relation that a statement names; see `bind`."""
         _check_depth(path)
@@ -303,8 +302,8 @@ class _Binding:
         It is planned for its own query: this statement may need other rows of the same cube.
         """
         created = self.owner.temporary_view(reference.parts)
-        if created is not None and created.creates not in self._renewed:
-            self._renewed.add(created.creates)
+        if created is not None and created.creates.key not in self._renewed:
+            self._renewed.add(created.creates.key)
             places = replace(self.places, _usages={}, _marked=None)
             replace(self, places=places, _named={}).plan(created)
 
@@ -356,7 +355,7 @@ class _Binding:
         relation: Relation,
         moment: Moment | None,
         path: Place,
-        reader: tuple[str, ...],
+        reader: Name,
     ) -> str:
         """Register a relation under a name of its own for each temporary view that reads it.
 
