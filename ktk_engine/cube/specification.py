@@ -127,6 +127,21 @@ def check_cube_name(what: str, name: str) -> None:
         )
 
 
+def check_together(cube: str, dataset: str) -> None:
+    """Refuse names of a cube and its dataset that a uuid would not keep apart.
+
+    Raises:
+        SpecificationError: a `+` at their border: `a+` and `b` would be what `a` and `+b` are.
+    """
+    for what, name, sign in (("cube", cube, cube[-1:]), ("dataset", dataset, dataset[:1])):
+        if sign == "+":
+            where = "end" if what == "cube" else "begin"
+            raise SpecificationError(
+                f"The name of a {what} must not {where} with '+', but is {name!r}: "
+                f"{SEPARATOR!r} separates cube and dataset. Use for instance {name.strip('+')!r}."
+            )
+
+
 def _names(field: str, value: object) -> tuple[str, ...]:
     if isinstance(value, str):
         return (value,)

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from ktk_engine.cube.dataset_uuid import dataset_uuid, split_uuid
-from ktk_engine.cube.specification import CubeSpecification, check_cube_name
+from ktk_engine.cube.specification import CubeSpecification, check_cube_name, check_together
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.gate.claimant import Claimant
 from ktk_engine.gate.constraint import CONSTRAINTS, Constraint
@@ -98,6 +98,8 @@ class Target:
     def __post_init__(self) -> None:
         check_cube_name("dataset", self.dataset)
         check_new_uuid(self.uuid)
+        if self.cube:
+            check_together(self.cube, self.dataset)
         repeated = sorted({n for n in self.partition_by if self.partition_by.count(n) > 1})
         if repeated:
             raise ConfigurationError(

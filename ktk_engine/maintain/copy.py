@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ktk_engine.cube.dataset_uuid import dataset_uuid
-from ktk_engine.cube.specification import check_cube_name
+from ktk_engine.cube.specification import check_cube_name, check_together
 from ktk_engine.errors import (
     CommitConflictError,
     ConfigurationError,
@@ -116,6 +116,8 @@ def plan_copy(
     ids = {item: renamed.get(item, item) if cube else name or item for item in chosen}
     for copied in (*([cube] if cube else []), *ids.values()):
         check_cube_name("name", copied)
+    for copied in ids.values() if cube else ():
+        check_together(cube, copied)
     if len(set(ids.values())) < len(ids):
         raise ConfigurationError(
             f"Two datasets would both be {_repeated(ids)}: rename one of them. Nothing was copied."

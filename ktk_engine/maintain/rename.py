@@ -14,7 +14,7 @@ from ktk_engine.catalog.catalog import list_relations, read_view
 from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.catalog.view import FOLDER as VIEW_FOLDER
 from ktk_engine.catalog.view import view_name
-from ktk_engine.cube.specification import check_cube_name
+from ktk_engine.cube.specification import check_cube_name, check_together
 from ktk_engine.errors import CommitConflictError, ConsistencyError, StoreError
 from ktk_engine.log.change.after_commit import after_commit
 from ktk_engine.log.change.dataset_change import DatasetChange
@@ -91,6 +91,8 @@ def plan_rename(store: ObjectStore, name: str, new: str) -> RenamePlan:
     """Find out whether it can be renamed; see `rename`."""
     check_cube_name("name", new)
     state = find_scope(store, name)
+    if state.scope.cube:
+        check_together(new, "")
     if new == name:
         raise ConsistencyError(f"{name} has this name already. Nothing was written.")
     if tags := tags_of(state):

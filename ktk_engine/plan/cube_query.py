@@ -21,6 +21,7 @@ from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import ConditionError, QueryError
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.types.did_you_mean import nearest_name
+from ktk_engine.types.identifier import find_names
 
 ALL_PAYLOAD: Literal["*"] = "*"
 
@@ -89,7 +90,7 @@ def resolve_query(
     schema = cube_schema(specification, snapshots)
     prefix = specification.prefix
     dimensions = _dimensions(specification, query.dimension_columns)
-    groups = listed_names(f"cube {prefix}", "partition_by", query.partition_by or ())
+    groups = listed_names(f"cube {prefix}", "partition_by", query.partition_by or (), schema.names)
     check_known(f"Cube {prefix}", groups, schema.names)
     _check_indexed(prefix, groups, snapshots)
     where = row_condition(f"Cube {prefix}", query.where, schema)
@@ -127,13 +128,13 @@ def cube_schema(specification: CubeSpecification, snapshots: Mapping[str, Snapsh
 def _dimensions(specification: CubeSpecification, asked: Sequence[str] | None) -> tuple[str, ...]:
     if asked is None:
         return specification.dimension_columns
-    names = listed_names(f"cube {specification.prefix}", "dimension_columns", asked)
+    known = specification.dimension_columns
+    names = listed_names(f"cube {specification.prefix}", "dimension_columns", asked, known)
     if not names:
         raise QueryError(
             f"dimension_columns of a query of cube {specification.prefix} must not be empty; it "
             f"has: {', '.join(specification.dimension_columns)}."
         )
-    known = specification.dimension_columns
     unknown = [name for name in names if name not in known]
     if unknown:
         raise QueryError(
@@ -156,7 +157,7 @@ def _columns(
     if query.columns is not None:
         if query.payload_columns is not None:
             raise QueryError("Give columns or payload_columns, not both.")
-        columns = listed_names(f"cube {prefix}", "columns", query.columns)
+        columns = listed_names(f"cube {prefix}", "columns", query.columns, known)
         check_known(f"Cube {prefix}", columns, known)
         if not columns:
             raise QueryError(f"A query of cube {prefix} needs at least one column.")
@@ -166,8 +167,8 @@ def _columns(
     payload: Collection[str] = left
     if query.payload_columns != ALL_PAYLOAD:
         # A column that is asked for twice is given once, as in Kartothek.
-        payload = dict.fromkeys(query.payload_columns)
-        payload = listed_names(f"cube {prefix}", "payload_columns", list(payload))
+        payload = list(dict.fromkeys(query.payload_columns))
+        payload = listed_names(f"cube {prefix}", "payload_columns", payload, known)
         check_known(f"Cube {prefix}", payload, known)
     return tuple(sorted({*payload, *dimensions, *groups, *specification.partition_columns}))
 
@@ -255,13 +256,14 @@ def deleting_condition(what: str, where: str | Condition, schema: pa.Schema) -> 
     return row_condition(what, where, schema)
 
 
-def listed_names(of: str, what: str, asked: Sequence[str]) -> tuple[str, ...]:
+def listed_names(of: str, what: str, asked: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
     """Give a list of names in a certain order, without repetition.
 
     Args:
         of: what is asked, for messages: `cube nyc`.
         what: the argument that names them.
         asked: what was given.
+        known: names that there are, which are given as they are spelled.
 
     Raises:
         QueryError: it is no list, or names a column twice.
@@ -271,6 +273,8 @@ def listed_names(of: str, what: str, asked: Sequence[str]) -> tuple[str, ...]:
     if isinstance(asked, set | frozenset | dict):
         raise QueryError(f"{what} needs an order, but is a {type(asked).__name__}: give a list.")
     names = tuple(asked)
+    if all(isinstance(name, str) for name in names):
+        names = find_names(names, known)
     repeated = sorted(name for name, count in Counter(names).items() if count > 1)
     if repeated:
         raise QueryError(

@@ -56,7 +56,7 @@ class LoadedTable:
         if query.dimension_columns or query.partition_by or query.payload_columns:
             raise QueryError(f"{name} is a table: only cubes have dimensions and groups.")
         asked = self.schema.names if query.columns is None else query.columns
-        names = listed_names(f"table {name}", "columns", asked)
+        names = listed_names(f"table {name}", "columns", asked, self.schema.names)
         check_known(f"Table {name}", names, self.schema.names, self.snapshot.left_out)
         condition = row_condition(f"Table {name}", query.where, self.schema)
         conditions = conjuncts(condition)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ktk_engine.sql.name import NO_NAME, Name
 from ktk_engine.sql.row_change import RowChange
+from ktk_engine.types.identifier import NO_NAME, Name
 
 
 @dataclass(frozen=True)
@@ -17,13 +17,15 @@ class Command:
     Attributes:
         word: how SQL calls it, for messages.
         name: the relation or schema; empty if it is about none.
+        lenient: `if exists` or `if not exists`: nothing is wrong, and nothing to do, otherwise.
     """
 
     word: str
     name: Name = NO_NAME
+    lenient: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Other(Command):
     """A statement that is Spark's, or not understood.
 
@@ -70,13 +72,12 @@ class TableConstraint:
     name: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CreateTable(Command):
     """`create table`, with the rows of a query or without any.
 
     Attributes:
         or_replace: whether it takes the place of another.
-        lenient: `if not exists`.
         columns: its columns; empty with a query.
         constraints: what its rows keep.
         partition_by: partition columns.
@@ -88,7 +89,6 @@ class CreateTable(Command):
     """
 
     or_replace: bool = False
-    lenient: bool = False
     columns: tuple[ColumnDefinition, ...] = ()
     constraints: tuple[TableConstraint, ...] = ()
     partition_by: tuple[str, ...] = ()
@@ -99,13 +99,12 @@ class CreateTable(Command):
     query: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CreateView(Command):
     """`create view`: a query under a name, which is kept.
 
     Attributes:
         or_replace: whether it takes the place of another; `alter view` does.
-        lenient: `if not exists`.
         columns: names of its columns; empty for those of its query.
         column_comments: column -> what is said of it.
         comment: what is said of it.
@@ -113,14 +112,13 @@ class CreateView(Command):
     """
 
     or_replace: bool = False
-    lenient: bool = False
     columns: tuple[str, ...] = ()
     column_comments: Mapping[str, str] = field(default_factory=dict)
     comment: str = ""
     query: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TemporaryView(Command):
     """A view of the session, whose query Spark keeps as text.
 
@@ -131,7 +129,7 @@ class TemporaryView(Command):
     query: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Explain(Command):
     """`explain` and `describe query`: Spark looks at a query, and runs nothing.
 
@@ -142,7 +140,7 @@ class Explain(Command):
     query: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Insert(Command):
     """`insert`: the rows of a query.
 
@@ -171,7 +169,7 @@ class Insert(Command):
     source: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class InsertSeveral(Command):
     """`from ... insert ... insert ...`: each takes rows of the same relations.
 
@@ -193,56 +191,50 @@ class ChangeRows(Command):
     change: RowChange
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Drop(Command):
     """`drop table`, `drop view`.
 
     Attributes:
-        lenient: `if exists`.
         is_view: whether it is to be a view.
     """
 
-    lenient: bool = False
     is_view: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Truncate(Command):
     """`truncate table`: takes all rows out of it."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CreateSchema(Command):
     """`create schema`.
 
     Attributes:
-        lenient: `if not exists`.
         unsupported: what else it is to be, as SQL has it.
     """
 
-    lenient: bool = False
     unsupported: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class DropSchema(Command):
     """`drop schema`.
 
     Attributes:
-        lenient: `if exists`.
         cascade: whether it goes with everything in it.
     """
 
-    lenient: bool = False
     cascade: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Alter(Command):
     """`alter table`, `comment on`: read where it is carried out (`warehouse.alter_statement`)."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Show(Command):
     """`show ...`, of which `name` is the schema or relation; empty for the current schema.
 
@@ -262,7 +254,7 @@ class Show(Command):
         return self.what in ("tables", "table extended", "views")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Describe(Command):
     """`describe table`.
 
@@ -273,6 +265,6 @@ class Describe(Command):
     extended: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Use(Command):
     """`use`: the schema of names that have none."""

@@ -55,10 +55,10 @@ def read_table(reader: Reader) -> Command:
     if reader.skip("LIKE"):
         reader.relation()
         advice = "Write create table ... as select * from {relation} where false."
-        return Other("CREATE TABLE ... LIKE", name, advice)
+        return Other("CREATE TABLE ... LIKE", name, advice=advice)
     if reader.peek() == "(" and reader.peek(1) not in ("SELECT", "WITH", "(", "FROM", "VALUES"):
         reader.parenthesized(lambda: _element(reader, table))
-    while reader.next is not None and reader.peek() not in _QUERY and reader.peek() != "(":
+    while reader.next is not None and reader.peek() != "(" and not _begins_query(reader):
         _clause(reader, table)
     reader.skip("AS")
     query = reader.query() if reader.next is not None else ""
@@ -67,17 +67,21 @@ def read_table(reader: Reader) -> Command:
     return CreateTable(
         word,
         name,
-        or_replace,
         lenient,
-        tuple(table.columns),
-        tuple(table.constraints),
-        tuple(table.partition_by),
-        table.provider,
-        table.comment,
-        table.properties,
-        tuple(table.unsupported),
-        query,
+        or_replace=or_replace,
+        columns=tuple(table.columns),
+        constraints=tuple(table.constraints),
+        partition_by=tuple(table.partition_by),
+        provider=table.provider,
+        comment=table.comment,
+        properties=table.properties,
+        unsupported=tuple(table.unsupported),
+        query=query,
     )
+
+
+def _begins_query(reader: Reader) -> bool:
+    return reader.peek() in _QUERY and reader.peek(1) != "SERDEPROPERTIES"
 
 
 def _element(reader: Reader, table: _Table) -> None:
@@ -154,7 +158,10 @@ def _clause(reader: Reader, table: _Table) -> None:
         if not reader.skip("STORED", "AS"):
             reader.take()
         while reader.next is not None and reader.peek() not in (*_CLAUSES, *_MORE_CLAUSES, *_QUERY):
-            reader.step_over() if reader.peek() == "(" else reader.take()
+            if reader.peek() == "(":
+                reader.step_over()
+            elif not reader.skip("DEFINED", "AS"):
+                reader.take()
         table.unsupported.append(reader.since(start))
     else:
         reader.refuse(f"`{reader.rest()}` is not understood")
@@ -210,16 +217,16 @@ def read_view(reader: Reader) -> Command:
     query = reader.query()
     if temporary:
         parts = ("global_temp", name[-1]) if is_global else name
-        return TemporaryView(word, type(name)(parts), query)
+        return TemporaryView(word, type(name)(parts), query=query)
     return CreateView(
         word,
         name,
-        or_replace,
         lenient,
-        tuple(column for column, _ in columns),
-        {column: text for column, text in columns if text},
-        comment,
-        query,
+        or_replace=or_replace,
+        columns=tuple(column for column, _ in columns),
+        column_comments={column: text for column, text in columns if text},
+        comment=comment,
+        query=query,
     )
 
 

@@ -50,7 +50,7 @@ def read_inserts(reader: Reader, ctes: str = "") -> InsertSeveral:
         if reader.tokens[start].word not in ("SELECT", "MAP", "REDUCE"):
             reader.refuse(f"expected `select` before `{body}`")
         inserts.append(Insert(**found, query=f"{rows}\n{body}"))  # type: ignore[arg-type]
-    return InsertSeveral("INSERT INTO", inserts[0].name, tuple(inserts))
+    return InsertSeveral("INSERT INTO", inserts[0].name, inserts=tuple(inserts))
 
 
 def _head(reader: Reader) -> dict[str, object]:

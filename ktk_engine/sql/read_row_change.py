@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import NoReturn
 
 from ktk_engine.errors import ConfigurationError
-from ktk_engine.sql.name import Name
 from ktk_engine.sql.reader import Reader
 from ktk_engine.sql.row_change import Clause, Kind, RowChange
+from ktk_engine.types.identifier import Name, find_name
 
 VERBS = ("DELETE", "UPDATE", "MERGE")
 
@@ -196,7 +196,7 @@ def _assignments(reader: Reader, name: Name, alias: str, end: str) -> Mapping[st
 def _mapping(pairs: Iterable[tuple[str, str]]) -> Mapping[str, str]:
     found: dict[str, str] = {}
     for name, value in pairs:
-        if name.lower() in {known.lower() for known in found}:
+        if find_name(name, found) is not None:
             _refuse(f"column `{name}` gets two values")
         found[name] = value
     return found
@@ -213,7 +213,7 @@ def _value(reader: Reader, *ends: str) -> str:
 def _column(reader: Reader, relation: Name, alias: str) -> str:
     """A column's name, which may be qualified by the table's."""
     found = reader.name()
-    if found.key[:-1] not in ((), (alias.lower(),), relation.key):
+    if found.key[:-1] not in ((), Name([alias]).key, relation.key):
         _refuse(
             f"`{found}` is no column of the table: assign to a whole column, also where "
             "only a field of a struct changes (named_struct(...))"

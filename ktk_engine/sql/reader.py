@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Sequence
 from typing import NoReturn, TypeVar
 
 from ktk_engine.errors import ConfigurationError
-from ktk_engine.sql.name import Name
 from ktk_engine.sql.references import Reference, find_ctes, find_references, read_name
 from ktk_engine.sql.token import Token, name_of, text_of, tokenize
+from ktk_engine.types.identifier import Identifier, Name
 
 # dbt puts one before each statement.
 _LEADING_COMMENT = re.compile(r"\A\s*/\*.*?\*/", re.DOTALL)
@@ -26,7 +26,7 @@ class Reader:
         tokens: its tokens; a semicolon behind them is left out.
         at: index of the next one.
         references: the relations that were read so far, in order.
-        ctes: names of queries that `with` gave, in lower case.
+        ctes: names of queries that `with` gave.
         called: how expressions call the relation that the statement is about.
     """
 
@@ -37,7 +37,7 @@ class Reader:
             self.tokens.pop()
         self.at = 0
         self.references: list[Reference] = []
-        self.ctes: frozenset[str] = frozenset()
+        self.ctes: frozenset[Identifier] = frozenset()
         self.called = ""
 
     def peek(self, ahead: int = 0) -> str:
@@ -113,7 +113,7 @@ class Reader:
         start = self.take()
         self.at -= 1
         name = self.name()
-        if name.key[:1] == name.key and name.key[0] in self.ctes:
+        if len(name) == 1 and name.key[0] in self.ctes:
             return name
         end = self.tokens[self.at - 1].end
         follows = self.next is not None and self.next.kind in ("word", "quoted")

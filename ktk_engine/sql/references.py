@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from ktk_engine.sql.name import Name
 from ktk_engine.sql.token import Token, name_of, text_of, tokenize
+from ktk_engine.types.identifier import Identifier, Name
 
 
 @dataclass(frozen=True)
@@ -55,21 +55,21 @@ class _Level:
 
     Attributes:
         state: what comes next.
-        ctes: names of queries that can be named here, in lower case.
+        ctes: names of queries that can be named here.
         is_query: whether FROM begins a clause here; otherwise it is a part of a function.
         arguments: whether these are the arguments of a function.
         is_table: whether the next relation stands behind `table`, where it has no alias.
         recursive: whether queries that `with` names here may name themselves.
-        defines: the query's name, if it is one of those.
+        defines: the query's name, if it is one of those; None for all others.
     """
 
     state: _State
-    ctes: frozenset[str] = frozenset()
+    ctes: frozenset[Identifier] = frozenset()
     is_query: bool = False
     arguments: bool = False
     is_table: bool = False
     recursive: bool = False
-    defines: str = ""
+    defines: Identifier | None = None
 
     @property
     def is_argument(self) -> bool:
@@ -119,7 +119,7 @@ class _Scan:
         place = self.at + ahead
         return place < len(self.tokens) and self.tokens[place].kind in ("word", "quoted")
 
-    def run(self, ctes: frozenset[str], only_with: bool = False) -> None:
+    def run(self, ctes: frozenset[Identifier], only_with: bool = False) -> None:
         """Step over all tokens, or over `with ...` and the queries with names."""
         self.levels = [_Level(_State.QUERY, ctes)]
         while self.at < len(self.tokens):
@@ -168,7 +168,7 @@ class _Scan:
         """Step out of parentheses; of ones that nothing opened, Spark says what is wrong."""
         if len(self.levels) > 1:
             closed = self.levels.pop()
-            if closed.defines:
+            if closed.defines is not None:
                 level = self.levels[-1]
                 level.ctes |= {closed.defines}
                 level.state = _State.WITH if self.word(1) == "," else _State.QUERY
@@ -200,7 +200,7 @@ class _Scan:
 
     def cte(self, level: _Level, token: Token) -> None:
         """A query with a name: step into it."""
-        name = name_of(self.sql, token).lower()
+        name = Identifier(name_of(self.sql, token))
         depth = 0
         while self.at + 1 < len(self.tokens):
             self.at += 1
@@ -320,7 +320,7 @@ class _Scan:
             self.at += 1
             self.parenthesized()
             alias_at = self.tokens[self.at - 1].end
-        if len(parts) == 1 and parts[0].lower() in level.ctes:
+        if len(parts) == 1 and Identifier(parts[0]) in level.ctes:
             return
         takes_none = level.is_argument or level.is_table or self.word() == "PARTITION"
         level.is_table = False
@@ -391,14 +391,14 @@ def read_name(text: str) -> Name | None:
 
 
 def find_references(
-    sql: str, tokens: Sequence[Token], ctes: frozenset[str] = frozenset()
+    sql: str, tokens: Sequence[Token], ctes: frozenset[Identifier] = frozenset()
 ) -> list[Reference]:
     """Find the relations that a query or an expression names.
 
     Args:
         sql: the statement.
         tokens: those of the query.
-        ctes: names of queries that may be named in it, in lower case.
+        ctes: names of queries that may be named in it.
 
     Returns:
         The places in order; names of queries of `with` are none.
@@ -408,7 +408,9 @@ def find_references(
     return scan.found
 
 
-def find_ctes(sql: str, tokens: Sequence[Token]) -> tuple[int, list[Reference], frozenset[str]]:
+def find_ctes(
+    sql: str, tokens: Sequence[Token]
+) -> tuple[int, list[Reference], frozenset[Identifier]]:
     """Read `with` and the queries that it gives names.
 
     Args:
@@ -416,8 +418,7 @@ def find_ctes(sql: str, tokens: Sequence[Token]) -> tuple[int, list[Reference], 
         tokens: its tokens, of which `with` is the first.
 
     Returns:
-        How many tokens that are, the relations that the queries name, and their own names in
-        lower case.
+        How many tokens that are, the relations that the queries name, and their own names.
     """
     scan = _Scan(sql, tokens)
     scan.run(frozenset(), only_with=True)

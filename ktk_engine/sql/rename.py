@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from ktk_engine.sql.name import Name
 from ktk_engine.sql.references import Reference
 from ktk_engine.sql.token import name_of, tokenize
+from ktk_engine.types.identifier import Name
 from ktk_engine.types.quote import quote_identifier
 
 
@@ -61,7 +61,7 @@ def _qualifiers(sql: str, names: Collection[Name]) -> Iterator[tuple[int, int, s
             dots = tokens[index : index + 2 * length : 2]
             if len(dots) < length or any(dot.word != "." for dot in dots):
                 continue
-            key = tuple(name_of(sql, word).lower() for word in words)
+            key = Name(name_of(sql, word) for word in words).key
             if key in wanted:
                 yield words[0].start, words[-1].end, wanted[key]
                 break

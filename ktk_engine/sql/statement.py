@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.sql.commands import (
@@ -25,14 +26,15 @@ from ktk_engine.sql.commands import (
     Truncate,
     Use,
 )
-from ktk_engine.sql.name import Name
 from ktk_engine.sql.read_create import read_create
 from ktk_engine.sql.read_insert import read_insert, read_inserts
 from ktk_engine.sql.read_row_change import VERBS, read_row_change
 from ktk_engine.sql.reader import Reader
 from ktk_engine.sql.references import Reference, find_ctes, read_name
 from ktk_engine.sql.token import name_of, split_statements, text_of, tokenize
+from ktk_engine.types.identifier import NO_NAME, Identifier, Name
 
+_GLOBAL_VIEWS = Identifier("global_temp")
 _QUERY = ("SELECT", "VALUES", "TABLE", "MAP", "REDUCE", "(", "FROM")
 _SCHEMA = ("SCHEMA", "DATABASE", "NAMESPACE")
 _LOOK = (
@@ -92,9 +94,9 @@ class Statement:
         return self.command is None
 
     @property
-    def creates(self) -> tuple[str, ...]:
+    def creates(self) -> Name:
         """Name of the temporary view that it creates, as other statements name it; or empty."""
-        return self.command.name.key if isinstance(self.command, TemporaryView) else ()
+        return self.command.name if isinstance(self.command, TemporaryView) else NO_NAME
 
 
 def read_statements(sql: str) -> list[Statement]:
@@ -199,7 +201,7 @@ def _create(reader: Reader) -> Command | None:
     name, start = reader.name(), reader.at
     reader.at = len(reader.tokens)
     behind = reader.since(start)
-    return CreateSchema("CREATE SCHEMA", name, lenient, (behind,) if behind else ())
+    return CreateSchema("CREATE SCHEMA", name, lenient, unsupported=(behind,) if behind else ())
 
 
 def _drop(reader: Reader) -> Command | None:
@@ -211,8 +213,8 @@ def _drop(reader: Reader) -> Command | None:
     name = reader.name()
     if kind in _SCHEMA:
         cascade = reader.skip_any("CASCADE", "RESTRICT") == "CASCADE"
-        return DropSchema("DROP SCHEMA", name, lenient, cascade)
-    return Drop(f"DROP {kind}", name, lenient, kind == "VIEW")
+        return DropSchema("DROP SCHEMA", name, lenient, cascade=cascade)
+    return Drop(f"DROP {kind}", name, lenient, is_view=kind == "VIEW")
 
 
 def _truncate(reader: Reader) -> Command:
@@ -227,10 +229,10 @@ def _alter(reader: Reader) -> Command | None:
     if reader.skip("ALTER", "VIEW"):
         name = reader.name()
         if not reader.skip("AS"):
-            return Other("ALTER VIEW", name, "Replace the view.")
+            return Other("ALTER VIEW", name, advice="Replace the view.")
         query = reader.query()
-        if len(name) == 1 or name.key[0] == "global_temp":
-            return TemporaryView("ALTER VIEW", name, query)
+        if len(name) == 1 or name.key[0] == _GLOBAL_VIEWS:
+            return TemporaryView("ALTER VIEW", name, query=query)
         return CreateView("ALTER VIEW", name, or_replace=True, query=query)
     if reader.skip("ALTER", "TABLE"):
         word, name = "ALTER TABLE", reader.name()
@@ -256,7 +258,7 @@ def _cache(reader: Reader) -> Command | None:
     if not is_query or len(name) > 1:
         reader.at = start
         return None
-    return TemporaryView("CACHE TABLE", name, reader.query())
+    return TemporaryView("CACHE TABLE", name, query=reader.query())
 
 
 def _explain(reader: Reader) -> Command | None:
@@ -288,7 +290,7 @@ def _describe(reader: Reader) -> Command | None:
     name = reader.name()
     if reader.next is not None:
         reader.refuse(f"`{reader.rest()}` is not supported: describe the whole relation")
-    return Describe("DESCRIBE", name, extended)
+    return Describe("DESCRIBE", name, extended=extended)
 
 
 def _show(reader: Reader) -> Command | None:
@@ -300,17 +302,17 @@ def _show(reader: Reader) -> Command | None:
         pattern = reader.text()
         if reader.next is not None:
             reader.refuse(f"`{reader.rest()}` is not supported")
-        return Show("SHOW TABLE EXTENDED", name, "table extended", pattern)
+        return Show("SHOW TABLE EXTENDED", name, what="table extended", pattern=pattern)
     if reader.skip("COLUMNS"):
         if not reader.skip("FROM"):
             reader.expect("IN")
         name = reader.name()
         schema = _in_schema(reader)
-        return Show("SHOW COLUMNS", Name((*schema, name[-1])) if schema else name, "columns")
+        return Show("SHOW COLUMNS", Name((*schema, name[-1])) if schema else name, what="columns")
     if reader.skip("TBLPROPERTIES"):
         name = reader.name()
         key = reader.parenthesized(reader.key)[0] if reader.peek() == "(" else ""
-        return Show("SHOW TBLPROPERTIES", name, "tblproperties", key)
+        return Show("SHOW TBLPROPERTIES", name, what="tblproperties", pattern=key)
     what = reader.skip_any("TABLES", "VIEWS", "SCHEMAS", "DATABASES", "NAMESPACES")
     if not what:
         reader.at = start
@@ -318,9 +320,10 @@ def _show(reader: Reader) -> Command | None:
     name = _in_schema(reader)
     like = reader.skip("LIKE")
     pattern = reader.text() if like or reader.is_next("text") else ""
-    if what in ("TABLES", "VIEWS"):
-        return Show(f"SHOW {what}", name, "tables" if what == "TABLES" else "views", pattern)
-    return Show(f"SHOW {what}", name, "schemas", pattern)
+    return Show(f"SHOW {what}", name, what=_SHOWN.get(what, "schemas"), pattern=pattern)
+
+
+_SHOWN: Mapping[str, Literal["tables", "views"]] = {"TABLES": "tables", "VIEWS": "views"}
 
 
 def _in_schema(reader: Reader) -> Name:

@@ -32,6 +32,30 @@ class Identifier:
         return self.text
 
 
+class Name(tuple[str, ...]):
+    """A name in parts, unquoted and with the letters that were written: schema and name, say.
+
+    It is the tuple of its parts. `key` is what SQL compares of it.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, parts: Iterable[str] = ()) -> Name:
+        """Make a name of parts."""
+        return super().__new__(cls, parts)
+
+    @property
+    def key(self) -> tuple[Identifier, ...]:
+        """The parts, of which letter case is ignored."""
+        return tuple(map(Identifier, self))
+
+    def __str__(self) -> str:
+        return ".".join(self)
+
+
+NO_NAME = Name()
+
+
 def find_name(name: str, known: Iterable[str]) -> str | None:
     """Find the name that is meant, as it is spelled.
 

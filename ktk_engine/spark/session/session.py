@@ -61,6 +61,8 @@ REQUIRED_SETTINGS: Mapping[str, str] = {
     "spark.sql.files.ignoreCorruptFiles": "false",
     # Bounds of floats leave NaN out; those within structs cannot be hidden from Spark otherwise.
     "spark.sql.optimizer.nestedPredicatePushdown.supportedFileSources": "orc",
+    # Spark writes a literal with as many bytes as the file's column has: a wider one is an error.
+    "spark.sql.parquet.filterPushdown.decimal": "false",
     # Long IN lists stay readable in optimised plans.
     "spark.sql.optimizer.inSetConversionThreshold": "1000000",
 }

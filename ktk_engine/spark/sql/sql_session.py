@@ -42,12 +42,11 @@ from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.sql.parquet_source import ParquetSource, open_parquet_source
 from ktk_engine.spark.sql.planned_places import Place, PlannedPlaces
 from ktk_engine.spark.sql.read_files import read_files
-from ktk_engine.sql.name import Name
 from ktk_engine.sql.references import Reference
 from ktk_engine.sql.rename import rename
 from ktk_engine.sql.statement import Statement, read_statement
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.types.identifier import Identifier
+from ktk_engine.types.identifier import NO_NAME, Identifier, Name
 from ktk_engine.types.quote import quote_identifier
 from ktk_engine.types.reserved_name import OWN_PREFIX
 
@@ -82,7 +81,7 @@ class SqlSession:
     _registered: dict[str, str] = field(default_factory=dict)
     _spellings: dict[Identifier, list[str]] = field(default_factory=dict)
     # Spark keeps the text of these, and reads it again wherever they are named.
-    _temporary: dict[tuple[str, ...], Statement] = field(default_factory=dict)
+    _temporary: dict[tuple[Identifier, ...], Statement] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.known = KnownStores(self.open_schema)
@@ -105,7 +104,7 @@ class SqlSession:
         with self._showing(statement):
             frame = self.session.sql(self._binding().plan(statement, args), args)
         if statement.creates:
-            self._temporary[statement.creates] = statement
+            self._temporary[statement.creates.key] = statement
         return frame
 
     def schema_of(self, query: str) -> StructType:
@@ -237,7 +236,7 @@ class _Binding:
     _named: dict[str, Place] = field(default_factory=dict)
     _files: dict[str, str] = field(default_factory=dict)
     _sources: dict[str, ParquetSource | None] = field(default_factory=dict)
-    _renewed: set[tuple[str, ...]] = field(default_factory=set)
+    _renewed: set[tuple[Identifier, ...]] = field(default_factory=set)
 
     def plan(self, statement: Statement, args: dict[str, Any] | list[Any] | None = None) -> str:
         """Bind a statement, its relations planned for what it reads of them.
@@ -258,7 +257,7 @@ class _Binding:
         statement: Statement,
         within: str = "",
         path: Place = (),
-        reader: tuple[str, ...] = (),
+        reader: Name = NO_NAME,
     ) -> str:
         """Register every relation that a statement names and give its text with their names.
 
@@ -275,7 +274,7 @@ class _Binding:
         statement: Statement,
         within: str = "",
         path: Place = (),
-        reader: tuple[str, ...] = (),
+        reader: Name = NO_NAME,
     ) -> dict[Reference, str]:
         """Register every relation that a statement names; see `bind`."""
         _check_depth(path)
@@ -311,8 +310,8 @@ class _Binding:
         It is planned for its own query: this statement may need other rows of the same cube.
         """
         created = self.owner.temporary_view(reference.parts)
-        if created is not None and created.creates not in self._renewed:
-            self._renewed.add(created.creates)
+        if created is not None and created.creates.key not in self._renewed:
+            self._renewed.add(created.creates.key)
             places = replace(self.places, _usages={}, _marked=None)
             replace(self, places=places, _named={}).plan(created)
 
@@ -370,7 +369,7 @@ class _Binding:
         relation: Relation,
         moment: Moment | None,
         path: Place,
-        reader: tuple[str, ...],
+        reader: Name,
     ) -> str:
         """Register a relation under a name of its own for each temporary view that reads it.
 

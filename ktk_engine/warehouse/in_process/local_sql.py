@@ -15,7 +15,6 @@ from ktk_engine.errors import LocalEngineError
 from ktk_engine.merge.merge_run import arrow_limits
 from ktk_engine.plan.plan import Plan
 from ktk_engine.plan.statement.named_relations import KnownStores, NamedRelations
-from ktk_engine.warehouse.answer import Answer
 from ktk_engine.warehouse.in_process.expressions import (
     COMPARISONS,
     from_of,
@@ -27,6 +26,7 @@ from ktk_engine.warehouse.in_process.expressions import (
 )
 from ktk_engine.warehouse.in_process.read_query import Names, read_query
 from ktk_engine.warehouse.in_process.rows import Reader, Rows
+from ktk_engine.warehouse.show import Answer
 
 
 @dataclass(frozen=True)

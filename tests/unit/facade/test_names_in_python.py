@@ -6,7 +6,13 @@ import pyarrow as pa
 import pytest
 
 from ktk_engine import Store
-from ktk_engine.errors import ConfigurationError, ConsistencyError, TypeClassError, VersionGoneError
+from ktk_engine.errors import (
+    ConfigurationError,
+    ConsistencyError,
+    QueryError,
+    TypeClassError,
+    VersionGoneError,
+)
 
 
 @pytest.fixture
@@ -105,3 +111,14 @@ def test_tags(store):
     store.table("t").untag("RELEASE")
     store.table("t").tag("release")
     assert store.table("t", version="Release").query().to_arrow()["a"].to_pylist() == [2]
+
+
+def test_queries_ignore_letter_case(tmp_path):
+    store = Store(str(tmp_path / "an"))
+    store.write_table("t", pa.table({"Flight": [1, 2], "größe": [3, 4], "v": [5, 6]}))
+    rows = store.table("t").query(["FLIGHT", "GRÖßE", "v"]).to_arrow()
+    assert rows.column_names == ["Flight", "größe", "v"]
+    with pytest.raises(QueryError, match="asked for twice: Flight"):
+        store.table("t").query(["flight", "Flight"])
+    with pytest.raises(QueryError, match="no column `flights`"):
+        store.table("t").query(["flights"])

@@ -5,7 +5,12 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from ktk_engine.errors import ConfigurationError, ConsistencyError, TypeClassError
+from ktk_engine.errors import (
+    ConfigurationError,
+    ConsistencyError,
+    SpecificationError,
+    TypeClassError,
+)
 from ktk_engine.gate.gate import pass_gate, pass_view_gate
 from ktk_engine.gate.target import Target
 from ktk_engine.types.check_columns import change_schema  # deep: what the gate decides by
@@ -239,3 +244,10 @@ def test_a_contract_allows_no_old_column_that_the_model_lacks():
     passed = pass_gate(target, model, {"t": committed()}, keeps_rows=True)
     with pytest.raises(TypeClassError, match="missing in contract"):
         passed.of_rows(target, MODEL)
+
+
+@pytest.mark.parametrize(("cube", "dataset"), [("c+", "s"), ("c", "+s"), ("c++", "s")])
+def test_a_uuid_keeps_cube_and_dataset_apart(cube, dataset):
+    with pytest.raises(SpecificationError, match="separates cube and dataset"):
+        Target(dataset, "seed", cube, ("L",), ("P",)).uuid  # noqa: B018 - asked for its error
+    assert Target("s+", "seed", "+c", ("L",), ("P",)).uuid == "+c++s+"

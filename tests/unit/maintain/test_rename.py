@@ -92,6 +92,7 @@ def test_what_stands_in_the_way_is_said(store):
         ("plain", "flights", ConsistencyError, "has flights already"),
         ("nyc", "a b", SpecificationError, "may only hold"),
         ("nyc", "a++b", SpecificationError, "must not hold"),
+        ("nyc", "a+", SpecificationError, "must not end with"),
         ("nyk", "x", DatasetNotFoundError, "Did you mean nyc"),
     ):
         with pytest.raises(error, match=said):

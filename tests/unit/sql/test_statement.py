@@ -7,9 +7,9 @@ import time
 import pytest
 
 from ktk_engine.sql import commands as c
-from ktk_engine.sql.name import Name
 from ktk_engine.sql.statement import mentioned, read_statement, read_statements
 from ktk_engine.sql.token import simplified, split_statements, text_of, tokenize
+from ktk_engine.types.identifier import Name  # deep: what statements name
 
 
 def places(text):
@@ -71,7 +71,7 @@ def command(text):
 
 def test_inserts():
     assert command("insert into an.t by name select 'B' as b") == c.Insert(
-        "INSERT INTO", Name(("an", "t")), "select 'B' as b", by_name=True, alias="t"
+        "INSERT INTO", Name(("an", "t")), query="select 'B' as b", by_name=True, alias="t"
     )
     where = command("insert into an.t replace where day = 2 and x is distinct from 3 select 1")
     assert (where.replace_where, where.query) == ("day = 2 and x is distinct from 3", "select 1")
