@@ -242,6 +242,7 @@ class Write:
 
     Attributes:
         operation: `build`, `extend`, `append` or `remove_partitions`.
+        cube: the cube's name.
         seed: the name of the cube's seed dataset.
         partition_columns: the cube's.
         arguments: names of the arguments that were given.
@@ -252,6 +253,7 @@ class Write:
     """
 
     operation: str
+    cube: str
     seed: str
     partition_columns: tuple[str, ...]
     arguments: frozenset[str]
@@ -299,6 +301,9 @@ def predict_write(call: Write) -> WritePrediction:
     if writes and any(name == "KLEE_TS" or name.startswith("__") for name in names):
         # Kartothek stores them, and its cubes do not show them: they would be lost silently.
         decisions.add("37")
+        accepted = False
+    if writes and (call.cube.endswith("+") or any(name.startswith("+") for name in call.frames)):
+        decisions.add("39")
         accepted = False
     if call.operation == "append":
         for name, (schema, _) in call.frames.items():

@@ -188,6 +188,7 @@ def _facts(case: dict[str, Any], player: _Player, existing: dict[str, pa.Schema]
     call = case["calls"][-1]
     return Write(
         operation=case["operation"],
+        cube=str(case["cube"]["uuid_prefix"]),
         seed=case["cube"].get("seed_dataset", "seed"),
         partition_columns=tuple(case["cube"]["partition_columns"]),
         arguments=frozenset(call),

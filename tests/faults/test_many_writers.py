@@ -15,12 +15,13 @@ import pytest
 
 from ktk_engine.errors import CommitConflictError, KtkError, VersionGoneError
 from tests.faults.content import TABLE, Row, Verb
+from tests.faults.invariants import problems_of
 from tests.faults.read import rows_of
 from tests.faults.report import Tally
 from tests.faults.scale import LARGE
 from tests.faults.verbs import TARGETS, run, table
 from tests.support.changes import Retention, build, run_cleanup
-from tests.support.committed import check, read_entries, resolve, scope_of
+from tests.support.committed import read_entries, resolve, scope_of
 from tests.support.stores import ObjectStore, open_store
 
 # Writers, commits of each, and what is done beside them.
@@ -65,7 +66,7 @@ def test_many_writers(request, kind, tmp_path):
         lost, more = Counter(acknowledged) - found, found - Counter(acknowledged)
         tally.bad("at the end", f"lost {dict(lost)}, too many {dict(more)}")
     assert [e.version for e, _ in read_entries(store, _SCOPE, 0)] == [*range(1, state.version + 1)]
-    assert not check(store, TABLE).problems
+    assert not problems_of(store, TABLE)
     tally.finish(request)
 
 

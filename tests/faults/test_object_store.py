@@ -8,12 +8,13 @@ from random import Random
 from ktk_engine.errors import CommitStateUnknownError, KtkError
 from ktk_engine.store.cloud.cloud_store import CloudStore  # deep: a cloud that fails
 from tests.faults.content import ARROW_VERBS, SEED, TABLE, Content, choose_verb, first_content
+from tests.faults.invariants import problems_of
 from tests.faults.read import content_of
 from tests.faults.report import Tally
 from tests.faults.scale import cases
 from tests.faults.verbs import run
 from tests.servers.fault_proxy import FAULTS, FaultProxy
-from tests.support.committed import check, read_entries, resolve, scope_of
+from tests.support.committed import read_entries, resolve, scope_of
 from tests.support.stores import Backoff, ObjectStore, open_store
 
 # Without `publish`, which needs a store that is prepared for it.
@@ -98,7 +99,7 @@ def _commit(tally: Tally, name: str, random: Random, proxy: FaultProxy, server) 
         versions = [entry.version for entry, _ in read_entries(sound, scope, 0)]
         if versions != [*range(1, state.version + 1)]:
             tally.bad(name, f"versions of {scope}: {versions}")
-        if state.datasets and (problems := check(sound, scope.name).problems):
+        if state.datasets and (problems := problems_of(sound, scope.name)):
             tally.bad(name, f"check of {scope}: {problems}")
 
 

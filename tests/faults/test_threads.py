@@ -11,13 +11,13 @@ from random import Random
 
 from ktk_engine import Store
 from tests.faults.content import ENRICHMENT, PLACES, SEED, TABLE, Verb, choose_rows
-from tests.faults.invariants import SCOPES
+from tests.faults.invariants import SCOPES, problems_of
 from tests.faults.read import rows_of
 from tests.faults.report import Tally
 from tests.faults.scale import LARGE
 from tests.faults.scale import SEED as CHANCE
 from tests.faults.verbs import run
-from tests.support.committed import check, describe, list_contents, read_history, resolve
+from tests.support.committed import describe, list_contents, read_history, resolve
 from tests.support.dataset_builder import write_plain_nyc
 from tests.support.queries import comparison, prune
 from tests.support.stores import LocalStore
@@ -112,7 +112,7 @@ class _Asker:
         assert [entry.version for entry in entries] == [*range(len(entries), 0, -1)]
 
     def check(self, chance: Random) -> None:
-        assert not check(self._store, chance.choice(("c", "t", "nyc"))).problems
+        assert not problems_of(self._store, chance.choice(("c", "t", "nyc")))
 
 
 def _write(connection, root: str) -> None:

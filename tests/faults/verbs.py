@@ -17,9 +17,9 @@ from tests.support.changes import (
     build,
     comment_on,
     compact,
+    compute_again,
     find_compaction,
     publish,
-    recompute,
     remove,
     run_cleanup,
 )
@@ -99,7 +99,7 @@ def _merge(store: ObjectStore, verb: Verb) -> None:
         read = {"replaced": files["label"].to_pylist(), "reads": [reads], "state": state}
         build(store, _merged(old, new, [key], updated), target, mode="files", **read)
 
-    recompute(store, target, write)
+    compute_again(store, target.scope, write)
 
 
 def _compact(store: ObjectStore, verb: Verb) -> None:
@@ -108,7 +108,7 @@ def _compact(store: ObjectStore, verb: Verb) -> None:
         if found.files.num_rows:
             compact(found)
 
-    recompute(store, TARGETS[verb.uuid], write)
+    compute_again(store, TARGETS[verb.uuid].scope, write)
 
 
 def _comment(store: ObjectStore, verb: Verb) -> None:

@@ -44,7 +44,7 @@ from ktk_engine.write import build as build_module
 from ktk_engine.write.alter.alter_columns import alter_columns
 from ktk_engine.write.alter.column_changes import ColumnChanges
 from ktk_engine.write.build import build_from
-from ktk_engine.write.recompute import Source, recompute
+from ktk_engine.write.recompute import Source, compute_again, recompute
 from ktk_engine.write.retained import Retained
 from ktk_engine.write.staging import staged
 from ktk_engine.write.write_context import WriteContext
