@@ -72,11 +72,11 @@ class TestFamiliarConfigs:
 
     def test_all_refusals_come_before_the_first_model(self, project):
         before = tree(Path(project.project_root) / "warehouse")
-        for name, text in (("one", "location_root='s3://x'"), ("two", "table_format='iceberg'")):
+        for name, text in (("one", "location_root='s3://x'"), ("two", "table_format='orc'")):
             text = "{{ config(materialized='table', " + text + ") }} select 1 as a"
             write_file(text, project.project_root, "models", f"{name}.sql")
         with pytest.raises(DbtConfigError) as caught:
             run_dbt(["run"])
         assert "Model one: config `location_root` cannot be carried out" in str(caught.value)
-        assert "Model two: config `table_format` is 'iceberg', but" in str(caught.value)
+        assert "Model two: config `table_format` is 'orc', but" in str(caught.value)
         assert tree(Path(project.project_root) / "warehouse") == before

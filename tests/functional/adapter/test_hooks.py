@@ -36,7 +36,7 @@ CONTEXT = {
     "target_host": "",
     "target_name": "default",
     "target_threads": 2,
-    "target_type": "ktk",
+    "target_type": "spark",
     "target_user": "",
     "target_pass": "",
 }
