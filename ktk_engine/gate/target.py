@@ -97,9 +97,10 @@ class Target:
 
     def __post_init__(self) -> None:
         check_cube_name("dataset", self.dataset)
-        check_new_uuid(self.uuid)
         if self.cube:
+            check_cube_name("prefix", self.cube)
             check_together(self.cube, self.dataset)
+        check_new_uuid(self.uuid)
         repeated = sorted({n for n in self.partition_by if self.partition_by.count(n) > 1})
         if repeated:
             raise ConfigurationError(

@@ -84,7 +84,7 @@ class TestSideBySide:
     def test_a_name_of_several_is_an_error_that_says_how_to_ask(self, built):
         with pytest.raises(Exception, match="The name seed stands for several relations") as error:
             rows(built, "select * from {s}.seed")
-        assert "`k0++seed` or `k1++seed`" in str(error.value)
+        assert "`dataset:k0++seed` or `dataset:k1++seed`" in str(error.value)
         assert "ktk_dataset: k0++seed" in str(error.value)
         text = "select a.v, b.v from {s}.`k3++seed` a join {s}.`dataset:k4++seed` b using (id)"
         assert rows(built, text) == [(3, 4)] * 3
@@ -122,7 +122,7 @@ class TestSideBySide:
         write_file(ENRICHMENT % ("k0", 1), path)
         try:
             with pytest.raises(Exception, match=r"both build dataset k0\+\+extra"):
-                run_dbt(["run", "-s", "extras"], expect_pass=False)
+                run_dbt(["run", "-s", "again"], expect_pass=False)
         finally:
             write_file("{{ config(enabled=false) }} select 1", path)
 

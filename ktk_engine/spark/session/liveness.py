@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from subprocess import Popen, TimeoutExpired
 
-import pyspark  # noqa: F401
 from py4j.protocol import Py4JError
 
 from ktk_engine.errors import SessionError
