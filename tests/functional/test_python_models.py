@@ -334,9 +334,7 @@ class TestDeclaredTypes:
         run_dbt(["run"])
         assert stored(project, "typed").field("id").type == pa.uint64()
         before = head_of(project, scope_of("typed"))
-        for columns, expected in (
-            ({"id": [-1], "w": ["x"]}, "cannot hold exactly"),
-        ):
+        for columns, expected in (({"id": [-1], "w": ["x"]}, "cannot hold exactly"),):
             write_file(TYPED.format(columns=columns), project.project_root, "models", "typed.py")
             assert expected in failure()
         assert head_of(project, scope_of("typed")) == before
