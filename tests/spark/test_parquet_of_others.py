@@ -41,8 +41,10 @@ def written(tmp_path_factory):
         if find_spec(library):
             (root / library).mkdir()
             write(root / library)
+    # Python 3.11.2, which Debian 12 has, knows no filter; the archive is the project's own.
+    known = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
     with tarfile.open(Path(__file__).with_name("written_by_pandas_3.tar.xz")) as archive:
-        archive.extractall(root / "pandas 3", filter="data")
+        archive.extractall(root / "pandas 3", **known)
     return root
 
 
@@ -140,12 +142,12 @@ def wrong(found: dict[str, dict[str, str]]) -> list[tuple[str, str, str]]:
 
 # Files, and of these the same rows as a source, as a table here, and as a table in Spark.
 COUNTS = {
-    "pyarrow": (64, 58, 57, 57),
+    "pyarrow": (64, 58, 56, 56),
     "pandas": (27, 24, 24, 24),
     "pandas 3": (27, 24, 24, 24),
     "polars": (27, 26, 26, 26),
-    "duckdb": (35, 35, 35, 35),
-    "data": (72, 70, 72, 72),
+    "duckdb": (35, 35, 34, 34),
+    "data": (72, 70, 71, 71),
     "shredded_variant": (137, 133, 133, 133),
 }
 
