@@ -149,7 +149,9 @@ class Insert(Command):
         overwrite: whether they take the place of all rows.
         columns: the columns that are named; empty means all, by position.
         by_name: whether the query's columns have the names of the table's.
-        partition: whether a partition is named.
+        partition: partition column -> the literal that all new rows have there; empty for a
+            column whose values the query gives, behind its other columns.
+        if_not_exists: whether nothing happens where the partition has rows.
         replace_where: which rows they take the place of: those that fulfil a condition.
         replace_using: those with an equal value in these columns.
         replace_on: those for which this is true of a new row.
@@ -161,7 +163,8 @@ class Insert(Command):
     overwrite: bool = False
     columns: tuple[str, ...] = ()
     by_name: bool = False
-    partition: bool = False
+    partition: Mapping[str, str] = field(default_factory=dict)
+    if_not_exists: bool = False
     replace_where: str = ""
     replace_using: tuple[str, ...] = ()
     replace_on: str = ""

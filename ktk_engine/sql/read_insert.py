@@ -5,6 +5,7 @@ from __future__ import annotations
 from ktk_engine.sql.commands import Insert, InsertSeveral
 from ktk_engine.sql.reader import Reader
 from ktk_engine.sql.token import tokenize
+from ktk_engine.types.identifier import find_name
 
 _QUERY = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE", "(")
 
@@ -74,11 +75,14 @@ def _head(reader: Reader) -> dict[str, object]:
         "alias": name[-1],
         "replace_on": "",
     }
-    if reader.skip("PARTITION"):
-        reader.step_over()
-        found["partition"] = True
-    if reader.skip("IF", "NOT", "EXISTS") and not found.get("partition"):
-        reader.refuse("`if not exists` is about a partition")
+    partition = _partition(reader) if reader.skip("PARTITION") else {}
+    found["partition"] = partition
+    if reader.skip("IF", "NOT", "EXISTS"):
+        if not overwrite or not partition or not all(partition.values()):
+            reader.refuse(
+                "`if not exists` goes with INSERT OVERWRITE and a value for each partition column"
+            )
+        found["if_not_exists"] = True
     if reader.skip("BY", "NAME"):
         found["by_name"] = True
     elif reader.peek() == "(" and not _is_query(reader):
@@ -92,6 +96,20 @@ def _head(reader: Reader) -> dict[str, object]:
     return found
 
 
+def _partition(reader: Reader) -> dict[str, str]:
+    """Read `(column [= literal], ...)`."""
+
+    def item() -> tuple[str, str]:
+        return reader.part(), reader.expression(",") if reader.skip_any("=", "==") else ""
+
+    found: dict[str, str] = {}
+    for name, value in reader.parenthesized(item):
+        if find_name(name, found) is not None:
+            reader.refuse(f"the partition names `{name}` twice")
+        found[name] = value
+    return found
+
+
 def _is_query(reader: Reader) -> bool:
     """Whether parentheses hold a query, and no names of columns."""
     return reader.peek(1) in _QUERY and reader.peek(2) not in (",", ")")
@@ -101,6 +119,8 @@ def _replaced(reader: Reader, found: dict[str, object]) -> None:
     """Which rows give way to the new ones."""
     if not reader.skip("REPLACE"):
         return
+    if found["partition"]:
+        reader.refuse("PARTITION and REPLACE both say which rows give way: leave one out")
     if found["overwrite"]:
         reader.refuse("INSERT OVERWRITE takes the place of all rows: REPLACE goes with INSERT INTO")
     if reader.skip("WHERE"):

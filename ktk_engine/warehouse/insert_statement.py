@@ -6,17 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ktk_engine.conditions.condition import Condition
+from ktk_engine.conditions.condition import Condition, conjuncts
 from ktk_engine.conditions.parse import parse_condition
 from ktk_engine.errors import ConditionError, ConfigurationError
+from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.formatting import counted
 from ktk_engine.gate.target import Target
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import resolve
+from ktk_engine.plan.prune import prune
 from ktk_engine.sql.commands import Insert
 from ktk_engine.sql.row_change import Clause, RowChange
-from ktk_engine.types.identifier import find_name, find_names
+from ktk_engine.types.identifier import Identifier, find_name, find_names
 from ktk_engine.types.quote import quote_identifier
 from ktk_engine.warehouse.author import statement_history
 from ktk_engine.warehouse.relations import Relations
@@ -37,6 +39,10 @@ if TYPE_CHECKING:
 _OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
 _IS_NEW = "__ktk_is_new"
 _NEW_ROWS = "__ktk_new_rows"
+
+
+class _PartitionExistsError(Exception):
+    """What `if not exists` asks about is there."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +77,15 @@ class _Prepared:
         declared = types_beyond_spark(self.snapshot.schema)
         target = replace(Target.of(self.snapshot), declared=declared)
         rows = self.given.map(lambda given: given.rows)
-        if command.replace_where:
-            where = _Where(command.replace_where, command.alias)
-            return replace_where(scanner, rows, target, where, context)
+        replaced = command.replace_where
+        if command.overwrite and not self.is_dynamic:
+            replaced = _in_partition(command)
+        if replaced:
+            where = _Where(replaced, command.alias)
+            try:
+                return replace_where(scanner, rows, target, where, context)
+            except _PartitionExistsError:
+                return None
         if command.replace_using:
             keys = _known_columns(command, command.replace_using, self.snapshot)
             by = MergeBy(tuple(keys), "delete+insert")
@@ -88,9 +100,14 @@ class _Prepared:
         """What stays of the old rows; None for nothing."""
         if not self.command.overwrite:
             return Retained("append")
+        return Retained("partitions") if self.is_dynamic else None
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether an overwrite is about the partitions that the new rows have."""
         mode = str(self.session.session.conf.get(_OVERWRITE_MODE, "static")).lower()
-        is_dynamic = mode == "dynamic" and self.snapshot.partition_keys
-        return Retained("partitions") if is_dynamic else None
+        fixed = sum(map(bool, self.command.partition.values()))
+        return mode == "dynamic" and fixed < len(self.snapshot.partition_keys)
 
     def replacing_on(self, given: _Given) -> Wanted:
         """A merge of each new row twice: one deletes what it matches, the other is inserted."""
@@ -138,6 +155,12 @@ class _Where:
                 f"replace where {self.text}: {error}. Compare columns with literals, or delete "
                 "the rows in a statement of its own."
             ) from error
+
+    def has_files(self, store: ObjectStore, snapshot: Snapshot) -> bool:
+        """Whether there are rows for it: its columns are those of partitions."""
+        condition = self.condition(snapshot.schema, "UTC")
+        found = prune(store, snapshot, conjuncts(condition), None, MetadataCache())
+        return bool(found.files.num_rows)
 
 
 def insert(
@@ -187,20 +210,46 @@ def _prepare(
     schema, name = command.name
     if found.kind != "dataset":
         raise ConfigurationError(f"{schema}.{name} is a view: nothing can be inserted.")
-    if command.partition:
-        raise ConfigurationError(
-            f"insert into {schema}.{name} partition (...) is not supported: give the partition "
-            "columns as ordinary columns. Nothing was written."
-        )
     store = relations.warehouse.create_schema(schema)
 
     def given() -> _Given:
         snapshot = resolve(store, scope_of(found.uuid)).snapshot(found.uuid)
-        query = session.sql(command.query)
+        where = _Where(_in_partition(command), command.alias)
+        if command.if_not_exists and where.has_files(store, snapshot):
+            raise _PartitionExistsError
+        query = _with_partition(session.sql(command.query), command)
         return _Given(snapshot, query, _as_table(query, snapshot, command))
 
     snapshot = resolve(store, scope_of(found.uuid)).snapshot(found.uuid)
+    _check_partition(command, snapshot)
     return _Prepared(session, command, store, Source.query(session, given), snapshot)
+
+
+def _check_partition(command: Insert, snapshot: Snapshot) -> None:
+    """Refuse a partition of other columns than those of the table's partitions."""
+    keys = snapshot.partition_keys
+    wrong = [name for name in command.partition if find_name(name, keys) is None]
+    if wrong:
+        has = f"its partition columns are {', '.join(keys)}" if keys else "it has no partitions"
+        raise _problem(command, f"has no partition column {', '.join(wrong)}: {has}")
+    if command.if_not_exists and len(command.partition) < len(keys):
+        raise _problem(command, f"has the partition columns {', '.join(keys)}: give each a value")
+
+
+def _with_partition(rows: DataFrame, command: Insert) -> DataFrame:
+    """A query's rows with the values that the partition gives to all of them, behind."""
+    fixed = {name: value for name, value in command.partition.items() if value}
+    values = [f"{value} as {quote_identifier(name)}" for name, value in fixed.items()]
+    return rows.selectExpr("*", *values) if values else rows
+
+
+def _in_partition(command: Insert) -> str:
+    """The condition of rows that are in the partition whose values are given; empty for all."""
+    return " and ".join(
+        f"{quote_identifier(name)} " + ("is null" if value.upper() == "NULL" else f"= {value}")
+        for name, value in command.partition.items()
+        if value
+    )
 
 
 def _as_table(rows: DataFrame, snapshot: Snapshot, command: Insert) -> DataFrame:
@@ -212,13 +261,23 @@ def _as_table(rows: DataFrame, snapshot: Snapshot, command: Insert) -> DataFrame
 
 def _filled(command: Insert, rows: DataFrame, snapshot: Snapshot) -> Sequence[str]:
     """The table's column that each of a query's columns fills: by position, if not by name."""
-    names = rows.columns if command.by_name else command.columns or snapshot.schema.names
+    names = rows.columns if command.by_name else _in_order(command, snapshot)
     if len(names) != len(rows.columns):
         raise _problem(
             command,
             f"wants {counted(len(names), 'column')}, the query gives {len(rows.columns)}",
         )
     return _known_columns(command, names, snapshot)
+
+
+def _in_order(command: Insert, snapshot: Snapshot) -> Sequence[str]:
+    """The columns that a query fills by position; those of a named partition come last."""
+    given, of_query = dict[str, str](), list(command.columns or snapshot.schema.names)
+    for name, value in command.partition.items():
+        given[name] = value
+        of_query = [other for other in of_query if Identifier(other) != Identifier(name)]
+    free = [name for name, value in given.items() if not value]
+    return [*of_query, *free, *(name for name, value in given.items() if value)]
 
 
 def _known_columns(command: Insert, names: Sequence[str], snapshot: Snapshot) -> Sequence[str]:

@@ -223,7 +223,13 @@ def test_use_is_the_schema_of_names_without_one(run, t):
         "show create table an.t",
         "drop table an.t purge",
         "create function f(x int) returns int return (select 1 from an.t)",
-        "insert into an.t partition (day = 1) select 'a', 'b'",
+        "insert into an.t partition (a = 'x') select 'b', 1",
+        "insert into an.t partition (day = 1, DAY = 2) select 'a', 'b'",
+        "insert into an.t partition (day = 1) replace where day = 1 select 'a', 'b'",
+        "insert into an.t partition (day = 4) if not exists select 'a', 'b'",
+        "insert overwrite an.t partition (day) if not exists select 'a', 'b', 4",
+        "insert overwrite an.t partition (day = 1 + 1) select 'a', 'b'",
+        "insert into an.t partition (day = 1) select 'a', 'b', 1",
         "set var x = (select max(a) from an.t)",
         "insert overwrite an.t replace where day = 1 select 'a', 'b', 1",
         "repair table an.t",
@@ -257,3 +263,41 @@ def test_what_spark_does(run, t):
     assert run("select an.t.b from an.t tablesample (100 percent) where t.day = 1") == [("0",)]
     assert run("select count(*) from identifier('an.t') where t.day > 1") == [(2,)]
     assert run("explain select * from an.t")
+
+
+NEW = ("n", "m")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("insert into an.t partition (day = 2) select 'n', 'm'", [*THREE, (*NEW, 2)]),
+        ("insert into an.t partition (DAY) select 'n', 'm', 2", [*THREE, (*NEW, 2)]),
+        ("insert into an.t partition (day = 4) by name select 'm' as b, 'n' as a", None),
+        ("insert into an.t partition (day = 4) (b, a) select 'm', 'n'", None),
+        ("insert overwrite an.t partition (day = 2) select 'n', 'm'", [0, (*NEW, 2), 2]),
+        ("insert overwrite table an.t partition (day = 2) select 'n', 'm' where 1 = 0", [0, 2]),
+        ("insert overwrite an.t partition (day) select 'n', 'm', 2", [(*NEW, 2)]),
+        ("insert overwrite an.t partition (day = 2) if not exists select 'n', 'm'", THREE),
+        ("insert overwrite an.t partition (day = 4) if not exists select 'n', 'm'", None),
+    ],
+)
+def test_a_partition_that_is_named(run, t, text, expected):
+    run(text)
+    rows = [*THREE, (*NEW, 4)] if expected is None else expected
+    assert t() == sorted((THREE[row] if isinstance(row, int) else row for row in rows), key=str)
+
+
+def test_a_partition_of_several_columns(run, session, relations):
+    rows = pa.table({"v": [1, 2, 3], "p": ["a", "a", "b"], "q": [1, 2, 1]})
+    build(relations.store_of("an"), rows, Target("s", partition_by=("p", "q")))
+    found = lambda: sorted(run("select v, p, q from an.s"), key=str)  # noqa: E731
+    run("insert overwrite an.s partition (p = 'b', q = 1) select 9")
+    assert found() == [(1, "a", 1), (2, "a", 2), (9, "b", 1)]
+    run("insert overwrite an.s partition (p = 'a', q) select 8, 3")
+    assert found() == [(8, "a", 3), (9, "b", 1)]
+    session.session.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
+    run("insert overwrite an.s partition (p = 'a', q) select 7, 4")
+    assert found() == [(7, "a", 4), (8, "a", 3), (9, "b", 1)]
+    run("insert overwrite an.s partition (p = 'a', q = 3) select 7 where 1 = 0")
+    assert found() == [(7, "a", 4), (9, "b", 1)]

@@ -133,7 +133,7 @@ def test_tables():
     ("text", "problem"),
     [
         ("drop table an.t purge", "`purge` is not understood"),
-        ("insert into an.t partition (p = 1", "expected a query at the end"),
+        ("insert into an.t partition (p = 1", "expected `)` at the end"),
         ("insert into an.t replace when 1 select 1", "expected `on` before `when 1"),
         ("insert with schema evolution into an.t select 1", "WITH SCHEMA EVOLUTION is not"),
         ("create table an.t (a int) row format delimited as select 1", "has its columns"),
