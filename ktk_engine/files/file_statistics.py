@@ -38,7 +38,7 @@ def computable(values: Any) -> Any:
         return computable(values.cast(t.storage_type))
     if pa.types.is_float16(t):
         return values.cast(pa.float32())
-    if pa.types.is_decimal32(t) or pa.types.is_decimal64(t):
+    if pa.types.is_decimal(t) and t.bit_width < 128:
         return values.cast(pa.decimal128(t.precision, t.scale))
     return values
 
