@@ -131,7 +131,7 @@ class TestStatements:
             ("insert into {s}.none select 1", "There is no table"),
             ("insert into {s}.t select 1", "wants 2 columns, the query gives 1"),
             ("insert into {s}.t (a, zz) select 1, 2", "has no column zz"),
-            ("insert into {s}.t partition (a = 1) select 2", "is not supported"),
+            ("insert into {s}.t partition (a = 1) select 2", "has no partition column a"),
             ("drop table {s}.none", "There is no relation"),
         ],
     )
