@@ -463,7 +463,7 @@ class _OpenFile:
 
 
 def _of_bytes(table: pa.Table, most: int) -> Iterator[pa.Table]:
-    """Cut rows into parts of so many bytes at most, but for single rows."""
+    """Cut rows into parts that do not exceed a size in bytes; a single larger row is a part."""
     if table.num_rows < 2 or table.nbytes <= most:
         yield table
         return

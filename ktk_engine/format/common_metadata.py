@@ -93,7 +93,7 @@ def render_common_metadata(
     """Render a dataset's schema so that Kartothek can read it and append to the dataset.
 
     Who appends compares types exactly, beyond their classes: the digits of decimals, and whether
-    text is large. So what others wrote stays, as far as it says the same.
+    text is large. So what others wrote stays where it says the same.
 
     Args:
         schema: all columns, in any order.

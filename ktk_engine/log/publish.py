@@ -187,7 +187,7 @@ def _order(state: State) -> list[str]:
 def _publish_dataset(state: State, uuid: str, anew: bool = False) -> None:
     """Replace one dataset's schema and document, unless they are the same or newer already.
 
-    The schema has no stamp. Anyone who has written it and then finds a newer document brings
+    The schema has no stamp. A writer that has replaced it and then finds a newer document publishes
     the newest one: see docs/design/files-and-commits.md, Publishing.
 
     Args:

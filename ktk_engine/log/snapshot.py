@@ -60,7 +60,7 @@ NULL_FOLDERS = "null_folders"
 # that would write their rows anew is committed.
 LEFT_OUT = "left_out"
 # Where they keep which columns of text, or of bytes, other programs have in Arrow's large layout:
-# whoever appends there compares schemas and indices with it.
+# programs that append there compare schemas and indices with it.
 LARGE = "large"
 MAX_FILES = 20_000_000
 _LARGEST_DERIVED = 256 * 1024 * 1024
@@ -288,7 +288,7 @@ def digests_of(files: pa.Table) -> list[FileDigest | None]:
 
 
 def is_own(files: FileTable) -> pa.BooleanArray:
-    """Tell which data files this library wrote; whoever wrote the others, their bounds may lie.
+    """Tell which data files this library wrote. Bounds in other programs' files may be wrong.
 
     Where a snapshot does not say it, a digest does, which only our writer records. Files of our
     first versions have neither, and count as those of others.

@@ -132,7 +132,7 @@ def _extent(run: MergeRun, task: Task, item: TaskDataset, width: int) -> _Extent
 
 
 def _by_rows(run: MergeRun, task: Task, extent: _Extent) -> Iterator[pa.Table]:
-    """Give the rows of a plain table in pieces of so many bytes, as far as a row's width tells."""
+    """Give the rows of a plain table in pieces of about a size in bytes, by the width of a row."""
     most = min(max(run.limit // _SLICES_IN_LIMIT, _LEAST_SLICE_BYTES), _SLICE_BYTES)
     rows = max(min(most // (_BLOCKS_A_SLICE * extent.width), _BLOCK_ROWS), 1)
     for groups in extent.groups:

@@ -18,7 +18,7 @@ from ktk_engine.log.state import resolve
 from ktk_engine.plan.prune import prune
 from ktk_engine.sql.commands import Insert
 from ktk_engine.sql.row_change import Clause, RowChange
-from ktk_engine.types.identifier import Identifier, find_name, find_names
+from ktk_engine.types.identifier import find_name, find_names
 from ktk_engine.types.quote import quote_identifier
 from ktk_engine.warehouse.author import statement_history
 from ktk_engine.warehouse.relations import Relations
@@ -81,7 +81,8 @@ class _Prepared:
         if command.overwrite and not self.is_dynamic:
             replaced = _in_partition(command)
         if replaced:
-            where = _Where(replaced, command.alias)
+            clause = "replace where" if command.replace_where else "partition of"
+            where = _Where(replaced, command.alias, clause)
             try:
                 return replace_where(scanner, rows, target, where, context)
             except _PartitionExistsError:
@@ -133,6 +134,7 @@ class _Where:
 
     text: str
     alias: str
+    clause: str = "replace where"
 
     @property
     def fix(self) -> str:
@@ -152,7 +154,7 @@ class _Where:
             )
         except ConditionError as error:
             raise ConfigurationError(
-                f"replace where {self.text}: {error}. Compare columns with literals, or delete "
+                f"{self.clause} {self.text}: {error}. Compare columns with literals, or delete "
                 "the rows in a statement of its own."
             ) from error
 
@@ -214,7 +216,7 @@ def _prepare(
 
     def given() -> _Given:
         snapshot = resolve(store, scope_of(found.uuid)).snapshot(found.uuid)
-        where = _Where(_in_partition(command), command.alias)
+        where = _Where(_in_partition(command), command.alias, "partition of")
         if command.if_not_exists and where.has_files(store, snapshot):
             raise _PartitionExistsError
         query = _with_partition(session.sql(command.query), command)
@@ -272,12 +274,11 @@ def _filled(command: Insert, rows: DataFrame, snapshot: Snapshot) -> Sequence[st
 
 def _in_order(command: Insert, snapshot: Snapshot) -> Sequence[str]:
     """The columns that a query fills by position; those of a named partition come last."""
-    given, of_query = dict[str, str](), list(command.columns or snapshot.schema.names)
-    for name, value in command.partition.items():
-        given[name] = value
-        of_query = [other for other in of_query if Identifier(other) != Identifier(name)]
-    free = [name for name, value in given.items() if not value]
-    return [*of_query, *free, *(name for name, value in given.items() if value)]
+    partition = command.partition
+    names = command.columns or snapshot.schema.names
+    of_query = [name for name in names if find_name(name, partition) is None]
+    free = [name for name, value in partition.items() if not value]
+    return [*of_query, *free, *(name for name, value in partition.items() if value)]
 
 
 def _known_columns(command: Insert, names: Sequence[str], snapshot: Snapshot) -> Sequence[str]:

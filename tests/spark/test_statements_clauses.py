@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 
 from ktk_engine.errors import ConfigurationError, DataError, DatasetNotFoundError, TypeClassError
 from ktk_engine.sql.statement import read_statements
@@ -301,3 +302,29 @@ def test_a_partition_of_several_columns(run, session, relations):
     assert found() == [(7, "a", 4), (8, "a", 3), (9, "b", 1)]
     run("insert overwrite an.s partition (p = 'a', q = 3) select 7 where 1 = 0")
     assert found() == [(7, "a", 4), (9, "b", 1)]
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "other"),
+    [
+        (pa.array(["a=b/ü", "x"]), "'a=b/ü'", "1"),
+        (pa.array([20_000, 20_001], pa.date32()), "date '2024-10-04'", "2"),
+        (pa.array([True, False]), "true", "'a'"),
+        (pa.array([-5, 7]), "-5", "'a'"),
+    ],
+    ids=["text", "date", "flag", "negative"],
+)
+def test_values_of_a_partition(run, relations, column, value, other):
+    store = relations.store_of("an")
+    build(store, pa.table({"v": [1, 2], "p": column}), Target("kinds", partition_by=("p",)))
+    run(f"insert overwrite an.kinds partition (p = {value}) if not exists select 8")
+    run(f"insert into an.kinds partition (p = {value}) select 9")
+    found = run(f"select v from an.kinds where p = {value} order by v")
+    assert found == [(1,), (9,)]
+    run(f"insert overwrite an.kinds partition (P = {value}) select 3")
+    assert run(f"select v from an.kinds where p = {value}") == [(3,)]
+    assert run("select count(*) from an.kinds") == [(2,)]
+    before = tree(relations.warehouse.find_schema("an").root)
+    with pytest.raises((ConfigurationError, PySparkException)):  # a value of another class
+        run(f"insert overwrite an.kinds partition (p = {other}) select 3")
+    assert tree(relations.warehouse.find_schema("an").root) == before

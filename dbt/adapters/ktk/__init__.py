@@ -3,10 +3,9 @@
 from dbt.adapters.base import AdapterPlugin
 
 from dbt.adapters.ktk.connections import KtkConnectionManager
-from dbt.adapters.ktk.credentials import KtkCredentials
+from dbt.adapters.ktk.credentials import KtkCredentials, show_target_type
 from dbt.adapters.ktk.impl import KtkAdapter
 from dbt.adapters.ktk.relation import KtkRelation
-from dbt.adapters.ktk.target import show_target_type
 from dbt.include import ktk
 
 __all__ = ["KtkAdapter", "KtkConnectionManager", "KtkCredentials", "KtkRelation", "Plugin"]

@@ -197,7 +197,7 @@ def _said(file: PlainFile) -> str:
 
 
 def _decoded(store: SourceFiles, file: PlainFile, text: str) -> str:
-    """The name or value of a folder: `%XX` are bytes of UTF-8, whoever wrote it."""
+    """The name or value of a folder: `%XX` are bytes of UTF-8, as all writers have them."""
     try:
         return unquote(text, errors="strict")
     except UnicodeDecodeError as error:

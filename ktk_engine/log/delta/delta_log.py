@@ -93,7 +93,7 @@ def newest_mark(store: ObjectStore, uuid: str) -> tuple[int, str]:
 
 
 def read_log(store: ObjectStore, uuid: str) -> DeltaState:
-    """Read a Delta log, whoever wrote it.
+    """Read a Delta log of any writer.
 
     Raises:
         StoreError: the store could not be read.

@@ -102,7 +102,7 @@ def _unnamed(store: ObjectStore, snapshot: Snapshot, name: str, key: str) -> int
 
 
 def _held(snapshot: Snapshot, name: str) -> pa.BooleanArray:
-    """Which files hold a value of a column, as far as footers tell."""
+    """Which files hold a value of a column, by their footers."""
     rows = pc.fill_null(snapshot.file_column("rows").combine_chunks(), 1)
     if NULLS_PREFIX + name in snapshot.file_table.column_names:
         nulls = snapshot.file_column(NULLS_PREFIX + name).combine_chunks()

@@ -40,7 +40,7 @@ class Plannable:
         schema: its columns.
         least: the column to read where the statement needs none, as `count(*)` does.
         plan: plans the reading of some columns of the rows that fulfil a condition.
-        refused: column -> why it cannot be read; whoever asks for it gets this as an error.
+        refused: column -> why it cannot be read; a query that asks for it ends in this error.
     """
 
     store: ObjectStore

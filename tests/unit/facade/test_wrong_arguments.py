@@ -11,7 +11,7 @@ from ktk_engine import Store
 from ktk_engine.errors import ConditionError, ConfigurationError, KtkError, QueryError
 
 
-@pytest.mark.parametrize("address", [None, 5, b"/tmp/x", ["/tmp/x"]])
+@pytest.mark.parametrize("address", [None, 5, b"store", ["store"]])
 def test_an_address_is_text_or_a_path(address):
     with pytest.raises(ConfigurationError, match="must be a path or a URL"):
         Store(address)

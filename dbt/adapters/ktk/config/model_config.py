@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from dbt_common.exceptions import DbtConfigError
@@ -21,7 +21,10 @@ from dbt.adapters.ktk.config.snapshot_config import check_versions, parse_versio
 from dbt.adapters.ktk.config.stage import NOT_OF_A_MODEL, STAGE
 from dbt.adapters.ktk.config.time_limit import seconds_problem
 from ktk_engine.errors import KtkError
+from ktk_engine.gate.spelling import spelled_keys
 from ktk_engine.gate.target import Target
+from ktk_engine.types.arrow_name import arrow_name
+from ktk_engine.types.declared import apply_declared
 from ktk_engine.write.rewrite.versions import Versions
 
 _STORED = frozenset({*ROLES, *WITH_ROLE, "table"})
@@ -128,6 +131,9 @@ class SnapshotConfig(DatasetConfig):
         return True
 
 
+_C = TypeVar("_C", bound=DatasetConfig)
+
+
 def config_of_node(node: Mapping[str, Any]) -> ModelConfig:
     """Read the configuration of a node as Jinja's `model` has it; see `parse_model_config`."""
     return parse_model_config(
@@ -223,6 +229,41 @@ def parse_model_config(
     if materialized == "incremental" or (role and config.get("incremental_strategy")):
         incremental = parse_incremental(model, reader.config, tuple(dict.fromkeys(cells)))
     return DatasetConfig(*own, incremental, compact, found.unchecked, publish, no_types)
+
+
+def with_fitting_types(config: _C, columns: pa.Schema) -> tuple[_C, str]:
+    """Leave out the documented types that do not fit a model's columns.
+
+    In a plain table without a contract, a type in YAML is documentation. Where it fits, the column
+    is stored so: unsigned integers and zones come into a table that way. Elsewhere the rows count.
+
+    Args:
+        config: of the model; in a cube, or with a contract, every type is a declaration.
+        columns: what the model selects.
+
+    Returns:
+        The configuration, and one line about what was left out; empty for nothing.
+    """
+    target = config.target
+    if target.role != "table" or config.contract:
+        return config, ""
+    declared = spelled_keys(target.declared, columns.names)
+    _, findings = apply_declared(columns, declared)
+    said = {
+        finding.column: f"`{arrow_name(declared[finding.column])}`, "
+        + (f"but is {arrow_name(finding.model)}" if finding.model else "but is not selected")
+        for finding in findings
+    }
+    said.update({name: f"{text!r}, which is no type" for name, text in config.no_types.items()})
+    if not said:
+        return config, ""
+    fitting = {name: t for name, t in declared.items() if name not in said}
+    note = "; ".join(f"{name} is documented as {what}" for name, what in said.items())
+    return (
+        replace(config, target=replace(target, declared=fitting)),
+        f"Model {config.model}: {note}. Such a data_type is documentation alone; with "
+        "`contract: {enforced: true}` it is refused.",
+    )
 
 
 def _require(reader: ConfigReader, keys: Iterable[str], materialized: str) -> None:

@@ -17,10 +17,14 @@ from dbt.adapters.events.types import AdapterEventWarning
 from dbt_common.events.functions import warn_or_error
 from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
-from dbt.adapters.ktk.config.documented_types import with_fitting_types
 from dbt.adapters.ktk.config.familiar import hints
 from dbt.adapters.ktk.config.incremental import STRATEGIES
-from dbt.adapters.ktk.config.model_config import DatasetConfig, ModelConfig, config_of_node
+from dbt.adapters.ktk.config.model_config import (
+    DatasetConfig,
+    ModelConfig,
+    config_of_node,
+    with_fitting_types,
+)
 from dbt.adapters.ktk.connections import KtkCursor
 from dbt.adapters.ktk.errors import translated
 from dbt.adapters.ktk.materialize.findings_file import findings_file
@@ -55,8 +59,6 @@ _C = TypeVar("_C", bound=DatasetConfig)
 
 class Materializations(StoreAdapter):
     """Writes what models, seeds and stored test failures give."""
-
-    _warned_of_grants = False
 
     def __init__(self, config: AdapterRequiredConfig, mp_context: SpawnContext) -> None:
         super().__init__(config, mp_context)
@@ -110,8 +112,8 @@ class Materializations(StoreAdapter):
     @available.parse_none
     def warn_of_grants(self, grants: Mapping[str, Any] | None) -> None:
         """Say once per run that `grants` do nothing here."""
-        if grants and not self._warned_of_grants:
-            self._warned_of_grants = True
+        if grants and "grants" not in self._warned_of_hints:
+            self._warned_of_hints.add("grants")
             message = (
                 "The config `grants` is ignored: a store has no users. Anyone who can read its "
                 "files can read its tables; set the permissions of the folder or bucket instead."
