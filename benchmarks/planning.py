@@ -34,6 +34,7 @@ from ktk_engine.log.snapshot import Snapshot, concat_files, files_table
 from ktk_engine.log.state import resolve
 from ktk_engine.log.write import Write
 from ktk_engine.plan.plan_cube import load_cube
+from ktk_engine.publish.publish import publish
 from ktk_engine.store.local.local_store import LocalStore
 
 PAYLOAD = {"seed": "v", "a": "a", "b": "b", "c": "c"}
@@ -104,7 +105,7 @@ def build(path: Path, count: int) -> None:
     changes = tuple(
         _change(name, synthetic_snapshot(store, name, count, commit_id)) for name in PAYLOAD
     )
-    commit(resolve(store, cube_scope("w")), Transaction(Write(commit_id), changes))
+    commit(resolve(store, cube_scope("w")), Transaction(Write(commit_id), changes), publish)
 
 
 def measure_store(store: LocalStore, count: int) -> dict[str, Any]:
@@ -156,7 +157,7 @@ def _append(store: LocalStore, count: int) -> None:
         return base.with_files(concat_files([base.files, more]))
 
     change = DatasetChange("w++a", "append", rebase, frozenset(), "enrichment")
-    commit(resolve(store, cube_scope("w")), Transaction(Write(commit_id), (change,)))
+    commit(resolve(store, cube_scope("w")), Transaction(Write(commit_id), (change,)), publish)
 
 
 def _timed(work: Callable[[], Any]) -> tuple[float, float, Any]:

@@ -10,6 +10,8 @@ IS_SEED = f"{_PREFIX}is_seed"
 DIMENSION_COLUMNS = f"{_PREFIX}dimension_columns"
 PARTITION_COLUMNS = f"{_PREFIX}partition_columns"
 SUPPRESS_INDEX_ON = f"{_PREFIX}suppress_index_on"
+# The cube's specification: every dataset's document repeats what the seed dataset says.
+SPECIFICATION_KEYS = (DIMENSION_COLUMNS, PARTITION_COLUMNS, SUPPRESS_INDEX_ON)
 
 
 def cube_metadata(

@@ -19,16 +19,16 @@ from ktk_engine.log.version import parse_moment, tags_of
 from ktk_engine.maintain.check import check
 from ktk_engine.maintain.compactable import TARGET_BYTES, find_compactions
 from ktk_engine.maintain.index import change_indexes
-from ktk_engine.maintain.publish.publish_datasets import (
-    check_formats,
-    publish_datasets,
-    stop_publishing,
-)
 from ktk_engine.maintain.rename import rename
 from ktk_engine.maintain.versions.restore import restore
 from ktk_engine.maintain.versions.tag import delete_tag, tag_state
 from ktk_engine.plan.plan_cube import LoadedCube
 from ktk_engine.plan.plan_table import LoadedTable
+from ktk_engine.publish.publish_datasets import (
+    check_formats,
+    publish_datasets,
+    stop_publishing,
+)
 from ktk_engine.warehouse.author import python_history
 
 

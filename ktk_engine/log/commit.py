@@ -6,10 +6,12 @@ See docs/design/files-and-commits.md, Order of a commit.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Protocol
 
+from ktk_engine.cube.cube_metadata import SPECIFICATION_KEYS
 from ktk_engine.errors import (
     CommitConflictError,
     CommitStateUnknownError,
@@ -28,7 +30,6 @@ from ktk_engine.log.change.conflict import (
 )
 from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.change.transaction import Transaction
-from ktk_engine.log.delta.publish_delta import publishes_delta
 from ktk_engine.log.entry import (
     ChangeRecord,
     DatasetEntry,
@@ -37,7 +38,7 @@ from ktk_engine.log.entry import (
     parse_entry,
     render_entry,
 )
-from ktk_engine.log.publish import CUBE_KEYS, publish, verify_document
+from ktk_engine.log.foreign import verify_document
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.snapshot import Snapshot, write_snapshot
 from ktk_engine.log.snapshot_delta import ExtendedFiles, SnapshotBase
@@ -62,7 +63,7 @@ class Committed:
         snapshots: the new snapshots of the changed datasets, by uuid.
         warning: why the Kartothek files could not be published; empty if they were.
         removed: datasets that it, or a commit before it that was not published, has removed, or
-            has ended to publish as Delta.
+            has taken a published form from.
     """
 
     entry: LogEntry
@@ -78,13 +79,33 @@ def role_of(scope: LogScope, snapshot: Snapshot) -> DatasetRole:
     return "seed" if snapshot.is_seed else "enrichment"
 
 
-def commit(base: State, transaction: Transaction, publishes: bool = True) -> Committed:
+class Publisher(Protocol):
+    """Brings every form in which others read a scope up to its head; docs/design/architecture.md.
+
+    Given to each commit, so that no way of writing can forget a form.
+    """
+
+    def __call__(
+        self,
+        store: ObjectStore,
+        scope: LogScope,
+        known: Mapping[str, Snapshot],
+        removed: Collection[str],
+    ) -> str:
+        """Publish; see `ktk_engine.publish.publish`.
+
+        Returns:
+            A warning, empty if all is published: it never raises, since the commit stands.
+        """
+
+
+def commit(base: State, transaction: Transaction, publish: Publisher | None) -> Committed:
     """Commit changes to the datasets of a scope, all or none.
 
     Args:
         base: what the changes were computed from.
         transaction: the changes.
-        publishes: whether it is published as well; else that is left to the caller.
+        publish: what follows the commit; None leaves that to the caller.
 
     Returns:
         The entry that was put, and whether publishing worked.
@@ -100,7 +121,7 @@ def commit(base: State, transaction: Transaction, publishes: bool = True) -> Com
     """
     _refuse_foreign(base, transaction)
     store, head = base.store, base
-    staged = store if isinstance(store, StagedStore) and store.is_open else None
+    staged = store if isinstance(store, StagedStore) and store.is_staged else None
     if staged is not None:
         transaction = stageable(staged, base, transaction)
     given_up: set[str] = set()
@@ -121,7 +142,7 @@ def commit(base: State, transaction: Transaction, publishes: bool = True) -> Com
                 staged.add(base.scope, StagedCommit(entry.version, head, transaction))
             known = {**head.known, **written}
             removed = _removed(head, transaction, snapshots)
-            warning = publish(store, base.scope, known, removed) if publishes else ""
+            warning = publish(store, base.scope, known, removed) if publish else ""
             return Committed(entry, snapshots, warning, removed)
         _drop_snapshots(head, entry)
         store.backoff.pause(attempt + 1)
@@ -372,14 +393,12 @@ def _pending_removals(head: State, transaction: Transaction) -> dict[str, str]:
 def _removed(
     head: State, transaction: Transaction, after: Mapping[str, Snapshot]
 ) -> frozenset[str]:
-    """What publishing has to take away, also where it is there again, and was or is not Delta's."""
+    """What publishing has to take away, also where it is there again, or loses a form."""
     own = {change.uuid for change in transaction.changes if change.rebase is None}
     ended = {
         uuid
         for uuid, snapshot in after.items()
-        if uuid in head.datasets
-        and publishes_delta(head.snapshot(uuid))
-        and not publishes_delta(snapshot)
+        if uuid in head.datasets and not head.snapshot(uuid).published_as <= snapshot.published_as
     }
     return frozenset({*own, *ended, *(head.head.removed if head.head else ())})
 
@@ -390,7 +409,7 @@ def _specified(head: State, snapshot: Snapshot) -> int:
     if state is None or state.entry is None or not state.is_readable:
         return head.version + 1
     old = head.snapshot(snapshot.uuid).metadata
-    unchanged = all(old.get(key) == snapshot.metadata.get(key) for key in CUBE_KEYS)
+    unchanged = all(old.get(key) == snapshot.metadata.get(key) for key in SPECIFICATION_KEYS)
     return state.entry.specified if unchanged else head.version + 1
 
 

@@ -8,19 +8,49 @@ from typing import Any
 
 import pyarrow as pa
 
-from ktk_engine.errors import FormatError, ObjectNotFoundError, UnsupportedFormatError
+from ktk_engine.errors import (
+    ForeignWriterError,
+    FormatError,
+    ObjectNotFoundError,
+    UnsupportedFormatError,
+)
 from ktk_engine.format.common_metadata import (
     columns_without_class,
     large_columns,
     read_common_metadata,
 )
-from ktk_engine.format.dataset_key import TABLE, common_metadata_key
+from ktk_engine.format.dataset_key import TABLE, common_metadata_key, document_key
 from ktk_engine.format.document import DatasetDocument
 from ktk_engine.format.label import partition_table
-from ktk_engine.format.stamp import BASE_KEY
+from ktk_engine.format.stamp import BASE_KEY, read_stamp, stamp_is_valid
 from ktk_engine.log.snapshot import LARGE, LEFT_OUT, Snapshot, files_table
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.schema import dataset_schema
+
+
+def verify_document(store: ObjectStore, uuid: str) -> None:
+    """Refuse to build on a document that was edited under our stamp.
+
+    A document that is gone is no ground to build on: the log tells whether we removed it.
+
+    Raises:
+        ForeignWriterError: its content does not have the digest that the stamp names.
+    """
+    key = document_key(uuid)
+    try:
+        data = store.get(key)
+    except ObjectNotFoundError:
+        return
+    if read_stamp(data) is None:
+        raise ForeignWriterError(
+            f"{key} of {store.url} was just written by another program. Nothing was committed. "
+            "Run it again, to build on that."
+        )
+    if not stamp_is_valid(data):
+        raise ForeignWriterError(
+            f"{key} of {store.url} was edited: its content does not fit its stamp. Nothing was "
+            "written. Restore the file, or remove it with the dataset and rebuild it."
+        )
 
 
 def snapshot_of_document(store: ObjectStore, document: DatasetDocument) -> Snapshot:

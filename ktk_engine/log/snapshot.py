@@ -186,6 +186,17 @@ class Snapshot:
         return self.properties.get(LEFT_OUT) or {}
 
     @property
+    def published_as(self) -> frozenset[str]:
+        """In which formats every commit is published beside Kartothek's."""
+        return frozenset(self.properties.get(PUBLISH) or ())
+
+    def published_like(self, base: Snapshot | None) -> Snapshot:
+        """The same, in the place of another snapshot: published in the formats of that."""
+        kept = {PUBLISH: sorted(base.published_as)} if base and base.published_as else {}
+        others = {key: value for key, value in self.properties.items() if key != PUBLISH}
+        return replace(self, properties={**others, **kept})
+
+    @property
     def labels(self) -> list[str]:
         """Labels of the files, in order of position."""
         labels: list[str] = self.file_column("label").to_pylist()

@@ -29,8 +29,8 @@ from ktk_engine.log.chain import logged_versions, read_entries, read_entry
 from ktk_engine.log.entry import DatasetEntry, LogEntry, digest
 from ktk_engine.log.foreign import has_files_of, snapshot_of_document, with_document
 from ktk_engine.log.scope import LogScope
-from ktk_engine.log.snapshot import PUBLISH, Snapshot, read_snapshot
-from ktk_engine.log.stage.staged_logs import StagedLogs
+from ktk_engine.log.snapshot import Snapshot, read_snapshot
+from ktk_engine.log.staged_logs import StagedLogs
 from ktk_engine.store.ask_all import ask_all
 from ktk_engine.store.interface import ObjectStore
 
@@ -239,8 +239,7 @@ class State:
             before = read_snapshot(self.store, entry.snapshot, entry.snapshot_sha256)
         except (FormatError, ObjectNotFoundError):
             return found  # anyone who reads that one is told
-        kept = {key: before.properties[key] for key in (PUBLISH,) if key in before.properties}
-        return replace(found, properties={**found.properties, **kept})
+        return found.published_like(before)
 
 
 def resolve(store: ObjectStore, scope: LogScope) -> State:

@@ -12,6 +12,7 @@ from ktk_engine.log.commit import commit
 from ktk_engine.log.intent import announced
 from ktk_engine.log.state import State
 from ktk_engine.log.write import Write
+from ktk_engine.publish.publish import publish
 
 
 @dataclass(frozen=True)
@@ -61,5 +62,5 @@ def change_datasets(
     transaction = Transaction(write, changes, check, history or {})
     names = tuple(scope.dataset_id(change.uuid) for change in changes)
     with announced(state.store, scope, write, operation, folders):
-        done = commit(state, transaction)
+        done = commit(state, transaction, publish)
     return ChangeResult(scope.name, names, done.entry.version, done.warning)

@@ -15,6 +15,7 @@ from ktk_engine.log.intent import announced
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
 from ktk_engine.log.write import Write
+from ktk_engine.publish.publish import publish
 
 
 def change_metadata(
@@ -51,5 +52,5 @@ def change_metadata(
     write = Write()
     change = DatasetChange(uuid, operation, rebase, frozenset(), role_of(state.scope, present))
     with announced(state.store, state.scope, write, f"{operation} on {uuid}"):
-        commit(state, Transaction(write, (change,), history=history or {}))
+        commit(state, Transaction(write, (change,), history=history or {}), publish)
     return True

@@ -12,14 +12,13 @@ from ktk_engine.format.dataset_key import TABLE, common_metadata_key, document_k
 from ktk_engine.format.load_document import load_document
 from ktk_engine.format.stamp import read_stamp, stamp_is_valid
 from ktk_engine.log.chain import Link, read_chain
-from ktk_engine.log.delta.delta_log import log_folder
-from ktk_engine.log.delta.publish_delta import check_delta, publishes_delta
 from ktk_engine.log.foreign import has_files_of
-from ktk_engine.log.publish import publishes_documents, wanted_version
 from ktk_engine.log.snapshot import Snapshot, read_snapshot
-from ktk_engine.log.stage.staged_logs import StagedLogs
 from ktk_engine.log.state import State, resolve
 from ktk_engine.maintain.problem import Problem
+from ktk_engine.publish.delta.delta_log import log_folder
+from ktk_engine.publish.delta.publish_delta import DELTA, check_delta
+from ktk_engine.publish.publish import publishes_documents, wanted_version
 from ktk_engine.store.interface import ObjectStore
 
 
@@ -69,11 +68,11 @@ def check_published(state: State, uuid: str, snapshot: Snapshot) -> Iterator[Pro
     item, store = state.datasets[uuid], state.store
     if item.entry is None or item.foreign or item.problem:
         return
-    if isinstance(store, StagedLogs) and store.is_open:
+    if store.is_staged:
         return  # nobody is to see it yet
     if publishes_documents(state):
         yield from _document_problems(state, uuid, snapshot)
-    if publishes_delta(snapshot):
+    if DELTA in snapshot.published_as:
         yield from _delta_problems(state, uuid)
 
 

@@ -28,11 +28,11 @@ from ktk_engine.log.garbage import (
     find_garbage,
 )
 from ktk_engine.log.intent import announced
-from ktk_engine.log.publish import publish
 from ktk_engine.log.scope import LogScope, cube_scope, scope_of
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import resolve
 from ktk_engine.log.write import Write
+from ktk_engine.publish.publish import publish
 from ktk_engine.store.interface import ObjectInfo, ObjectStore
 from ktk_engine.store.key import is_uuid
 
@@ -155,7 +155,7 @@ def run_cleanup(
         check = _NothingNeeded(frozenset(keys))
         transaction = Transaction(write, (), check, history or {}, deleted=keys)
         with announced(store, scope, write, "cleanup"):
-            done = commit(garbage.state, transaction)
+            done = commit(garbage.state, transaction, publish)
             version, warning = done.entry.version, done.warning
             if not warning:  # else a published document may still name what would go
                 _delete_listed(store, keys, version)

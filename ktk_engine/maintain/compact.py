@@ -24,6 +24,7 @@ from ktk_engine.log.intent import announced
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.write import Write
 from ktk_engine.maintain.compactable import Compaction
+from ktk_engine.publish.publish import publish
 from ktk_engine.write.extension import Extension
 from ktk_engine.write.present_rows import in_types, present_batches
 from ktk_engine.write.retained import Retained
@@ -170,4 +171,4 @@ def _commit(
     role = role_of(state.scope, base)
     change = DatasetChange(base.uuid, "compact", extend, frozenset(), role)
     check = CubeCheck(state.scope.cube)
-    return commit(state, Transaction(write, (change,), check, history))
+    return commit(state, Transaction(write, (change,), check, history), publish)

@@ -32,16 +32,15 @@ from ktk_engine.log.builder import Builder
 from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.commit import commit, role_of
-from ktk_engine.log.delta.publish_delta import with_publishing
 from ktk_engine.log.find_builder import builder_of
 from ktk_engine.log.intent import announced
-from ktk_engine.log.publish import publish
 from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.log.snapshot import Snapshot, digests_of
 from ktk_engine.log.state import State, resolve
 from ktk_engine.log.write import Write
 from ktk_engine.maintain.change_datasets import ChangeResult
 from ktk_engine.progress import Progress, untold
+from ktk_engine.publish.publish import publish
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.key import check_new_uuid
 from ktk_engine.types.did_you_mean import did_you_mean
@@ -188,7 +187,7 @@ def run_copy(
         # Under another name for the same, nothing may come that was not copied.
         exact = plan.keeps_owner
         transaction = Transaction(write, changes, CubeCheck(scope.cube), said, exact=exact)
-        done = commit(target, transaction, publishes=False)
+        done = commit(target, transaction, None)
         for uuid, new in plan.datasets.items():
             _copy_schema(source.store, store, source.snapshot(uuid), new)
         known = {done.entry.datasets[uuid].snapshot: item for uuid, item in done.snapshots.items()}
@@ -223,7 +222,7 @@ def _change(
                 f"Dataset {new} was {'removed' if existed else 'built'} meanwhile. Nothing was "
                 "committed. Run it again."
             )
-        return copied if base is None else with_publishing(copied, base)
+        return copied if base is None else copied.published_like(base)
 
     role, entry = role_of(plan.target.scope, copied), plan.source.datasets[uuid].entry
     relation, builder = "", None

@@ -30,6 +30,7 @@ from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
 from ktk_engine.log.write import Write
 from ktk_engine.maintain.change_datasets import ChangeResult
+from ktk_engine.publish.publish import publish
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.identifier import find_names
@@ -144,7 +145,7 @@ def run_index_plan(plan: IndexPlan, history: Mapping[str, str] | None = None) ->
     transaction = Transaction(write, changes, CubeCheck(scope.cube), said)
     operation = f"{verb} {', '.join(columns)} of {scope.name}"
     with state.reading(), announced(store, scope, write, operation, tuple(plan.columns)):
-        done = commit(state, transaction)
+        done = commit(state, transaction, publish)
     names = tuple(scope.dataset_id(uuid) for uuid in plan.columns)
     return ChangeResult(scope.name, names, done.entry.version, done.warning)
 

@@ -22,13 +22,13 @@ from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.commit import commit, role_of
 from ktk_engine.log.find_builder import builder_of
 from ktk_engine.log.intent import announced
-from ktk_engine.log.publish import publish
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import State, resolve
 from ktk_engine.log.version import tags_of
 from ktk_engine.log.write import Write
 from ktk_engine.maintain.change_datasets import ChangeResult, change_datasets
 from ktk_engine.maintain.copy import CopyPlan, plan_copy, run_copy
+from ktk_engine.publish.publish import publish
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.identifier import Identifier
 
@@ -198,7 +198,9 @@ def _remove(state: State, history: Mapping[str, str]) -> str:
     changes = tuple(DatasetChange(uuid, "remove", None, role=roles[uuid]) for uuid in roles)
     write = Write()
     with announced(state.store, state.scope, write, f"rename {state.scope.name}"):
-        return commit(state, Transaction(write, changes, history=history, exact=True)).warning
+        return commit(
+            state, Transaction(write, changes, history=history, exact=True), publish
+        ).warning
 
 
 def _take_back(plan: RenamePlan) -> str:

@@ -60,6 +60,11 @@ class ObjectStore(ABC):
         return False
 
     @property
+    def is_staged(self) -> bool:
+        """Whether what is committed here is held back for now: others see, and publish, nothing."""
+        return False
+
+    @property
     def read_by_spark(self) -> bool:
         """Whether Spark's own reader is used; else tasks read, which choose what they fetch."""
         return not (self.is_remote or self.is_source)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ktk_engine.errors import ConfigurationError, KtkError
 from ktk_engine.log.commit import Committed
-from ktk_engine.log.stage.publish_stages import discard_stages, publish_stages
 from ktk_engine.log.stage.staged_store import StagedStore
+from ktk_engine.publish.publish_stages import discard_stages, publish_stages
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.warehouse import Warehouse
 from ktk_engine.types.identifier import Identifier

@@ -16,6 +16,7 @@ from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.stage.joined_changes import computed_once, joined
 from ktk_engine.log.state import State
 from ktk_engine.log.write import Write
+from ktk_engine.publish.publish import publish
 from ktk_engine.write.checked_write import CheckedWrite
 from ktk_engine.write.rows import Rows
 from ktk_engine.write.stage_rows import StagedRows, stage_rows
@@ -100,7 +101,7 @@ class Staging:
         check = CubeCheck(self.base.scope.cube)
         reads = joined_reads(rows.write.reads for rows in self._rows)
         transaction = Transaction(self._pending, changes, check, history, reads=reads)
-        self.done = commit(self.base, transaction)
+        self.done = commit(self.base, transaction, publish)
 
     def _note_foreign(self, removals: tuple[DatasetChange, ...]) -> None:
         """Let the log know what only another program's document does, before a part of it goes.
@@ -113,7 +114,7 @@ class Staging:
         names = ", ".join(base.scope.dataset_id(change.uuid) for change in removals)
         history = {**self.history, "reason": f"to remove {names}"}
         with announced(base.store, base.scope, write, f"adopt {base.scope.name}"):
-            commit(base, Transaction(write, (), history=history))
+            commit(base, Transaction(write, (), history=history), publish)
 
 
 @contextmanager

@@ -13,10 +13,9 @@ from ktk_engine.gate.gate import CubeCheck
 from ktk_engine.gate.target import Target
 from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.change.transaction import Transaction
-from ktk_engine.log.commit import commit
+from ktk_engine.log.commit import Committed
+from ktk_engine.log.commit import commit as commit_to_log
 from ktk_engine.log.garbage import Retention
-from ktk_engine.log.publish import publish
-from ktk_engine.log.stage.publish_stages import publish_stages
 from ktk_engine.log.stage.staged_store import StagedStore
 from ktk_engine.log.write import Write
 from ktk_engine.maintain.adoption.adopt import plan_adoption, run_adoption
@@ -27,16 +26,18 @@ from ktk_engine.maintain.compactable import find_compaction, find_compactions
 from ktk_engine.maintain.copy import plan_copy, run_copy
 from ktk_engine.maintain.index import change_indexes
 from ktk_engine.maintain.properties import Notes, note
-from ktk_engine.maintain.publish.publish_datasets import (
-    check_publishing,
-    publish_datasets,
-    stop_publishing,
-)
 from ktk_engine.maintain.remove import plan_removal, remove
 from ktk_engine.maintain.rename import rename
 from ktk_engine.maintain.versions.restore import restore
 from ktk_engine.maintain.versions.tag import tag_version
 from ktk_engine.maintain.versions.undrop import undrop
+from ktk_engine.publish.publish import publish
+from ktk_engine.publish.publish_datasets import (
+    check_publishing,
+    publish_datasets,
+    stop_publishing,
+)
+from ktk_engine.publish.publish_stages import publish_stages
 from ktk_engine.sql.statement import read_statement
 from ktk_engine.warehouse.relations import Relations
 from ktk_engine.warehouse.statements import run_statement
@@ -55,6 +56,11 @@ from tests.support.stores import LocalStore, ObjectStore, Warehouse
 
 if TYPE_CHECKING:
     from ktk_engine.write.rows import Rows
+
+
+def commit(base: State, transaction: Transaction) -> Committed:
+    """Commit, and publish what was committed."""
+    return commit_to_log(base, transaction, publish)
 
 
 def build(

@@ -20,7 +20,7 @@ PUBLIC = ("ktk_engine", "ktk_engine.errors", "ktk_engine.facade", "ktk_engine.cl
 # What the tests below a path are tests of, where its name is not that of the room in tests/unit.
 ROOMS = {
     "corpus": ("types", "conditions", "format", "cube"),
-    "integration/delta": ("log.delta", "maintain.publish"),
+    "integration/delta": ("publish",),
     "integration/kartothek": ("maintain.adoption",),
     "integration/processes": ("spark.session", "java"),
     "integration/random": ("plan", "merge"),
@@ -29,6 +29,7 @@ ROOMS = {
     "spark/test_class_archive.py": ("spark", "java", "cli.commands.prepare"),
     "spark/test_verify_in_memory.py": ("spark", "write"),
     "unit/test_formatting.py": ("formatting",),
+    "unit/publish": ("publish", "log"),
     "unit/types": ("types", "conditions"),
 }
 # Modules by name are what these are about.
@@ -120,7 +121,7 @@ from ktk_engine.log.chain import (  # deep: entries by number
 )
 import ktk_engine.merge.tasks as tasks
 from ktk_engine.merge import merge  # deep: of its own room
-patch("ktk_engine.log.publish.publish")
+patch("ktk_engine.log.commit.commit")
 PROGRAM = """
 from ktk_engine.gate.target import Target
 from ktk_engine.write.build import build  # deep: in a process

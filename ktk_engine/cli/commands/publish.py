@@ -11,7 +11,7 @@ from ktk_engine.cli.console import make_console, make_table, print_table
 from ktk_engine.cli.find_store import find_store, store_option
 
 if TYPE_CHECKING:
-    from ktk_engine.maintain.publish.publish_datasets import Published
+    from ktk_engine.publish.publish_datasets import Published
     from ktk_engine.store.interface import ObjectStore
 
 
@@ -30,7 +30,7 @@ def publish(
     A Delta log is written beside the files; no data are copied. What is published already is
     brought up to date, for instance where a run died.
     """
-    from ktk_engine.maintain.publish.publish_datasets import check_publishing, publish_datasets
+    from ktk_engine.publish.publish_datasets import check_publishing, publish_datasets
 
     if check and stop:
         raise click.UsageError("--check and --stop do not go together.")
@@ -51,7 +51,7 @@ def publish(
 
 
 def _stop(store: ObjectStore, name: str, dataset: str | None, as_json: bool) -> None:
-    from ktk_engine.maintain.publish.publish_datasets import stop_publishing
+    from ktk_engine.publish.publish_datasets import stop_publishing
 
     stopped = stop_publishing(store, name, dataset, {"command": "ktk publish --stop"})
     if as_json:

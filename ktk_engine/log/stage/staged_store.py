@@ -13,7 +13,7 @@ from ktk_engine.format.dataset_key import document_key, msgpack_document_key
 from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.intent import announced
 from ktk_engine.log.scope import LogScope
-from ktk_engine.log.stage.staged_logs import StagedLogs
+from ktk_engine.log.staged_logs import StagedLogs
 from ktk_engine.log.state import State
 from ktk_engine.log.write import Fate, Write
 from ktk_engine.store.interface import ObjectStore

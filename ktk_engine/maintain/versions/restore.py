@@ -10,7 +10,6 @@ from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.errors import CommitConflictError, ConsistencyError
 from ktk_engine.log.chain import read_entries
 from ktk_engine.log.change.dataset_change import DatasetChange
-from ktk_engine.log.delta.publish_delta import with_publishing
 from ktk_engine.log.find_builder import builder_at
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
@@ -121,7 +120,7 @@ def _change(plan: Restoration, uuid: str, snapshot: Snapshot) -> DatasetChange:
                 f"Dataset {uuid} was {'removed' if existed else 'built'} meanwhile. Nothing was "
                 "committed. Run it again."
             )
-        return snapshot if base is None else with_publishing(snapshot, base)
+        return snapshot if base is None else snapshot.published_like(base)
 
     builder = None if existed else builder_at(plan.state.store, plan.state.scope, uuid, entry)
     return DatasetChange(uuid, "restore", rebase, None, entry.role, entry.relation, builder)

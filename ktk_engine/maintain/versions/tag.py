@@ -20,6 +20,7 @@ from ktk_engine.log.state import State, resolve
 from ktk_engine.log.version import check_tag, state_at, tags_of, version_of
 from ktk_engine.log.write import Write
 from ktk_engine.maintain.change_datasets import change_datasets
+from ktk_engine.publish.publish import publish
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.identifier import find_name, names_alike
 
@@ -171,5 +172,5 @@ def _commit(
     write = Write()
     transaction = Transaction(write, (), history=history, tags={tag: target})
     with announced(state.store, state.scope, write, f"tag {state.scope.name} {tag}"):
-        done = commit(state, transaction)
+        done = commit(state, transaction, publish)
     return Tagged(version, done.entry.version, done.warning)

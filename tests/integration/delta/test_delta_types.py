@@ -11,7 +11,7 @@ from polars.exceptions import SchemaError
 
 from ktk_engine import Store
 from ktk_engine.errors import PublishError
-from ktk_engine.maintain.publish.publish_datasets import publish_datasets
+from ktk_engine.publish.publish_datasets import publish_datasets
 from tests.integration.delta.readers import READERS, filtered, in_order
 
 MOMENT = datetime(2020, 2, 3, 4, 5, 6, 789012)

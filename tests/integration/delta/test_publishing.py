@@ -15,8 +15,8 @@ from click.testing import CliRunner
 from ktk_engine import Store
 from ktk_engine.cli.main import main
 from ktk_engine.errors import ConfigurationError, KtkError, PublishError, StoreError
-from ktk_engine.log.delta.delta_log import entry_key, read_log
-from ktk_engine.maintain.publish.publish_datasets import (
+from ktk_engine.publish.delta.delta_log import entry_key, read_log
+from ktk_engine.publish.publish_datasets import (
     check_formats,
     check_publishing,
     publish_datasets,
@@ -445,7 +445,7 @@ def test_the_command_publishes_compares_and_stops(store):
 
 def test_a_writer_that_is_overtaken_twice_does_not_go_back(store, monkeypatch):
     """Others commit before it puts its entry, and again before it reads the log once more."""
-    from ktk_engine.log.delta import publish_delta as module
+    from ktk_engine.publish.delta import publish_delta as module
 
     face, reads = published(store), []
 
@@ -466,7 +466,7 @@ def test_a_writer_that_is_overtaken_twice_does_not_go_back(store, monkeypatch):
 
 
 def test_what_is_asked_for_while_it_stops_stays(store, monkeypatch):
-    from ktk_engine.maintain.publish import publish_datasets as module
+    from ktk_engine.publish import publish_datasets as module
 
     published(store)
     delete = module.delete_log

@@ -15,8 +15,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from ktk_engine import Store
 from ktk_engine.errors import ConsistencyError, DatasetNotFoundError, PublishError
-from ktk_engine.log.delta.delta_log import read_log
-from ktk_engine.maintain.publish.publish_datasets import (
+from ktk_engine.publish.delta.delta_log import read_log
+from ktk_engine.publish.publish_datasets import (
     check_publishing,
     publish_datasets,
     stop_publishing,

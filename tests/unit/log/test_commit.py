@@ -12,12 +12,11 @@ from ktk_engine.errors import (
 from ktk_engine.log.chain import read_entries
 from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.change.transaction import Transaction
-from ktk_engine.log.commit import commit
 from ktk_engine.log.entry import digest
 from ktk_engine.log.scope import LogScope, new_commit_id
 from ktk_engine.log.state import resolve
 from ktk_engine.log.write import Write
-from tests.support.changes import Target, build
+from tests.support.changes import Target, build, commit
 from tests.support.dataset_builder import (
     NYC,
     Builder,

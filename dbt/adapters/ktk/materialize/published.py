@@ -9,7 +9,7 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.ktk.config.model_config import DatasetConfig
 from dbt.adapters.ktk.materialize.outcome import Outcome
 from ktk_engine.errors import KtkError
-from ktk_engine.maintain.publish.publish_datasets import follow_setting
+from ktk_engine.publish.publish_datasets import follow_setting
 from ktk_engine.store.interface import ObjectStore
 
 _LOGGER = AdapterLogger("ktk")

@@ -18,7 +18,10 @@ import pyarrow.compute as pc
 
 from ktk_engine.errors import KtkError, ObjectExistsError, PublishError
 from ktk_engine.formatting import counted
-from ktk_engine.log.delta.delta_log import (
+from ktk_engine.log.entry import DatasetEntry
+from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.log.state import State, resolve
+from ktk_engine.publish.delta.delta_log import (
     APP_ID,
     DeltaState,
     delete_log,
@@ -29,13 +32,9 @@ from ktk_engine.log.delta.delta_log import (
     read_log,
     still_ends_with,
 )
-from ktk_engine.log.delta.delta_schema import delta_schema, has_ntz
-from ktk_engine.log.delta.file_actions import add_actions, relative_path
-from ktk_engine.log.delta.shared_cells import may_share_cells
-from ktk_engine.log.entry import DatasetEntry
-from ktk_engine.log.snapshot import PUBLISH, Snapshot
-from ktk_engine.log.stage.staged_logs import StagedLogs
-from ktk_engine.log.state import State, resolve
+from ktk_engine.publish.delta.delta_schema import delta_schema, has_ntz
+from ktk_engine.publish.delta.file_actions import add_actions, relative_path
+from ktk_engine.publish.delta.shared_cells import may_share_cells
 
 DELTA = "delta"
 _LOGGER = logging.getLogger(__name__)
@@ -45,19 +44,6 @@ _LARGEST_ENTRY = 10_000  # actions; readers would parse more of them again and a
 _NTZ_FEATURE = "timestampNtz"
 # Our clean-up decides when a file goes, and knows of versions that Delta's vacuum does not.
 _CONFIGURATION = {"delta.deletedFileRetentionDuration": "interval 36500 days"}
-
-
-def publishes_delta(snapshot: Snapshot) -> bool:
-    """Whether every commit of a dataset is published as Delta."""
-    return DELTA in (snapshot.properties.get(PUBLISH) or ())
-
-
-def with_publishing(snapshot: Snapshot, base: Snapshot | None) -> Snapshot:
-    """A snapshot that takes another's place, published in the same formats as that."""
-    others = {key: value for key, value in snapshot.properties.items() if key != PUBLISH}
-    if base is not None and base.properties.get(PUBLISH):
-        others[PUBLISH] = base.properties[PUBLISH]
-    return replace(snapshot, properties=others)
 
 
 def publish_delta_logs(state: State) -> str:
@@ -77,7 +63,7 @@ def publish_delta_logs(state: State) -> str:
         if item.entry is None or item.problem or item.foreign:
             continue
         snapshot = state.known.get(item.entry.snapshot)
-        if snapshot is None or not publishes_delta(snapshot):
+        if snapshot is None or DELTA not in snapshot.published_as:
             continue
         try:
             if newest_mark(state.store, uuid) != (item.entry.version, item.entry.commit):
@@ -132,7 +118,7 @@ def publish_delta(state: State, uuid: str) -> int:
         PublishError: the dataset cannot be said in Delta as it is; its log stays as it was.
         StoreError: the store failed.
     """
-    if isinstance(state.store, StagedLogs) and state.store.is_open:
+    if state.store.is_staged:
         return -1  # nobody is to see it yet
     for attempt in range(_RETRIES):
         present = read_log(state.store, uuid)
@@ -185,7 +171,7 @@ def _follows(state: State, uuid: str, version: int, present: DeltaState) -> bool
 
 
 def _is_published(state: State, uuid: str) -> bool:
-    return uuid in state.datasets and publishes_delta(state.snapshot(uuid))
+    return uuid in state.datasets and DELTA in state.snapshot(uuid).published_as
 
 
 def check_delta(state: State, uuid: str) -> str:

@@ -10,10 +10,10 @@ import pytest
 
 from ktk_engine.errors import CommitConflictError, ConfigurationError, StoreError
 from ktk_engine.log.chain import read_entry
-from ktk_engine.log.publish import publish
 from ktk_engine.log.scope import scope_of
-from ktk_engine.log.stage.publish_stages import discard_stages, publish_stages
 from ktk_engine.log.stage.staged_store import StagedStore
+from ktk_engine.publish.publish import publish
+from ktk_engine.publish.publish_stages import discard_stages, publish_stages
 from tests.support.changes import (
     Target,
     build,

@@ -1,10 +1,10 @@
 import pytest
 
 from ktk_engine.log.intent import announced, read_intents
-from ktk_engine.log.publish import publish
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import resolve
 from ktk_engine.log.write import Write
+from ktk_engine.publish.publish import publish
 from tests.support.changes import remove
 from tests.support.dataset_builder import (
     NYC,
@@ -85,7 +85,7 @@ def test_failed_publishing_is_a_warning_that_the_next_commit_mends(store, kind, 
 
 
 def test_bug_in_publishing_is_a_warning_with_a_traceback(store, monkeypatch, caplog):
-    from ktk_engine.log import publish as module
+    from ktk_engine.publish import publish as module
 
     def break_down(*arguments):
         raise ZeroDivisionError("a bug")
@@ -105,7 +105,7 @@ def test_document_never_goes_backwards(store):
     build_table(store)
     newest = store.get(document_key("plain"))
 
-    from ktk_engine.log.publish import _publish_dataset
+    from ktk_engine.publish.publish import _publish_dataset
 
     _publish_dataset(old, "plain")  # a slow publisher of version 1
     assert store.get(document_key("plain")) == newest

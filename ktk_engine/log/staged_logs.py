@@ -34,7 +34,7 @@ class StagedLogs(OverlayStore):
         self._is_open, self._is_over = True, False
 
     @property
-    def is_open(self) -> bool:
+    def is_staged(self) -> bool:
         """Whether commits are staged; after that they are for everybody to see."""
         return self._is_open
 

@@ -11,12 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from ktk_engine.cube.cube_metadata import (
-    DIMENSION_COLUMNS,
-    IS_SEED,
-    PARTITION_COLUMNS,
-    SUPPRESS_INDEX_ON,
-)
+from ktk_engine.cube.cube_metadata import IS_SEED, SPECIFICATION_KEYS
 from ktk_engine.errors import (
     ForeignWriterError,
     FormatError,
@@ -34,18 +29,16 @@ from ktk_engine.format.dataset_key import (
 )
 from ktk_engine.format.document import DatasetDocument, render_stamped
 from ktk_engine.format.render_partitions import render_partitions
-from ktk_engine.format.stamp import read_stamp, stamp_is_valid
-from ktk_engine.log.delta.publish_delta import drop_delta_logs, publish_delta_logs
+from ktk_engine.format.stamp import read_stamp
 from ktk_engine.log.entry import DatasetEntry, LogEntry, digest
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.snapshot import Snapshot
-from ktk_engine.log.stage.staged_logs import StagedLogs
 from ktk_engine.log.state import State, resolve
+from ktk_engine.publish.delta.publish_delta import drop_delta_logs, publish_delta_logs
 from ktk_engine.store.interface import ObjectStore
 
 _LOGGER = logging.getLogger(__name__)
 _RETRIES = 10
-CUBE_KEYS = (DIMENSION_COLUMNS, PARTITION_COLUMNS, SUPPRESS_INDEX_ON)
 
 
 def publish(
@@ -71,7 +64,7 @@ def publish(
         A warning, empty if all is published. A failure here is never an error, not even a bug:
         it stays committed, and the next writer publishes it.
     """
-    if isinstance(store, StagedLogs) and store.is_open:
+    if store.is_staged:
         return ""  # nobody is to see it yet
     documents, state = _publish_documents(store, scope, known or {}, removed)
     if state is None:
@@ -102,31 +95,6 @@ def _publish_documents(
         _LOGGER.exception("%s is committed, but could not be published", scope)
         return f"committed, but not published for Kartothek readers yet: {error!r}", state
     return "", state
-
-
-def verify_document(store: ObjectStore, uuid: str) -> None:
-    """Refuse to build on a document that was edited under our stamp.
-
-    A document that is gone is no ground to build on: the log tells whether we removed it.
-
-    Raises:
-        ForeignWriterError: its content does not have the digest that the stamp names.
-    """
-    key = document_key(uuid)
-    try:
-        data = store.get(key)
-    except ObjectNotFoundError:
-        return
-    if read_stamp(data) is None:
-        raise ForeignWriterError(
-            f"{key} of {store.url} was just written by another program. Nothing was committed. "
-            "Run it again, to build on that."
-        )
-    if not stamp_is_valid(data):
-        raise ForeignWriterError(
-            f"{key} of {store.url} was edited: its content does not fit its stamp. Nothing was "
-            "written. Restore the file, or remove it with the dataset and rebuild it."
-        )
 
 
 def _publish_removals(state: State) -> State:
@@ -302,7 +270,7 @@ def _cube_metadata(state: State) -> dict[str, Any]:
     for uuid, entry in state.head.datasets.items():
         if entry.role == "seed":
             metadata = state.snapshot(uuid).metadata
-            return {key: metadata[key] for key in CUBE_KEYS if key in metadata}
+            return {key: metadata[key] for key in SPECIFICATION_KEYS if key in metadata}
     return {}
 
 

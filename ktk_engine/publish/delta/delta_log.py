@@ -15,7 +15,7 @@ from typing import Any
 from ktk_engine.errors import KtkError, ObjectNotFoundError
 from ktk_engine.format.dataset_key import DELTA_LOG
 from ktk_engine.format.file_digest import DAMAGE
-from ktk_engine.log.delta.checkpoint import parse_checkpoint, render_checkpoint
+from ktk_engine.publish.delta.checkpoint import parse_checkpoint, render_checkpoint
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.key import join_key
 

@@ -18,21 +18,20 @@ from ktk_engine.files.others.describe_files import describe_files
 from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.commit import commit, role_of
-from ktk_engine.log.delta.delta_log import delete_log, read_log
-from ktk_engine.log.delta.publish_delta import (
+from ktk_engine.log.intent import announced
+from ktk_engine.log.scope import scope_of
+from ktk_engine.log.snapshot import PUBLISH, Snapshot
+from ktk_engine.log.state import State, resolve
+from ktk_engine.log.write import Write
+from ktk_engine.publish.delta.delta_log import delete_log, read_log
+from ktk_engine.publish.delta.publish_delta import (
     DELTA,
     check_delta,
     check_expressible,
     publish_delta,
-    publishes_delta,
 )
-from ktk_engine.log.intent import announced
-from ktk_engine.log.scope import scope_of
-from ktk_engine.log.snapshot import PUBLISH, Snapshot
-from ktk_engine.log.stage.staged_store import StagedStore
-from ktk_engine.log.state import State, resolve
-from ktk_engine.log.write import Write
-from ktk_engine.maintain.publish.second_reader import second_opinion
+from ktk_engine.publish.delta.second_reader import second_opinion
+from ktk_engine.publish.publish import publish
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.did_you_mean import did_you_mean
 
@@ -108,20 +107,22 @@ def stop_publishing(
     Raises:
         PublishError: the run is staged; nothing was changed.
     """
-    if isinstance(store, StagedStore) and store.is_open:
+    if store.is_staged:
         raise PublishError(
             f"A staged run cannot stop publishing {name}: the Delta log could not be brought back. "
             "Nothing was changed. Run: ktk publish --stop"
         )
     state = find_scope(store, name)
     uuids = _chosen(state, dataset)
-    changed = [uuid for uuid in uuids if publishes_delta(state.snapshot(uuid))]
+    changed = [uuid for uuid in uuids if DELTA in state.snapshot(uuid).published_as]
     if changed:
         _commit(state, changed, (), {"reason": "publish as Delta no more", **(history or {})})
     deleted = [uuid for uuid in uuids if delete_log(store, uuid)]
     newest = resolve(store, state.scope)
     for uuid in set(deleted) & set(newest.datasets):
-        if publishes_delta(newest.snapshot(uuid)):  # again, since somebody asked for it meanwhile
+        if (
+            DELTA in newest.snapshot(uuid).published_as
+        ):  # again, since somebody asked for it meanwhile
             publish_delta(newest, uuid)
     return [uuid for uuid in uuids if uuid in {*changed, *deleted}]
 
@@ -133,7 +134,7 @@ def check_publishing(store: ObjectStore, name: str, dataset: str | None = None) 
         PublishError: no such dataset is published.
     """
     state = find_scope(store, name)
-    uuids = [u for u in _chosen(state, dataset) if publishes_delta(state.snapshot(u))]
+    uuids = [u for u in _chosen(state, dataset) if DELTA in state.snapshot(u).published_as]
     if not uuids:
         raise PublishError(
             f"{name} is not published as Delta. To publish it, and every commit from now on, run: "
@@ -169,7 +170,7 @@ def follow_setting(
     """
     scope = scope_of(uuid)
     state = resolve(store, scope)
-    if uuid not in state.datasets or publishes_delta(state.snapshot(uuid)) == (DELTA in formats):
+    if uuid not in state.datasets or state.snapshot(uuid).published_as == set(formats):
         return
     dataset = scope.dataset_id(uuid) if scope.kind == "cube" else None
     change = publish_datasets if formats else stop_publishing
@@ -209,7 +210,7 @@ def _is_new(state: State, uuid: str) -> bool:
     """Whether a commit has to say that a dataset is published, or what its files hold."""
     snapshot, item = state.snapshot(uuid), state.datasets[uuid]
     return (
-        not publishes_delta(snapshot)
+        DELTA not in snapshot.published_as
         or item.entry is None
         or bool(item.foreign)
         or (snapshot.file_column("physical").null_count > 0)
@@ -249,4 +250,4 @@ def _commit(
         for u in uuids
     )
     with announced(store, scope, write, f"publish {', '.join(uuids)}"):
-        commit(state, Transaction(write, changes, history=history))
+        commit(state, Transaction(write, changes, history=history), publish)
