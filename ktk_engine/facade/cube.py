@@ -19,10 +19,10 @@ from ktk_engine.facade.query import Query
 from ktk_engine.facade.relation import Relation
 from ktk_engine.log.change.after_commit import after_commit
 from ktk_engine.log.scope import cube_scope
-from ktk_engine.log.state import resolve
+from ktk_engine.log.state import State, resolve
 from ktk_engine.maintain.copy import plan_copy, run_copy
 from ktk_engine.plan.cube_query import CubeQuery
-from ktk_engine.plan.plan_cube import LoadedCube, listed_datasets
+from ktk_engine.plan.plan_cube import LoadedCube, listed_datasets, load_cube
 from ktk_engine.store.open_store import open_store
 from ktk_engine.warehouse.author import python_history
 
@@ -60,6 +60,9 @@ class Cube(Relation):
 
     def _open(self, name: str, version: int | str | None, moment: date | str | None) -> Cube:
         return Cube(self._store, self._store._load_cube(name, version, moment))
+
+    def _of(self, state: State) -> Cube:
+        return Cube(self._store, load_cube(state, known=self._store._known))
 
     def copy_to(
         self,
@@ -181,7 +184,7 @@ class Cube(Relation):
                 metadata=metadata,
                 overwrite=overwrite,
             )
-        return self._changed()
+        return self._changed(changes.committed)
 
     def append(self, datasets: Mapping[str, Frame], *, metadata: Metadata | None = None) -> Cube:
         """Add rows to datasets, in one commit; a cell that is there already gets the new row.
@@ -204,7 +207,7 @@ class Cube(Relation):
         """
         with self.transaction() as changes:
             changes.append(datasets, metadata=metadata)
-        return self._changed()
+        return self._changed(changes.committed)
 
     def update(
         self,
@@ -234,7 +237,7 @@ class Cube(Relation):
         """
         with self.transaction() as changes:
             changes.update(datasets, where, metadata=metadata)
-        return self._changed()
+        return self._changed(changes.committed)
 
     def delete(self, where: str | Condition, datasets: Collection[str] | None = None) -> Cube:
         """Take out the rows that fulfil a condition, in one commit.
@@ -302,7 +305,7 @@ class Cube(Relation):
         """
         with self.transaction() as changes:
             changes.drop(*datasets)
-        return self._changed()
+        return self._changed(changes.committed)
 
     def alter(
         self,
@@ -347,8 +350,7 @@ class Cube(Relation):
         """Make a change that needs no rows, again where another commit came first."""
         from ktk_engine.facade.transaction import change_again
 
-        change_again(self._store, self.name, change)
-        return self._changed()
+        return self._changed(change_again(self._store, self.name, change))
 
     def query(
         self,

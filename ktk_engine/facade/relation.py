@@ -88,10 +88,14 @@ class Relation(ABC):
         """
         return self._open(self.name, version, timestamp)
 
-    def _changed(self) -> Self:
-        """Open it after a change."""
+    @abstractmethod
+    def _of(self, state: State) -> Self:
+        """Open it at a state that is known."""
+
+    def _changed(self, state: State | None = None) -> Self:
+        """Open it after a change; the store is asked only where the commit could not tell."""
         with after_commit(self.name):
-            return self.at()
+            return self.at() if state is None else self._of(state)
 
     def restore(
         self, version: int | str | None = None, timestamp: date | str | None = None

@@ -14,6 +14,7 @@ from ktk_engine.facade.opened_store import OpenedStore
 from ktk_engine.facade.query import Query
 from ktk_engine.facade.relation import Relation
 from ktk_engine.log.change.after_commit import after_commit
+from ktk_engine.log.state import State
 from ktk_engine.maintain.copy import plan_copy, run_copy
 from ktk_engine.plan.cube_query import CubeQuery
 from ktk_engine.plan.plan_table import LoadedTable
@@ -45,6 +46,10 @@ class Table(Relation):
 
     def _open(self, name: str, version: int | str | None, moment: date | str | None) -> Table:
         return Table(self._store, self._store._load_table(name, version, moment))
+
+    def _of(self, state: State) -> Table:
+        loaded = LoadedTable(state, state.snapshot(self.name), self._store._known)
+        return Table(self._store, loaded)
 
     def copy_to(
         self, store: OpenedStore | str, name: str = "", *, overwrite: bool = False
@@ -86,8 +91,7 @@ class Table(Relation):
         """
         from ktk_engine.facade.write_table import delete_from
 
-        delete_from(self._store, self.name, where)
-        return self._changed()
+        return self._changed(delete_from(self._store, self.name, where))
 
     def alter(
         self,

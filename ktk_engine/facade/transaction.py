@@ -47,6 +47,11 @@ class Transaction:
         """Show the cube and the version that it started from."""
         return f"Transaction({self._name!r}, version={self._staging.base.version})"
 
+    @property
+    def committed(self) -> State | None:
+        """The cube after the commit; None before it, or where only the store can tell."""
+        return self._staging.done.state if self._staging.done else None
+
     def extend(
         self,
         datasets: Mapping[str, Frame],
@@ -155,7 +160,7 @@ def change_again(
     name: str,
     change: Callable[[Transaction], None],
     history: Mapping[str, str] | None = None,
-) -> None:
+) -> State | None:
     """Change a cube as one commit, and compute it again where another commit came first.
 
     Args:
@@ -163,13 +168,17 @@ def change_again(
         name: the cube.
         change: makes the change; it needs nothing that can be had only once.
         history: as for `transaction`.
+
+    Returns:
+        See `Transaction.committed`.
     """
 
-    def run(state: State) -> None:
+    def run(state: State) -> State | None:
         with transaction(store, state, history) as changes:
             change(changes)
+        return changes.committed
 
-    compute_again(store._store, cube_scope(name), run)
+    return compute_again(store._store, cube_scope(name), run)
 
 
 def build(

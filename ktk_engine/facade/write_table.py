@@ -77,16 +77,17 @@ def write_table(
 
 def delete_from(
     store: OpenedStore, name: str, where: str | Condition, history: Mapping[str, str] | None = None
-) -> None:
-    """Take rows out of a table; see `Table.delete`."""
+) -> State | None:
+    """Take rows out of a table; see `Table.delete`. Gives its state after that, if it is known."""
 
-    def run(state: State) -> None:
+    def run(state: State) -> State | None:
         schema = state.snapshot(name).schema
         condition = deleting_condition(f"Table {name}", where, schema)
         with staged(state, f"delete from {name}", history or python_history()) as staging:
             delete_rows(staging, name, condition, store._known)
+        return staging.done.state if staging.done else None
 
-    compute_again(store._store, scope_of(name), run)
+    return compute_again(store._store, scope_of(name), run)
 
 
 def _merge(

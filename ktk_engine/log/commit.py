@@ -6,7 +6,7 @@ See docs/design/files-and-commits.md, Order of a commit.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Protocol
@@ -59,15 +59,19 @@ class Committed:
     """The outcome of a commit.
 
     Attributes:
+        head: what it was put on; knows the new snapshots, too.
         entry: the log entry.
         snapshots: the new snapshots of the changed datasets, by uuid.
-        warning: why the Kartothek files could not be published; empty if they were.
+        state: the scope with it; None where only resolving can tell.
+        warning: why not every form was published; empty if all were.
         removed: datasets that it, or a commit before it that was not published, has removed, or
             has taken a published form from.
     """
 
+    head: State
     entry: LogEntry
     snapshots: Mapping[str, Snapshot]
+    state: State | None = None
     warning: str = ""
     removed: frozenset[str] = frozenset()
 
@@ -80,23 +84,13 @@ def role_of(scope: LogScope, snapshot: Snapshot) -> DatasetRole:
 
 
 class Publisher(Protocol):
-    """Brings every form in which others read a scope up to its head; docs/design/architecture.md.
+    """Brings every form in which others read a scope up to a commit.
 
-    Given to each commit, so that no way of writing can forget a form.
+    Each commit is given one, so that no way of writing can forget a form.
     """
 
-    def __call__(
-        self,
-        store: ObjectStore,
-        scope: LogScope,
-        known: Mapping[str, Snapshot],
-        removed: Collection[str],
-    ) -> str:
-        """Publish; see `ktk_engine.publish.publish`.
-
-        Returns:
-            A warning, empty if all is published: it never raises, since the commit stands.
-        """
+    def __call__(self, done: Committed) -> Committed:
+        """Publish; what fails is a warning, since the commit stands."""
 
 
 def commit(base: State, transaction: Transaction, publish: Publisher | None) -> Committed:
@@ -140,10 +134,10 @@ def commit(base: State, transaction: Transaction, publish: Publisher | None) -> 
         if _put_entry(head, entry, transaction.write):
             if staged is not None:
                 staged.add(base.scope, StagedCommit(entry.version, head, transaction))
-            known = {**head.known, **written}
+            head.known.update(written)
             removed = _removed(head, transaction, snapshots)
-            warning = publish(store, base.scope, known, removed) if publish else ""
-            return Committed(entry, snapshots, warning, removed)
+            done = Committed(head, entry, snapshots, head.after(entry, snapshots), removed=removed)
+            return publish(done) if publish else done
         _drop_snapshots(head, entry)
         store.backoff.pause(attempt + 1)
         head = _advance(head, transaction, given_up)

@@ -26,7 +26,7 @@ from ktk_engine.format.document import DatasetDocument
 from ktk_engine.format.load_document import document_bytes, list_documents, load_document
 from ktk_engine.format.stamp import BASE_KEY, STAMP_BYTES, Stamp, read_stamp
 from ktk_engine.log.chain import logged_versions, read_entries, read_entry
-from ktk_engine.log.entry import DatasetEntry, LogEntry, digest
+from ktk_engine.log.entry import DatasetEntry, LogEntry, digest, render_entry
 from ktk_engine.log.foreign import has_files_of, snapshot_of_document, with_document
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.snapshot import Snapshot, read_snapshot
@@ -167,6 +167,41 @@ class State:
                 datasets[uuid] = DatasetState(uuid, None, None, staged=True)
                 loaded[uuid] = snapshot
         return replace(self, datasets=dict(sorted(datasets.items())), _snapshots=loaded)
+
+    def after(self, entry: LogEntry, snapshots: Mapping[str, Snapshot]) -> State | None:
+        """Give the scope with a new entry on top, without asking the store again.
+
+        Args:
+            entry: what was put right after this version.
+            snapshots: of the datasets that it changed, by uuid.
+
+        Returns:
+            None where only the store can tell: something was removed, another program wrote
+            here, or the entry is staged.
+        """
+        foreign = any(i.foreign or i.document or i.problem for i in self.datasets.values())
+        if self.store.is_staged or self.unpublished_removals or entry.removed or foreign:
+            return None
+        stamps = {uuid: item.stamp for uuid, item in self.datasets.items()}
+        datasets = {
+            uuid: DatasetState(uuid, item, stamps.get(uuid))
+            for uuid, item in entry.datasets.items()
+        }
+        kept = {uuid: item for uuid, item in self._snapshots.items() if uuid in datasets}
+        return replace(
+            self,
+            version=entry.version,
+            head=entry,
+            head_sha256=digest(render_entry(entry)),
+            datasets=datasets,
+            _snapshots={**kept, **snapshots},
+            _loading=threading.RLock(),
+        )
+
+    def stamped(self, uuid: str, stamp: Stamp) -> State:
+        """The same after a document of it was published."""
+        item = replace(self.datasets[uuid], stamp=stamp)
+        return replace(self, datasets={**self.datasets, uuid: item})
 
     @contextmanager
     def reading(self) -> Iterator[None]:

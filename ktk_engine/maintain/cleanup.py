@@ -32,7 +32,7 @@ from ktk_engine.log.scope import LogScope, cube_scope, scope_of
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import resolve
 from ktk_engine.log.write import Write
-from ktk_engine.publish.publish import publish
+from ktk_engine.publish.publish import publish, publish_head
 from ktk_engine.store.interface import ObjectInfo, ObjectStore
 from ktk_engine.store.key import is_uuid
 
@@ -160,7 +160,7 @@ def run_cleanup(
             if not warning:  # else a published document may still name what would go
                 _delete_listed(store, keys, version)
     else:  # who died, or could not, may have left its commit unpublished
-        warning = publish(store, scope)
+        warning = publish_head(store, scope)
     if not warning:
         store.delete([info.key for info in garbage.unfinished])
         store.delete([scope.intent_key(commit_id) for commit_id in garbage.intents])

@@ -190,8 +190,7 @@ def run_copy(
         done = commit(target, transaction, None)
         for uuid, new in plan.datasets.items():
             _copy_schema(source.store, store, source.snapshot(uuid), new)
-        known = {done.entry.datasets[uuid].snapshot: item for uuid, item in done.snapshots.items()}
-        warning = publish(store, scope, known)
+        warning = publish(done).warning
     names = tuple(scope.dataset_id(uuid) for uuid in plan.datasets.values())
     return ChangeResult(scope.name, names, done.entry.version, warning)
 

@@ -28,7 +28,7 @@ from ktk_engine.log.version import tags_of
 from ktk_engine.log.write import Write
 from ktk_engine.maintain.change_datasets import ChangeResult, change_datasets
 from ktk_engine.maintain.copy import CopyPlan, plan_copy, run_copy
-from ktk_engine.publish.publish import publish
+from ktk_engine.publish.publish import publish, publish_head
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.identifier import Identifier
 
@@ -128,7 +128,7 @@ def run_rename(plan: RenamePlan, history: Mapping[str, str] | None = None) -> Ch
     try:
         if _is_taken(store, state.scope, plan.new):
             raise CommitConflictError(f"{plan.new} was given to another relation meanwhile.")
-        warning = publish(store, plan.scope)
+        warning = publish_head(store, plan.scope)
         if warning:
             raise StoreError(f"{plan.new} is {warning}.")
         warning = _remove(state, {"reason": f"renamed to {plan.new}", **(history or {})})

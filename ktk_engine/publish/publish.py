@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ktk_engine.cube.cube_metadata import IS_SEED, SPECIFICATION_KEYS
@@ -30,6 +30,7 @@ from ktk_engine.format.dataset_key import (
 from ktk_engine.format.document import DatasetDocument, render_stamped
 from ktk_engine.format.render_partitions import render_partitions
 from ktk_engine.format.stamp import read_stamp
+from ktk_engine.log.commit import Committed
 from ktk_engine.log.entry import DatasetEntry, LogEntry, digest
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.snapshot import Snapshot
@@ -41,49 +42,70 @@ _LOGGER = logging.getLogger(__name__)
 _RETRIES = 10
 
 
-def publish(
+def publish(done: Committed) -> Committed:
+    """Bring the published forms of a scope up to a commit, or to what came after it.
+
+    Returns:
+        The same, with what others see now. A failure here is a warning, never an error, not even a
+        bug: it stays committed, and the next writer publishes it.
+    """
+    store, scope = done.head.store, done.head.scope
+    warning, state = _publish(store, scope, done.state, done.head.known, done.removed)
+    return replace(done, warning=warning, state=state)
+
+
+def publish_head(store: ObjectStore, scope: LogScope) -> str:
+    """Bring the published forms of a scope up to its head; gives a warning, as `publish` does."""
+    return _publish(store, scope, None, {}, ())[0]
+
+
+def _publish(
     store: ObjectStore,
     scope: LogScope,
-    known: Mapping[str, Snapshot] | None = None,
-    removed: Collection[str] = (),
-) -> str:
-    """Bring the published documents of a scope up to its head.
-
-    Enrichments come first and the seed dataset last, so that an old reader never meets a seed
-    whose enrichments it cannot see; removed datasets vanish in the opposite order. A cube without
-    a seed dataset publishes nothing. What another program wrote since is left alone. Datasets that
-    are published in another format are brought up to the head as well.
+    state: State | None,
+    known: Mapping[str, Snapshot],
+    removed: Collection[str],
+) -> tuple[str, State | None]:
+    """Publish all forms.
 
     Args:
         store: where the scope lives.
         scope: what was committed to.
+        state: what is to be published; None for the newest.
         known: snapshots by key, which need not be read again.
         removed: datasets that were removed lately, perhaps to be built again.
 
     Returns:
-        A warning, empty if all is published. A failure here is never an error, not even a bug:
-        it stays committed, and the next writer publishes it.
+        A warning, empty if all is published, and the scope as it is published, if that is known.
     """
     if store.is_staged:
-        return ""  # nobody is to see it yet
-    documents, state = _publish_documents(store, scope, known or {}, removed)
+        return "", state  # nobody is to see it yet
+    documents, state = _publish_documents(store, scope, state, known, removed)
     if state is None:
-        return documents
-    return "; ".join(filter(None, (documents, publish_delta_logs(state))))
+        return documents, None
+    return "; ".join(filter(None, (documents, publish_delta_logs(state)))), state
 
 
 def _publish_documents(
-    store: ObjectStore, scope: LogScope, known: Mapping[str, Snapshot], removed: Collection[str]
+    store: ObjectStore,
+    scope: LogScope,
+    state: State | None,
+    known: Mapping[str, Snapshot],
+    removed: Collection[str],
 ) -> tuple[str, State | None]:
-    """Bring Kartothek's documents up to the head; gives a warning, and the state if it is known."""
-    state = None
+    """Bring Kartothek's documents up to a state; gives a warning, and the state if it is known.
+
+    Enrichments come first and the seed dataset last, so that an old reader never meets a seed
+    whose enrichments it cannot see; removed datasets vanish in the opposite order. A cube without
+    a seed dataset publishes nothing. What another program wrote since is left alone.
+    """
     try:
-        state = resolve(store, scope)
+        state = state or resolve(store, scope)
         state.known.update(known)
         state = _publish_removals(drop_delta_logs(state, removed))
         state.known.update(known)
         for uuid in _order(state):
-            _publish_dataset(state, uuid)
+            state = _publish_dataset(state, uuid)
         troubled = [uuid for uuid, item in state.datasets.items() if item.problem]
         if troubled:
             names = ", ".join(troubled)
@@ -152,7 +174,7 @@ def _order(state: State) -> list[str]:
     return sorted(entries, key=lambda uuid: (entries[uuid].role == "seed", uuid))
 
 
-def _publish_dataset(state: State, uuid: str, anew: bool = False) -> None:
+def _publish_dataset(state: State, uuid: str, anew: bool = False) -> State:
     """Replace one dataset's schema and document, unless they are the same or newer already.
 
     The schema has no stamp. A writer that has replaced it and then finds a newer document publishes
@@ -161,15 +183,19 @@ def _publish_dataset(state: State, uuid: str, anew: bool = False) -> None:
     Args:
         state: the scope.
         uuid: the dataset.
-        anew: whether the schema may be an older one although the document is not.
+        anew: whether the state was resolved for that, and the schema may be an older one although
+            the document is not.
+
+    Returns:
+        The scope as it is published; a newer one if documents were not as the given one has them.
     """
     assert state.head is not None
     entry, found = state.head.datasets.get(uuid), state.datasets.get(uuid)
     if entry is None or found is None or found.problem or found.foreign:
-        return
+        return state
     version = wanted_version(state.head, uuid)
     if found.stamp is not None and found.stamp.version >= version and not anew:
-        return
+        return state
     snapshot = state.snapshot(uuid)
     table = str(snapshot.properties.get("table", TABLE))
 
@@ -184,8 +210,12 @@ def _publish_dataset(state: State, uuid: str, anew: bool = False) -> None:
         return render_stamped(document, partitions, version, entry.commit)
 
     wanted = _Wanted(uuid, version, common_metadata_key(uuid, table), schema, rendered)
-    if not _replace_document(state, wanted):
-        _publish_dataset(resolve(state.store, state.scope), uuid, anew=True)
+    data = _replace_document(state, wanted, anew)
+    if data is None:
+        newest = replace(resolve(state.store, state.scope), known=state.known)
+        return _publish_dataset(newest, uuid, anew=True)
+    stamp = read_stamp(data)
+    return state if stamp is None else state.stamped(uuid, stamp)
 
 
 @dataclass(frozen=True)
@@ -218,15 +248,21 @@ def wanted_version(head: LogEntry, uuid: str) -> int:
     return max([entries[uuid].version, *(entry.specified for entry in entries.values())])
 
 
-def _replace_document(state: State, wanted: _Wanted) -> bool:
+def _replace_document(state: State, wanted: _Wanted, anew: bool) -> bytes | None:
     """Compare and swap, never backwards, never over another program's document.
 
     The schema comes before the document, and after the look at the document that is replaced: so
     where the swap succeeds, no other publisher has come between the two.
 
+    Args:
+        state: the scope.
+        wanted: what is to be there.
+        anew: whether the state was resolved for that: a commit publishes what it has left behind,
+            and looks again if a document is not what it has built on.
+
     Returns:
-        Whether both are there as they are to be; false if the schema was written and then a newer
-        document was found, or the document was deleted again.
+        The document that is there; None if the scope has to be resolved: another program has
+        written or deleted the document, or the schema was written and then a newer document found.
     """
     assert state.head is not None
     store, key, data = state.store, document_key(wanted.uuid), b""
@@ -235,14 +271,17 @@ def _replace_document(state: State, wanted: _Wanted) -> bool:
         try:
             current, token = store.get_with_token(key)
         except ObjectNotFoundError:
-            pass
+            if not anew and state.datasets[wanted.uuid].stamp is not None:
+                return None
         else:
             stamp = read_stamp(current)
             if stamp is None and digest(current) != state.head.datasets[wanted.uuid].adopted:
+                if not anew:
+                    return None
                 raise ForeignWriterError(f"{key} was just written by another program")
+            if stamp is not None and stamp.version > wanted.version:
+                return None if data else current
             del current  # it may be as large as what replaces it
-        if stamp is not None and stamp.version > wanted.version:
-            return not data
         _publish_schema(store, wanted)
         data = data or wanted.document()
         try:
@@ -260,8 +299,8 @@ def _replace_document(state: State, wanted: _Wanted) -> bool:
         store.put(mark, b"")
         if not store.exists(key):  # a slow publisher of a removal has taken it for the old one
             store.delete([mark])
-            return False
-    return True
+            return None
+    return data
 
 
 def _cube_metadata(state: State) -> dict[str, Any]:

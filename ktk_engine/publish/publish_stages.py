@@ -52,11 +52,6 @@ class _Publication:
         with announced(store, self.scope, write, f"publish a staged run: {self.scope.name}"):
             return commit(self.base, self.transaction, None)
 
-    def publish(self, done: Committed) -> Committed:
-        """Publish the commit for Kartothek."""
-        known = {done.entry.datasets[uuid].snapshot: item for uuid, item in done.snapshots.items()}
-        return replace(done, warning=publish(self.base.store, self.scope, known, done.removed))
-
 
 def publish_stages(stores: Sequence[StagedStore]) -> list[Committed]:
     """Commit what was staged, so that everybody sees it, and close the stages.
@@ -84,7 +79,7 @@ def publish_stages(stores: Sequence[StagedStore]) -> list[Committed]:
         for store in stores:
             _publish_views(store)
         # For Kartothek only, and not before all is committed: a large document takes its time.
-        done = [item.publish(found) for item, found in zip(checked, done, strict=True)]
+        done = [publish(item) for item in done]
     except KtkError as error:
         if not done:
             raise

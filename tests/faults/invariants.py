@@ -16,7 +16,7 @@ from ktk_engine.maintain.cleanup import (  # deep: what killed writers left
 from ktk_engine.maintain.problem import Problem  # deep: what check finds
 from tests.faults.content import TABLE, Content
 from tests.faults.read import content_of, rows_of
-from tests.support.changes import Retention, publish, run_cleanup
+from tests.support.changes import Retention, publish_head, run_cleanup
 from tests.support.committed import (
     Snapshot,
     State,
@@ -109,7 +109,7 @@ def problems_of(store: ObjectStore, name: str) -> list[Problem]:
 def verify_published(store: LocalStore) -> None:
     """Check that the published documents say what the newest versions say."""
     for scope in SCOPES:
-        require(publish(store, scope) == "", f"{scope} cannot be published")
+        require(publish_head(store, scope) == "", f"{scope} cannot be published")
         state = resolve(store, scope)
         require(not state.unpublished_removals, "a removed dataset is still published")
         seeds = [item for item in state.datasets.values() if item.entry.role == "seed"]

@@ -19,7 +19,7 @@ from tests.support.changes import (
     compact,
     compute_again,
     find_compaction,
-    publish,
+    publish_head,
     remove,
     run_cleanup,
 )
@@ -125,7 +125,7 @@ def _cleanup(store: ObjectStore, verb: Verb) -> None:
 
 
 def _publish(store: ObjectStore, verb: Verb) -> None:
-    warning = publish(store, resolve(store, scope_of(verb.uuid)).scope)
+    warning = publish_head(store, resolve(store, scope_of(verb.uuid)).scope)
     if warning:
         raise StoreError(warning)
 

@@ -31,7 +31,7 @@ from ktk_engine.maintain.rename import rename
 from ktk_engine.maintain.versions.restore import restore
 from ktk_engine.maintain.versions.tag import tag_version
 from ktk_engine.maintain.versions.undrop import undrop
-from ktk_engine.publish.publish import publish
+from ktk_engine.publish.publish import publish, publish_head
 from ktk_engine.publish.publish_datasets import (
     check_publishing,
     publish_datasets,

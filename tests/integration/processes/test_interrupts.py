@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from ktk_engine.errors import StoreError
-from ktk_engine.log import commit  # deep: patched
+from ktk_engine.publish import publish as publishing  # deep: it is killed
 from tests.support.changes import (
     ColumnChanges,
     Notes,
@@ -21,7 +21,7 @@ from tests.support.changes import (
     note,
     plan_adoption,
     plan_cleanup,
-    publish,
+    publish_head,
     remove,
     run_adoption,
     run_cleanup,
@@ -85,7 +85,7 @@ VERBS = {
     "remove a table": (PLAIN, lambda store: remove(store, "t")),
     "remove a dataset": (CUBE, lambda store: remove(store, "c", "e")),
     "clean up": (PLAIN, lambda store: run_cleanup(store, PLAIN, NOTHING)),
-    "publish": (PLAIN, lambda store: publish(store, PLAIN)),
+    "publish": (PLAIN, lambda store: publish_head(store, PLAIN)),
     "adopt": (OLD, lambda store: run_adoption(plan_adoption(store, "old"))),
 }
 
@@ -99,7 +99,7 @@ def prepared():
     build(store, rows(2), TABLE, mode="append")
     write_plain(store, "old", cells(1, 2), ("p",), indexes=("x",))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(commit, "publish", lambda *_: "killed")
+        patch.setattr(publishing, "_publish", lambda *_: ("killed", None))
         build(store, rows(3), TABLE, mode="append")
     return store.objects
 
@@ -108,7 +108,7 @@ def heals(store, scope, verb, after, landed):
     """A rerun goes through, and a clean-up a day later leaves what the head refers to."""
     if not landed:
         verb(store)
-    assert publish(store, scope) == ""
+    assert publish_head(store, scope) == ""
     state = resolve(store, scope)
     for uuid in state.datasets:
         published = load_document(store, uuid).partitions

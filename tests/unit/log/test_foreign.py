@@ -19,7 +19,7 @@ from ktk_engine.log.chain import read_entries
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.snapshot import Snapshot, files_table, is_own
 from ktk_engine.log.state import resolve
-from ktk_engine.maintain import change_datasets  # deep: whose publishing crashes
+from ktk_engine.publish import publish as publishing  # deep: it crashes
 from ktk_engine.publish.delta.file_actions import _stats  # deep: what Delta is told of a file
 from tests.support.changes import remove, undrop
 from tests.support.committed import list_relations
@@ -165,7 +165,7 @@ def test_what_was_removed_for_that_can_be_built_again(store, monkeypatch, crash)
     store.delete([document_key("plain")])
     with monkeypatch.context() as patched:
         if crash:  # nothing is published after the removal
-            patched.setattr(change_datasets, "publish", lambda *_: "")
+            patched.setattr(publishing, "_publish", lambda *_: ("", None))
         remove(store, "plain")
     assert build_table(store).warning == ""
     assert resolve(store, PLAIN).snapshot("plain").rows == 3

@@ -4,7 +4,7 @@ from ktk_engine.log.intent import announced, read_intents
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import resolve
 from ktk_engine.log.write import Write
-from ktk_engine.publish.publish import publish
+from ktk_engine.publish.publish import publish_head
 from tests.support.changes import remove
 from tests.support.dataset_builder import (
     NYC,
@@ -109,7 +109,7 @@ def test_document_never_goes_backwards(store):
 
     _publish_dataset(old, "plain")  # a slow publisher of version 1
     assert store.get(document_key("plain")) == newest
-    assert publish(store, scope) == ""
+    assert publish_head(store, scope) == ""
     assert store.get(document_key("plain")) == newest
 
 
@@ -126,7 +126,7 @@ def test_slow_publisher_of_a_removal_brings_a_new_dataset_back(store):
             build_table(store)
 
     store.hooks.append(build_meanwhile)
-    assert publish(store, scope) == ""
+    assert publish_head(store, scope) == ""
     state = resolve(store, scope)
     assert state.datasets["plain"].stamp.version == 3
     assert state.snapshot("plain").rows == 3
@@ -159,3 +159,49 @@ def test_a_new_document_that_a_slow_publisher_of_a_removal_deletes_comes_back(st
     state = resolve(store, scope)
     assert not state.datasets["plain"].problem
     assert state.datasets["plain"].stamp.version == 3
+
+
+def as_it_commits(store, change):
+    """Let another program change something while an entry is put, so before it is published."""
+
+    def hook(method, key):
+        if method == "put_if_absent" and "/log/" in key:
+            store.hooks.clear()
+            change()
+
+    store.hooks.append(hook)
+
+
+def test_what_a_commit_leaves_behind_is_published_without_another_look(store, monkeypatch):
+    build_nyc(store)
+    monkeypatch.delattr("ktk_engine.publish.publish.resolve")
+    monkeypatch.delattr("ktk_engine.publish.delta.publish_delta.resolve")
+    done = weather_builder(store).commit_rebuild(weather())
+    assert done.warning == ""
+    assert load_document(store, "nyc++weather").stamp.version == done.entry.version
+
+
+def test_the_state_after_a_commit_is_what_is_resolved(store):
+    build_nyc(store)
+    done = weather_builder(store).commit_rebuild(weather())
+    newest = resolve(store, CUBE)
+    assert done.state.head == newest.head and done.state.head_sha256 == newest.head_sha256
+    assert done.state.datasets == newest.datasets
+    assert done.state.snapshot("nyc++weather").labels == newest.snapshot("nyc++weather").labels
+
+
+def test_what_another_program_deletes_right_after_a_commit_stays_deleted(store):
+    build_table(store)
+    as_it_commits(store, lambda: store.delete([document_key("plain")]))
+    done = build_table(store)
+    assert "another program changed plain" in done.warning
+    assert not store.exists(document_key("plain"))
+    assert resolve(store, LogScope("dataset", "plain")).datasets["plain"].problem
+
+
+def test_what_another_program_writes_right_after_a_commit_stays(store):
+    build_table(store)
+    theirs = store.get(document_key("plain")).replace(b'"ktk_commit"', b'"theirs"')
+    as_it_commits(store, lambda: store.put(document_key("plain"), theirs))
+    build_table(store)
+    assert store.get(document_key("plain")) == theirs

@@ -12,7 +12,7 @@ from ktk_engine.errors import CommitConflictError, ConfigurationError, StoreErro
 from ktk_engine.log.chain import read_entry
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.stage.staged_store import StagedStore
-from ktk_engine.publish.publish import publish
+from ktk_engine.publish.publish import publish_head
 from ktk_engine.publish.publish_stages import discard_stages, publish_stages
 from tests.support.changes import (
     Target,
@@ -163,7 +163,7 @@ def published_or_old(store, prepared, staged):
 def heals(store):
     """The next publisher and a clean-up two days later leave what the heads need."""
     for scope in (CUBE, PLAIN):
-        assert publish(store, scope) == ""
+        assert publish_head(store, scope) == ""
         build(store, rows(7) if scope == PLAIN else cells(7), TABLE if scope == PLAIN else SEED)
     build(store, rows(7), Target("new"))
     store.days = 2
