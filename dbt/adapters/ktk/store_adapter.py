@@ -53,7 +53,7 @@ class StoreAdapter(MetastoreAdapter):
 
     def __init__(self, config: AdapterRequiredConfig, mp_context: SpawnContext) -> None:
         super().__init__(config, mp_context)
-        self.Relation = KtkRelation.of_project(config)
+        self.Relation = KtkRelation.of_project(config, self.connections.sessions.functions)
 
     @property
     def behavior(self) -> Behavior:
@@ -158,6 +158,13 @@ class StoreAdapter(MetastoreAdapter):
                 KtkColumn(column=field.name, dtype=field.dataType.simpleString())
                 for field in found.fields
             ]
+
+    def get_relation(self, database: str, schema: str, identifier: str) -> BaseRelation | None:
+        """Find a relation, or a function that this run has built: `--defer` asks for both."""
+        if self.connections.sessions.functions.is_built(schema, identifier):
+            kind = RelationType.Function
+            return self.Relation.create(schema=schema, identifier=identifier, type=kind)
+        return super().get_relation(database, schema, identifier)
 
     def drop_relation(self, relation: BaseRelation) -> None:
         """Drop a relation; files of the store stay until `ktk cleanup`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -34,6 +35,7 @@ from dbt.adapters.ktk.materialize.seed_file import preview, read_seed, seed_deli
 from dbt.adapters.ktk.materialize.write_dataset import write_dataset
 from dbt.adapters.ktk.operations.cube_query import plan_line
 from dbt.adapters.ktk.relation import KtkRelation
+from dbt.adapters.ktk.session.functions import Function
 from dbt.adapters.ktk.store_adapter import StoreAdapter
 from ktk_engine.errors import LocalEngineError
 from ktk_engine.formatting import counted
@@ -289,6 +291,11 @@ class Materializations(StoreAdapter):
         from ktk_engine.spark.arrow_types import arrow_schema, type_names
 
         config = self._config_of(model)
+        for function in self.connections.sessions.functions.named_in(sql):
+            raise DbtRuntimeError(
+                f"View {relation} calls {function.name}, which only runs of this project know, and "
+                "readers of the view would not. Materialize it as a table."
+            )
         with (
             self._after_header(model, sql) as sql,
             findings_file(self._target_folder, str(model["unique_id"])),
@@ -306,6 +313,27 @@ class Materializations(StoreAdapter):
             )
         said = f"view, {counted(len(found.names), 'column')}"
         return {"message": "; ".join([said, *notes]), "rows": None}
+
+    @available.parse(lambda *_, **__: "")
+    def define_function(self, model: Mapping[str, Any]) -> str:
+        """Let this run know a function, which each Spark session defines when it first calls it.
+
+        Args:
+            model: the node as Jinja's `model`.
+
+        Returns:
+            The statement that defines it.
+        """
+        function = Function(model, is_built=True)
+        function.check()
+        wanted = str(function.config.get("runtime_version") or "")
+        if wanted and not platform.python_version().startswith(f"{wanted}."):
+            _LOGGER.info(
+                f"Function {model['name']} runs in dbt's Python {platform.python_version()}: "
+                f"`runtime_version: {wanted}` chooses no other."
+            )
+        self.connections.sessions.functions.note(function)
+        return function.statement
 
     @available.parse(lambda *_, **__: {"message": "", "rows": None})
     def write_cube(

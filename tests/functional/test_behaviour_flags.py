@@ -1,0 +1,219 @@
+"""dbt's flags of changed behaviour, all on and all off; docs/dbt.md lists them one by one."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from dbt.adapters.base.impl import DEFAULT_BASE_BEHAVIOR_FLAGS
+from dbt.contracts.project import ProjectFlags
+from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
+
+from tests.functional.relations import rows
+
+FLAGS = sorted(
+    {*ProjectFlags().project_only_flags, *(item["name"] for item in DEFAULT_BASE_BEHAVIOR_FLAGS)}
+    & {*(item.name for item in fields(ProjectFlags)), "enable_truthy_nulls_equals_macro"}
+)
+PAGE = (Path(__file__).parents[2] / "docs" / "dbt.md").read_text(encoding="utf-8")
+since_1_12 = pytest.mark.skipif(
+    version("dbt-core").startswith("1.11."), reason="what is tested came with dbt-core 1.12"
+)
+
+CELLS = """
+{{ config(materialized='cube_seed', cube='c', dimension_columns=['id']) }}
+select id, a from {{ ref('numbers') }} where {{ equals('a', 'a') }}
+"""
+BATCHES = """
+{{ config(materialized='incremental', incremental_strategy='microbatch', event_time='at',
+  batch_size='year', begin='2020-01-01', lookback=1) }}
+select id, timestamp '2020-01-01' as at from {{ ref('cells') }}
+"""
+SNAPSHOT = """
+snapshots:
+  - name: kept
+    relation: ref('numbers')
+    config: {unique_key: id, strategy: check, check_cols: all}
+"""
+MODELS = """
+models:
+  - name: cells
+    columns:
+      - name: id
+        data_tests: [unique, not_null, {accepted_values: {arguments: {values: [1, 2]}}}]
+    data_tests:
+      - cube_cells_unique
+      - cube_coverage: {arguments: {seed: ref('cells')}}
+sources:
+  - name: stored
+    schema: "{{ target.schema }}"
+    freshness: {warn_after: {count: 1, period: day}}
+    tables: [{name: cells}]
+"""
+
+
+def test_the_page_lists_every_flag():
+    assert {name for name in FLAGS if f"`{name}`" not in PAGE} == set()
+
+
+class TestAllOn:
+    value = True
+
+    @pytest.fixture(scope="class")
+    def project_config_update(self):
+        return {
+            "flags": {name: self.value for name in FLAGS},
+            "on-run-start": ["select 1"],
+        }
+
+    @pytest.fixture(scope="class")
+    def seeds(self):
+        return {"numbers.csv": "id,a\n1,2\n2,\n"}
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {
+            "cells.sql": CELLS,
+            "batches.sql": BATCHES,
+            "seen.sql": "{{ config(materialized='view') }} select * from {{ ref('cells') }}",
+            "models.yml": MODELS,
+        }
+
+    @pytest.fixture(scope="class")
+    def snapshots(self):
+        return {"kept.yml": SNAPSHOT}
+
+    def test_a_project_is_built_as_ever(self, project):
+        for _ in range(2):
+            run_dbt(["build"])
+        wanted = [(1, 2), (2, None)] if self.truthy_nulls else [(1, 2)]
+        assert rows(project, "select id, a from {s}.seen order by id") == wanted
+        assert rows(project, "select id from {s}.batches order by id") == [(i,) for i, _ in wanted]
+        run_dbt(["source", "freshness"])
+        run_dbt(["docs", "generate"])
+
+    @property
+    def truthy_nulls(self):
+        return self.value
+
+    def test_nothing_of_ours_is_warned_of(self, project):
+        _, log = run_dbt_and_capture(["--log-level", "warn", "parse", "--no-partial-parse"])
+        assert "ktk" not in log
+
+
+class TestAllOff(TestAllOn):
+    value = False
+
+
+class TestMacrosOfStrategies:
+    """Whether dbt makes batches for a macro of the project is a flag; it is refused with both."""
+
+    @pytest.fixture(scope="class", params=[True, False])
+    def project_config_update(self, request):
+        return {
+            "flags": {"require_batched_execution_for_custom_microbatch_strategy": request.param}
+        }
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {"batches.sql": BATCHES, "cells.sql": "select 1 as id"}
+
+    @pytest.fixture(scope="class")
+    def macros(self):
+        return {
+            "own.sql": "{% macro get_incremental_microbatch_sql(arg_dict) %}"
+            "insert into {{ arg_dict['target_relation'] }} select 1{% endmacro %}"
+        }
+
+    def test_the_macro_is_refused(self, project):
+        _, log = run_dbt_and_capture(["run"], expect_pass=False)
+        assert "the macro get_incremental_microbatch_sql of test would not be run" in log
+
+
+@since_1_12
+class TestLatestVersionPointer:
+    @pytest.fixture(scope="class")
+    def project_config_update(self):
+        return {"flags": {"latest_version_pointer_enabled_by_default": True}}
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        head = "{{ config(materialized='cube_seed', cube='c', dimension_columns=['id']) }} "
+        return {
+            "cells_v1.sql": head + "select 1 as id",
+            "cells_v2.sql": head + "select 2 as id",
+            "models.yml": "models: [{name: cells, latest_version: 2, versions: [{v: 1}, {v: 2}]}]",
+        }
+
+    def test_a_view_shows_the_latest_version(self, project):
+        for _ in range(2):
+            run_dbt(["build"])
+            assert rows(project, "select id from {s}.cells") == [(2,)]
+
+
+@since_1_12
+class TestSeedsAndSql:
+    @pytest.fixture(scope="class")
+    def seeds(self):
+        return {"numbers.csv": "id,a\n1,2\n2,\n"}
+
+    def test_seed_empty_keeps_columns_and_no_rows(self, project):
+        run_dbt(["seed"])
+        run_dbt(["seed", "--empty"])
+        assert rows(project, "select id, a from {s}.numbers") == []
+
+    def test_sql_of_an_operation(self, project):
+        run_dbt(["seed"])
+        run_dbt(["run-operation", "--sql", "delete from {{ ref('numbers') }} where a is null"])
+        assert rows(project, "select id, a from {s}.numbers") == [(1, 2)]
+        run_dbt(["run-operation", "--sql", "delete from {{ ref('numbers') }} where nam = 1"],
+                expect_pass=False)
+        assert rows(project, "select id, a from {s}.numbers") == [(1, 2)]
+
+
+@since_1_12
+class TestHeadersOfTests:
+    @pytest.fixture(scope="class")
+    def project_config_update(self):
+        return {"flags": {"require_sql_header_in_test_configs": True}}
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {
+            "numbers.sql": "{{ config(materialized='table') }} select 1 as id",
+            "models.yml": """
+models:
+  - name: numbers
+    columns:
+      - name: id
+        data_tests:
+          - accepted_values:
+              arguments: {values: [2]}
+              config: {sql_header: "set spark.sql.shuffle.partitions = 3;", severity: warn}
+""",
+        }
+
+    def test_the_header_runs_before_the_test(self, project):
+        results = run_dbt(["build"])
+        assert [str(item.status) for item in results] == ["success", "warn"]
+
+
+class TestCatalogs:
+    """A store is its own catalog: catalogs.yml is for other adapters."""
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {"numbers.sql": "{{ config(materialized='table') }} select 1 as id"}
+
+    def test_catalogs_are_refused(self, project):
+        text = """
+catalogs:
+  - name: lake
+    active_write_integration: a
+    write_integrations: [{name: a, catalog_type: iceberg_rest, external_volume: v}]
+"""
+        write_file(text, project.project_root, "catalogs.yml")
+        _, log = run_dbt_and_capture(["build"], expect_pass=False)
+        assert "catalog" in log
