@@ -64,7 +64,7 @@ class TestAllOn:
     @pytest.fixture(scope="class")
     def project_config_update(self):
         return {
-            "flags": {name: self.value for name in FLAGS},
+            "flags": dict.fromkeys(FLAGS, self.value),
             "on-run-start": ["select 1"],
         }
 
@@ -168,8 +168,10 @@ class TestSeedsAndSql:
         run_dbt(["seed"])
         run_dbt(["run-operation", "--sql", "delete from {{ ref('numbers') }} where a is null"])
         assert rows(project, "select id, a from {s}.numbers") == [(1, 2)]
-        run_dbt(["run-operation", "--sql", "delete from {{ ref('numbers') }} where nam = 1"],
-                expect_pass=False)
+        run_dbt(
+            ["run-operation", "--sql", "delete from {{ ref('numbers') }} where nam = 1"],
+            expect_pass=False,
+        )
         assert rows(project, "select id, a from {s}.numbers") == [(1, 2)]
 
 

@@ -100,7 +100,10 @@ models:
         write_file("select price * 3", project.project_root, "functions", "twice.sql")
         write_file("select 3 * sqrt(x)", project.project_root, "functions", "twice_root.sql")
         run_dbt(["run", "--select", "rooted"])
-        assert rows(project, "select id, a, b from {s}.rooted order by id") == [(4, 6.0, 300.0), (9, 9.0, 300.0)]
+        assert rows(project, "select id, a, b from {s}.rooted order by id") == [
+            (4, 6.0, 300.0),
+            (9, 9.0, 300.0),
+        ]
 
     def test_a_view_is_refused(self, project):
         results = run_dbt(["build", "--select", "+shown"], expect_pass=False)

@@ -54,7 +54,9 @@ def parse_marker(mark: pytest.Mark, where: str) -> LeftOut:
     try:
         found = LeftOut(*mark.args, **mark.kwargs)
     except TypeError as error:
-        raise pytest.UsageError(f"{where}: left_out(reason, why, storage='', until=''): {error}") from error
+        raise pytest.UsageError(
+            f"{where}: left_out(reason, why, storage='', until=''): {error}"
+        ) from error
     if not _REASON.fullmatch(found.reason) or not found.why.strip():
         raise pytest.UsageError(
             f"{where}: left_out needs a reason and a sentence. The reasons are {NOT_SPARK!r}, "

@@ -60,7 +60,11 @@ assert not [name for name in sys.modules if name.startswith(("pyspark", "py4j", 
 def test_conditions_need_no_pandas():
     program = """
 import sys
-sys.modules["pandas"] = None
+class NoPandas:
+    def find_spec(self, name, *_):
+        if name.partition(".")[0] == "pandas":
+            raise ImportError("there is no pandas")
+sys.meta_path.insert(0, NoPandas())
 import datetime
 import pyarrow as pa
 from ktk_engine.conditions.evaluate import evaluate
@@ -73,10 +77,6 @@ assert evaluate(parse_condition(text, table.schema), table).to_pylist() == [Fals
 moment = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 assert evaluate(comparison("at", at, ">", moment), table).to_pylist() == [False, True]
 assert evaluate(is_in("at", at, [moment]), table).to_pylist() == [True, False]
-try:
-    comparison("at", at, "=", None)
-except Exception as error:
-    assert "use `is null`" in str(error)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -119,7 +119,9 @@ def test_nanoseconds_against_microseconds() -> None:
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
-@given(st.data(), st.sampled_from(sorted(_PER_SECOND)), st.sampled_from([None, "UTC", "Asia/Tokyo"]))
+@given(
+    st.data(), st.sampled_from(sorted(_PER_SECOND)), st.sampled_from([None, "UTC", "Asia/Tokyo"])
+)
 def test_timestamps_of_pandas_are_the_instants_that_pandas_says(
     data: st.DataObject, unit: str, zone: str | None
 ) -> None:
