@@ -109,7 +109,7 @@ test-lowest: .venv-lowest/.installed
 	.venv-lowest/bin/python -m pytest $(PARALLEL) $(OLD) $(LOWEST_CORE)
 
 test-newest: .venv-newest/.installed
-	.venv-newest/bin/python -m pytest $(PARALLEL) $(OLD) tests/functional/adapter $(LOWEST_CORE)
+	.venv-newest/bin/python -m pytest $(PARALLEL) tests/functional/adapter $(LOWEST_CORE)
 
 test-cluster: .venv/.installed
 	KTK_CLUSTER_ROUNDS=10 .venv/bin/python -m pytest tests/cluster

@@ -10,6 +10,7 @@ import pytest
 from dbt.adapters.base.impl import DEFAULT_BASE_BEHAVIOR_FLAGS
 from dbt.contracts.project import ProjectFlags
 from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
+from dbt_common.exceptions import DbtConfigError
 
 from tests.functional.relations import rows
 
@@ -42,10 +43,10 @@ models:
   - name: cells
     columns:
       - name: id
-        data_tests: [unique, not_null, {accepted_values: {arguments: {values: [1, 2]}}}]
+        data_tests: [unique, not_null, {accepted_values: {<values>}}]
     data_tests:
       - cube_cells_unique
-      - cube_coverage: {arguments: {seed: ref('cells')}}
+      - cube_coverage: {<coverage>}
 sources:
   - name: stored
     schema: "{{ target.schema }}"
@@ -78,7 +79,7 @@ class TestAllOn:
             "cells.sql": CELLS,
             "batches.sql": BATCHES,
             "seen.sql": "{{ config(materialized='view') }} select * from {{ ref('cells') }}",
-            "models.yml": MODELS,
+            "models.yml": self.with_arguments(MODELS),
         }
 
     @pytest.fixture(scope="class")
@@ -93,6 +94,15 @@ class TestAllOn:
         assert rows(project, "select id from {s}.batches order by id") == [(i,) for i, _ in wanted]
         run_dbt(["source", "freshness"])
         run_dbt(["docs", "generate"])
+
+    def with_arguments(self, text):
+        """Arguments of tests have a key of their own, unless the flag is off."""
+        for name, given in (
+            ("<values>", "values: [1, 2]"),
+            ("<coverage>", "seed: ref('cells'), at_least: 1"),
+        ):
+            text = text.replace(name, f"arguments: {{{given}}}" if self.value else given)
+        return text
 
     @property
     def truthy_nulls(self):
@@ -110,11 +120,12 @@ class TestAllOff(TestAllOn):
 class TestMacrosOfStrategies:
     """Whether dbt makes batches for a macro of the project is a flag; it is refused with both."""
 
-    @pytest.fixture(scope="class", params=[True, False])
-    def project_config_update(self, request):
-        return {
-            "flags": {"require_batched_execution_for_custom_microbatch_strategy": request.param}
-        }
+    value = True
+
+    @pytest.fixture(scope="class")
+    def project_config_update(self):
+        name = "require_batched_execution_for_custom_microbatch_strategy"
+        return {"flags": {name: self.value}}
 
     @pytest.fixture(scope="class")
     def models(self):
@@ -128,8 +139,12 @@ class TestMacrosOfStrategies:
         }
 
     def test_the_macro_is_refused(self, project):
-        _, log = run_dbt_and_capture(["run"], expect_pass=False)
-        assert "the macro get_incremental_microbatch_sql of test would not be run" in log
+        with pytest.raises(DbtConfigError, match="get_incremental_microbatch_sql of test would"):
+            run_dbt(["run"])
+
+
+class TestMacrosOfStrategiesWithoutBatches(TestMacrosOfStrategies):
+    value = False
 
 
 @since_1_12
@@ -217,5 +232,5 @@ catalogs:
     write_integrations: [{name: a, catalog_type: iceberg_rest, external_volume: v}]
 """
         write_file(text, project.project_root, "catalogs.yml")
-        _, log = run_dbt_and_capture(["build"], expect_pass=False)
-        assert "catalog" in log
+        with pytest.raises(DbtConfigError, match="a store is its own catalog"):
+            run_dbt(["build"])
