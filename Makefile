@@ -52,6 +52,10 @@ SPARK_CORE = tests/corpus/test_corpus.py \
 # The lowest versions run this, too: what reads SQL, files, logs and types by the words of others.
 LOWEST_CORE = $(SPARK_CORE) tests/integration/delta/test_publishing.py \
 	$(addprefix tests/unit/, conditions format plan types warehouse)
+# The newest run this: what dbt and pandas have to do with.
+NEWEST_CORE = tests/functional/adapter \
+	$(addprefix tests/functional/test_, behaviour_flags.py functions.py python_models.py seed.py) \
+	tests/unit/adapter tests/unit/facade $(LOWEST_CORE)
 # Old packages use what Python and one another deprecate: warnings are errors with uv.lock's alone.
 OLD = -W default
 # Each worker has a JVM of its own, which is never busy while dbt parses: two fit two cores.
@@ -109,7 +113,7 @@ test-lowest: .venv-lowest/.installed
 	.venv-lowest/bin/python -m pytest $(PARALLEL) $(OLD) $(LOWEST_CORE)
 
 test-newest: .venv-newest/.installed
-	.venv-newest/bin/python -m pytest $(PARALLEL) tests/functional/adapter $(LOWEST_CORE)
+	.venv-newest/bin/python -m pytest $(PARALLEL) $(NEWEST_CORE)
 
 test-cluster: .venv/.installed
 	KTK_CLUSTER_ROUNDS=10 .venv/bin/python -m pytest tests/cluster

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyspark
 import pytest
 from dbt.tests.util import run_dbt, write_file
 
@@ -40,7 +41,21 @@ select id, {{ function('twice_root') }}(id) as a, {{ function('twice') }}() as b
 from values (4), (9) as t(id) where {{ function('root') }}(id) > 1
 """
 
+HAS_FUNCTIONS = int(pyspark.__version__.partition(".")[0]) >= 4
 
+
+@pytest.mark.skipif(HAS_FUNCTIONS, reason="what older versions of Spark say")
+class TestBeforeSpark4:
+    @pytest.fixture(scope="class")
+    def functions(self):
+        return {"twice.sql": SQL, "functions.yml": YML.partition("  - name: root")[0]}
+
+    def test_functions_are_refused(self, project):
+        (result,) = run_dbt(["build"], expect_pass=False)
+        assert "they need Spark 4.0 or newer" in result.message
+
+
+@pytest.mark.skipif(not HAS_FUNCTIONS, reason="Spark 3.5 has no functions in SQL")
 class TestFunctions:
     @pytest.fixture(scope="class")
     def functions(self):
