@@ -75,6 +75,9 @@ class TestAllOn:
 
     @pytest.fixture(scope="class")
     def models(self):
+        return self.own_models()
+
+    def own_models(self):
         return {
             "cells.sql": CELLS,
             "batches.sql": BATCHES,
@@ -115,6 +118,14 @@ class TestAllOn:
 
 class TestAllOff(TestAllOn):
     value = False
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {**self.own_models(), "two words.sql": "select id from {{ ref('cells') }}"}
+
+    def test_a_name_may_have_blanks(self, project):
+        run_dbt(["run", "--select", "+two words"])
+        assert rows(project, "select count(*) from {s}.`two words`") == [(1,)]
 
 
 class TestMacrosOfStrategies:
@@ -206,15 +217,32 @@ models:
     columns:
       - name: id
         data_tests:
-          - accepted_values:
-              arguments: {values: [2]}
-              config: {sql_header: "set spark.sql.shuffle.partitions = 3;", severity: warn}
+          - like_setting: {config: {sql_header: "set spark.sql.shuffle.partitions = 2;", severity: warn}}
+          - like_setting:
+              name: kept
+              config: {sql_header: "set spark.sql.shuffle.partitions = 2;", severity: warn, store_failures: true}
+          - like_setting: {name: without}
 """,
         }
 
-    def test_the_header_runs_before_the_test(self, project):
-        results = run_dbt(["build"])
-        assert [str(item.status) for item in results] == ["success", "warn"]
+    @pytest.fixture(scope="class")
+    def macros(self):
+        """Its rows are those below a setting, which is 1 in these tests."""
+        return {
+            "like_setting.sql": "{% test like_setting(model, column_name) %}"
+            "select * from {{ model }} where {{ column_name }} < ${spark.sql.shuffle.partitions}{% endtest %}"
+        }
+
+    @pytest.fixture(scope="class")
+    def dbt_profile_target(self, dbt_profile_target):
+        return {**dbt_profile_target, "threads": 1}
+
+    def test_the_header_holds_for_its_test_alone(self, project):
+        run_dbt(["run"])
+        found = {item.node.name: str(item.status) for item in run_dbt(["test"])}
+        named = {name: status for name, status in found.items() if name in ("kept", "without")}
+        assert named == {"kept": "warn", "without": "pass"}
+        assert sorted(found.values()) == ["pass", "warn", "warn"]
 
 
 class TestCatalogs:

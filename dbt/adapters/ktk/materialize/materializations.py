@@ -179,9 +179,14 @@ class Materializations(StoreAdapter):
         Yields:
             The query.
         """
-        from dbt.adapters.ktk.materialize.sql_header import after_header
+        with self._after(str(model["config"].get("sql_header") or ""), sql) as query:
+            yield query
 
-        header = str(model["config"].get("sql_header") or "")
+    @contextmanager
+    def _after(self, header: str, sql: str) -> Iterator[str]:
+        """Run a block after a header, if there is one, whose settings end with it."""
+        from dbt.adapters.ktk.session.sql_header import after_header
+
         with self.connections.running():
             if not header:
                 yield sql
@@ -385,7 +390,7 @@ class Materializations(StoreAdapter):
         return f"view on {source.schema}.{source.identifier}, {counted(len(columns), 'column')}"
 
     @available.parse(lambda *_, **__: "")
-    def store_query(self, relation: BaseRelation, sql: str) -> None:
+    def store_query(self, relation: BaseRelation, sql: str, header: str = "") -> None:
         """Keep the rows of a query, such as a test's failures, as a table or view.
 
         They are not staged: what made a run fail is to be seen after it.
@@ -393,6 +398,7 @@ class Materializations(StoreAdapter):
         Args:
             relation: under which name, and as what.
             sql: the query.
+            header: what goes before it; see `after_header`.
         """
         from ktk_engine.gate.target import Target
         from ktk_engine.spark.arrow_types import type_names
@@ -400,7 +406,7 @@ class Materializations(StoreAdapter):
 
         schema, name = str(relation.schema), str(relation.identifier)
         warehouse = self.connections.warehouse.published
-        with self.connections.running():
+        with self._after(header, sql) as sql:
             author = self._running_author()
             if relation.is_view:
                 columns = type_names(self.connections.sessions.current().schema_of(sql))
@@ -409,14 +415,17 @@ class Materializations(StoreAdapter):
             store, target = warehouse.create_schema(schema), Target(name)
             claim = author.dataset(target)
             displaced = displaced_by(store, claim)
-            build(store, self._rows_to_store(sql), target, WriteContext(author.history))
+            rows = self._rows_to_store(sql, in_session=bool(header))
+            build(store, rows, target, WriteContext(author.history))
             displace(store, claim, displaced, author.history)
 
-    def _rows_to_store(self, sql: str) -> DataFrame | pa.Table:
+    def _rows_to_store(self, sql: str, in_session: bool) -> DataFrame | pa.Table:
         """The rows of a query, computed in this process where that is possible."""
         from ktk_engine.spark.arrow_types import seen_by_spark
 
         sessions = self.connections.sessions
+        if in_session:
+            return sessions.current().sql(sql)
         try:
             return seen_by_spark(sessions.local().rows(sql))
         except LocalEngineError as reason:
