@@ -217,10 +217,9 @@ models:
     columns:
       - name: id
         data_tests:
-          - like_setting: {config: {sql_header: "set spark.sql.shuffle.partitions = 2;", severity: warn}}
           - like_setting:
-              name: kept
-              config: {sql_header: "set spark.sql.shuffle.partitions = 2;", severity: warn, store_failures: true}
+              config: &headed {sql_header: "set spark.sql.shuffle.partitions = 2;", severity: warn}
+          - like_setting: {name: kept, config: {<<: *headed, store_failures: true}}
           - like_setting: {name: without}
 """,
         }
@@ -230,7 +229,8 @@ models:
         """Its rows are those below a setting, which is 1 in these tests."""
         return {
             "like_setting.sql": "{% test like_setting(model, column_name) %}"
-            "select * from {{ model }} where {{ column_name }} < ${spark.sql.shuffle.partitions}{% endtest %}"
+            "select * from {{ model }} where {{ column_name }} < ${spark.sql.shuffle.partitions} "
+            "{% endtest %}"
         }
 
     @pytest.fixture(scope="class")
