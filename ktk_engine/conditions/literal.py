@@ -210,9 +210,7 @@ def refusal(column: str, t: pa.DataType, value: object, hint: str = "") -> Condi
 
 def _refuse_null(column: str, value: object) -> None:
     """Refuse NULL and NaN, which no comparison matches."""
-    import pandas as pd  # takes a tenth of a second, which commands without conditions save
-
-    missing = value is None or value is pd.NaT or value is pd.NA
+    missing = value is None or _is_missing_in_pandas(value)
     if isinstance(value, (np.datetime64, np.timedelta64)):
         missing = missing or bool(np.isnat(value))
     if missing:
@@ -220,6 +218,12 @@ def _refuse_null(column: str, value: object) -> None:
     nan = isinstance(value, (float, np.floating)) and math.isnan(float(value))
     if nan or (isinstance(value, Decimal) and value.is_nan()):
         raise ConditionError(f"Column `{column}` cannot be compared with NaN")
+
+
+def _is_missing_in_pandas(value: object) -> bool:
+    """Tell whether a value is pandas' NaT or NA, which is not imported to find out."""
+    kind = type(value)
+    return kind.__name__ in ("NaTType", "NAType") and kind.__module__.startswith("pandas.")
 
 
 def _own_scalar(column: str, value: object) -> pa.Scalar:
@@ -297,15 +301,13 @@ def _number(column: str, container: pa.DataType, value: object) -> Fraction:
 
 def _microseconds(column: str, container: pa.DataType, value: object) -> Fraction:
     """Read an instant as microseconds since 1970, in UTC for columns with a zone."""
-    import pandas as pd
-
     zoned = isinstance(value, datetime.datetime) and value.tzinfo is not None
     if not isinstance(value, (datetime.datetime, np.datetime64)):
         raise refusal(column, container, value, "give a datetime")
     if zoned != (container.tz is not None):
         hint = "give a time zone" if container.tz else "the column has no time zone"
         raise refusal(column, container, value, hint)
-    if isinstance(value, pd.Timestamp):
+    if hasattr(value, "to_datetime64"):  # pandas' Timestamp has nanoseconds, and a wider range
         value = value.to_datetime64()
     if isinstance(value, np.datetime64):
         unit, count = np.datetime_data(value.dtype)

@@ -54,18 +54,29 @@ def rows_of(name: str, frame: Frame) -> Rows:
     elif _is_of("pyspark.sql", frame):
         rows = _of_spark(name, frame)
     elif hasattr(frame, "__arrow_c_stream__"):
-        rows = pa.RecordBatchReader.from_stream(frame)
+        rows = _of_stream(name, frame)
     elif _is_iterable_of_frames(frame):
         rows = _of_parts(name, iter(frame))
     else:
-        raise DataError(
-            f"Dataset {name}: rows must be a frame of pandas, Arrow, Polars, DuckDB or Spark, or "
-            f"an iterable of such frames, but are of type {type(frame).__name__}. Nothing was "
-            "written."
-        )
+        raise _no_frame(name, frame)
     if isinstance(rows, ArrowRows):
         _check_names(name, rows.schema.names)
     return rows
+
+
+def _no_frame(name: str, frame: Frame) -> DataError:
+    return DataError(
+        f"Dataset {name}: rows must be a frame of pandas, Arrow, Polars, DuckDB or Spark, or an "
+        f"iterable of such frames, but are of type {type(frame).__name__}. Nothing was written."
+    )
+
+
+def _of_stream(name: str, frame: Frame) -> pa.RecordBatchReader:
+    """A frame of a library that knows Arrow; a column of one (a Series) streams no rows."""
+    try:
+        return pa.RecordBatchReader.from_stream(frame)
+    except pa.ArrowInvalid as error:
+        raise _no_frame(name, frame) from error
 
 
 def _is_iterable_of_frames(frame: object) -> bool:

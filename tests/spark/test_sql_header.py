@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dbt.adapters.ktk.materialize.sql_header import after_header
+from dbt.adapters.ktk.session.sql_header import after_header
 from ktk_engine.spark.compatibility import all_settings
 from ktk_engine.sql.token import split_statements
 from tests.support.spark import spark_version

@@ -29,6 +29,7 @@ from dbt.adapters.ktk.session.sessions import Sessions
 from ktk_engine.errors import LocalEngineError
 from ktk_engine.plan.explain import explain
 from ktk_engine.sql.statement import Statement, read_statements
+from ktk_engine.sql.token import split_statements
 from ktk_engine.store.warehouse import Warehouse
 from ktk_engine.warehouse.relations import Relations
 from ktk_engine.warehouse.staged_warehouse import StagedWarehouse
@@ -290,11 +291,28 @@ class KtkConnectionManager(SparkConnectionManager):
         handle = self.get_thread_connection().handle
         wanted: Wanted = "none" if not fetch else "all" if limit is None else limit
         is_test = self.working_on().startswith("test.")
-        with self.exception_handler(sql):
+        with self.exception_handler(sql), self._after_header(sql) as query:
             with handle.computing(wanted, try_local=is_test):
-                _, cursor = self.add_query(self._add_query_comment(sql), auto_begin)
+                _, cursor = self.add_query(self._add_query_comment(query), auto_begin)
             rows = self.get_result_from_cursor(cursor, limit) if fetch else empty_table()
             return self.get_response(cursor), rows
+
+    @contextmanager
+    def _after_header(self, sql: str) -> Iterator[str]:
+        """Run the `sql_header` that dbt writes before the query of a test; settings end with it.
+
+        Yields:
+            What is left to run.
+        """
+        from dbt.adapters.ktk.session.sql_header import after_header
+
+        is_test = self.working_on().startswith(("test.", "unit_test."))
+        if not is_test or len(split_statements(sql)) < 2:
+            yield sql
+            return
+        session, run = self.sessions.current(), KtkCursor(self.sessions).execute
+        with after_header(session, "", sql, run) as query:
+            yield query
 
     @classmethod
     def get_response(cls, cursor: Any) -> AdapterResponse:

@@ -18,7 +18,7 @@ from dbt_common.contracts.constraints import ConstraintType
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.ktk.builders import builders
-from dbt.adapters.ktk.config.materialization import materialization_problem
+from dbt.adapters.ktk.config.materialization import materialization_problem, strategy_problem
 from dbt.adapters.ktk.config.model_config import parse_model_config
 from dbt.adapters.ktk.documentation.documentation import Documentation
 from dbt.adapters.ktk.errors import translated
@@ -107,10 +107,12 @@ class KtkAdapter(
         kind = str(getattr(node.config, "materialized", "") or "view")
         macros: Any = getattr(self._macro_resolver, "macros", None) or {}
         names = (macro.name for macro in macros.values())
+        strategy = str(getattr(node.config, "incremental_strategy", "") or "default")
         return (
             _problem(node),
             language_problem(node),
             materialization_problem(node.name, kind, names) if macros else "",
+            strategy_problem(node.name, strategy, macros.values()) if kind == "incremental" else "",
         )
 
     def debug_query(self) -> None:

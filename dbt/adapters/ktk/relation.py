@@ -10,11 +10,17 @@ from typing import Any, ClassVar, Self
 
 from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.contracts.connection import AdapterRequiredConfig
-from dbt.adapters.contracts.relation import ComponentName, HasQuoting, RelationConfig
+from dbt.adapters.contracts.relation import (
+    ComponentName,
+    HasQuoting,
+    RelationConfig,
+    RelationType,
+)
 from dbt.adapters.spark import SparkRelation
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.ktk.config.source_config import Project, project_of, source_address
+from dbt.adapters.ktk.session.functions import Function, Functions, function_name
 from ktk_engine.catalog.source_address import Address, FileAddress, StoreAddress, parse_address
 from ktk_engine.types.quote import quote_identifier
 
@@ -28,9 +34,11 @@ class KtkRelation(SparkRelation):
     Attributes:
         address: where its rows lie, if that is not the profile's store; see `source_address`.
         project: where the paths of sources start; None before there is an adapter.
+        functions: those of the project that the run has met; None likewise.
     """
 
     project: ClassVar[Project | None] = None
+    functions: ClassVar[Functions | None] = None
     address: str = ""
 
     def __post_init__(self) -> None:
@@ -42,9 +50,10 @@ class KtkRelation(SparkRelation):
             )
 
     @classmethod
-    def of_project(cls, config: AdapterRequiredConfig) -> type[Self]:
+    def of_project(cls, config: AdapterRequiredConfig, functions: Functions) -> type[Self]:
         """Give the class of one project's relations: dbt's `source()` tells it no project."""
-        return type(cls.__name__, (cls,), {"project": project_of(config)})
+        shared = {"project": project_of(config), "functions": functions}
+        return type(cls.__name__, (cls,), shared)
 
     @classmethod
     def create_from(
@@ -61,13 +70,27 @@ class KtkRelation(SparkRelation):
             DbtConfigError: a source is configured wrongly.
         """
         found: Address | None = None
-        if getattr(relation_config, "resource_type", "") == "source":
+        if kwargs.get("type") == RelationType.Function:
+            cls._note(relation_config)
+        elif getattr(relation_config, "resource_type", "") == "source":
             found = source_address(relation_config, cls.project or project_of(quoting))
         elif not hasattr(relation_config, "unique_id"):  # what `--state` says of a node
             found = (cls.project or project_of(quoting)).deferred(relation_config)
         if found is not None:
             kwargs["address"] = str(found)
         return super().create_from(quoting, relation_config, **kwargs)
+
+    @classmethod
+    def _note(cls, node: Any) -> None:
+        """Know the function that is named; while dbt parses, the node is who names it."""
+        if cls.functions is not None and hasattr(node, "returns"):
+            cls.functions.note(Function(node.to_dict(omit_none=True)))
+
+    def render(self) -> str:
+        """Give its name in SQL; a function's is one of a session, which has one part."""
+        if self.type == RelationType.Function:
+            return function_name(str(self.schema), str(self.identifier))
+        return super().render()
 
     @property
     def outside(self) -> Address | None:

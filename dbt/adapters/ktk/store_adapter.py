@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.base import BaseAdapter, available
 from dbt.adapters.base.relation import BaseRelation
+from dbt.adapters.catalogs import CatalogIntegration, CatalogIntegrationConfig
 from dbt.adapters.contracts.connection import AdapterRequiredConfig
 from dbt.adapters.contracts.relation import RelationType
 from dbt.adapters.spark import SparkColumn
 from dbt_common.behavior_flags import Behavior, BehaviorFlag
+from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.ktk.builders import Builders
 from dbt.adapters.ktk.column import KtkColumn, columns_of
@@ -53,7 +55,7 @@ class StoreAdapter(MetastoreAdapter):
 
     def __init__(self, config: AdapterRequiredConfig, mp_context: SpawnContext) -> None:
         super().__init__(config, mp_context)
-        self.Relation = KtkRelation.of_project(config)
+        self.Relation = KtkRelation.of_project(config, self.connections.sessions.functions)
 
     @property
     def behavior(self) -> Behavior:
@@ -158,6 +160,27 @@ class StoreAdapter(MetastoreAdapter):
                 KtkColumn(column=field.name, dtype=field.dataType.simpleString())
                 for field in found.fields
             ]
+
+    def add_catalog_integration(
+        self, catalog_integration: CatalogIntegrationConfig
+    ) -> CatalogIntegration:
+        """Refuse a catalog of `catalogs.yml`, which says where other adapters keep tables.
+
+        Raises:
+            DbtConfigError: always.
+        """
+        raise DbtConfigError(
+            f"catalogs.yml names the catalog {catalog_integration.name}: a store is its own "
+            "catalog, and the profile's `store` says where it lies. Remove catalogs.yml; a "
+            "metastore is named in the profile's `server_side_parameters`."
+        )
+
+    def get_relation(self, database: str, schema: str, identifier: str) -> BaseRelation | None:
+        """Find a relation, or a function that this run has built: `--defer` asks for both."""
+        if self.connections.sessions.functions.is_built(schema, identifier):
+            kind = RelationType.Function
+            return self.Relation.create(schema=schema, identifier=identifier, type=kind)
+        return super().get_relation(database, schema, identifier)
 
     def drop_relation(self, relation: BaseRelation) -> None:
         """Drop a relation; files of the store stay until `ktk cleanup`."""

@@ -69,6 +69,8 @@ class SqlSession:
         scratch: folder of this process for manifests.
         plans: the plans of the cubes that the last statement read.
         current_schema: that of names without one (`use`); empty for Spark's own.
+        define_functions: defines in the session what a statement's text calls and only the owner
+            knows.
         known: what is known of the stores.
     """
 
@@ -77,6 +79,7 @@ class SqlSession:
     scratch: Path
     plans: list[Plan] = field(default_factory=list)
     current_schema: str = ""
+    define_functions: Callable[[SparkSession, str], None] = lambda session, sql: None
     _reads: list[Read] | None = None
     _registered: dict[str, str] = field(default_factory=dict)
     _spellings: dict[Identifier, list[str]] = field(default_factory=dict)
@@ -278,6 +281,7 @@ class _Binding:
     ) -> dict[Reference, str]:
         """Register every relation that a statement names; see `bind`."""
         _check_depth(path)
+        self.owner.define_functions(self.owner.session, statement.sql)
         names: dict[Reference, str] = {}
         reader = statement.creates or reader
         for number, reference in enumerate(statement.references):

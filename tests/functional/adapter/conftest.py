@@ -47,7 +47,7 @@ def pytest_collection_modifyitems(config, items):
         storage = item.callspec.params["storage"]
         for mark in item.iter_markers("left_out"):
             found = parse_marker(mark, item.nodeid)
-            if found.storage in ("", storage):
+            if found.holds and found.storage in ("", storage):
                 item.add_marker(pytest.mark.skip(reason=f"{found.reason}: {found.why}"))
         (kept if asked in ("both", storage) else others).append(item)
     items[:] = kept

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from importlib.metadata import version
 
 import pytest
+from packaging.version import Version
 
 NOT_SPARK = "not a Spark feature"
 ABSTRACT = "an abstract parent"
@@ -29,11 +31,18 @@ class LeftOut:
         reason: one of three, see `_REASON`.
         why: a sentence about this case.
         storage: `table`, `cube`, or empty for both.
+        until: the version of dbt-core that it is run with again; empty for none.
     """
 
     reason: str
     why: str
     storage: str = ""
+    until: str = ""
+
+    @property
+    def holds(self) -> bool:
+        """Whether it is left out with the dbt-core that runs."""
+        return not self.until or Version(version("dbt-core")) < Version(self.until)
 
 
 def parse_marker(mark: pytest.Mark, where: str) -> LeftOut:
@@ -45,7 +54,9 @@ def parse_marker(mark: pytest.Mark, where: str) -> LeftOut:
     try:
         found = LeftOut(*mark.args, **mark.kwargs)
     except TypeError as error:
-        raise pytest.UsageError(f"{where}: left_out(reason, why, storage=''): {error}") from error
+        raise pytest.UsageError(
+            f"{where}: left_out(reason, why, storage='', until=''): {error}"
+        ) from error
     if not _REASON.fullmatch(found.reason) or not found.why.strip():
         raise pytest.UsageError(
             f"{where}: left_out needs a reason and a sentence. The reasons are {NOT_SPARK!r}, "
@@ -71,4 +82,21 @@ NOT_INHERITED = {
     "BasePostgresColumnTypes": (ALTERNATIVE, "BaseColumnTypes with Spark's types"),
     "BaseSameAliasDifferentDatabases": (NOT_SPARK, "relations have two-part names"),
     "BaseIncrementalForeignKeyConstraint": (NOT_SPARK, "Spark has no foreign keys"),
+    "BasicJSAggregateUDF": (NOT_SPARK, "Spark has no functions in JavaScript"),
+    "BasicJSUDF": (NOT_SPARK, "Spark has no functions in JavaScript"),
+    "BasicPythonUDAF": (NOT_SPARK, "Spark's SQL defines no functions that aggregate"),
+    "BasicSQLUDAF": (NOT_SPARK, "Spark's SQL defines no functions that aggregate"),
+    "CanFindScalarFunctionRelation": (NOT_SPARK, "a session's functions are in no schema"),
+    "JSAggregateUDFBase": (ABSTRACT, "BasicJSAggregateUDF and others"),
+    "JSAggregateUDFVolatilityIgnored": (NOT_SPARK, "Spark has no functions in JavaScript"),
+    "JSUDFBase": (ABSTRACT, "BasicJSUDF and others"),
+    "JSUDFDefaultArgSupport": (NOT_SPARK, "Spark has no functions in JavaScript"),
+    "JSUDFDeterministicVolatility": (NOT_SPARK, "Spark has no functions in JavaScript"),
+    "JSUDFMultiLineBody": (NOT_SPARK, "Spark has no functions in JavaScript"),
+    "JSUDFNonDeterministicVolatility": (NOT_SPARK, "Spark has no functions in JavaScript"),
+    "JSUDFStableVolatilityWarns": (NOT_SPARK, "Spark has no functions in JavaScript"),
+    "PythonUDAFDefaultArgSupport": (NOT_SPARK, "Spark's SQL defines no functions that aggregate"),
+    "PythonUDFNotSupported": (ALTERNATIVE, "PythonUDFSupported"),
+    "PythonUDFRuntimeVersionRequired": (ALTERNATIVE, "functions run in dbt's own Python"),
+    "UDAFBase": (ABSTRACT, "BasicPythonUDAF and others"),
 }

@@ -57,6 +57,31 @@ assert not [name for name in sys.modules if name.startswith(("pyspark", "py4j", 
     assert done.returncode == 0, done.stderr
 
 
+def test_conditions_need_no_pandas():
+    program = """
+import sys
+class NoPandas:
+    def find_spec(self, name, *_):
+        if name.partition(".")[0] == "pandas":
+            raise ImportError("there is no pandas")
+sys.meta_path.insert(0, NoPandas())
+import datetime
+import pyarrow as pa
+from ktk_engine.conditions.evaluate import evaluate
+from ktk_engine.conditions.literal import comparison, is_in
+from ktk_engine.conditions.parse import parse_condition
+at = pa.timestamp("us", "UTC")
+table = pa.table({"at": pa.array([0, 1], at), "day": pa.array([0, 1], pa.date32())})
+text = "at > '1970-01-01 00:00:00+00:00' and day in (date '1970-01-02')"
+assert evaluate(parse_condition(text, table.schema), table).to_pylist() == [False, True]
+moment = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+assert evaluate(comparison("at", at, ">", moment), table).to_pylist() == [False, True]
+assert evaluate(is_in("at", at, [moment]), table).to_pylist() == [True, False]
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_nothing_of_pyspark_is_imported():
     code = (
         "import ktk_engine.merge.answer, sys; assert not {'pyspark', 'pandas'} & set(sys.modules)"

@@ -116,6 +116,32 @@ def test_nanoseconds_against_microseconds() -> None:
         assert evaluate(condition, table).to_pylist() == [*result, None]
 
 
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
+
+@given(
+    st.data(), st.sampled_from(sorted(_PER_SECOND)), st.sampled_from([None, "UTC", "Asia/Tokyo"])
+)
+def test_timestamps_of_pandas_are_the_instants_that_pandas_says(
+    data: st.DataObject, unit: str, zone: str | None
+) -> None:
+    """Also beyond the years of Python, and in units that pandas 3 infers by itself."""
+    seconds = min(2**62 // _PER_SECOND[unit], 10**12)
+    ticks = data.draw(st.integers(-seconds * _PER_SECOND[unit], seconds * _PER_SECOND[unit]))
+    try:
+        value = pd.Timestamp(np.datetime64(ticks, unit))
+        value = value if zone is None else value.tz_localize("UTC").tz_convert(zone)
+    except (pd.errors.OutOfBoundsDatetime, OverflowError):
+        return
+    exact = Fraction(value.as_unit(unit).asm8.astype("int64").item() * 10**6, _PER_SECOND[unit])
+    t = pa.timestamp("us", zone)
+    assert literal._grid_number("c", t, value) == exact
+    for other in (None, "UTC"):
+        if (other is None) != (zone is None):
+            with pytest.raises(ConditionError, match="time zone"):
+                literal.literal_for("c", pa.timestamp("us", other), value)
+
+
 def test_lists() -> None:
     condition = literal.is_in("c", pa.int8(), [3, 1, 3, 2**70])
     assert isinstance(condition, IsIn) and condition.values.to_pylist() == [3, 1]

@@ -6,6 +6,7 @@ import threading
 from datetime import UTC, datetime
 
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -108,6 +109,8 @@ def test_layouts_of_enrichments(opened):
         ({"datasets": [FLIGHTS]}, None, ""),
         ({"datasets": "flights"}, DataError, "rows must be a frame"),
         ({"datasets": {"flights": pd.Series([1])}}, DataError, "but are of type Series"),
+        ({"datasets": {"flights": pl.Series([1])}}, DataError, "but are of type Series"),
+        ({"datasets": {"flights": pa.chunked_array([[1]])}}, DataError, "of type ChunkedArray"),
         ({"datasets": {"flights": [FLIGHTS, PLANES]}}, DataError, "the first one"),
         ({"datasets": {"flights": []}}, DataError, "does not tell the columns"),
         (

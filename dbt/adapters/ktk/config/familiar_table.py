@@ -189,6 +189,12 @@ _PLACES = (
     _hint("s3_staging_dir", "Athena", "answers are not stored"),
     _hint("s3_tmp_table_dir", "Athena", _NO_TEMPORARY),
     _refused(
+        "catalog_name",
+        "Snowflake, Databricks",
+        "a store is its own catalog",
+        "remove it, or name a metastore in the profile's `server_side_parameters`",
+    ),
+    _refused(
         "glue_register",
         "DuckDB",
         "no other catalog lists the tables of a store",

@@ -1,8 +1,9 @@
-"""A materialization that nobody has defined, said before the first model runs."""
+"""Materializations and strategies that a project cannot have, said before the first model runs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from ktk_engine.types.did_you_mean import nearest_name
 
@@ -33,3 +34,28 @@ def materialization_problem(model: str, kind: str, macros: Iterable[str]) -> str
         f"Model {model}: config `materialized` is '{kind}', which nothing here defines. Did you "
         f"mean `{nearest}`? Known: {', '.join(_KNOWN)}."
     )
+
+
+_OWN_PACKAGES = ("dbt", "dbt_spark", "dbt_ktk")
+
+
+def strategy_problem(model: str, strategy: str, macros: Iterable[Any]) -> str:
+    """Say that a project defines the SQL of a strategy, which this adapter would never run.
+
+    Args:
+        model: the model's name, for messages.
+        strategy: its `incremental_strategy`.
+        macros: the macros of the project and its packages, with `name` and `package_name`.
+
+    Returns:
+        The problem, empty if there is none.
+    """
+    name = f"get_incremental_{strategy.replace('+', '_')}_sql"
+    for macro in macros:
+        if macro.name == name and macro.package_name not in _OWN_PACKAGES:
+            return (
+                f"Model {model}: the macro {name} of {macro.package_name} would not be run: a "
+                "strategy here is one commit of files, not a statement. Remove the macro, or write "
+                "the rows that it would leave with materialized='table'."
+            )
+    return ""

@@ -62,7 +62,7 @@ _OTHER_NAMES = {
 # Keys of dbt and others that look like ours and are left alone.
 _OTHERS = FAMILIAR | frozenset(  # a text, since so many quoted names are hard to read
     """
-    access alias begin bind catalog catalog_name contract database delimiter deprecation_date
+    access alias begin bind catalog contract database delimiter deprecation_date
     description docs enabled expires_on freshness group header index_type meta
     on_configuration_change overwrite packages partition_field quote_columns quoting
     required_tests schema static_analysis store_failures tags target_database target_lag

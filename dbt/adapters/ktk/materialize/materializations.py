@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -34,6 +35,7 @@ from dbt.adapters.ktk.materialize.seed_file import preview, read_seed, seed_deli
 from dbt.adapters.ktk.materialize.write_dataset import write_dataset
 from dbt.adapters.ktk.operations.cube_query import plan_line
 from dbt.adapters.ktk.relation import KtkRelation
+from dbt.adapters.ktk.session.functions import Function
 from dbt.adapters.ktk.store_adapter import StoreAdapter
 from ktk_engine.errors import LocalEngineError
 from ktk_engine.formatting import counted
@@ -177,9 +179,14 @@ class Materializations(StoreAdapter):
         Yields:
             The query.
         """
-        from dbt.adapters.ktk.materialize.sql_header import after_header
+        with self._after(str(model["config"].get("sql_header") or ""), sql) as query:
+            yield query
 
-        header = str(model["config"].get("sql_header") or "")
+    @contextmanager
+    def _after(self, header: str, sql: str) -> Iterator[str]:
+        """Run a block after a header, if there is one, whose settings end with it."""
+        from dbt.adapters.ktk.session.sql_header import after_header
+
         with self.connections.running():
             if not header:
                 yield sql
@@ -289,6 +296,11 @@ class Materializations(StoreAdapter):
         from ktk_engine.spark.arrow_types import arrow_schema, type_names
 
         config = self._config_of(model)
+        for function in self.connections.sessions.functions.named_in(sql):
+            raise DbtRuntimeError(
+                f"View {relation} calls {function.name}, which only runs of this project know, and "
+                "readers of the view would not. Materialize it as a table."
+            )
         with (
             self._after_header(model, sql) as sql,
             findings_file(self._target_folder, str(model["unique_id"])),
@@ -306,6 +318,27 @@ class Materializations(StoreAdapter):
             )
         said = f"view, {counted(len(found.names), 'column')}"
         return {"message": "; ".join([said, *notes]), "rows": None}
+
+    @available.parse(lambda *_, **__: "")
+    def define_function(self, model: Mapping[str, Any]) -> str:
+        """Let this run know a function, which each Spark session defines when it first calls it.
+
+        Args:
+            model: the node as Jinja's `model`.
+
+        Returns:
+            The statement that defines it.
+        """
+        function = Function(model, is_built=True)
+        function.check()
+        wanted = str(function.config.get("runtime_version") or "")
+        if wanted and not platform.python_version().startswith(f"{wanted}."):
+            _LOGGER.info(
+                f"Function {model['name']} runs in dbt's Python {platform.python_version()}: "
+                f"`runtime_version: {wanted}` chooses no other."
+            )
+        self.connections.sessions.functions.note(function)
+        return function.statement
 
     @available.parse(lambda *_, **__: {"message": "", "rows": None})
     def write_cube(
@@ -357,7 +390,7 @@ class Materializations(StoreAdapter):
         return f"view on {source.schema}.{source.identifier}, {counted(len(columns), 'column')}"
 
     @available.parse(lambda *_, **__: "")
-    def store_query(self, relation: BaseRelation, sql: str) -> None:
+    def store_query(self, relation: BaseRelation, sql: str, header: str = "") -> None:
         """Keep the rows of a query, such as a test's failures, as a table or view.
 
         They are not staged: what made a run fail is to be seen after it.
@@ -365,6 +398,7 @@ class Materializations(StoreAdapter):
         Args:
             relation: under which name, and as what.
             sql: the query.
+            header: what goes before it; see `after_header`.
         """
         from ktk_engine.gate.target import Target
         from ktk_engine.spark.arrow_types import type_names
@@ -372,7 +406,7 @@ class Materializations(StoreAdapter):
 
         schema, name = str(relation.schema), str(relation.identifier)
         warehouse = self.connections.warehouse.published
-        with self.connections.running():
+        with self._after(header, sql) as sql:
             author = self._running_author()
             if relation.is_view:
                 columns = type_names(self.connections.sessions.current().schema_of(sql))
@@ -381,14 +415,17 @@ class Materializations(StoreAdapter):
             store, target = warehouse.create_schema(schema), Target(name)
             claim = author.dataset(target)
             displaced = displaced_by(store, claim)
-            build(store, self._rows_to_store(sql), target, WriteContext(author.history))
+            rows = self._rows_to_store(sql, in_session=bool(header))
+            build(store, rows, target, WriteContext(author.history))
             displace(store, claim, displaced, author.history)
 
-    def _rows_to_store(self, sql: str) -> DataFrame | pa.Table:
+    def _rows_to_store(self, sql: str, in_session: bool) -> DataFrame | pa.Table:
         """The rows of a query, computed in this process where that is possible."""
         from ktk_engine.spark.arrow_types import seen_by_spark
 
         sessions = self.connections.sessions
+        if in_session:
+            return sessions.current().sql(sql)
         try:
             return seen_by_spark(sessions.local().rows(sql))
         except LocalEngineError as reason:

@@ -15,6 +15,7 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.ktk.session.cancellable_task import INTERRUPTED, CancellableTask
+from dbt.adapters.ktk.session.functions import Functions
 from ktk_engine.plan.statement.named_relations import KnownStores
 from ktk_engine.spark.session.metastore import has_metastore
 from ktk_engine.store.warehouse import Warehouse
@@ -38,6 +39,7 @@ class Sessions:
 
     def __init__(self, warehouse: Warehouse, settings: dict[str, str]) -> None:
         self.warehouse = warehouse
+        self.functions = Functions()
         self._settings = settings
         self._known = KnownStores(warehouse.find_schema)
         self._lock = threading.Lock()
@@ -176,7 +178,12 @@ class Sessions:
         own = new_session(self._spark)
         for key, value in self._session_settings.items():
             own.conf.set(key, value)
-        return SqlSession(own, self.warehouse.find_schema, self._scratch)
+        return SqlSession(
+            own,
+            self.warehouse.find_schema,
+            self._scratch,
+            define_functions=self.functions.define,
+        )
 
     def _sort_settings(self, spark: SparkSession) -> None:
         """Find what each session takes, and say what a Spark that ran before cannot take."""

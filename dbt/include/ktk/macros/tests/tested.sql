@@ -40,6 +40,7 @@
 
 {#- Keeps the failures of a test, which Spark's own catalog would otherwise be asked to do. -#}
 {% macro ktk__get_create_sql(relation, sql) %}
-  {%- do adapter.store_query(relation, sql) -%}
+  {%- set header = config.get('sql_header') if flags.REQUIRE_SQL_HEADER_IN_TEST_CONFIGS else none -%}
+  {%- do adapter.store_query(relation, sql, header or '') -%}
   select 1 as stored
 {% endmacro %}
