@@ -114,10 +114,8 @@ def test_dates_times_and_instants(tmp_path):
     ]
 
 
-def test_booleans_and_columns_without_any_value(tmp_path):
-    table = read(tmp_path, "b,e\ntrue,\nFalse,\n")
-    assert table["b"].to_pylist() == [True, False]
-    assert table["e"].type == pa.string()
+def test_booleans(tmp_path):
+    assert read(tmp_path, "b\ntrue\nFalse\n")["b"].to_pylist() == [True, False]
 
 
 def test_configured_types(tmp_path):
@@ -170,7 +168,6 @@ def test_the_place_of_what_is_refused_is_named(tmp_path, text, types, message):
         ("a,\n1,2\n", {}, "no name for column 2 of 2"),
         ("a,b\n1\n", {}, "1 cell instead of 2"),
         ("a\n300\n", {"a": pa.uint8()}, "300"),
-        ("a\nx\n", {"b": pa.uint8()}, "which it lacks"),
         (b"a\n\xff\n", {}, "line 2: byte 0xff is not UTF-8. Save"),
         ("a\n1\n".encode("utf-16"), {}, "is in UTF-16. Save"),
         ("", {}, "the file is empty"),
@@ -243,3 +240,27 @@ def test_leading_zeros_that_types_take_away_are_said_once(tmp_path, text, types,
     assert all(part in warnings[0] for part in said)
     if said:
         assert "seed.csv: leading zeros are lost" in warnings[0]
+
+
+def test_types_of_columns_that_a_file_lacks_are_said(tmp_path):
+    """Those of a folder are configured at once, and not every file has all of its columns."""
+    warnings = []
+    types = {"total": pa.int8(), "a": pa.int32()}
+    table = read(tmp_path, "a,totals\n1,2\n", column_types=types, warn=warnings.append)
+    assert table.schema.types == [pa.int32(), pa.int64()]
+    (said,) = warnings
+    assert "seed.csv: column_types names total, which it lacks. Did you mean `totals`?" in said
+
+
+def test_columns_without_any_value_are_integers_as_to_dbt(tmp_path):
+    assert read(tmp_path, "a,b\nx,\ny,null\n").schema.types == [pa.string(), pa.int64()]
+    assert read(tmp_path, "a\n").schema.types == [pa.int64()]
+
+
+@pytest.mark.parametrize(
+    "text", [" 2021-02-26 09:10:59.5", "2021-02-26 09:10:59.5 UTC", "2021-02-26T09:10:59.5 GMT"]
+)
+def test_instants_as_spark_casts_them(tmp_path, text):
+    table = read(tmp_path, f"a\n{text}\n", column_types={"a": pa.timestamp("us", "UTC")})
+    at = dt.datetime(2021, 2, 26, 9, 10, 59, 500000, tzinfo=dt.UTC)
+    assert table["a"].to_pylist() == [at]

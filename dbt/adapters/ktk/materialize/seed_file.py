@@ -81,13 +81,13 @@ def read_seed(
     if not quote_columns:
         _check_delimiter(path, delimiter, names)
     wanted = spelled_keys(wanted, names)
-    unknown = sorted(set(wanted) - set(names))
-    if unknown:
+    if unknown := sorted(set(wanted) - set(names)):
         hint = did_you_mean(unknown[0], names)
-        raise DataError(
+        warn(
             f"{path}: column_types names {', '.join(unknown)}, which it lacks.{hint} It has: "
             f"{', '.join(names)}."
         )
+        wanted = {name: type_ for name, type_ in wanted.items() if name in names}
     as_text = {name: pa.string() for name, type_ in wanted.items() if _is_instant(type_)}
     with _said_of(path, names):
         table = _read(content, read, parse, {**wanted, **as_text})
@@ -293,7 +293,10 @@ def _of_another_length(wanted: int, found: int, row: str) -> str:
 
 
 def _typed(table: pa.Table, wanted: Mapping[str, pa.DataType]) -> pa.Table:
-    """Instants in UTC, text for columns without any value; the rest as it was read."""
+    """Instants in UTC, integers for columns without any value; the rest as it was read.
+
+    To dbt a column without a value is one of integers, and models of packages count on that.
+    """
     columns = {}
     for name in table.column_names:
         column, type_ = table[name], wanted.get(name)
@@ -303,7 +306,7 @@ def _typed(table: pa.Table, wanted: Mapping[str, pa.DataType]) -> pa.Table:
         elif type_ is None and pa.types.is_timestamp(column.type):
             column = _as_instant(column.cast(pa.timestamp("us", column.type.tz)))
         elif type_ is None and pa.types.is_null(column.type):
-            column = column.cast(pa.string())
+            column = column.cast(pa.int64())
         columns[name] = column
     return pa.table(columns)
 
@@ -327,7 +330,8 @@ def _instants_of(texts: pa.ChunkedArray, column: str) -> pa.ChunkedArray:
 
 
 def _instants(texts: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Texts as instants; one without a zone is in UTC."""
+    """Texts as instants; one without a zone is in UTC, which may be written out."""
+    texts = pc.replace_substring_regex(pc.utf8_trim_whitespace(texts), r"\s*(?:UTC|GMT|[Zz])$", "Z")
     zoned = pc.fill_null(pc.match_substring_regex(texts, _HAS_ZONE), False)
     if pc.all(zoned).as_py():
         return texts.cast(_INSTANT)
