@@ -1,7 +1,7 @@
 """Reads a dbt seed (a CSV file) as one Arrow table, exactly and fast.
 
-An empty cell and the text `null`, in any letters, are null, as dbt's own reader has it. Types are inferred from
-every row, not from the first ones; integers never pass through floats.
+An empty cell and the text `null`, in any letters, are null, as dbt's own reader has it. Types are
+inferred from every row, not from the first ones; integers never pass through floats.
 """
 
 from __future__ import annotations

@@ -97,5 +97,5 @@ def lost_zeros(texts: Mapping[str, pa.ChunkedArray]) -> str:
     types = ", ".join(f"{name}: string" for name, _ in found)
     return (
         f"leading zeros are lost, since all values are numbers: {shown}. To keep them: "
-        f"column_types: {{{types}}}. For numbers, name a number's type there, to be rid of this line"
+        f"column_types: {{{types}}}. Name a number's type there to be rid of this line"
     )
