@@ -212,7 +212,9 @@ class Materializations(StoreAdapter):
             claim = author.dataset(config.target)
             displaced = self._displaced(store, claim, config)
             source = rows()
-            config = self._with_fitting_types(config, lambda: schema_of(source.read()[0]))
+            if config.declared or config.no_types:
+                source, first = source.begun()
+                config = self._with_fitting_types(config, lambda: schema_of(first))
             with findings_file(self._target_folder, str(model["unique_id"])):
                 history = {**author.history, **_views_among(displaced)}
                 outcome = write_dataset(
