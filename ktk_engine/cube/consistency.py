@@ -139,11 +139,11 @@ def layout_problems(
         dimensions = set(specification.dimension_columns)
         wanted |= (dimensions - specification.suppress_index_on) & columns
     if missing := wanted - indexed:
-        dimensions = missing.issubset(specification.dimension_columns)
+        of_seed = missing.issubset(specification.dimension_columns)
         why = (
             "where the dimension columns of a seed dataset have one unless its `suppress_index_on` "
             "names them"
-            if dimensions
+            if of_seed
             else "where the cube has one in each dataset with the column"
         )
         command = f"ktk index {specification.prefix} {' '.join(sorted(missing))}"
