@@ -134,7 +134,9 @@ models:
     config: {contract: {enforced: true}}
     columns: [{name: code, data_type: varchar(3)}, {name: word, data_type: string}]
 """
-        text = "{{ config(materialized='table') }} select '{{ var(\"code\") }}' as code, 'long' as word"
+        text = (
+            "{{ config(materialized='table') }} select '{{ var(\"code\") }}' as code, 'x' as word"
+        )
         return {"schema.yml": schema, "codes.sql": text}
 
     def test_longer_ones_are_refused(self, project):

@@ -22,7 +22,7 @@
       {% do values.append([wrap(node.unique_id), wrap(parent), loop.index]) %}
     {% endfor %}
   {% endfor %}
-  {{ return(values | unique | list) }}
+  {{ return(values) }}
 {% endmacro %}
 
 {% macro insert_resources(relation, kind, batch_size=var('insert_batch_size') | int) %}
