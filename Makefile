@@ -4,6 +4,8 @@
 # make unit     its pure part, under a minute: no Java, no process, no network
 # make coverage the same pure part, and how many statements and branches it has run
 # make test-dbt dbt's own suites (dbt-tests-adapter), with plain tables and with cube datasets
+# make test-projects  small projects in the shape of those that people have, with their packages;
+#               `make test` has them, too
 # make test-spark SPARK=4.1  the functional core on another version of Spark (3.5, 4.0, 4.1, 4.2), in
 #               an environment of its own
 # make test-lowest  the functional core with the lowest version of everything that pyproject.toml
@@ -86,7 +88,8 @@ export KTK_PLATEAU_PYTHON := $(CURDIR)/.plateau/bin/python
 endif
 endif
 
-.PHONY: demo demo-cluster test test-dbt test-spark test-lowest test-newest test-cluster test-faults unit \
+.PHONY: demo demo-cluster test test-dbt test-projects test-spark test-lowest test-newest \
+	test-cluster test-faults unit \
 	coverage lint format lock bench oracle plateau azurite python3.8 python3.11 docs clean
 
 demo: .venv/.installed sample_project/data/flights.parquet
@@ -105,6 +108,9 @@ test: .venv/.installed azurite
 
 test-dbt: .venv/.installed
 	.venv/bin/python -m pytest $(PARALLEL) tests/functional/adapter
+
+test-projects: .venv/.installed
+	.venv/bin/python -m pytest $(PARALLEL) tests/projects
 
 test-spark: $(SPARK_ENV)/.installed
 	$(SPARK_ENV)/bin/python -m pytest $(PARALLEL) $(OLD) $(SPARK_CORE)

@@ -139,7 +139,15 @@ def layout_problems(
         dimensions = set(specification.dimension_columns)
         wanted |= (dimensions - specification.suppress_index_on) & columns
     if missing := wanted - indexed:
-        yield f"Dataset {name} has no index on {_listed(missing)}."
+        of_seed = missing.issubset(specification.dimension_columns)
+        why = (
+            "where the dimension columns of a seed dataset have one unless its `suppress_index_on` "
+            "names them"
+            if of_seed
+            else "where the cube has one in each dataset with the column"
+        )
+        command = f"ktk index {specification.prefix} {' '.join(sorted(missing))}"
+        yield f"Dataset {name} has no index on {_listed(missing)}, {why}: {command} makes it."
 
 
 def _column_problems(

@@ -168,6 +168,11 @@ def optimized_plan_json(frame: DataFrame) -> str:
     return str(frame._jdf.queryExecution().optimizedPlan().toJSON())
 
 
+def count_leaves(frame: DataFrame) -> int:
+    """How many tables, files or rows of constants a query names, each as often as it is named."""
+    return int(frame._jdf.queryExecution().analyzed().collectLeaves().size())
+
+
 def is_deterministic(frame: DataFrame) -> bool:
     """Whether the filter or join that a frame ends with gives the same answer each time."""
     expressions = frame._jdf.queryExecution().analyzed().expressions()

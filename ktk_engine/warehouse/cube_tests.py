@@ -177,7 +177,10 @@ class CubeTest:
         store = self.relations.warehouse.find_schema(schema)
         relation = self.relations.find(schema, name)
         if store is None or relation is None:
-            raise DatasetNotFoundError(f"There is no relation {schema}.{name}: build it first.")
+            raise DatasetNotFoundError(
+                f"There is no relation {schema}.{name}: build it first, or "
+                "load it if it is a source."
+            )
         return store, relation
 
     def _own_datasets(self, scope: LogScope) -> Collection[str] | None:

@@ -71,6 +71,12 @@ class Source(Generic[T]):
 
         return Source(read, self.is_query)
 
+    def begun(self) -> tuple[Source[T], T]:
+        """Read at once what the first attempt takes; gives it, for a look at its columns."""
+        first = [self.read()]
+        begun = Source(lambda: first.pop() if first else self.read(), self.is_query)
+        return begun, first[0][0]
+
     def depending_on(self, store: ObjectStore, uuid: str) -> Source[T]:
         """Let a commit depend on what was read of one dataset alone: the one that it writes.
 

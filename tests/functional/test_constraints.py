@@ -123,3 +123,26 @@ class TestWithoutContract:
 
     def test_constraints_belong_to_contracts(self, project):
         assert len(run_dbt(["run"])) == 1
+
+
+class TestLimitedTexts:
+    @pytest.fixture(scope="class")
+    def models(self):
+        schema = """
+models:
+  - name: codes
+    config: {contract: {enforced: true}}
+    columns: [{name: code, data_type: varchar(3)}, {name: word, data_type: string}]
+"""
+        text = (
+            "{{ config(materialized='table') }} select '{{ var(\"code\") }}' as code, 'x' as word"
+        )
+        return {"schema.yml": schema, "codes.sql": text}
+
+    def test_longer_ones_are_refused(self, project):
+        run_dbt(["run", "--vars", "code: abü"])
+        (result,) = run_dbt(["run", "--vars", "code: abcd"], expect_pass=False).results
+        assert "breaks the constraint varchar(3) check (length(`code`) <= 3)" in result.message
+        with pytest.raises(Exception, match="nothing was committed"):
+            project.run_sql("insert into {schema}.codes values ('12345', 'x')")
+        assert rows(project, "select code from {s}.codes") == [("abü",)]

@@ -21,7 +21,7 @@ MERGED = """
           tblproperties={'run': 'RUN'}) }}
 select id as a, id as b from range(3)
 """
-VIEW = "{{ config(location_root='s3://x', tblproperties={'a': 'b'}) }} select 1 as a"
+VIEW = "{{ config(external_location='s3://x', tblproperties={'a': 'b'}) }} select 1 as a"
 
 
 def store_of(project) -> LocalStore:
@@ -53,7 +53,7 @@ class TestFamiliarConfigs:
         assert "delta.appendOnly is noted and does nothing else" in log
         assert log.count("Model merged: config `partitions_limit` does nothing") == 1
         assert "Model shown: config `tblproperties` does nothing: only what stores rows" in log
-        assert "location_root" not in log
+        assert "external_location" not in log
 
     def test_properties_of_an_incremental_run(self, project):
         write_file(MERGED.replace("RUN", "second"), project.project_root, "models", "merged.sql")
@@ -72,11 +72,11 @@ class TestFamiliarConfigs:
 
     def test_all_refusals_come_before_the_first_model(self, project):
         before = tree(Path(project.project_root) / "warehouse")
-        for name, text in (("one", "location_root='s3://x'"), ("two", "table_format='orc'")):
+        for name, text in (("one", "external_location='s3://x'"), ("two", "table_format='orc'")):
             text = "{{ config(materialized='table', " + text + ") }} select 1 as a"
             write_file(text, project.project_root, "models", f"{name}.sql")
         with pytest.raises(DbtConfigError) as caught:
             run_dbt(["run"])
-        assert "Model one: config `location_root` cannot be carried out" in str(caught.value)
+        assert "Model one: config `external_location` cannot be carried out" in str(caught.value)
         assert "Model two: config `table_format` is 'orc', but" in str(caught.value)
         assert tree(Path(project.project_root) / "warehouse") == before

@@ -140,11 +140,11 @@ class TestConfiguration:
 
     def test_only_what_runs_is_checked(self, project):
         root = Path(project.project_root, "models")
-        (root / "cells.sql").write_text(SEED.replace("cube='c'", "cube='c', location_root='x'"))
+        (root / "cells.sql").write_text(SEED.replace("cube='c'", "cube='c', external_location='x'"))
         (result,) = run_dbt(["run", "-s", "first"])
         assert result.status == "success"
         for arguments in (["run"], ["run", "-s", "cells"], ["run", "-s", "first", "cells"]):
-            with pytest.raises(Exception, match="`location_root` cannot be carried out"):
+            with pytest.raises(Exception, match="`external_location` cannot be carried out"):
                 run_dbt(arguments, expect_pass=False)
         (root / "cells.sql").write_text(SEED)
 

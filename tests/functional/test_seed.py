@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from dbt.tests.util import run_dbt
+from dbt.tests.util import run_dbt, run_dbt_and_capture
 
 from tests.functional.cube_models import SEED
 from tests.functional.relations import rows, store_of
@@ -15,6 +15,7 @@ class TestSeed:
     def seeds(self):
         return {
             "people.csv": 'id,name,big,note\n1,O\'Brien,9007199254740993,\n2,,7,"x, y"\n',
+            "ragged.csv": "zip,a,b\n00892,x\n01234,,z\n",
             "names.csv": "L,word\n0,zero\n1,one\n99,nobody\n",
         }
 
@@ -32,13 +33,14 @@ class TestSeed:
             "seeds": {
                 "test": {
                     "names": {f"+{key}": value for key, value in names.items()},
+                    "ragged": {"+ragged": "fill"},
                     "people": {"+column_types": {"id": "uint8"}},
                 }
             }
         }
 
     def test_values_are_exact_and_the_table_is_replaced(self, project):
-        (people, names) = sorted(run_dbt(["seed"]), key=lambda item: -len(item.node.name))[:2]
+        (people, names) = run_dbt(["seed", "-s", "people", "names"]).results
         assert (
             people.adapter_response["rows_affected"] + names.adapter_response["rows_affected"] == 5
         )
@@ -51,6 +53,14 @@ class TestSeed:
         state = resolve(store_of(project), scope_of("people"))
         assert state.version == 3
         assert str(state.snapshot("people").physical_schemas[0].field("id").type) == "uint8"
+
+    def test_short_rows_are_filled_and_lost_zeros_said(self, project):
+        _, log = run_dbt_and_capture(["seed", "-s", "ragged"])
+        assert rows(project, "select zip, a, b from {s}.ragged order by zip") == [
+            (892, "x", None),
+            (1234, None, "z"),
+        ]
+        assert log.count("ragged.csv: leading zeros are lost") == 1
 
     def test_a_csv_is_an_enrichment(self, project):
         run_dbt(["build"])

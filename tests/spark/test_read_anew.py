@@ -223,3 +223,17 @@ def test_it_gives_up_after_some_attempts(spark, sql, store, ready, meanwhile):
     with pytest.raises(CommitConflictError, match="was changed after this run had read it"):
         run(sql, store, "delete from an.t where a not in (select max(a) from an.t)")
     assert {a for a, _ in content(sql)} == {1, 2, 3, 4}
+
+
+def test_what_was_read_for_a_look_is_what_is_written_first():
+    """A model with documented types is planned once; what is computed again is read again."""
+    read = []
+
+    def rows():
+        read.append(len(read))
+        return read[-1], Reads()
+
+    source, first = Source(rows, True).begun()
+    assert (first, read) == (0, [0])
+    assert source.read()[0] == 0
+    assert source.read()[0] == 1 and read == [0, 1]

@@ -26,6 +26,7 @@ from dbt.adapters.ktk.materialize.response import response_of_statement
 from dbt.adapters.ktk.session.cancellable_task import CancellableTask
 from dbt.adapters.ktk.session.log_warnings import log_warnings
 from dbt.adapters.ktk.session.sessions import Sessions
+from dbt.adapters.ktk.session.spark_message import missing_hint
 from ktk_engine.errors import LocalEngineError
 from ktk_engine.plan.explain import explain
 from ktk_engine.sql.statement import Statement, read_statements
@@ -159,6 +160,15 @@ class KtkCursor:
 _SELECTABLE = frozenset({"model", "snapshot", "seed", "test"})
 
 
+def _hint_of(node: Any) -> str:
+    """What to do where a relation is missing that a node reads."""
+    parents = getattr(getattr(node, "depends_on", None), "nodes", ())
+    sources = sorted(id_.split(".", 2)[2] for id_ in parents if id_.startswith("source."))
+    selectable = str(getattr(node, "resource_type", "")) in _SELECTABLE
+    name = str(getattr(node, "name", "")) if selectable else ""
+    return missing_hint(name, sources, len(sources) < len(parents))
+
+
 class KtkHandle:
     """What dbt keeps as the connection of a thread; no other thread uses it.
 
@@ -267,9 +277,8 @@ class KtkConnectionManager(SparkConnectionManager):
         limit = time_limit(node, self.profile.credentials.query_timeout)  # type: ignore[attr-defined]
         comment = self.query_header.comment.query_comment if self.query_header else None
         description = f"{name} {comment.strip()}" if comment else name
-        selectable = str(getattr(node, "resource_type", "")) in _SELECTABLE
-        of_node = str(getattr(node, "name", "")) if selectable else ""
-        with self.sessions.working(CancellableTask(name, description, limit)), translated(of_node):
+        work = CancellableTask(name, description, limit)
+        with self.sessions.working(work), translated(_hint_of(node)):
             yield
 
     @contextmanager

@@ -23,11 +23,11 @@ class RefusedColumnsError(CompilationError):
 
 
 @contextmanager
-def translated(node: str = "") -> Iterator[None]:
+def translated(hint: str = "") -> Iterator[None]:
     """Run a block; what it raises reaches dbt with the message only, the log file has the rest.
 
     Args:
-        node: name of the node that the block works for, for hints; empty if there is none.
+        hint: what to do where a relation is not there, see `missing_hint`.
 
     Raises:
         RefusedColumnsError: columns break a rule.
@@ -43,7 +43,7 @@ def translated(node: str = "") -> Iterator[None]:
     except KtkError as error:
         raise DbtRuntimeError(str(error)) from error
     except Exception as error:
-        message = spark_ended() or spark_message(error, node)
+        message = spark_ended() or spark_message(error, hint)
         if message is None:
             raise
         _LOGGER.debug(java_stack(error))

@@ -21,7 +21,7 @@ from ktk_engine.files.write_report import WriteReport, make_report
 from ktk_engine.spark.arrow_types import spark_type
 from ktk_engine.spark.compatibility import collect_table
 from ktk_engine.spark.frames import column, with_types
-from ktk_engine.spark.jvm import select_names
+from ktk_engine.spark.jvm import count_leaves, select_names, size_in_bytes
 from ktk_engine.spark.session.executors import map_in_workers
 from ktk_engine.spark.session.spark_job import spark_job
 from ktk_engine.types.quote import quote_identifier
@@ -33,6 +33,8 @@ _REPORT_DDL = (
     "kind string, label string, key string, rows bigint, bytes bigint, `column` string, "
     "payload binary, tail bigint, tail_digest binary, digest binary, cells binary"
 )
+# Fewer bytes than Spark gives to one task that reads.
+_SMALL_BYTES = 64 << 20
 
 
 def write_frame(frame: DataFrame, job: WriteJob) -> WriteReport:
@@ -79,4 +81,19 @@ def _dealt(frame: DataFrame, job: WriteJob) -> DataFrame:
         by = [*map(column, job.partition_keys), bucket]
     if by:
         return frame.repartition(*[job.tasks, *by] if job.tasks else by)
-    return frame.coalesce(job.tasks) if job.tasks else frame
+    tasks = job.tasks or _enough_tasks(frame)
+    return frame.coalesce(tasks) if tasks else frame
+
+
+def _enough_tasks(frame: DataFrame) -> int | None:
+    """How many tasks do for the few rows of a union of many queries; None for as many as there are.
+
+    Each of them has a task of its own, however few rows it gives: a file a query.
+    """
+    context = frame.sparkSession.sparkContext
+    cores = context.defaultParallelism
+    if context.getConf().get("spark.dynamicAllocation.enabled", "false") == "true":
+        return None  # how many there will be follows the tasks
+    if count_leaves(frame) <= cores or size_in_bytes(frame) > _SMALL_BYTES:
+        return None
+    return cores

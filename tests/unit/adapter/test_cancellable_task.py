@@ -85,3 +85,17 @@ def test_a_lost_master_stops_what_waits_for_it(monkeypatch, running, problems, s
     assert bool(asked) == (not running)
     task.close()
     watching.join()
+
+
+@pytest.mark.parametrize(
+    ("node", "shown"),
+    [
+        ("model.shop.orders", "orders"),
+        ("model.shop.orders.v2", "orders.v2"),
+        ("test.shop.not_null_orders_id.cf6c17daed", "not_null_orders_id"),
+        ("test.shop.singular", "singular"),
+        ("master", "master"),
+    ],
+)
+def test_progress_names_nodes_as_dbt_prints_them(node, shown):
+    assert cancellable_task._shown(node) == shown

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from dbt_common.exceptions import CompilationError
 
-from dbt.adapters.ktk.materialize.seed_file import read_seed, seed_delimiter
+from dbt.adapters.ktk.materialize.seed_file import read_seed, seed_delimiter, seed_ragged
 from ktk_engine.errors import DataError
 
 
@@ -62,7 +62,7 @@ def test_large_integers_beside_fractions_need_a_type(tmp_path, large, other):
     assert read(tmp_path, text, column_types={"a": pa.float64()})["a"][1].as_py() == float(large)
 
 
-@pytest.mark.parametrize("text", ["", '""', "null"])
+@pytest.mark.parametrize("text", ["", '""', "null", "NULL", '"Null"'])
 def test_an_empty_cell_is_null(tmp_path, text):
     table = read(tmp_path, f"a,b\n1,{text}\n,x\n")
     assert table.to_pylist() == [{"a": 1, "b": None}, {"a": None, "b": "x"}]
@@ -114,10 +114,8 @@ def test_dates_times_and_instants(tmp_path):
     ]
 
 
-def test_booleans_and_columns_without_any_value(tmp_path):
-    table = read(tmp_path, "b,e\ntrue,\nFalse,\n")
-    assert table["b"].to_pylist() == [True, False]
-    assert table["e"].type == pa.string()
+def test_booleans(tmp_path):
+    assert read(tmp_path, "b\ntrue\nFalse\n")["b"].to_pylist() == [True, False]
 
 
 def test_configured_types(tmp_path):
@@ -145,8 +143,12 @@ def test_configured_types(tmp_path):
 @pytest.mark.parametrize(
     ("text", "types", "message"),
     [
-        ("a,b\n1,2\n\n3\n", {}, "row 3: Expected 2 columns, got 1: 3"),
-        ("a,b\n1,2\n3,4\n5,6,7\n", {}, "row 4: Expected 2 columns, got 3"),
+        (
+            "a,b\n1,2\n\n3\n",
+            {},
+            "row 3: 1 cell instead of 2: 3. Set the seed's config `ragged:",
+        ),
+        ("a,b\n1,2\n3,4\n5,6,7\n", {}, "row 4: 3 cells instead of 2: 5,6,7. Put quotes"),
         ("a,b\n1,2\n3,300\n", {"b": pa.uint8()}, "row 3, column 2 (`b`): "),
         (
             "a,t\n1,2020-01-01\n2,\n3,soon\n",
@@ -167,14 +169,102 @@ def test_the_place_of_what_is_refused_is_named(tmp_path, text, types, message):
     ("text", "types", "message"),
     [
         ("a,a\n1,2\n", {}, "twice"),
-        ("a,\n1,2\n", {}, "without a name"),
-        ("a,b\n1\n", {}, "Expected 2 columns"),
+        ("a,\n1,2\n", {}, "no name for column 2 of 2"),
+        ("a,b\n1\n", {}, "1 cell instead of 2"),
         ("a\n300\n", {"a": pa.uint8()}, "300"),
-        ("a\nx\n", {"b": pa.uint8()}, "which it lacks"),
-        (b"a\n\xff\n", {"a": pa.string()}, "UTF8"),
+        (b"a\n\xff\n", {}, "line 2: byte 0xff is not UTF-8. Save"),
+        ("a\n1\n".encode("utf-16"), {}, "is in UTF-16. Save"),
+        ("", {}, "the file is empty"),
+        ("\ufeff\r\n", {}, "the file is empty"),
+        ('a,b\n1,2\n3,"x\n4,5\n', {}, "row 3: a quote is opened and never closed"),
+        ('"a,b\n1,2\n', {}, "row 1: a quote is opened and never closed"),
     ],
 )
 def test_what_is_no_table_is_refused_by_name(tmp_path, text, types, message):
     with pytest.raises(DataError, match=message) as error:
         read(tmp_path, text, column_types=types)
     assert "seed.csv" in str(error.value)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("last", ["", "{end}", "{end}{end}"])
+def test_ends_of_lines(tmp_path, end, last):
+    lines = ["a,b", "1,x", "", '2,"y']
+    text = end.join(lines) + end + 'z"' + last.format(end=end)
+    assert read(tmp_path, text).to_pylist() == [{"a": 1, "b": "x"}, {"a": 2, "b": f"y{end}z"}]
+
+
+def test_a_quote_inside_a_cell_is_a_letter(tmp_path):
+    table = read(tmp_path, 'a,b\n5" pipe,"x\n"\n')
+    assert table.to_pylist() == [{"a": '5" pipe', "b": "x\n"}]
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("delimiter", [",", ";"])
+def test_short_rows_are_filled_where_that_is_said(tmp_path, mark, delimiter):
+    text = 'a,b,c\n1\n2,"x\n""y"""\n\n3,,z\n,\n'.replace(",", delimiter)
+    table = read(tmp_path, mark + text, delimiter=delimiter, ragged=True)
+    assert table.to_pylist() == [
+        {"a": 1, "b": None, "c": None},
+        {"a": 2, "b": 'x\n"y"', "c": None},
+        {"a": 3, "b": None, "c": "z"},
+        {"a": None, "b": None, "c": None},
+    ]
+
+
+def test_long_rows_are_refused_where_short_ones_are_filled(tmp_path):
+    with pytest.raises(DataError, match=r"row 3: 3 cells instead of 2: 1,2,3\. Put quotes"):
+        read(tmp_path, "a,b\n1\n1,2,3\n", ragged=True)
+
+
+def test_the_config_of_short_rows():
+    assert not seed_ragged("s", {})
+    assert seed_ragged("s", {"ragged": "fill"})
+    with pytest.raises(CompilationError, match=r"Seed s: config `ragged` must be fill.*'true'"):
+        seed_ragged("s", {"ragged": "true"})
+
+
+@pytest.mark.parametrize(
+    ("text", "types", "said"),
+    [
+        ("zip,n\n00892,1\n01234,2\n", {}, ["`zip` ('00892')", "{zip: string}"]),
+        ("a,b\n1,2\n7,-007\n", {}, ["`b` ('-007')"]),
+        ('a,b\n"007.5",00\n1,2\n', {}, ["`a` ('007.5'), `b` ('00')", "{a: string, b: string}"]),
+        (f"a\n0{'1' * 25}\n", {}, ["`a` ('0111"]),
+        ("zip\n00892\n", {"zip": pa.string()}, []),
+        ("zip\n00892\n", {"zip": pa.int32()}, []),
+        ("a,b,c,d\n0,0.5,2020-01-01,100\n10,1.0,2020-10-01,x00\n", {}, []),
+        ("a,t\n1,x 007\n2,007\n", {}, []),
+    ],
+)
+def test_leading_zeros_that_types_take_away_are_said_once(tmp_path, text, types, said):
+    warnings = []
+    read(tmp_path, text, column_types=types, warn=warnings.append)
+    assert len(warnings) == bool(said)
+    assert all(part in warnings[0] for part in said)
+    if said:
+        assert "seed.csv: leading zeros are lost" in warnings[0]
+
+
+def test_types_of_columns_that_a_file_lacks_are_said(tmp_path):
+    """Those of a folder are configured at once, and not every file has all of its columns."""
+    warnings = []
+    types = {"total": pa.int8(), "a": pa.int32()}
+    table = read(tmp_path, "a,totals\n1,2\n", column_types=types, warn=warnings.append)
+    assert table.schema.types == [pa.int32(), pa.int64()]
+    (said,) = warnings
+    assert "seed.csv: column_types names total, which it lacks. Did you mean `totals`?" in said
+
+
+def test_columns_without_any_value_are_integers_as_to_dbt(tmp_path):
+    assert read(tmp_path, "a,b\nx,\ny,null\n").schema.types == [pa.string(), pa.int64()]
+    assert read(tmp_path, "a\n").schema.types == [pa.int64()]
+
+
+@pytest.mark.parametrize(
+    "text", [" 2021-02-26 09:10:59.5", "2021-02-26 09:10:59.5 UTC", "2021-02-26T09:10:59.5 GMT"]
+)
+def test_instants_as_spark_casts_them(tmp_path, text):
+    table = read(tmp_path, f"a\n{text}\n", column_types={"a": pa.timestamp("us", "UTC")})
+    at = dt.datetime(2021, 2, 26, 9, 10, 59, 500000, tzinfo=dt.UTC)
+    assert table["a"].to_pylist() == [at]

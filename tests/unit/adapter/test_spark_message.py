@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.errors import AnalysisException, NumberFormatException, ParseException
 
-from dbt.adapters.ktk.session.spark_message import spark_message
+from dbt.adapters.ktk.session.spark_message import missing_hint, spark_message
 
 PARSED = """
 [PARSE_SYNTAX_ERROR] Syntax error at or near '{word}'. SQLSTATE: 42601 (line 1, pos 0)
@@ -52,3 +52,28 @@ def test_the_line_of_ours_that_called_spark_is_left_out():
     assert (
         said == "[CAST_INVALID_INPUT] The value 'x' cannot be cast to \"BIGINT\". SQLSTATE: 22018"
     )
+
+
+@pytest.mark.parametrize(
+    ("hint", "said", "unsaid"),
+    [
+        (missing_hint(), ["build it first."], ["source"]),
+        (missing_hint("m"), ["build it first: dbt build --select +m builds all"], ["source"]),
+        (
+            missing_hint("m", ["raw.orders"]),
+            ["--select +m", "If it is the source raw.orders: dbt does not build it. Load it"],
+            [],
+        ),
+        (
+            missing_hint("m", ["raw.orders", "raw.users"], has_models=False),
+            ["If it is one of the sources raw.orders, raw.users: dbt does not build it"],
+            ["build it first"],
+        ),
+    ],
+)
+def test_what_to_do_about_a_relation_that_is_missing(hint, said, unsaid):
+    text = MISSING.replace("`history`", "`a schema`.`or``ders`")
+    message = spark_message(AnalysisException(text), hint)
+    assert "There is no table or view `a schema`.`or``ders` (line 3 of the SQL)." in message
+    assert all(part in message for part in said)
+    assert not any(part in message for part in unsaid)

@@ -82,7 +82,8 @@ def test_all_violations_are_told_at_once():
         check_cube("nyc", {"flights": bad}, NYC)
     text = str(caught.value)
     assert "not partitioned by `origin`" in text
-    assert "no index on `carrier`, `hour`" in text
+    assert "no index on `carrier`, `hour`, where the dimension columns of a seed dataset" in text
+    assert "ktk index nyc carrier hour makes it" in text
 
 
 def test_without_a_seed_the_enrichments_are_compared():

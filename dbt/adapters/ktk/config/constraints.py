@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,8 +10,13 @@ from typing import Any
 from dbt_common.exceptions import DbtConfigError
 
 from ktk_engine.gate.constraint import Constraint
+from ktk_engine.types.quote import quote_identifier
 
 _UNCHECKED = ("foreign_key", "custom")
+# Types of texts that have at most so many characters; a column has no such type here.
+_LIMITED = re.compile(
+    r"\s*(?:var)?char(?:acter)?(?:\s+varying)?\s*\(\s*(\d+)\s*\)\s*", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
@@ -31,6 +37,8 @@ def parse_constraints(
 ) -> ModelConstraints:
     """Read the constraints of columns and of the model itself.
 
+    A `varchar(3)` is one, too: a text of more than three characters breaks it.
+
     Args:
         model: its name, for messages.
         columns: its columns in YAML, by name.
@@ -39,7 +47,7 @@ def parse_constraints(
     Raises:
         DbtConfigError: a constraint without what its type needs.
     """
-    verified: dict[Constraint, None] = {}
+    verified: dict[Constraint, None] = dict.fromkeys(_limits(columns))
     unchecked: list[str] = []
     for item, names in [*_of_columns(columns), *((_mapping(c), None) for c in own)]:
         kind = str(getattr(item["type"], "value", item["type"]))
@@ -50,6 +58,14 @@ def parse_constraints(
             of = f" ({', '.join(given)})" if given else ""
             unchecked.append(f"Model {model}: the constraint {kind}{of} is not checked.")
     return ModelConstraints(tuple(verified), tuple(unchecked))
+
+
+def _limits(columns: Mapping[str, Any]) -> Iterator[Constraint]:
+    for name, column in columns.items():
+        type_ = str(_mapping(column).get("data_type") or "")
+        if found := _LIMITED.fullmatch(type_):
+            length = f"length({quote_identifier(str(name))}) <= {found[1]}"
+            yield Constraint("check", (), length, type_.strip())
 
 
 def _of_columns(

@@ -24,6 +24,7 @@ _ORDERS = ("delta.", "iceberg.", "orc.", "parquet.", "write.")
 _PROPERTIES = ("tblproperties", "table_properties")
 # Only files of plain tables can be sorted by any columns.
 _SORTED_BY = "clustered_by"
+_ONE_FOR_ALL = " (Said of the first model that has it.)"
 # Said once a run, by `warn_of_grants`.
 _ONCE = "grants"
 
@@ -33,7 +34,7 @@ class Hint:
     """What a config does not do.
 
     Attributes:
-        about: what it is said once of in a run: a model's config, or the config of all models.
+        about: what it is said once of in a run, for all models.
         text: the warning.
     """
 
@@ -95,8 +96,8 @@ def hints(model: str, config: Mapping[str, Any], stored: bool) -> list[Hint]:
         if item.fate == "refused":
             found.append(Hint(f"{item.key}: {value}", _likewise(model, item, value)))
         elif text := _hint(item, value, bool(config.get("cube")), stored):
-            said = f"Model {model}: config `{item.key}`"
-            found.append(Hint(said, f"{said}{text}"))
+            about = f"config `{item.key}`"
+            found.append(Hint(f"{about}{text}", f"Model {model}: {about}{text}{_ONE_FOR_ALL}"))
     return found
 
 

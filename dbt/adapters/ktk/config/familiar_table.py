@@ -177,7 +177,7 @@ _INCREMENTAL = (
 )
 
 _PLACES = (
-    _refused("location_root", "Spark, Databricks", _PLACE, _SET_STORE),
+    _hint("location_root", "Spark, Databricks", _PLACE, _SET_STORE),
     _refused("location", "DuckDB", _PLACE, _SET_STORE),
     _refused("external_location", "Athena", _PLACE, _SET_STORE),
     _refused("s3_data_dir", "Athena", _PLACE, _SET_STORE),

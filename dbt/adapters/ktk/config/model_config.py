@@ -44,7 +44,7 @@ _KEYS_OF_DBT = (
     *("merge_update_columns", "merge_exclude_columns", "concurrent_batches", "clustered_by"),
     *("strategy", "check_cols", "updated_at", "hard_deletes", "invalidate_hard_deletes"),
     *("dbt_valid_to_current", "snapshot_meta_column_names"),
-    *("column_types", "pre_hook", "post_hook", "sql_header", "persist_docs"),
+    *("column_types", "ragged", "pre_hook", "post_hook", "sql_header", "persist_docs"),
 )
 _NEAR, _NEAR_DBT = 0.75, 0.87
 # What Kartothek and others call them, in letters that are not near enough.

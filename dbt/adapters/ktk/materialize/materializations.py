@@ -31,7 +31,13 @@ from dbt.adapters.ktk.errors import translated
 from dbt.adapters.ktk.materialize.findings_file import findings_file
 from dbt.adapters.ktk.materialize.published import published
 from dbt.adapters.ktk.materialize.response import KtkResponse, response_of
-from dbt.adapters.ktk.materialize.seed_file import preview, read_seed, seed_delimiter, seed_types
+from dbt.adapters.ktk.materialize.seed_file import (
+    preview,
+    read_seed,
+    seed_delimiter,
+    seed_ragged,
+    seed_types,
+)
 from dbt.adapters.ktk.materialize.write_dataset import write_dataset
 from dbt.adapters.ktk.operations.cube_query import plan_line
 from dbt.adapters.ktk.relation import KtkRelation
@@ -213,7 +219,9 @@ class Materializations(StoreAdapter):
             claim = author.dataset(config.target)
             displaced = self._displaced(store, claim, config)
             source = rows()
-            config = self._with_fitting_types(config, lambda: schema_of(source.read()[0]))
+            if config.declared or config.no_types:
+                source, first = source.begun()
+                config = self._with_fitting_types(config, lambda: schema_of(first))
             with findings_file(self._target_folder, str(model["unique_id"])):
                 history = {**author.history, **_views_among(displaced)}
                 outcome = write_dataset(
@@ -281,8 +289,9 @@ class Materializations(StoreAdapter):
         path = Path(model["root_path"]) / model["original_file_path"]
         name, config = str(model["name"]), model["config"]
         types, delimiter = seed_types(name, config), seed_delimiter(name, config)
+        quoted, ragged = bool(config.get("quote_columns")), seed_ragged(name, config)
         with translated():
-            table = read_seed(path, delimiter, types, bool(config.get("quote_columns")))
+            table = read_seed(path, delimiter, types, quoted, ragged, _LOGGER.warning)
         table = table.slice(0, 0) if empty else table
         response = self._write(model, relation, lambda: Source.given(table), full_refresh)
         return {"response": response, "preview": preview(table)}

@@ -1,13 +1,15 @@
 """Reads a dbt seed (a CSV file) as one Arrow table, exactly and fast.
 
-An empty cell and the text `null` are null, as dbt's own reader has it. Types are inferred from
-every row, not from the first ones; integers never pass through floats.
+An empty cell and the text `null`, in any letters, are null, as dbt's own reader has it. Types are
+inferred from every row, not from the first ones; integers never pass through floats.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,17 +19,26 @@ import pyarrow.compute as pc
 import pyarrow.csv as csv
 from dbt_common.exceptions import CompilationError, DbtConfigError
 
+from dbt.adapters.ktk.materialize.seed_text import (
+    check_text,
+    filled,
+    lost_zeros,
+    may_have_leading_zeros,
+)
 from ktk_engine.errors import DataError, KtkError
+from ktk_engine.formatting import counted
 from ktk_engine.gate.spelling import spelled_keys
 from ktk_engine.types.arrow_name import parse_type
 from ktk_engine.types.did_you_mean import did_you_mean
 
-_NULLS = ["", "null"]
+# In every spelling of its letters, as dbt's own reader has it.
+_NULLS = ["", *map("".join, itertools.product("nN", "uU", "lL", "lL"))]
 _TRUE, _FALSE = ["true", "True", "TRUE"], ["false", "False", "FALSE"]
 _DELIMITERS = ",;|\t"
 _INSTANT = pa.timestamp("us", "UTC")
 _T = TypeVar("_T")
 _ROW, _COLUMN = re.compile(r"Row #(\d+): "), re.compile(r"In CSV column #(\d+): ")
+_CELLS = re.compile(r"Expected (\d+) columns, got (\d+): ")
 _EXACT_FLOATS = 2**53
 _INTEGERS = pa.decimal128(38, 0)
 _WHOLE = re.compile(r"\s*[+-]?\d+\s*")
@@ -39,6 +50,8 @@ def read_seed(
     delimiter: str = ",",
     column_types: Mapping[str, pa.DataType] | None = None,
     quote_columns: bool = False,
+    ragged: bool = False,
+    warn: Callable[[str], None] = lambda text: None,
 ) -> pa.Table:
     """Read a CSV file with a header.
 
@@ -49,12 +62,18 @@ def read_seed(
             where 64 bits do not hold them, text beyond 38 digits), floats,
             booleans, dates, timestamps (instants, in UTC where the text names no zone), text.
         quote_columns: whether a column may have a name that only a wrong delimiter would give.
+        ragged: whether cells that a row lacks at its end are null; else such a row is refused.
+        warn: takes what a user should know of the table, one line.
 
     Raises:
         DataError: the file is not a table, or a value does not fit its column's type.
     """
     wanted = dict(column_types or {})
-    content = path.read_bytes() + b"\n"  # a header alone is a table only with its line's end
+    content = path.read_bytes()
+    with _said_of(path):
+        check_text(content, delimiter)
+        content = filled(content, delimiter) if ragged else content
+    content += b"\n"  # a header alone is a table only with its line's end
     # One block, so that types are inferred from every row.
     read = csv.ReadOptions(block_size=len(content))
     parse = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
@@ -62,15 +81,15 @@ def read_seed(
     if not quote_columns:
         _check_delimiter(path, delimiter, names)
     wanted = spelled_keys(wanted, names)
-    unknown = sorted(set(wanted) - set(names))
-    if unknown:
+    if unknown := sorted(set(wanted) - set(names)):
         hint = did_you_mean(unknown[0], names)
-        raise DataError(
+        warn(
             f"{path}: column_types names {', '.join(unknown)}, which it lacks.{hint} It has: "
             f"{', '.join(names)}."
         )
+        wanted = {name: type_ for name, type_ in wanted.items() if name in names}
     as_text = {name: pa.string() for name, type_ in wanted.items() if _is_instant(type_)}
-    try:
+    with _said_of(path, names):
         table = _read(content, read, parse, {**wanted, **as_text})
         texts = [f.name for f in table.schema if pa.types.is_time(f.type) and f.name not in wanted]
         if texts:  # a time of day is text to dbt, exactly as it is written
@@ -81,11 +100,29 @@ def read_seed(
             texts_ = _read(content, read, parse, {**kept, **dict.fromkeys(large, pa.string())})
             exact = {name: _exact_type(texts_[name], name) for name in large}
             table = _read(content, read, parse, {**kept, **exact})
+        numbers = [f.name for f in table.schema if f.name not in wanted and _is_number(f.type)]
+        if numbers and may_have_leading_zeros(content):
+            texts_ = _read(content, read, parse, dict.fromkeys(numbers, pa.string()), numbers)
+            if said := lost_zeros({name: texts_[name] for name in numbers}):
+                warn(f"{path}: {said}.")
         return _typed(table, wanted)
+
+
+@contextmanager
+def _said_of(path: Path, names: Sequence[str] = ()) -> Iterator[None]:
+    """Name the file, the row and the column in what is wrong with it."""
+    try:
+        yield
     except pa.ArrowInvalid as error:
         raise DataError(f"{path}: {_placed(error, names)}. Nothing was written.") from error
     except DataError as error:
         raise DataError(f"{path}: {error}. Nothing was written.") from error
+
+
+def _is_number(type_: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_)
+    )
 
 
 def _may_be_rounded(column: pa.ChunkedArray) -> bool:
@@ -148,6 +185,21 @@ def seed_delimiter(model: str, config: Mapping[str, Any]) -> str:
     return value
 
 
+def seed_ragged(model: str, config: Mapping[str, Any]) -> bool:
+    """Whether cells that a seed's rows lack are null: its config `ragged: fill`.
+
+    Raises:
+        CompilationError: it says anything else.
+    """
+    value = config.get("ragged")
+    if value not in (None, "fill"):
+        raise CompilationError(
+            f"Seed {model}: config `ragged` must be fill, which takes missing cells at the end of "
+            f"a row as null, but is {value!r}. Without it such a row is refused."
+        )
+    return value is not None
+
+
 def preview(table: pa.Table, rows: int = 10) -> agate.Table:
     """Give the first rows as the table that `dbt seed --show` prints."""
     names = table.column_names
@@ -158,14 +210,14 @@ def preview(table: pa.Table, rows: int = 10) -> agate.Table:
 def _header(
     path: Path, content: bytes, read: csv.ReadOptions, parse: csv.ParseOptions
 ) -> list[str]:
-    try:
+    with _said_of(path):
         names = _names(content, read, parse)
-    except pa.ArrowInvalid as error:
-        raise DataError(f"{path}: {_placed(error, [])}. Nothing was written.") from error
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated or "" in names:
-        what = f"names {', '.join(repeated)} twice" if repeated else "has a column without a name"
-        raise DataError(f"{path}: the header {what}. Nothing was written.")
+        if "" in names:
+            column = f"column {names.index('') + 1} of {len(names)}"
+            raise DataError(f"the header has no name for {column}. Name it, or remove it")
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            raise DataError(f"the header names {', '.join(repeated)} twice. Rename one of them")
     return names
 
 
@@ -203,8 +255,10 @@ def _read(
     read: csv.ReadOptions,
     parse: csv.ParseOptions,
     types: Mapping[str, pa.DataType],
+    only: Sequence[str] = (),
 ) -> pa.Table:
     convert = csv.ConvertOptions(
+        include_columns=only,
         column_types=dict(types),
         null_values=_NULLS,
         strings_can_be_null=True,
@@ -215,7 +269,7 @@ def _read(
     return _with_row(lambda how: csv.read_csv(pa.BufferReader(content), how, parse, convert), read)
 
 
-def _placed(error: pa.ArrowInvalid, names: list[str]) -> str:
+def _placed(error: pa.ArrowInvalid, names: Sequence[str]) -> str:
     """Arrow's message with the place as people count: the header is row 1, and column 1 first."""
     text = str(error).removeprefix("CSV parse error: ")
     row, column = _ROW.search(text), _COLUMN.search(text)
@@ -225,11 +279,24 @@ def _placed(error: pa.ArrowInvalid, names: list[str]) -> str:
         name = f" (`{names[number]}`)" if number < len(names) else ""
         place.append(f"column {number + 1}{name}")
     said = _ROW.sub("", _COLUMN.sub("", text))
+    if cells := _CELLS.match(said):
+        said = _of_another_length(int(cells[1]), int(cells[2]), said[cells.end() :])
     return f"{', '.join(place)}: {said}" if place else said
 
 
+def _of_another_length(wanted: int, found: int, row: str) -> str:
+    if found < wanted:
+        advice = "Set the seed's config `ragged: fill` to take the missing ones as null"
+    else:
+        advice = "Put quotes around a cell that holds the delimiter"
+    return f"{counted(found, 'cell')} instead of {wanted}: {row}. {advice}"
+
+
 def _typed(table: pa.Table, wanted: Mapping[str, pa.DataType]) -> pa.Table:
-    """Instants in UTC, text for columns without any value; the rest as it was read."""
+    """Instants in UTC, integers for columns without any value; the rest as it was read.
+
+    To dbt a column without a value is one of integers, and models of packages count on that.
+    """
     columns = {}
     for name in table.column_names:
         column, type_ = table[name], wanted.get(name)
@@ -239,7 +306,7 @@ def _typed(table: pa.Table, wanted: Mapping[str, pa.DataType]) -> pa.Table:
         elif type_ is None and pa.types.is_timestamp(column.type):
             column = _as_instant(column.cast(pa.timestamp("us", column.type.tz)))
         elif type_ is None and pa.types.is_null(column.type):
-            column = column.cast(pa.string())
+            column = column.cast(pa.int64())
         columns[name] = column
     return pa.table(columns)
 
@@ -263,7 +330,8 @@ def _instants_of(texts: pa.ChunkedArray, column: str) -> pa.ChunkedArray:
 
 
 def _instants(texts: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Texts as instants; one without a zone is in UTC."""
+    """Texts as instants; one without a zone is in UTC, which may be written out."""
+    texts = pc.replace_substring_regex(pc.utf8_trim_whitespace(texts), r"\s*(?:UTC|GMT|[Zz])$", "Z")
     zoned = pc.fill_null(pc.match_substring_regex(texts, _HAS_ZONE), False)
     if pc.all(zoned).as_py():
         return texts.cast(_INSTANT)

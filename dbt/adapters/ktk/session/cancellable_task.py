@@ -132,8 +132,7 @@ class CancellableTask:
                 return self.stop(f"cancelled. {problem} {_DISCARDED}")
             lost = problem
             if total > 1 and not self._ended.is_set():
-                name = self._node.rpartition(".")[2]
-                _LOGGER.info(f"{name}: {done:,} of {total:,} tasks")
+                _LOGGER.info(f"{_shown(self._node)}: {done:,} of {total:,} tasks")
 
     def _start_clock(self) -> None:
         if self._limit is None or self._clock is not None:
@@ -142,6 +141,12 @@ class CancellableTask:
         self._clock.daemon = True
         self._clock.start()
         self._stack.callback(self._clock.cancel)
+
+
+def _shown(node: str) -> str:
+    """A node's name as dbt prints it: the id of a generic test ends with a hash of its own."""
+    kind, _, name = [*node.split(".", 2), "", ""][:3]
+    return name.rpartition(".")[0] or name if kind == "test" else name or node
 
 
 def _too_long(limit: TimeLimit) -> str:

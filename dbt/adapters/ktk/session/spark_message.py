@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from ktk_engine.errors import without_secrets
@@ -11,6 +12,7 @@ from ktk_engine.errors import without_secrets
 _WAITED = "Exception thrown in awaitResult"
 _MISSING = "TABLE_OR_VIEW_NOT_FOUND"
 # Spark's analyser appends the place and the plan to its message.
+_QUOTED = re.compile(r"`(?:[^`]|``)*`(?:\.`(?:[^`]|``)*`)*")
 _PLACE = re.compile(r"; line (\d+) pos \d+(?:;\n.*)?\Z", re.DOTALL)
 _PLAN = re.compile(r";\n.*\Z", re.DOTALL)
 _PARSED = re.compile(r"\n\n== SQL ==\n(.*?\n-*\^\^\^)(?:\n.*)?\Z", re.DOTALL)
@@ -48,12 +50,12 @@ def spark_ended() -> str:
     return why_ended()
 
 
-def spark_message(error: Exception, node: str = "") -> str | None:
+def spark_message(error: Exception, hint: str = "") -> str | None:
     """Give the message of an error that Spark raised: no stack of Java, no plan.
 
     Args:
         error: any error.
-        node: name of the node whose statement failed, for hints; empty if unknown.
+        hint: what to do where a relation is not there, see `missing_hint`.
 
     Returns:
         The message; None for an error that is not Spark's.
@@ -70,7 +72,7 @@ def spark_message(error: Exception, node: str = "") -> str | None:
     text = text.split("\n\tat ", 1)[0].split("\n\nDriver stacktrace:", 1)[0].strip()
     text = without_secrets(text)
     if text.startswith(f"[{_MISSING}]"):
-        return _missing(text, node)
+        return _missing(text, hint)
     if text.startswith("[FAILED_READ_FILE"):
         text = "\n".join([text, *_causes(f"{java_stack(error)}\n{error}")])
         if "FILE_NOT_EXIST" in text:
@@ -121,18 +123,36 @@ def _causes(stack: str) -> list[str]:
     return list(dict.fromkeys([found[0], found[-1]])) if found else []
 
 
-def _missing(text: str, node: str) -> str:
+def missing_hint(node: str = "", sources: Sequence[str] = (), has_models: bool = True) -> str:
+    """Say what to do where a relation is not there.
+
+    Args:
+        node: name of the node that reads it; empty if dbt cannot select it.
+        sources: the sources that the node reads, which no build makes.
+        has_models: whether it reads what a build makes.
+    """
+    said = []
+    if has_models or not sources:
+        first = f": dbt build --select +{node} builds all that it refers to" if node else ""
+        said.append(f"If it is a model, seed or snapshot of this project, build it first{first}.")
+    if sources:
+        kind = "the source" if len(sources) == 1 else "one of the sources"
+        said.append(
+            f"If it is {kind} {', '.join(sources)}: dbt does not build it. Load it, or correct its "
+            "`schema` and `identifier`."
+        )
+    return "\n".join(said)
+
+
+def _missing(text: str, hint: str) -> str:
     """A relation that is not there: mostly a model that was not built yet."""
-    name = re.search(r"`[^ ]*`", text)
+    name = _QUOTED.search(text)
     place = _PLACE.search(text)
     where = f" (line {place[1]} of the SQL)" if place else ""
     if name and name[0] in ("`history`", "`detail`") and "DESCRIBE" in text.upper():
         return f"[{_MISSING}] DESCRIBE HISTORY and DETAIL are Delta's: use ktk history, ktk info."
-    first = f": dbt build --select +{node} builds all that it refers to" if node else ""
-    return (
-        f"[{_MISSING}] There is no table or view {name[0] if name else ''}{where}.\n"
-        f"If it is a model, seed or snapshot of this project, build it first{first}."
-    )
+    shown = name[0] if name else ""
+    return f"[{_MISSING}] There is no table or view {shown}{where}.\n{hint or missing_hint()}"
 
 
 def _java_message(error: Exception) -> str:

@@ -1,0 +1,1 @@
+select customer, sum(amount) as amount from {{ ref('stg_orders') }} group by customer

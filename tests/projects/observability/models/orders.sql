@@ -1,0 +1,2 @@
+{{ config(materialized='table', meta={'owner': "it's \\ \"us\""}) }}
+select cast(updated_at as date) as day, sum(metric) as metric from {{ ref('training') }} group by 1

@@ -1,0 +1,1 @@
+select * from {{ ref('orders') }} where day > current_date

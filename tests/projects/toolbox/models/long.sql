@@ -1,0 +1,1 @@
+{{ tools.unpivot(ref('by_kind'), ['region']) }}

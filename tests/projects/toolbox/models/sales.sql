@@ -1,0 +1,1 @@
+{{ tools.union_relations([ref('sales_2023'), ref('sales_2024')]) }}
