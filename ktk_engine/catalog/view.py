@@ -12,9 +12,9 @@ from ktk_engine.format.sealed import seal, unseal
 from ktk_engine.store.key import join_key, validate_uuid
 
 FOLDER = ".ktk/view"
-# Since format 2 the document carries its own digest.
-_FORMAT = 2
-_FORMATS = (1, 2)
+# Since format 2 the document carries its own digest. Format 3 is a cube that stands on datasets of
+# other stores, which earlier versions would not look for; all else is written as format 2.
+_FORMATS = (1, 2, 3)
 _SUFFIX = ".json"
 
 
@@ -28,6 +28,8 @@ class ViewDocument:
         sql: the view's query; empty for a cube.
         cube: the cube's name; empty for a view.
         datasets: ids of the datasets that the cube's table joins; empty means all of them.
+        elsewhere: id of a dataset that lies elsewhere -> the schema or the address of its store,
+            from which it is only read.
         columns: column -> SQL name of its type, as the view's query had them when it was stored;
             empty for a cube, and where nobody asked.
         comments: what people say of it.
@@ -41,6 +43,7 @@ class ViewDocument:
     sql: str = ""
     cube: str = ""
     datasets: tuple[str, ...] = ()
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
     columns: Mapping[str, str] = field(default_factory=dict)
     comments: Comments = field(default_factory=Comments)
     owner: str = ""
@@ -64,8 +67,10 @@ def view_name(file_name: str) -> str:
 
 def render_view(view: ViewDocument) -> bytes:
     """Give a view's document."""
-    document = {"format": _FORMAT, **view.__dict__, "comments": view.comments.as_metadata()}
-    return seal(document)
+    document = {**view.__dict__, "comments": view.comments.as_metadata()}
+    if not view.elsewhere:
+        del document["elsewhere"]
+    return seal({"format": 3 if view.elsewhere else 2, **document})
 
 
 def parse_view(data: bytes, key: str) -> ViewDocument:
@@ -89,6 +94,7 @@ def parse_view(data: bytes, key: str) -> ViewDocument:
             sql=str(document["sql"]),
             cube=str(document["cube"]),
             datasets=tuple(document["datasets"]),
+            elsewhere=dict(document.get("elsewhere", {})),
             columns=dict(document.get("columns", {})),
             comments=comments_of(document.get("comments", {})),
             owner=str(document.get("owner", "")),

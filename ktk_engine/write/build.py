@@ -82,7 +82,8 @@ def build_from(
     def write(state: State, rows: Rows, context: WriteContext) -> WriteResult:
         return build(store, rows, target, context, retained, state)
 
-    return recompute(store, target, source, write, context, is_blind=True)
+    may_vanish = bool(context.rebuilt())
+    return recompute(store, target, source, write, context, is_blind=True, may_vanish=may_vanish)
 
 
 def write_rows(write: CheckedWrite, rows: Rows) -> WriteResult:

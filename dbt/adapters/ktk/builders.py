@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,6 +24,10 @@ class Built:
         schema: where the dataset lies.
         cube: its cube.
         dataset: its id there.
+        alias: the name by which SQL knows it.
+        full_refresh: whether the node is rebuilt by a full refresh: what its config says, None if
+            that says nothing. A snapshot never is.
+        deferred: what `--state` says of it, where dbt defers to that; else None.
     """
 
     node: str
@@ -30,6 +35,9 @@ class Built:
     schema: str
     cube: str
     dataset: str
+    alias: str = ""
+    full_refresh: bool | None = None
+    deferred: Any = None
 
     @property
     def uuid(self) -> str:
@@ -55,11 +63,11 @@ class Builders:
 
     def of(self, schema: str, cube: str) -> Mapping[str, str]:
         """Dataset id -> model, of one cube."""
-        return {
-            item.dataset: item.name
-            for item in self.in_cubes
-            if (item.schema, item.cube) == (schema, cube)
-        }
+        return {item.dataset: item.name for item in self.of_cube(schema, cube)}
+
+    def of_cube(self, schema: str, cube: str) -> list[Built]:
+        """The datasets of one cube."""
+        return [item for item in self.in_cubes if (item.schema, item.cube) == (schema, cube)]
 
     def problems(self, runs: Container[str]) -> list[str]:
         """Datasets that several nodes would build, and names alike, a message each.
@@ -91,6 +99,12 @@ class Builders:
                 )
 
 
+def selected_nodes() -> frozenset[str]:
+    """Unique ids of what dbt chose to run, as Jinja's `selected_resources`; empty if unknown."""
+    chosen = sys.modules.get("dbt.selected_resources")  # of dbt-core, which adapters do not import
+    return frozenset(getattr(chosen, "SELECTED_RESOURCES", ()))
+
+
 def builders(nodes: Iterable[RelationConfig]) -> Builders:
     """Collect them from the nodes of the manifest."""
     known: set[str] = set()
@@ -111,5 +125,17 @@ def builders(nodes: Iterable[RelationConfig]) -> Builders:
             stored[schema][uuid] = unique_id
         cube, dataset = split_uuid(uuid)
         if cube:
-            in_cubes.append(Built(unique_id, str(node.name), schema, cube, dataset))
+            is_snapshot = config.get("materialized") == "snapshot"
+            in_cubes.append(
+                Built(
+                    unique_id,
+                    str(node.name),
+                    schema,
+                    cube,
+                    dataset,
+                    str(node.identifier),
+                    False if is_snapshot else config.get("full_refresh"),
+                    getattr(node, "defer_relation", None),
+                )
+            )
     return Builders(tuple(in_cubes), frozenset(known), stored, tuple(relations))
