@@ -8,7 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from ktk_engine.catalog.catalog import Relation, place_beside, read_view
+from ktk_engine.catalog.catalog import Relation, place_beside
+from ktk_engine.catalog.view import ViewDocument
 from ktk_engine.cube.discovery import discover_cube
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError, KtkError
 from ktk_engine.formatting import counted
@@ -174,54 +175,57 @@ class CubeTest:
             )
         return float(value)
 
-    def _relation(self) -> tuple[ObjectStore, Relation]:
-        """What is tested."""
+    def _found(self) -> tuple[str, Relation]:
+        """What is tested, and its schema or the address of its store; a clone stands for it."""
         return self._existing(self.schema, self.name)
 
-    def _existing(self, schema: str, name: str) -> tuple[ObjectStore, Relation]:
-        store = self.relations.warehouse.find_schema(schema)
-        relation = self.relations.find(schema, name)
-        if store is None or relation is None:
+    def _existing(self, schema: str, name: str) -> tuple[str, Relation]:
+        found = self.relations.behind(schema, name)
+        if found is None:
             raise DatasetNotFoundError(f"There is no relation {schema}.{name}: build it first.")
-        return store, relation
-
-    def _own_datasets(self) -> list[tuple[ObjectStore, Collection[str] | None]]:
-        """Ids of the datasets that the tested model depends on, by their stores; None for all."""
-        store, relation = self._relation()
-        if relation.kind == "dataset":
-            return [(store, (scope_of(relation.uuid).dataset_id(relation.uuid),))]
-        view = read_view(store, relation.name)
-        if view is None or not view.elsewhere:
-            return [(store, (view.datasets if view is not None else ()) or None)]
-        own = [name for name in view.datasets if name not in view.elsewhere]
-        found: list[tuple[ObjectStore, Collection[str] | None]] = [(store, own)] if own else []
-        for name, place in view.elsewhere.items():
-            found.append((self.relations.store_of(place_beside(self.schema, place)), (name,)))
         return found
 
-    def _scope(self) -> LogScope:
-        """The cube or table that the relation belongs to."""
-        store, relation = self._relation()
+    def _view(self) -> ViewDocument | None:
+        """The tested cube's virtual table; None for a dataset."""
+        place, relation = self._found()
         if relation.kind == "dataset":
-            return scope_of(relation.uuid)
-        view = read_view(store, relation.name)
+            return None
+        view = self.relations.view(place, relation.name)
         if view is None or view.kind != "cube":
             raise ConfigurationError(
                 f"{self._where} is a view: this test is for cubes, their datasets and tables."
             )
-        return cube_scope(view.cube)
+        return view
+
+    def _scope(self) -> LogScope:
+        """The cube or table that the relation belongs to."""
+        view = self._view()
+        return scope_of(self._found()[1].uuid) if view is None else cube_scope(view.cube)
 
     def _state(self) -> State:
         """The cube or table that the relation belongs to, as it is read."""
-        scope, (store, relation) = self._scope(), self._relation()
-        view = read_view(store, relation.name) if relation.kind == "view" else None
-        return (
-            resolve(store, scope) if view is None else self.relations.cube_state(self.schema, view)
-        )
+        place, view = self._found()[0], self._view()
+        if view is not None:
+            return self.relations.cube_state(place, view)
+        return resolve(self.relations.store_of(place), self._scope())
+
+    def _own_datasets(self) -> list[tuple[ObjectStore, Collection[str] | None]]:
+        """Ids of the datasets that the tested model depends on, by their stores; None for all."""
+        place, relation = self._found()
+        store, view = self.relations.store_of(place), self._view()
+        if view is None:
+            return [(store, (self._scope().dataset_id(relation.uuid),))]
+        if not view.elsewhere:
+            return [(store, view.datasets or None)]
+        own = [name for name in view.datasets if name not in view.elsewhere]
+        found: list[tuple[ObjectStore, Collection[str] | None]] = [(store, own)] if own else []
+        for name, there in view.elsewhere.items():
+            found.append((self.relations.store_of(place_beside(place, there)), (name,)))
+        return found
 
     def _dataset(self) -> tuple[str, Snapshot]:
         """The tested dataset: of a cube as a whole its seed dataset."""
-        state, uuid = self._state(), self._relation()[1].uuid
+        state, uuid = self._state(), self._found()[1].uuid
         if not uuid:
             uuid = discover_cube(state.scope.name, state.snapshots_by_id()).seed_uuid
         return uuid, state.snapshot(uuid)
@@ -234,22 +238,17 @@ class CubeTest:
         """By what an enrichment is joined, and the seed dataset's relation."""
         self._check_of_cube()
         given: Seed = self.arguments["seed"]
-        found = self.relations.dataset_at(given.schema, given.name)
-        if found is None:
-            self._existing(given.schema, given.name)
-        state, (uuid, snapshot) = self._state(), self._dataset()
-        known = state.snapshots_by_id()
-        if found is not None and given.deferred:
-            place, seed = found
-            there = resolve(self.relations.store_of(place), scope_of(seed.uuid))
-            known = {there.scope.dataset_id(seed.uuid): there.snapshot(seed.uuid)}
-        specification = discover_cube(state.scope.name, known)
+        place, seed = self._existing(given.schema, given.name)
+        scope, (uuid, snapshot) = self._scope(), self._dataset()
+        is_here = given.deferred or self.relations.is_same_store(given.schema, self.schema)
+        where = place if is_here else self.schema
+        known = resolve(self.relations.store_of(where), scope).snapshots_by_id()
+        specification = discover_cube(scope.name, known)
         if uuid == specification.seed_uuid:
             raise ConfigurationError(
                 f"{self._where} is the seed dataset: this test is for enrichments."
             )
-        is_here = given.deferred or self.relations.is_same_store(given.schema, self.schema)
-        if found is None or found[1].uuid != specification.seed_uuid or not is_here:
+        if seed.uuid != specification.seed_uuid or not is_here:
             raise ConfigurationError(
                 f"{self._where}: {given.schema}.{given.name} is not the seed dataset of cube "
                 f"{specification.prefix}: that is {self.schema}.{specification.seed_dataset}. "

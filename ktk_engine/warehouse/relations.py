@@ -154,31 +154,31 @@ class Relations:
 
         return cube_state(view, state_in)
 
-    def dataset_at(self, schema: str, name: str) -> tuple[str, Relation] | None:
-        """Find the dataset that a name stands for; None if it stands for none.
+    def behind(self, schema: str, name: str) -> tuple[str, Relation] | None:
+        """Find what a name stands for; None if there is no such relation.
 
-        A view that only shows a dataset, as `dbt clone` makes them, stands for that.
+        A view that only shows another relation, as `dbt clone` makes them, stands for that.
 
         Args:
             schema: a schema, or the address of a store.
             name: the name there.
 
         Returns:
-            The schema, or the address of the store, in which the dataset lies, and the dataset.
+            The relation, and the schema, or the address of the store, in which it lies.
         """
+        found: tuple[str, Relation] | None = None
         for _ in range(_DEPTH):
             store = self.warehouse.find_schema(schema)
             relation = None if store is None else self.find(schema, name)
             if store is None or relation is None:
-                return None
-            if relation.kind == "dataset":
-                return schema, relation
-            view = read_view(store, relation.name)
-            shown = None if view is None or view.kind != "view" else shown_by(view.sql)
+                return found
+            found = schema, relation
+            view = read_view(store, relation.name) if relation.kind == "view" else None
+            shown = shown_by(view.sql) if view is not None and view.kind == "view" else None
             if shown is None:
-                return None
+                return found
             schema, name = place_beside(schema, shown[0]), shown[1]
-        return None
+        return found
 
     def view(self, schema: str, name: str) -> ViewDocument | None:
         """Read a view's document; None if there is no such view."""
@@ -474,7 +474,7 @@ def _in_cube(
     where, name = place
     shown = f"{place[0]}.{place[1]}"
     is_here = relations.is_same_store(where, schema)
-    found = relations.dataset_at(where, name) if is_here or place in deferred else None
+    found = relations.behind(where, name) if is_here or place in deferred else None
     if found is not None and is_in_cube(found[1].uuid):
         return ("" if relations.is_same_store(found[0], schema) else found[0]), found[1]
     if (where == schema or is_here) and relations.find(where, name) is None:

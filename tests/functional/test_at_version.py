@@ -98,7 +98,7 @@ unit_tests:
     expect: {rows: [{id: 1, P: 0, v: 5}, {id: 1, P: 1, v: 5}]}
   - name: distinct_of_source
     model: of_source
-    given: [{input: source('own', 't'), rows: [{id: 1, P: 0}, {id: 1, P: 1}, {id: 1, P: 1}]}]
+    given: [{input: "source('own', 't')", rows: [{id: 1, P: 0}, {id: 1, P: 1}, {id: 1, P: 1}]}]
     expect: {rows: [{id: 1, P: 0}, {id: 1, P: 1}]}
 """,
 }

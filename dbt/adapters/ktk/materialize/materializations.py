@@ -212,10 +212,10 @@ class Materializations(StoreAdapter):
             place = (schema, item.alias) if known is not None else None
             if place is None and item.deferred:
                 place = self._place_of_state(item)
-            dataset = self.relations.dataset_at(*place) if place is not None else None
-            if dataset is None or dataset[1].uuid != item.uuid:
+            behind = self.relations.behind(*place) if place is not None else None
+            if behind is None or behind[1].uuid != item.uuid:
                 continue
-            where, relation = dataset
+            where, relation = behind
             if not self.relations.is_same_store(where, schema):
                 state = resolve(self.relations.store_of(where), scope_of(relation.uuid))
                 found[item.dataset] = state.snapshot(relation.uuid)
