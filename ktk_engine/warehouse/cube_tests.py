@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -175,6 +176,7 @@ class CubeTest:
             )
         return float(value)
 
+    @cached_property
     def _found(self) -> tuple[str, Relation]:
         """What is tested, and its schema or the address of its store; a clone stands for it."""
         return self._existing(self.schema, self.name)
@@ -185,9 +187,10 @@ class CubeTest:
             raise DatasetNotFoundError(f"There is no relation {schema}.{name}: build it first.")
         return found
 
+    @cached_property
     def _view(self) -> ViewDocument | None:
         """The tested cube's virtual table; None for a dataset."""
-        place, relation = self._found()
+        place, relation = self._found
         if relation.kind == "dataset":
             return None
         view = self.relations.view(place, relation.name)
@@ -199,20 +202,20 @@ class CubeTest:
 
     def _scope(self) -> LogScope:
         """The cube or table that the relation belongs to."""
-        view = self._view()
-        return scope_of(self._found()[1].uuid) if view is None else cube_scope(view.cube)
+        view = self._view
+        return scope_of(self._found[1].uuid) if view is None else cube_scope(view.cube)
 
     def _state(self) -> State:
         """The cube or table that the relation belongs to, as it is read."""
-        place, view = self._found()[0], self._view()
+        place, view = self._found[0], self._view
         if view is not None:
             return self.relations.cube_state(place, view)
         return resolve(self.relations.store_of(place), self._scope())
 
     def _own_datasets(self) -> list[tuple[ObjectStore, Collection[str] | None]]:
         """Ids of the datasets that the tested model depends on, by their stores; None for all."""
-        place, relation = self._found()
-        store, view = self.relations.store_of(place), self._view()
+        place, relation = self._found
+        store, view = self.relations.store_of(place), self._view
         if view is None:
             return [(store, (self._scope().dataset_id(relation.uuid),))]
         if not view.elsewhere:
@@ -225,7 +228,7 @@ class CubeTest:
 
     def _dataset(self) -> tuple[str, Snapshot]:
         """The tested dataset: of a cube as a whole its seed dataset."""
-        state, uuid = self._state(), self._found()[1].uuid
+        state, uuid = self._state(), self._found[1].uuid
         if not uuid:
             uuid = discover_cube(state.scope.name, state.snapshots_by_id()).seed_uuid
         return uuid, state.snapshot(uuid)

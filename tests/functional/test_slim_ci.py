@@ -163,11 +163,16 @@ class TestChangedEnrichment(Deferring):
         assert shown(target, query) == [(0, 0.0, "q0"), (1, 2.5, "q1"), (2, 5.0, "q2")]
 
     def test_the_seed_dataset_is_changed(self, production, target):
-        change(production, cs=SEED.replace("range(60)", "range(6)"))
+        change(production, cs=SEED.replace("id * 2", "id * 3"))
         run_dbt(["build", "--target", target, *MODIFIED])
-        assert shown(target, "select count(*), count(w), count(name) from {{ ref('c') }}") == [
-            (6, 6, 3)
+        assert shown(target, "select sum(v), sum(w), count(name) from {{ ref('c') }}") == [
+            (5310, 2655.0, 3)
         ]
+        change(production, cs=SEED.replace("range(60)", "range(6)"))
+        results = run_dbt(["build", "--target", target, *MODIFIED], expect_pass=False)
+        assert {r.node.name.partition("_ref")[0] for r in results if str(r.status) == "fail"} == {
+            "cube_orphans_ce"
+        }
 
     def test_a_seed_dataset_that_breaks_what_is_deferred_is_refused(self, production, target):
         text = SEED.replace("id as L", "cast(id as string) as L")

@@ -54,12 +54,26 @@ class Builders:
         nodes: unique ids of all nodes.
         stored: schema -> uuid -> unique id of the node that builds this dataset.
         relations: schema, name and unique id of each node with a relation.
+        parents: unique id of a node -> those of the nodes that it reads.
     """
 
     in_cubes: tuple[Built, ...] = ()
     nodes: frozenset[str] = frozenset()
     stored: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     relations: tuple[tuple[str, str, str], ...] = ()
+    parents: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def is_below(self, node: str, others: Container[str]) -> bool:
+        """Whether a node reads one of some others, through whatever stands between."""
+        seen, left = {node}, [node]
+        while left:
+            for parent in self.parents.get(left.pop(), ()):
+                if parent in others:
+                    return True
+                if parent not in seen:
+                    seen.add(parent)
+                    left.append(parent)
+        return False
 
     def of(self, schema: str, cube: str) -> Mapping[str, str]:
         """Dataset id -> model, of one cube."""
@@ -109,11 +123,13 @@ def builders(nodes: Iterable[RelationConfig]) -> Builders:
     """Collect them from the nodes of the manifest."""
     known: set[str] = set()
     relations = []
+    parents: dict[str, tuple[str, ...]] = {}
     stored: dict[str, dict[str, str]] = {}
     in_cubes = []
     for node in nodes:
         unique_id, schema = str(getattr(node, "unique_id", node.name)), str(node.schema)
         known.add(unique_id)
+        parents[unique_id] = tuple(getattr(getattr(node, "depends_on", None), "nodes", ()))
         config: Any = node.config
         if not hasattr(config, "get"):
             continue
@@ -138,4 +154,4 @@ def builders(nodes: Iterable[RelationConfig]) -> Builders:
                     getattr(node, "defer_relation", None),
                 )
             )
-    return Builders(tuple(in_cubes), frozenset(known), stored, tuple(relations))
+    return Builders(tuple(in_cubes), frozenset(known), stored, tuple(relations), parents)

@@ -95,7 +95,8 @@ class KtkAdapter(
         ]
         if problems := [*problems, *found.problems(runs)]:
             raise DbtConfigError("\n".join(problems))
-        self._builders, self._ended, self._taken_out = found, set(), set()
+        self._builders = found
+        self._ended, self._failed, self._taken_out = set(), set(), set()
         self._cube_partitions = cube_partitions(configs)
         super().set_relations_cache(configs, clear, required_schemas)
 

@@ -53,12 +53,13 @@ class StoreAdapter(MetastoreAdapter):
     _behavior: Behavior
     _builders: Builders | None = None  # unknown until dbt has shown its nodes
     _ended: set[str]  # nodes that this run is done with
+    _failed: set[str]  # those of them that ended in an error
     _taken_out: set[tuple[str, str]]  # schema and uuid of datasets that its writes took out
 
     def __init__(self, config: AdapterRequiredConfig, mp_context: SpawnContext) -> None:
         super().__init__(config, mp_context)
         self.Relation = KtkRelation.of_project(config)
-        self._ended, self._taken_out = set(), set()
+        self._ended, self._failed, self._taken_out = set(), set(), set()
 
     @property
     def behavior(self) -> Behavior:
@@ -91,6 +92,9 @@ class StoreAdapter(MetastoreAdapter):
         with named, self.connections.node(name, query_header_context):
             try:
                 yield
+            except BaseException:
+                self._failed.add(name)
+                raise
             finally:
                 self._ended.add(name)
 

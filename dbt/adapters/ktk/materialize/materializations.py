@@ -188,13 +188,18 @@ class Materializations(StoreAdapter):
         )
 
     def _rebuilt(self, others: Iterable[Built]) -> frozenset[str]:
-        """Ids of the datasets that this run is yet to rebuild, or rebuilds at this moment."""
+        """Ids of the datasets that this run is yet to rebuild, or rebuilds at this moment.
+
+        What reads a node that has failed is skipped by dbt, and stays as it is.
+        """
+        assert self._builders is not None
         runs, of_run = selected_nodes(), bool(getattr(self.config.args, "FULL_REFRESH", False))
         return frozenset(
             item.dataset
             for item in others
             if item.node in runs
             and item.node not in self._ended
+            and not (self._failed and self._builders.is_below(item.node, self._failed))
             and (of_run if item.full_refresh is None else item.full_refresh)
         )
 

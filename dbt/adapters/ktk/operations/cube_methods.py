@@ -236,7 +236,8 @@ class CubeMethods(StoreAdapter):
         given = dict(arguments)
         if "seed" in given:
             seed = as_ktk(given["seed"])
-            given["seed"] = Seed(*seed.place, str(seed), seed.place in self._deferred)
+            deferred = bool({seed.place, (schema, name)} & self._deferred)
+            given["seed"] = Seed(*seed.place, str(seed), deferred)
         test = CubeTest(
             self.relations, schema, name, rows, given, lambda: self._arrow_schema(relation)
         )
