@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -21,8 +19,12 @@ from ktk_engine.catalog.catalog import (
     place_beside,
     read_view,
 )
-from ktk_engine.catalog.source_address import StoreAddress, parse_address
-from ktk_engine.catalog.view import ViewDocument, render_view, view_key
+from ktk_engine.catalog.view import (
+    ViewDocument,
+    render_view,
+    shown_by,
+    view_key,
+)
 from ktk_engine.cube.dataset_uuid import is_in_cube, split_uuid
 from ktk_engine.describe.last_change import changed_at
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError
@@ -43,7 +45,6 @@ from ktk_engine.warehouse.name_claim import cube_and_dataset, displace, displace
 
 _NONE = Comments()
 _DEPTH = 20  # of clones of clones
-_CUBE_COMMENT = re.compile(r"/\* ktk cube: (\[.*?\]) \*/", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -214,61 +215,12 @@ class Relations:
         store = self.warehouse.create_schema(schema)
         if read_view(store, name) is not None:
             _refuse_circle(self, (schema, name), sql, frozenset())
-        kept = _kept(store, name, author)
+        kept = kept_by_view(store, name, author)
         known: Comments = kept["comments"]
         texts = {**known.columns, **said.columns}
         kept["comments"] = Comments(said.relation or known.relation, texts)
         view = ViewDocument(name, "view", sql=sql, columns=columns, **kept)
-        return _replace(store, view, author)
-
-    def create_cube(
-        self,
-        schema: str,
-        name: str,
-        sql: str,
-        author: Author,
-        deferred: Collection[tuple[str, str]] = (),
-    ) -> ViewDocument:
-        """Store a cube's virtual table, from the comment that `cube_of` compiles to.
-
-        Args:
-            schema: its schema.
-            name: its name.
-            sql: what has the comment.
-            author: who stores it.
-            deferred: schema and name of datasets that it may read in other schemas and stores.
-
-        Raises:
-            ConfigurationError: the comment is missing, or the models are not datasets of one cube
-                in this schema.
-            ConsistencyError: the name is taken by what must not go, or datasets of several stores
-                do not fit together.
-        """
-        store = self.warehouse.create_schema(schema)
-        found = [
-            _in_cube(self, f"{schema}.{name}", schema, place, deferred)
-            for place in _cube_comment(name, sql)
-        ]
-        uuids = sorted({relation.uuid for _, relation in found})
-        prefixes = {split_uuid(uuid)[0] for uuid in uuids}
-        if len(prefixes) != 1:
-            raise ConfigurationError(
-                f"Cube {schema}.{name}: its datasets belong to several cubes: "
-                f"{', '.join(uuids)}. Give all models the same `cube`."
-            )
-        (prefix,) = prefixes
-        view = ViewDocument(
-            name,
-            "cube",
-            cube=prefix,
-            datasets=tuple(split_uuid(uuid)[1] for uuid in uuids),
-            elsewhere={split_uuid(item.uuid)[1]: place for place, item in found if place},
-            **_kept(store, name, author),
-        )
-        # A seed dataset must be among them.
-        load_cube(self.cube_state(schema, view), view.datasets)
-        _replace(store, view, author)
-        return view
+        return replace_view(store, view, author)
 
     def rename(self, schema: str, old: str, new: str, author: Author) -> None:
         """Give a view or a table another name; a table's files are copied, see `rename`.
@@ -295,7 +247,7 @@ class Relations:
         view = read_view(store, relation.name)
         if view is None:
             raise DatasetNotFoundError(f"There is no relation {schema}.{old} to rename.")
-        _replace(store, replace(view, name=new), author)
+        replace_view(store, replace(view, name=new), author)
         store.delete([view_key(relation.name)])
 
     def drop(
@@ -459,60 +411,7 @@ class Relations:
         return store, relation
 
 
-def _in_cube(
-    relations: Relations,
-    cube: str,
-    schema: str,
-    place: tuple[str, str],
-    deferred: Collection[tuple[str, str]],
-) -> tuple[str, Relation]:
-    """Find a dataset that `cube_of` names: a model, or a source of the same store.
-
-    Returns:
-        The schema or address where it lies, empty for the cube's own; and the dataset.
-    """
-    where, name = place
-    shown = f"{place[0]}.{place[1]}"
-    is_here = relations.is_same_store(where, schema)
-    found = relations.behind(where, name) if is_here or place in deferred else None
-    if found is not None and is_in_cube(found[1].uuid):
-        return ("" if relations.is_same_store(found[0], schema) else found[0]), found[1]
-    if (where == schema or is_here) and relations.find(where, name) is None:
-        raise ConfigurationError(
-            f"Cube {cube}: there is no {shown} yet. Build it first: dbt build "
-            f"--select +{cube.partition('.')[2]} builds all models of the cube."
-        )
-    raise ConfigurationError(
-        f"Cube {cube}: {shown} is not a cube dataset of schema {schema}. Models in "
-        "cube_of(...) must be materialized cube_seed or cube_enrichment, and sources must "
-        "be datasets of the same schema (`ktk_dataset`). Datasets of another schema are read where "
-        "dbt defers to it (`--defer --state`), or after `dbt clone`."
-    )
-
-
-def shown_by(sql: str) -> tuple[str, str] | None:
-    """Give the schema, or the address, and the name of the relation that a view shows as it is.
-
-    Args:
-        sql: the view's query.
-
-    Returns:
-        None for a view that does more than `select * from` one relation.
-    """
-    references = read_statement(sql).references
-    if len(references) != 1 or references[0].version is not None or references[0].timestamp:
-        return None
-    (reference,) = references
-    around = (sql[: reference.start] + sql[reference.end :]).split()
-    address = parse_address(reference.parts[0]) if len(reference.parts) == 3 else None
-    if [word.lower() for word in around] != ["select", "*", "from"]:
-        return None
-    if isinstance(address, StoreAddress):
-        return None if address.version is not None else (address.store, address.relation)
-    return (reference.parts[0], reference.parts[1]) if len(reference.parts) == 2 else None
-
-
-def _replace(store: ObjectStore, view: ViewDocument, author: Author) -> list[str]:
+def replace_view(store: ObjectStore, view: ViewDocument, author: Author) -> list[str]:
     """Store a view's document, and drop what it takes the place of."""
     claim = author.view(view.name)
     displaced = displaced_by(store, claim)  # says so if it must not go
@@ -557,8 +456,8 @@ def check_view_columns(name: str, columns: Iterable[str]) -> None:
         seen.add(Identifier(column))
 
 
-def _kept(store: ObjectStore, name: str, author: Author) -> dict[str, Any]:
-    """What a view has beside its query: who stored it, and the comments of the one before."""
+def kept_by_view(store: ObjectStore, name: str, author: Author) -> dict[str, Any]:
+    """Give what a view has beside its query: who stored it, and the comments of the one before."""
     before = read_view(store, name)
     builder = author.claimant.builder if author.claimant else None
     return {
@@ -567,18 +466,3 @@ def _kept(store: ObjectStore, name: str, author: Author) -> dict[str, Any]:
         "node": builder.node if builder else "",
         "project": builder.project if builder else "",
     }
-
-
-def cube_comment(names: list[tuple[str, str]]) -> str:
-    """Give the comment that `cube_of` compiles to."""
-    return f"/* ktk cube: {json.dumps(names)} */"
-
-
-def _cube_comment(name: str, sql: str) -> list[tuple[str, str]]:
-    match = _CUBE_COMMENT.search(sql)
-    if match is None:
-        raise ConfigurationError(
-            f"Model {name} is materialized cube, but does not say which datasets it joins. Its "
-            "body must be: {{ cube_of(ref('...'), ref('...')) }}"
-        )
-    return [(str(schema), str(item)) for schema, item in json.loads(match[1])]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from ktk_engine.catalog.view import cube_comment, shown_by
 from ktk_engine.errors import ConfigurationError, ConsistencyError, QueryError, TypeClassError
 from ktk_engine.warehouse.author import Author
+from ktk_engine.warehouse.create_cube import create_cube
 from ktk_engine.warehouse.in_process.local_sql import LocalSql
-from ktk_engine.warehouse.relations import cube_comment, shown_by
 from tests.support.changes import Relations, Target, WriteContext, build, build_module
 from tests.support.committed import resolve, scope_of
 from tests.support.queries import KnownStores, Moment, NamedRelations
@@ -39,7 +40,7 @@ def context(warehouse) -> WriteContext:
 
 def create(warehouse, place=("prod", "cs"), deferred=(("prod", "cs"),)):
     text = cube_comment([place, ("dev", "ce")])
-    return Relations(warehouse).create_cube("dev", "c", text, AUTHOR, deferred)
+    return create_cube(Relations(warehouse), "dev", "c", text, AUTHOR, deferred)
 
 
 def rows(warehouse, sql: str) -> list[dict]:

@@ -44,6 +44,7 @@ from ktk_engine.log.scope import scope_of
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import resolve
 from ktk_engine.store.interface import ObjectStore
+from ktk_engine.warehouse.create_cube import create_cube
 from ktk_engine.warehouse.name_claim import NameClaim, displace, displaced_by
 from ktk_engine.warehouse.relations import Relations, check_view_columns
 from ktk_engine.warehouse.staged_warehouse import StagedWarehouse
@@ -379,7 +380,7 @@ class Materializations(StoreAdapter):
         schema, name = str(relation.schema), str(relation.identifier)
         with self.connections.running():
             author = self._author(model, full_refresh)
-            view = self.relations.create_cube(schema, name, sql, author, self._deferred)
+            view = create_cube(self.relations, schema, name, sql, author, self._deferred)
             columns = self.relations.schema_of(schema, name)
         count = len(columns.names) if columns is not None else 0
         datasets = counted(len(view.datasets), "dataset")

@@ -19,6 +19,7 @@ from dbt.adapters.ktk.operations.operation_words import operation_words
 from dbt.adapters.ktk.relation import KtkRelation, as_ktk
 from dbt.adapters.ktk.session.spark_message import spark_message
 from dbt.adapters.ktk.store_adapter import StoreAdapter
+from ktk_engine.catalog.view import cube_comment
 from ktk_engine.errors import (
     ConfigurationError,
     ConsistencyError,
@@ -30,7 +31,6 @@ from ktk_engine.types.quote import quote_text
 from ktk_engine.warehouse.author import statement_history
 from ktk_engine.warehouse.cube_tests import CubeTest, Seed
 from ktk_engine.warehouse.known_queries import failing_query
-from ktk_engine.warehouse.relations import cube_comment
 
 if TYPE_CHECKING:
     import pyarrow as pa
