@@ -5,13 +5,13 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from ktk_engine.catalog.view import cube_comment, shown_by
 from ktk_engine.errors import ConfigurationError, ConsistencyError, QueryError, TypeClassError
 from ktk_engine.warehouse.author import Author
 from ktk_engine.warehouse.create_cube import create_cube
 from ktk_engine.warehouse.in_process.local_sql import LocalSql
 from tests.support.changes import Relations, Target, WriteContext, build, build_module
 from tests.support.committed import resolve, scope_of
+from tests.support.documents import cube_comment, shown_by
 from tests.support.queries import KnownStores, Moment, NamedRelations
 from tests.support.stores import Warehouse, tree
 
