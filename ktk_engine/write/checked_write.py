@@ -113,7 +113,7 @@ def _passed_gate(
         return passed(own)
     except (TypeClassError, ConsistencyError) as error:
         misfits = sorted(name for name in own if name != target.dataset and not fits(name))
-        leaving = tuple(name for name in misfits if name in context.rebuilt())
+        leaving = tuple(sorted({*misfits} & {*context.rebuilt()}))
         if not leaving:
             raise _with_way_out(error, target, misfits, context) from error
     found = passed({name: item for name, item in own.items() if name not in leaving})

@@ -28,6 +28,7 @@ from ktk_engine.log.builder import Builder
 from ktk_engine.maintain.properties import Notes
 from ktk_engine.sql.token import split_statements
 from ktk_engine.types.arrow_name import parse_type
+from ktk_engine.types.identifier import Identifier
 from ktk_engine.warehouse.alter import alter_relation
 from ktk_engine.warehouse.alter_statement import Alteration
 from ktk_engine.warehouse.author import Author
@@ -197,7 +198,7 @@ class StoreAdapter(MetastoreAdapter):
         if self.is_of_metastore(from_relation):
             super().rename_relation(from_relation, to_relation)  # type: ignore[no-untyped-call]
             return
-        if str(from_relation.schema) != str(to_relation.schema):
+        if Identifier(str(from_relation.schema)) != Identifier(str(to_relation.schema)):
             raise DbtRuntimeError(
                 f"{from_relation} cannot become {to_relation}: a relation is renamed within its "
                 "schema. Nothing was changed. `create table ... as select` copies it."

@@ -44,6 +44,7 @@ from ktk_engine.log.scope import scope_of
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import resolve
 from ktk_engine.store.interface import ObjectStore
+from ktk_engine.types.identifier import Identifier
 from ktk_engine.warehouse.create_cube import create_cube
 from ktk_engine.warehouse.name_claim import NameClaim, displace, displaced_by
 from ktk_engine.warehouse.relations import Relations, check_view_columns
@@ -211,11 +212,14 @@ class Materializations(StoreAdapter):
         all where dbt defers to another environment.
         """
         runs, found = selected_nodes(), {}
-        for item in others:
-            known = self.get_relation(None, schema, item.alias)  # type: ignore[arg-type]
-            if item.node in runs or (known is not None and not known.is_view):
+        unbuilt = [item for item in others if item.node not in runs]
+        listed = self.list_relations(None, schema) if unbuilt else []
+        is_view = {Identifier(str(item.identifier)): item.is_view for item in listed}
+        for item in unbuilt:
+            known = is_view.get(Identifier(item.alias))
+            if known is False:
                 continue
-            place = (schema, item.alias) if known is not None else None
+            place = (schema, item.alias) if known else None
             if place is None and item.deferred:
                 place = self._place_of_state(item)
             behind = self.relations.behind(*place) if place is not None else None
