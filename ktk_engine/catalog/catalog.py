@@ -10,13 +10,14 @@ from typing import Literal
 from ktk_engine.catalog.view import FOLDER as VIEW_FOLDER
 from ktk_engine.catalog.view import ViewDocument, parse_view, view_key, view_name
 from ktk_engine.cube.dataset_uuid import is_in_cube, split_uuid
-from ktk_engine.errors import ConsistencyError, ObjectNotFoundError
+from ktk_engine.errors import ConsistencyError, DatasetNotFoundError, ObjectNotFoundError
 from ktk_engine.format.load_document import list_documents
 from ktk_engine.log.entry import DatasetEntry
 from ktk_engine.log.scope import FOLDER, LogScope
 from ktk_engine.log.state import State, resolve
 from ktk_engine.store.ask_all import ask_all
 from ktk_engine.store.interface import ObjectStore
+from ktk_engine.store.warehouse import is_store_address
 from ktk_engine.types.identifier import Identifier
 
 Kind = Literal["dataset", "view"]
@@ -136,6 +137,40 @@ def read_view(store: ObjectStore, name: str) -> ViewDocument | None:
         return parse_view(store.get(key), key)
     except ObjectNotFoundError:
         return None
+
+
+def cube_state(view: ViewDocument, state_in: Callable[[str], State]) -> State:
+    """Give the scope of a cube as its virtual table reads it.
+
+    Args:
+        view: the virtual table.
+        state_in: gives the scope as it is in a schema, or in the store at an address; in the
+            view's own for an empty text.
+
+    Raises:
+        DatasetNotFoundError: a dataset that lies elsewhere is not there any more.
+    """
+    own = state_in("")
+    others = {own.scope.uuid_of(name): state_in(place) for name, place in view.elsewhere.items()}
+    for uuid, state in others.items():
+        if uuid not in state.datasets:
+            raise DatasetNotFoundError(
+                f"Cube {view.name} reads {uuid} from {state.store.url}, which has no such dataset "
+                "any more. Build the model that is materialized cube again, or its dataset here."
+            )
+    return own.beside(others)
+
+
+def place_beside(schema: str, place: str) -> str:
+    """Give a schema that a view names, as those find it who know where the view lies.
+
+    Args:
+        schema: the view's own schema, or the address of its store.
+        place: what it names: a schema, which lies beside its own, or an address.
+    """
+    if not is_store_address(schema) or is_store_address(place):
+        return place
+    return f"{schema.rstrip('/').rpartition('/')[0]}/{place}"
 
 
 def relation_name(uuid: str, entry: DatasetEntry | None = None) -> str:

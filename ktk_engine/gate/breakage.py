@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -39,21 +39,34 @@ def broken_enrichments(
     return {name: reasons for name, reasons in sorted(found.items()) if reasons}
 
 
-def breakage_text(cube: str, broken: Mapping[str, tuple[str, ...]], full_refresh: bool) -> str:
+def breakage_text(
+    cube: str,
+    broken: Mapping[str, tuple[str, ...]],
+    full_refresh: bool,
+    elsewhere: Collection[str] = (),
+) -> str:
     """Say which enrichments break, and what to do.
 
     Args:
         cube: the cube's name.
         broken: what `broken_enrichments` found.
         full_refresh: whether this run is one.
+        elsewhere: ids of datasets that lie in other stores, and stay as they are.
     """
     lines = [f"This breaks {len(broken)} of the enrichments of cube {cube}:"]
     lines += [f"- {name}: {'; '.join(reasons)}." for name, reasons in broken.items()]
+    if deferred := [name for name in broken if name in elsewhere]:
+        lines.append(
+            f"{', '.join(deferred)}: read from where dbt defers to, and never changed there. Fix: "
+            "change the model so that they fit; or let this run build them as well (add them to "
+            "--select). Nothing was written."
+        )
+        return "\n".join(lines)
     command = "" if full_refresh else " and run with --full-refresh"
     lines.append(
-        "Fix: change the model so that they fit; or set cascade: true in its config"
-        f"{command}, which takes them out of the cube in the commit that rebuilds the seed "
-        "dataset, and rebuild them. Nothing was written."
+        "Fix: change the model so that they fit; or build them in the same run with "
+        f"--full-refresh; or set cascade: true in its config{command}, which takes them out of the "
+        "cube in the commit that rebuilds the seed dataset, and rebuild them. Nothing was written."
     )
     return "\n".join(lines)
 

@@ -99,6 +99,7 @@ def pass_gate(
     full_refresh: bool = False,
     built_by: Mapping[str, str] | None = None,
     keeps_rows: bool = False,
+    beside: Mapping[str, Snapshot] | None = None,
 ) -> GateResult:
     """Check a model's schema against its declaration, its dataset, its cube and its roles.
 
@@ -111,6 +112,7 @@ def pass_gate(
         full_refresh: the dataset is rebuilt; only the other datasets bind it.
         built_by: dataset id -> dbt model, to say what to do about columns of others.
         keeps_rows: whether rows of the dataset stay, which binds plain tables as well.
+        beside: datasets of the cube that lie in other stores, by id: they bind, and never leave.
 
     Raises:
         TypeClassError: with all findings.
@@ -118,14 +120,15 @@ def pass_gate(
         ConsistencyError: the cube's datasets would not fit together.
     """
     check_configured(target, model)
-    checked = _check(target, model, datasets, full_refresh, built_by, keeps_rows)
+    elsewhere = frozenset(beside or ())
+    datasets = {**(beside or {}), **datasets}
+    checked = _check(target, model, datasets, full_refresh, built_by, keeps_rows, elsewhere)
     if checked.findings:
         raise_findings(
             checked.findings, f"dataset {target.uuid}", len(model.names), checked.remark(target)
         )
-    if checked.broken and not checked.leaving:
-        text = breakage_text(target.cube, checked.broken, full_refresh)
-        raise ConsistencyError(f"Dataset {target.uuid} was refused. {text}")
+    if checked.breakage:
+        raise ConsistencyError(f"Dataset {target.uuid} was refused. {checked.breakage}")
     others = _remaining(target, datasets, checked.leaving)
     model, schema = checked.model, dataset_schema(checked.model, target.partition_by)
     if checked.committed is not None:
@@ -173,8 +176,7 @@ class _Checked:
     model: pa.Schema
     committed: pa.Schema | None
     findings: tuple[Finding, ...]
-    broken: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    full_refresh: bool = False
+    breakage: str = ""
     leaving: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -184,8 +186,8 @@ class _Checked:
         if any(finding.rule == "class" for finding in self.findings):
             rebuild = _REBUILD if target.claimant else _REPLACE
             lines.append(_NO_REBUILD if target.keeps_versions else rebuild)
-        if self.broken and not self.leaving:
-            lines.append(breakage_text(target.cube, self.broken, self.full_refresh))
+        if self.breakage:
+            lines.append(self.breakage)
         return "\n".join(lines)
 
 
@@ -196,6 +198,7 @@ def _check(
     full_refresh: bool,
     built_by: Mapping[str, str] | None,
     keeps_rows: bool,
+    elsewhere: frozenset[str],
 ) -> _Checked:
     """Run all checks: the columns by themselves, then beside the cube's other datasets."""
     own, others = datasets.get(target.dataset), _remaining(target, datasets, ())
@@ -208,16 +211,20 @@ def _check(
     if not columns.storable:
         return _Checked(model, committed, tuple(findings))
     broken = _broken(target, model, others, own)
-    leaving = tuple(broken) if target.cascade and full_refresh else ()
+    may_leave = target.cascade and full_refresh and not elsewhere & set(broken)
+    leaving = tuple(broken) if may_leave else ()
     schemas = {name: item.schema for name, item in _remaining(target, datasets, leaving).items()}
-    fix = owner_fix(target.cube, target.dataset, built_by)
+    fix = owner_fix(target.cube, target.dataset, built_by, elsewhere)
     found = check_shared(target.dataset, model, schemas, shared, fix)
     owned = {item.column for item in found if item.rule == "owner"}
     findings = [i for i in findings if not (i.rule == "unknown" and i.column in owned)]
     findings += unless_found(found, findings)
     if leaving:
         notes = (*notes, f"taken out of the cube: {', '.join(leaving)}")
-    return _Checked(model, committed, tuple(findings), broken, full_refresh, leaving, notes)
+    text = ""
+    if broken and not leaving:
+        text = breakage_text(target.cube, broken, full_refresh, elsewhere)
+    return _Checked(model, committed, tuple(findings), text, leaving, notes)
 
 
 def _column_rules(

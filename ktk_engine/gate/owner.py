@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 
 def owner_fix(
-    cube: str, dataset: str, built_by: Mapping[str, str] | None
+    cube: str,
+    dataset: str,
+    built_by: Mapping[str, str] | None,
+    elsewhere: Collection[str] = (),
 ) -> Callable[[str, str], str] | None:
     """Make the function that says what to do.
 
@@ -14,6 +17,7 @@ def owner_fix(
         cube: the cube's name.
         dataset: the dataset that is to be written.
         built_by: dataset id -> name of the dbt model that builds it; None where nobody knows.
+        elsewhere: ids of datasets that lie in other stores, and stay as they are.
 
     Returns:
         Owner and column -> the fix; None to keep the general one.
@@ -23,6 +27,11 @@ def owner_fix(
 
     def fix(owner: str, column: str) -> str:
         model = built_by.get(owner)
+        if owner in elsewhere:
+            return (
+                f"if {column} moved from {owner} to {dataset}, let this run build {owner} as well "
+                f"(add {model or owner} to --select); else rename it in one of them"
+            )
         if model is None:
             arguments = f"{{cube: {cube}, dataset: {owner}}}"
             return (
@@ -31,8 +40,9 @@ def owner_fix(
                 f"{column} in {dataset}"
             )
         return (
-            f"if {column} moved from {owner} to {dataset}, build {owner} without it first: "
-            f"dbt run --full-refresh -s {model}; else rename it in one of them"
+            f"if {column} moved from {owner} to {dataset}, build both in one run: dbt run "
+            f"--full-refresh -s {model} {built_by.get(dataset, dataset)}; else rename it in one of "
+            "them"
         )
 
     return fix

@@ -33,6 +33,7 @@ from ktk_engine.log.snapshot import Snapshot, read_snapshot
 from ktk_engine.log.staged_logs import StagedLogs
 from ktk_engine.store.ask_all import ask_all
 from ktk_engine.store.interface import ObjectStore
+from ktk_engine.store.joined_store import JoinedStore
 
 _READ_FROM_LOG = "It is read as the log has it. "
 
@@ -93,6 +94,8 @@ class State:
         unpublished_removals: documents of datasets that the log has removed, in the order in
             which they are to vanish: the seed dataset first.
         known: snapshots by key, which never change; anyone who resolves again may keep them.
+        elsewhere: datasets that lie in other stores, by uuid, and their scopes there. Such a state
+            is only read; see `beside`.
     """
 
     store: ObjectStore
@@ -103,6 +106,7 @@ class State:
     datasets: Mapping[str, DatasetState]
     unpublished_removals: tuple[str, ...] = ()
     known: MutableMapping[str, Snapshot] = field(default_factory=dict, compare=False, repr=False)
+    elsewhere: Mapping[str, State] = field(default_factory=dict)
     _snapshots: dict[str, Snapshot] = field(default_factory=dict, compare=False, repr=False)
     _loading: threading.RLock = field(default_factory=threading.RLock, compare=False, repr=False)
 
@@ -115,6 +119,8 @@ class State:
             UnsupportedFormatError: this version cannot tell.
             VersionGoneError: a clean-up has removed it since the state was resolved.
         """
+        if uuid in self.elsewhere:
+            return self.elsewhere[uuid].snapshot(uuid)
         state = self.dataset(uuid)
         with self._loading:  # a cube object may be shared by threads
             if uuid not in self._snapshots:
@@ -180,7 +186,9 @@ class State:
             here, or the entry is staged.
         """
         foreign = any(i.foreign or i.document or i.problem for i in self.datasets.values())
-        if self.store.is_staged or self.unpublished_removals or entry.removed or foreign:
+        if self.elsewhere or self.store.is_staged or foreign:
+            return None
+        if self.unpublished_removals or entry.removed:
             return None
         stamps = {uuid: item.stamp for uuid, item in self.datasets.items()}
         datasets = {
@@ -203,6 +211,30 @@ class State:
         item = replace(self.datasets[uuid], stamp=stamp)
         return replace(self, datasets={**self.datasets, uuid: item})
 
+    def beside(self, others: Mapping[str, State]) -> State:
+        """Give the scope with datasets of other stores beside its own, to be read together.
+
+        Args:
+            others: uuid -> the dataset's scope in the store where it lies; its own dataset of
+                this name, if there is one, is not seen.
+
+        Raises:
+            DatasetNotFoundError: a dataset is not there (any more).
+        """
+        if not others:
+            return self
+        found = {uuid: state.dataset(uuid) for uuid, state in others.items()}
+        return replace(
+            self,
+            store=JoinedStore(self.store, {uuid: item.store for uuid, item in others.items()}),
+            datasets=dict(sorted({**self.datasets, **found}.items())),
+            elsewhere=dict(others),
+        )
+
+    def holding(self, uuid: str) -> State:
+        """Give the scope of the store in which a dataset lies: mostly this one."""
+        return self.elsewhere.get(uuid, self)
+
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Run a block that reads files of this version, which a clean-up may remove meanwhile.
@@ -217,12 +249,13 @@ class State:
         except (CommitConflictError, CommitStateUnknownError, VersionGoneError):
             raise
         except Exception as error:
-            cleaned = self._cleaned_by()
+            found = ((item, item._cleaned_by()) for item in (self, *self.elsewhere.values()))
+            state, cleaned = next(((item, by) for item, by in found if by), (self, 0))
             if not cleaned:
                 raise
             raise VersionGoneError(
-                f"{self.scope} of {self.store.url}: version {self.version} was cleaned up while it "
-                f"was read (by version {cleaned}). Run it again to read the newest version. A "
+                f"{state.scope} of {state.store.url}: version {state.version} was cleaned up while "
+                f"it was read (by version {cleaned}). Run it again to read the newest version. A "
                 "clean-up spares readers as long as its --older-than says."
             ) from error
 
@@ -232,7 +265,8 @@ class State:
         The data files of a version never go before its snapshots do, unless other snapshots build
         on these: of what was loaded, all files count.
         """
-        entries = [item.entry for item in self.datasets.values() if item.entry]
+        own = (item for uuid, item in self.datasets.items() if uuid not in self.elsewhere)
+        entries = [item.entry for item in own if item.entry]
         needed = frozenset[str]().union(*(entry.snapshots for entry in entries))
         loaded = list(self._snapshots.values())
         try:
@@ -246,7 +280,8 @@ class State:
 
     def _read_ahead(self, uuids: Collection[str]) -> None:
         """Read the snapshots of datasets that are not known yet, from a remote store at once."""
-        entries = [self.datasets[uuid].entry for uuid in uuids if uuid not in self._snapshots]
+        unread = [uuid for uuid in uuids if uuid not in {**self._snapshots, **self.elsewhere}]
+        entries = [self.datasets[uuid].entry for uuid in unread]
         digests = {item.snapshot: item.snapshot_sha256 for item in entries if item is not None}
         missing = [key for key in digests if key not in self.known]
         if not self.store.is_remote or len(missing) < 2:

@@ -216,7 +216,7 @@ def load_cube(
     Raises:
         DatasetNotFoundError: the cube or a named dataset does not exist.
         ConsistencyError: there is no seed dataset among them, or what other programs wrote of
-            them does not fit together.
+            them, or what lies in several stores, does not fit together.
     """
     name = state.scope.name
     uuids = {state.scope.dataset_id(uuid): uuid for uuid in state.datasets}
@@ -226,7 +226,7 @@ def load_cube(
     wanted = set(datasets) or set(uuids)
     snapshots = {key: state.snapshot(uuid) for key, uuid in uuids.items() if key in wanted}
     found = specification or discover_cube(name, snapshots)
-    if any(state.datasets[uuids[key]].foreign for key in snapshots):
+    if state.elsewhere or any(state.datasets[uuids[key]].foreign for key in snapshots):
         check_readable(name, snapshots, found)
     return LoadedCube(state, found, snapshots, known or MetadataCache())
 

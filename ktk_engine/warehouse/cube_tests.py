@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
-from ktk_engine.catalog.catalog import Relation, read_view
+from ktk_engine.catalog.catalog import Relation, place_beside
+from ktk_engine.catalog.view import ViewDocument
 from ktk_engine.cube.discovery import discover_cube
-from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError, KtkError
 from ktk_engine.formatting import counted
 from ktk_engine.log.scope import LogScope, cube_scope, scope_of
 from ktk_engine.log.snapshot import Snapshot
-from ktk_engine.log.state import resolve
+from ktk_engine.log.state import State, resolve
 from ktk_engine.maintain.check import check
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.arrow_name import parse_type
@@ -50,11 +51,13 @@ class Seed:
         schema: its schema.
         name: its name.
         sql: how SQL calls it.
+        deferred: whether it may lie in another schema or store than the enrichment.
     """
 
     schema: str
     name: str
     sql: str
+    deferred: bool = False
 
 
 @dataclass(frozen=True)
@@ -113,8 +116,12 @@ class CubeTest:
         )
 
     def _compatible(self) -> tuple[str, str]:
-        store, scope = self._scope()
-        problems = check(store, scope.name, self._own_datasets(scope)).problems
+        scope = self._scope()
+        problems = [
+            problem
+            for store, names in self._own_datasets()
+            for problem in check(store, scope.name, names).problems
+        ]
         names = ("dataset", "file", "column_name", "expected", "found", "reason")
         rows = [
             (item.dataset, item.file, item.column, item.expected, item.found, item.reason)
@@ -169,74 +176,85 @@ class CubeTest:
             )
         return float(value)
 
-    def _relation(self) -> tuple[ObjectStore, Relation]:
-        """What is tested."""
+    @cached_property
+    def _found(self) -> tuple[str, Relation]:
+        """What is tested, and its schema or the address of its store; a clone stands for it."""
         return self._existing(self.schema, self.name)
 
-    def _existing(self, schema: str, name: str) -> tuple[ObjectStore, Relation]:
-        store = self.relations.warehouse.find_schema(schema)
-        relation = self.relations.find(schema, name)
-        if store is None or relation is None:
+    def _existing(self, schema: str, name: str) -> tuple[str, Relation]:
+        found = self.relations.behind(schema, name)
+        if found is None:
             raise DatasetNotFoundError(
                 f"There is no relation {schema}.{name}: build it first, or "
                 "load it if it is a source."
             )
-        return store, relation
+        return found
 
-    def _own_datasets(self, scope: LogScope) -> Collection[str] | None:
-        """Ids of the datasets that the tested model depends on; None for all of a cube's."""
-        store, relation = self._relation()
+    @cached_property
+    def _view(self) -> ViewDocument | None:
+        """The tested cube's virtual table; None for a dataset."""
+        place, relation = self._found
         if relation.kind == "dataset":
-            return (scope.dataset_id(relation.uuid),)
-        view = read_view(store, relation.name)
-        return (view.datasets if view is not None else ()) or None
-
-    def _scope(self) -> tuple[ObjectStore, LogScope]:
-        """The cube or table that the relation belongs to."""
-        store, relation = self._relation()
-        if relation.kind == "dataset":
-            return store, scope_of(relation.uuid)
-        view = read_view(store, relation.name)
+            return None
+        view = self.relations.view(place, relation.name)
         if view is None or view.kind != "cube":
             raise ConfigurationError(
                 f"{self._where} is a view: this test is for cubes, their datasets and tables."
             )
-        return store, cube_scope(view.cube)
+        return view
+
+    def _scope(self) -> LogScope:
+        """The cube or table that the relation belongs to."""
+        view = self._view
+        return scope_of(self._found[1].uuid) if view is None else cube_scope(view.cube)
+
+    def _state(self) -> State:
+        """The cube or table that the relation belongs to, as it is read."""
+        place, view = self._found[0], self._view
+        if view is not None:
+            return self.relations.cube_state(place, view)
+        return resolve(self.relations.store_of(place), self._scope())
+
+    def _own_datasets(self) -> list[tuple[ObjectStore, Collection[str] | None]]:
+        """Ids of the datasets that the tested model depends on, by their stores; None for all."""
+        place, relation = self._found
+        store, view = self.relations.store_of(place), self._view
+        if view is None:
+            return [(store, (self._scope().dataset_id(relation.uuid),))]
+        if not view.elsewhere:
+            return [(store, view.datasets or None)]
+        own = [name for name in view.datasets if name not in view.elsewhere]
+        found: list[tuple[ObjectStore, Collection[str] | None]] = [(store, own)] if own else []
+        for name, there in view.elsewhere.items():
+            found.append((self.relations.store_of(place_beside(place, there)), (name,)))
+        return found
 
     def _dataset(self) -> tuple[str, Snapshot]:
         """The tested dataset: of a cube as a whole its seed dataset."""
-        store, scope = self._scope()
-        state = resolve(store, scope)
-        uuid = self._relation()[1].uuid or self._specification().seed_uuid
+        state, uuid = self._state(), self._found[1].uuid
+        if not uuid:
+            uuid = discover_cube(state.scope.name, state.snapshots_by_id()).seed_uuid
         return uuid, state.snapshot(uuid)
 
-    def _specification(self) -> CubeSpecification:
-        store, scope = self._scope()
-        snapshots = resolve(store, scope).snapshots()
-        known = {scope.dataset_id(uuid): item for uuid, item in snapshots.items()}
-        return discover_cube(scope.name, known)
-
     def _check_of_cube(self) -> None:
-        if self._scope()[1].kind != "cube":
+        if self._scope().kind != "cube":
             raise ConfigurationError(f"{self._where} is a table: this test is for cubes.")
-
-    def _is_here(self, schema: str) -> bool:
-        """Whether a schema is that of the tested relation, also by the address of its store."""
-        stores = [self.relations.warehouse.find_schema(name) for name in (schema, self.schema)]
-        return len({store and store.url for store in stores}) == 1
 
     def _join_keys(self) -> tuple[list[str], str]:
         """By what an enrichment is joined, and the seed dataset's relation."""
         self._check_of_cube()
         given: Seed = self.arguments["seed"]
-        seed = self._existing(given.schema, given.name)[1]
-        specification = self._specification()
-        uuid, snapshot = self._dataset()
+        place, seed = self._existing(given.schema, given.name)
+        scope, (uuid, snapshot) = self._scope(), self._dataset()
+        is_here = given.deferred or self.relations.is_same_store(given.schema, self.schema)
+        where = place if is_here else self.schema
+        known = resolve(self.relations.store_of(where), scope).snapshots_by_id()
+        specification = discover_cube(scope.name, known)
         if uuid == specification.seed_uuid:
             raise ConfigurationError(
                 f"{self._where} is the seed dataset: this test is for enrichments."
             )
-        if seed.uuid != specification.seed_uuid or not self._is_here(given.schema):
+        if seed.uuid != specification.seed_uuid or not is_here:
             raise ConfigurationError(
                 f"{self._where}: {given.schema}.{given.name} is not the seed dataset of cube "
                 f"{specification.prefix}: that is {self.schema}.{specification.seed_dataset}. "

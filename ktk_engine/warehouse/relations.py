@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -15,19 +13,27 @@ from ktk_engine.catalog.catalog import (
     Kind,
     Relation,
     by_name,
+    cube_state,
     find_relation,
     list_relations,
+    place_beside,
     read_view,
 )
-from ktk_engine.catalog.view import ViewDocument, render_view, view_key
+from ktk_engine.catalog.view import (
+    ViewDocument,
+    render_view,
+    shown_by,
+    view_key,
+)
 from ktk_engine.cube.dataset_uuid import is_in_cube, split_uuid
 from ktk_engine.describe.last_change import changed_at
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError
 from ktk_engine.format.comments import Comments
-from ktk_engine.log.scope import cube_scope, scope_of
-from ktk_engine.log.state import resolve
+from ktk_engine.log.scope import LogScope, cube_scope, scope_of
+from ktk_engine.log.state import State, resolve
 from ktk_engine.maintain.comment import comment_on
 from ktk_engine.maintain.remove import remove
+from ktk_engine.maintain.rename import rename
 from ktk_engine.plan.plan_cube import load_cube
 from ktk_engine.sql.statement import read_statement
 from ktk_engine.store.interface import ObjectStore
@@ -38,7 +44,7 @@ from ktk_engine.warehouse.author import Author, user_name
 from ktk_engine.warehouse.name_claim import cube_and_dataset, displace, displaced_by
 
 _NONE = Comments()
-_CUBE_COMMENT = re.compile(r"/\* ktk cube: (\[.*?\]) \*/", re.DOTALL)
+_DEPTH = 20  # of clones of clones
 
 
 @dataclass(frozen=True)
@@ -97,7 +103,7 @@ class Relations:
         view = read_view(store, relation.name)
         if view is None or view.kind == "view":
             return None
-        return load_cube(resolve(store, cube_scope(view.cube)), view.datasets).schema
+        return load_cube(self.cube_state(schema, view), view.datasets).schema
 
     def column_names(self, schema: str, name: str, known: Relation | None = None) -> Sequence[str]:
         """Names of a relation's columns; a view's as they were when it was stored.
@@ -121,10 +127,59 @@ class Relations:
         """Partition columns of a stored cube; none if there is no such cube."""
         store, found = self.warehouse.find_schema(schema), self.find(schema, name)
         view = None if store is None or found is None else read_view(store, found.name)
-        if store is None or view is None or view.kind != "cube":
+        if view is None or view.kind != "cube":
             return ()
-        loaded = load_cube(resolve(store, cube_scope(view.cube)), view.datasets)
+        loaded = load_cube(self.cube_state(schema, view), view.datasets)
         return loaded.specification.partition_columns
+
+    def cube_state(
+        self,
+        schema: str,
+        view: ViewDocument,
+        resolved: Callable[[ObjectStore, LogScope], State] = resolve,
+    ) -> State:
+        """Give the scope of a cube's virtual table, with the datasets that lie elsewhere.
+
+        Args:
+            schema: where the virtual table lies.
+            view: its document.
+            resolved: resolves a scope.
+
+        Raises:
+            DatasetNotFoundError: a schema or a dataset that it reads is gone.
+        """
+
+        def state_in(place: str) -> State:
+            where = place_beside(schema, place) if place else schema
+            return resolved(self.store_of(where), cube_scope(view.cube))
+
+        return cube_state(view, state_in)
+
+    def behind(self, schema: str, name: str) -> tuple[str, Relation] | None:
+        """Find what a name stands for; None if there is no such relation.
+
+        A view that only shows another relation, as `dbt clone` makes them, stands for that.
+
+        Args:
+            schema: a schema, or the address of a store.
+            name: the name there.
+
+        Returns:
+            The relation, and the schema, or the address of the store, in which it lies.
+        """
+        found: tuple[str, Relation] | None = None
+        for _ in range(_DEPTH):
+            store = self.warehouse.find_schema(schema)
+            relation = None if store is None else self.find(schema, name)
+            if store is None or relation is None:
+                return found
+            found = schema, relation
+            view = read_view(store, relation.name) if relation.kind == "view" else None
+            shown = shown_by(view.sql) if view is not None and view.kind == "view" else None
+            if shown is None:
+                return found
+            schema, name = place_beside(schema, shown[0]), shown[1]
+        return found
 
     def view(self, schema: str, name: str) -> ViewDocument | None:
         """Read a view's document; None if there is no such view."""
@@ -160,57 +215,39 @@ class Relations:
         store = self.warehouse.create_schema(schema)
         if read_view(store, name) is not None:
             _refuse_circle(self, (schema, name), sql, frozenset())
-        kept = _kept(store, name, author)
+        kept = kept_by_view(store, name, author)
         known: Comments = kept["comments"]
         texts = {**known.columns, **said.columns}
         kept["comments"] = Comments(said.relation or known.relation, texts)
         view = ViewDocument(name, "view", sql=sql, columns=columns, **kept)
-        return _replace(store, view, author)
-
-    def create_cube(self, schema: str, name: str, sql: str, author: Author) -> ViewDocument:
-        """Store a cube's virtual table, from the comment that `cube_of` compiles to.
-
-        Raises:
-            ConfigurationError: the comment is missing, or the models are not datasets of one cube
-                in this schema.
-            ConsistencyError: the name is taken by what must not go.
-        """
-        store = self.warehouse.create_schema(schema)
-        found = [
-            _in_cube(self, f"{schema}.{name}", schema, place) for place in _cube_comment(name, sql)
-        ]
-        uuids = sorted({relation.uuid for relation in found})
-        prefixes = {split_uuid(uuid)[0] for uuid in uuids}
-        if len(prefixes) != 1:
-            raise ConfigurationError(
-                f"Cube {schema}.{name}: its datasets belong to several cubes: "
-                f"{', '.join(uuids)}. Give all models the same `cube`."
-            )
-        (prefix,) = prefixes
-        datasets = tuple(split_uuid(uuid)[1] for uuid in uuids)
-        load_cube(resolve(store, cube_scope(prefix)), datasets)  # a seed dataset must be among them
-        kept = _kept(store, name, author)
-        view = ViewDocument(name, "cube", cube=prefix, datasets=datasets, **kept)
-        _replace(store, view, author)
-        return view
+        return replace_view(store, view, author)
 
     def rename(self, schema: str, old: str, new: str, author: Author) -> None:
-        """Give a view another name.
+        """Give a view or a table another name; a table's files are copied, see `rename`.
 
         Raises:
-            ConfigurationError: it is a dataset, whose name is part of its files' keys.
+            DatasetNotFoundError: there is no such relation.
+            ConfigurationError: it is a dataset of a cube, whose name belongs to its model.
+            ConsistencyError: the new name is taken, or something refers to the old one.
         """
         store = self.warehouse.find_schema(schema)
         relation = self.find(schema, old)
         if store is None or relation is None:
             raise DatasetNotFoundError(f"There is no relation {schema}.{old} to rename.")
+        if relation.kind == "dataset":
+            if is_in_cube(relation.uuid):
+                cube = split_uuid(relation.uuid)[0]
+                raise ConfigurationError(
+                    f"{schema}.{old} is a dataset of cube {cube}, which keeps its name. Nothing "
+                    "was changed. Give its model another `alias`, and `dataset` for the name "
+                    f"within the cube; ktk rename {cube} ... renames the cube."
+                )
+            rename(store, relation.uuid, new, author.history)
+            return
         view = read_view(store, relation.name)
         if view is None:
-            raise ConfigurationError(
-                f"{schema}.{old} holds rows: its name is part of its files' keys and cannot be "
-                "changed. Rebuild it under the new name and drop the old one."
-            )
-        _replace(store, replace(view, name=new), author)
+            raise DatasetNotFoundError(f"There is no relation {schema}.{old} to rename.")
+        replace_view(store, replace(view, name=new), author)
         store.delete([view_key(relation.name)])
 
     def drop(
@@ -334,9 +371,14 @@ class Relations:
                 f"{schema}.{name} is a view, which holds no rows: nobody notes when what it reads "
                 "changes. Give the source a loaded_at_field or a loaded_at_query."
             )
-        state = resolve(store, cube_scope(view.cube))
+        state = self.cube_state(schema, view)
         uuids = [state.scope.uuid_of(item) for item in view.datasets] or list(state.datasets)
-        return max(changed_at(state, uuid) for uuid in uuids)
+        return max(changed_at(state.holding(uuid), uuid) for uuid in uuids)
+
+    def is_same_store(self, one: str, other: str) -> bool:
+        """Whether two schemas are one, also by the address of its store."""
+        stores = [self.warehouse.find_schema(name) for name in (one, other)]
+        return None not in stores and len({store and store.url for store in stores}) == 1
 
     def store_of(self, schema: str) -> ObjectStore:
         """Open a schema that has to exist.
@@ -369,29 +411,7 @@ class Relations:
         return store, relation
 
 
-def _in_cube(relations: Relations, cube: str, schema: str, place: tuple[str, str]) -> Relation:
-    """Find a dataset that `cube_of` names: a model, or a source of the same store."""
-    where, name = place
-    shown = f"{place[0]}.{place[1]}"
-    store = relations.warehouse.find_schema(schema)
-    found = relations.warehouse.find_schema(where)
-    same = store is not None and found is not None and found.url == store.url
-    relation = relations.find(where, name) if same else None
-    if relation is None and (same or where == schema):
-        raise ConfigurationError(
-            f"Cube {cube}: there is no {shown} yet. Build it first: dbt build "
-            f"--select +{cube.partition('.')[2]} builds all models of the cube."
-        )
-    if relation is None or not is_in_cube(relation.uuid):
-        raise ConfigurationError(
-            f"Cube {cube}: {shown} is not a cube dataset of schema {schema}. Models in "
-            "cube_of(...) must be materialized cube_seed or cube_enrichment, and sources must "
-            "be datasets of the same schema (`ktk_dataset`)."
-        )
-    return relation
-
-
-def _replace(store: ObjectStore, view: ViewDocument, author: Author) -> list[str]:
+def replace_view(store: ObjectStore, view: ViewDocument, author: Author) -> list[str]:
     """Store a view's document, and drop what it takes the place of."""
     claim = author.view(view.name)
     displaced = displaced_by(store, claim)  # says so if it must not go
@@ -436,8 +456,8 @@ def check_view_columns(name: str, columns: Iterable[str]) -> None:
         seen.add(Identifier(column))
 
 
-def _kept(store: ObjectStore, name: str, author: Author) -> dict[str, Any]:
-    """What a view has beside its query: who stored it, and the comments of the one before."""
+def kept_by_view(store: ObjectStore, name: str, author: Author) -> dict[str, Any]:
+    """Give what a view has beside its query: who stored it, and the comments of the one before."""
     before = read_view(store, name)
     builder = author.claimant.builder if author.claimant else None
     return {
@@ -446,18 +466,3 @@ def _kept(store: ObjectStore, name: str, author: Author) -> dict[str, Any]:
         "node": builder.node if builder else "",
         "project": builder.project if builder else "",
     }
-
-
-def cube_comment(names: list[tuple[str, str]]) -> str:
-    """Give the comment that `cube_of` compiles to."""
-    return f"/* ktk cube: {json.dumps(names)} */"
-
-
-def _cube_comment(name: str, sql: str) -> list[tuple[str, str]]:
-    match = _CUBE_COMMENT.search(sql)
-    if match is None:
-        raise ConfigurationError(
-            f"Model {name} is materialized cube, but does not say which datasets it joins. Its "
-            "body must be: {{ cube_of(ref('...'), ref('...')) }}"
-        )
-    return [(str(schema), str(item)) for schema, item in json.loads(match[1])]

@@ -14,13 +14,14 @@ from ktk_engine.describe.info import DatasetDescription, describe_dataset
 from ktk_engine.describe.last_change import changed_at, last_change
 from ktk_engine.format.comments import Comments
 from ktk_engine.formatting import moment
-from ktk_engine.log.scope import LogScope, cube_scope, scope_of
+from ktk_engine.log.scope import LogScope, scope_of
 from ktk_engine.log.state import State, resolve
 from ktk_engine.plan.plan_cube import load_cube
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.arrow_name import sql_name
 from ktk_engine.types.identifier import Identifier
 from ktk_engine.warehouse.author import OWNER
+from ktk_engine.warehouse.relations import Relations
 
 
 @dataclass(frozen=True)
@@ -55,13 +56,18 @@ class SchemaCatalog:
     For one thread: what it has resolved it keeps, so that all of it is of one version.
 
     Attributes:
-        store: where the schema lies.
-        schema: its name.
+        known: the warehouse's relations.
+        schema: the schema's name; it exists.
     """
 
-    store: ObjectStore
+    known: Relations
     schema: str
-    _states: dict[LogScope, State] = field(default_factory=dict)
+    _states: dict[tuple[str, LogScope], State] = field(default_factory=dict)
+
+    @cached_property
+    def store(self) -> ObjectStore:
+        """Where the schema lies."""
+        return self.known.store_of(self.schema)
 
     @cached_property
     def relations(self) -> Mapping[Identifier, list[Relation]]:
@@ -83,7 +89,7 @@ class SchemaCatalog:
         return self._cube(view) if view.kind == "cube" else self._view(view)
 
     def _dataset(self, relation: Relation) -> RelationDescription:
-        state = self._state(scope_of(relation.uuid))
+        state = self._state(self.store, scope_of(relation.uuid))
         found = describe_dataset(state, relation.uuid)
         snapshot = state.snapshot(relation.uuid)
         return RelationDescription(
@@ -103,12 +109,12 @@ class SchemaCatalog:
         )
 
     def _cube(self, view: ViewDocument) -> RelationDescription:
-        state = self._state(cube_scope(view.cube))
+        state = self.known.cube_state(self.schema, view, self._state)
         loaded = load_cube(state, view.datasets)
         seed = state.scope.uuid_of(loaded.specification.seed_dataset)
         uuids = [state.scope.uuid_of(name) for name in loaded.snapshots]
         uuids.sort(key=lambda uuid: (uuid != seed, uuid))
-        found = [describe_dataset(state, uuid) for uuid in uuids]
+        found = [describe_dataset(state.holding(uuid), uuid) for uuid in uuids]
         payload = [f"{item.id}: {_names(_payload(item))}" for item in found if _payload(item)]
         indexed = [name for item in found for name in item.indexes]
         return RelationDescription(
@@ -136,10 +142,11 @@ class SchemaCatalog:
             self.schema, view.name, "view", view.columns, view.owner, comments
         )
 
-    def _state(self, scope: LogScope) -> State:
-        if scope not in self._states:
-            self._states[scope] = resolve(self.store, scope)
-        return self._states[scope]
+    def _state(self, store: ObjectStore, scope: LogScope) -> State:
+        key = (store.url, scope)
+        if key not in self._states:
+            self._states[key] = resolve(store, scope)
+        return self._states[key]
 
 
 def _types(schema: pa.Schema) -> dict[str, str]:
@@ -156,7 +163,9 @@ def _sizes(
         "bytes": _sum(item.bytes for item in found),
         "files": _sum(item.files for item in found),
         "partitions": seed.partitions,
-        "last_commit": moment(max(changed_at(state, item.uuid) for item in found)),
+        "last_commit": moment(
+            max(changed_at(state.holding(item.uuid), item.uuid) for item in found)
+        ),
     }
 
 

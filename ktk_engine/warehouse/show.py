@@ -149,7 +149,7 @@ def _properties(relations: Relations, found: Relation, name: Name, key: str) -> 
 
 
 def _catalog(relations: Relations, schema: str) -> SchemaCatalog:
-    return SchemaCatalog(relations.store_of(schema), schema)
+    return SchemaCatalog(relations, schema)
 
 
 def _answer(columns: Iterable[tuple[str, str]], rows: _Rows) -> Answer:

@@ -53,6 +53,7 @@ def build(
         state,
         keeps_rows=retained is not None,
         full_refresh=context.full_refresh,
+        beside=context.beside,
     )
     checked = check_write(schema_of(frame), target, state, retained, context)
     return write_rows(checked, frame)
@@ -82,7 +83,8 @@ def build_from(
     def write(state: State, rows: Rows, context: WriteContext) -> WriteResult:
         return build(store, rows, target, context, retained, state)
 
-    return recompute(store, target, source, write, context, is_blind=True)
+    may_vanish = bool(context.rebuilt())
+    return recompute(store, target, source, write, context, is_blind=True, may_vanish=may_vanish)
 
 
 def write_rows(write: CheckedWrite, rows: Rows) -> WriteResult:

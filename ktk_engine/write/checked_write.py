@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ktk_engine.errors import ConfigurationError
+from ktk_engine.errors import ConfigurationError, ConsistencyError, KtkError, TypeClassError
 from ktk_engine.gate.claim import check_claim
 from ktk_engine.gate.gate import GateResult, check_configured, pass_gate
 from ktk_engine.gate.target import Target
@@ -76,13 +76,68 @@ def check_write(
     keeps_rows, full_refresh = retained is not None, context.full_refresh
     check_configured(target, schema)
     claimed = check_claim(target, state, keeps_rows, full_refresh)
-    datasets = state.snapshots_by_id()
-    gate = pass_gate(target, schema, datasets, full_refresh, context.built_by, keeps_rows)
+    gate = _passed_gate(schema, target, state.snapshots_by_id(), context, keeps_rows)
     if retained is not None:
         _check_old_values(state.snapshot(target.uuid), retained, gate)
     for key, names in (("clustered_by", target.clustered_by), ("bucket_by", target.bucket_by)):
         _check_known(target, key, names, gate.committed.names)
     return CheckedWrite(target, state, retained, gate, context.history, claimed, context.reads)
+
+
+def _passed_gate(
+    schema: pa.Schema,
+    target: Target,
+    own: Mapping[str, Snapshot],
+    context: WriteContext,
+    keeps_rows: bool,
+) -> GateResult:
+    """Pass the gate beside the cube's datasets, without those that the run is yet to replace.
+
+    Only what does not fit leaves, in the commit of this write: what is committed always fits.
+    """
+    beside = {name: item for name, item in context.beside.items() if name not in own}
+
+    def passed(datasets: Mapping[str, Snapshot]) -> GateResult:
+        return pass_gate(
+            target, schema, datasets, context.full_refresh, context.built_by, keeps_rows, beside
+        )
+
+    def fits(name: str) -> bool:
+        pair = {key: own[key] for key in (name, target.dataset) if key in own}
+        try:
+            return not passed(pair).leaving
+        except KtkError:
+            return False
+
+    try:
+        return passed(own)
+    except (TypeClassError, ConsistencyError) as error:
+        misfits = sorted(name for name in own if name != target.dataset and not fits(name))
+        leaving = tuple(sorted({*misfits} & {*context.rebuilt()}))
+        if not leaving:
+            raise _with_way_out(error, target, misfits, context) from error
+    found = passed({name: item for name, item in own.items() if name not in leaving})
+    note = f"taken out of the cube until this run builds it: {', '.join(leaving)}"
+    return replace(found, leaving=(*found.leaving, *leaving), notes=(*found.notes, note))
+
+
+def _with_way_out(
+    error: TypeClassError | ConsistencyError,
+    target: Target,
+    misfits: Sequence[str],
+    context: WriteContext,
+) -> TypeClassError | ConsistencyError:
+    """Say how models that were changed together are built, where stored ones stand in the way."""
+    built_by = context.built_by or {}
+    models = [built_by[name] for name in misfits if name in built_by]
+    if isinstance(error, TypeClassError) or not models or target.claimant is None:
+        return error
+    own = built_by.get(target.dataset, target.dataset)
+    return ConsistencyError(
+        f"{error}\nIf you have changed the models of {', '.join(misfits)} as well, which are "
+        f"stored as they were: dbt build --full-refresh -s {' '.join([*models, own])} builds them "
+        "anew in one run, in any order."
+    )
 
 
 @dataclass(frozen=True)

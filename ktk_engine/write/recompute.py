@@ -102,6 +102,7 @@ def recompute(
     write: Callable[[State, T, WriteContext], U],
     context: WriteContext,
     is_blind: bool = False,
+    may_vanish: bool = False,
 ) -> U:
     """Run a write on the newest state, and again on each newer one that makes it a conflict.
 
@@ -114,6 +115,8 @@ def recompute(
         context: the run that writes.
         is_blind: whether the write looks at nothing of the dataset itself, so that there is
             nothing to be computed again unless the source has read it.
+        may_vanish: whether the run itself may take the dataset out of its cube meanwhile, as one
+            that is written anew anyway.
 
     Raises:
         CommitConflictError: other commits came first each time, or changed what a source was
@@ -125,7 +128,7 @@ def recompute(
 
     def checked(state: State) -> U:
         nonlocal existed, reads
-        if existed and target.uuid not in state.datasets:
+        if existed and target.uuid not in state.datasets and not may_vanish:
             raise DatasetNotFoundError(
                 f"Dataset {target.uuid} was removed while this run wrote to it. Nothing was "
                 "committed. Run it again."
@@ -136,7 +139,7 @@ def recompute(
             return write(state, computed, replace(context, reads=reads))
 
     def is_final() -> bool:
-        return is_blind if not reads else not source.is_query
+        return is_blind and not may_vanish if not reads else not source.is_query
 
     try:
         return compute_again(store, target.scope, checked, is_final)

@@ -14,6 +14,7 @@ from ktk_engine.files.write_table import write_table
 from ktk_engine.gate.constraint import Constraint
 from ktk_engine.gate.spelling import spelled, stored_names
 from ktk_engine.gate.target import Target
+from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
 
 if TYPE_CHECKING:
@@ -58,7 +59,13 @@ def renamed(rows: Rows, names: Mapping[str, str]) -> Rows:
 
 
 def as_stored(
-    rows: Rows, target: Target, state: State, *, keeps_rows: bool, full_refresh: bool = False
+    rows: Rows,
+    target: Target,
+    state: State,
+    *,
+    keeps_rows: bool,
+    full_refresh: bool = False,
+    beside: Mapping[str, Snapshot] | None = None,
 ) -> tuple[Rows, Target]:
     """Spell the columns of rows, and those that a target names, as they are stored.
 
@@ -70,11 +77,12 @@ def as_stored(
         state: its scope.
         keeps_rows: whether rows of the dataset stay.
         full_refresh: whether it is rebuilt.
+        beside: datasets of its cube that lie in other stores, by id.
 
     Returns:
         Both; mostly the same rows. See `stored_names`.
     """
-    columns, datasets = names_of_columns(rows), state.snapshots_by_id()
+    columns, datasets = names_of_columns(rows), {**(beside or {}), **state.snapshots_by_id()}
     names = stored_names(target, columns, datasets, full_refresh, keeps_rows)
     rows = renamed(rows, names)
     target = spelled(target, [names.get(name, name) for name in columns])

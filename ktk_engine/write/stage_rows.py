@@ -21,7 +21,7 @@ from ktk_engine.gate.constraint import CONSTRAINTS
 from ktk_engine.gate.gate import GateResult
 from ktk_engine.gate.target import Target
 from ktk_engine.log.change.dataset_change import DatasetChange
-from ktk_engine.log.commit import Committed
+from ktk_engine.log.commit import Committed, role_of
 from ktk_engine.log.snapshot import LARGE, PUBLISH, Snapshot
 from ktk_engine.types.refusal import Problem, refusal
 from ktk_engine.write.checked_write import CheckedWrite
@@ -48,10 +48,10 @@ class StagedRows:
 
     @property
     def changes(self) -> tuple[DatasetChange, ...]:
-        """What the commit does to the dataset, and to enrichments that leave with it."""
-        scope = self.write.target.scope
+        """What the commit does to the dataset, and to others that leave the cube with it."""
+        scope, known = self.write.target.scope, self.write.state.snapshots_by_id()
         leaving = (
-            DatasetChange(scope.uuid_of(name), "remove", None, role="enrichment")
+            DatasetChange(scope.uuid_of(name), "remove", None, role=role_of(scope, known[name]))
             for name in self.write.gate.leaving
         )
         return (self.change, *leaving)
@@ -74,6 +74,7 @@ class StagedRows:
             done.warning,
             self.notes,
             RowChanges(rows, deleted=_rows_gone(self.write, self.addition)),
+            leaving=self.write.gate.leaving,
         )
 
 

@@ -51,6 +51,7 @@ class WriteResult:
         rewritten_files: how many of the dataset's files were rewritten, by a write that replaces
             single rows.
         total_files: how many files the dataset had for such a write; 0 for any other.
+        leaving: ids of the datasets that it took out of the cube.
     """
 
     uuid: str
@@ -63,6 +64,7 @@ class WriteResult:
     changes: RowChanges = field(default_factory=RowChanges)
     rewritten_files: int = 0
     total_files: int = 0
+    leaving: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         text = "; ".join([self._what, *self.notes])

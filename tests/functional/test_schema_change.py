@@ -144,13 +144,12 @@ class TestOwners(Base):
         run_dbt(["run-operation", "ktk_remove", "--args", "{cube: c, dataset: extra}"])
         self.run(project, "cells", text, "--full-refresh")
 
-    def test_a_column_that_moves_says_which_model_is_first(self, project):
+    def test_a_column_that_moves_says_which_models_go_together(self, project):
         self.write(project, "cells", SEED.replace("id * 2 as v", "id * 3 as z"))
         text = ENRICHMENT.replace("as w", "as w, id * 2 as v")
         message = self.refused(project, "extra", text, "--full-refresh")
-        assert "build cells without it first: dbt run --full-refresh -s cells" in message
-        run_dbt(["run", "--full-refresh", "-s", "cells"])
-        self.run(project, "extra", text, "--full-refresh")
+        assert "build both in one run: dbt run --full-refresh -s cells extra" in message
+        run_dbt(["run", "--full-refresh", "-s", "cells", "extra"])
 
 
 class TestContractOfAView(Base):

@@ -5,7 +5,14 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from ktk_engine.catalog.view import ViewDocument, parse_view, render_view, view_key
+from ktk_engine.catalog.view import (
+    ViewDocument,
+    cube_comment,
+    parse_view,
+    render_view,
+    shown_by,
+    view_key,
+)
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.format.comments import COLUMNS_KEY, RELATION_KEY, Comments
 from ktk_engine.format.common_metadata import render_common_metadata

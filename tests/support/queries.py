@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from ktk_engine.catalog.moment import Moment
 from ktk_engine.catalog.source_address import FileAddress, StoreAddress
 from ktk_engine.conditions.condition import Condition, IsIn, TrueCondition, conjunction
 from ktk_engine.conditions.literal import comparison, is_in
@@ -19,7 +20,7 @@ from ktk_engine.plan.folding import Folding
 from ktk_engine.plan.plan import Plan
 from ktk_engine.plan.plan_cube import load_cube
 from ktk_engine.plan.prune import prune
-from ktk_engine.plan.statement.named_relations import KnownStores
+from ktk_engine.plan.statement.named_relations import KnownStores, NamedRelations
 from ktk_engine.report.cube_report import make_report
 from ktk_engine.report.html_report import render_html
 from ktk_engine.types.arrow_name import parse_type

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,6 +24,10 @@ class Built:
         schema: where the dataset lies.
         cube: its cube.
         dataset: its id there.
+        alias: the name by which SQL knows it.
+        full_refresh: whether the node is rebuilt by a full refresh: what its config says, None if
+            that says nothing. A snapshot never is.
+        deferred: what `--state` says of it, where dbt defers to that; else None.
     """
 
     node: str
@@ -30,6 +35,9 @@ class Built:
     schema: str
     cube: str
     dataset: str
+    alias: str = ""
+    full_refresh: bool | None = None
+    deferred: Any = None
 
     @property
     def uuid(self) -> str:
@@ -46,20 +54,34 @@ class Builders:
         nodes: unique ids of all nodes.
         stored: schema -> uuid -> unique id of the node that builds this dataset.
         relations: schema, name and unique id of each node with a relation.
+        parents: unique id of a node -> those of the nodes that it reads.
     """
 
     in_cubes: tuple[Built, ...] = ()
     nodes: frozenset[str] = frozenset()
     stored: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     relations: tuple[tuple[str, str, str], ...] = ()
+    parents: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def is_below(self, node: str, others: Container[str]) -> bool:
+        """Whether a node reads one of some others, through whatever stands between."""
+        seen, left = {node}, [node]
+        while left:
+            for parent in self.parents.get(left.pop(), ()):
+                if parent in others:
+                    return True
+                if parent not in seen:
+                    seen.add(parent)
+                    left.append(parent)
+        return False
 
     def of(self, schema: str, cube: str) -> Mapping[str, str]:
         """Dataset id -> model, of one cube."""
-        return {
-            item.dataset: item.name
-            for item in self.in_cubes
-            if (item.schema, item.cube) == (schema, cube)
-        }
+        return {item.dataset: item.name for item in self.of_cube(schema, cube)}
+
+    def of_cube(self, schema: str, cube: str) -> list[Built]:
+        """The datasets of one cube."""
+        return [item for item in self.in_cubes if (item.schema, item.cube) == (schema, cube)]
 
     def problems(self, runs: Container[str]) -> list[str]:
         """Datasets that several nodes would build, and names alike, a message each.
@@ -91,15 +113,23 @@ class Builders:
                 )
 
 
+def selected_nodes() -> frozenset[str]:
+    """Unique ids of what dbt chose to run, as Jinja's `selected_resources`; empty if unknown."""
+    chosen = sys.modules.get("dbt.selected_resources")  # of dbt-core, which adapters do not import
+    return frozenset(getattr(chosen, "SELECTED_RESOURCES", ()))
+
+
 def builders(nodes: Iterable[RelationConfig]) -> Builders:
     """Collect them from the nodes of the manifest."""
     known: set[str] = set()
     relations = []
+    parents: dict[str, tuple[str, ...]] = {}
     stored: dict[str, dict[str, str]] = {}
     in_cubes = []
     for node in nodes:
         unique_id, schema = str(getattr(node, "unique_id", node.name)), str(node.schema)
         known.add(unique_id)
+        parents[unique_id] = tuple(getattr(getattr(node, "depends_on", None), "nodes", ()))
         config: Any = node.config
         if not hasattr(config, "get"):
             continue
@@ -111,5 +141,17 @@ def builders(nodes: Iterable[RelationConfig]) -> Builders:
             stored[schema][uuid] = unique_id
         cube, dataset = split_uuid(uuid)
         if cube:
-            in_cubes.append(Built(unique_id, str(node.name), schema, cube, dataset))
-    return Builders(tuple(in_cubes), frozenset(known), stored, tuple(relations))
+            is_snapshot = config.get("materialized") == "snapshot"
+            in_cubes.append(
+                Built(
+                    unique_id,
+                    str(node.name),
+                    schema,
+                    cube,
+                    dataset,
+                    str(node.identifier),
+                    False if is_snapshot else config.get("full_refresh"),
+                    getattr(node, "defer_relation", None),
+                )
+            )
+    return Builders(tuple(in_cubes), frozenset(known), stored, tuple(relations), parents)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +16,7 @@ from dbt_common.contracts.config.base import MergeBehavior
 from dbt_common.contracts.constraints import ConstraintType
 from dbt_common.exceptions import DbtConfigError
 
-from dbt.adapters.ktk.builders import builders
+from dbt.adapters.ktk.builders import builders, selected_nodes
 from dbt.adapters.ktk.config.materialization import materialization_problem, strategy_problem
 from dbt.adapters.ktk.config.model_config import parse_model_config
 from dbt.adapters.ktk.documentation.documentation import Documentation
@@ -86,7 +85,7 @@ class KtkAdapter(
         self.check_stage()
         configs = list(relation_configs)
         found = builders(configs)
-        runs = _selected() or found.nodes
+        runs = selected_nodes() or found.nodes
         problems = [
             problem
             for item in configs
@@ -97,6 +96,7 @@ class KtkAdapter(
         if problems := [*problems, *found.problems(runs)]:
             raise DbtConfigError("\n".join(problems))
         self._builders = found
+        self._ended, self._failed, self._taken_out = set(), set(), set()
         self._cube_partitions = cube_partitions(configs)
         super().set_relations_cache(configs, clear, required_schemas)
 
@@ -125,12 +125,6 @@ class KtkAdapter(
     @classmethod
     def _get_adapter_specific_run_info(cls, config: RelationConfig) -> dict[str, Any]:
         return {"adapter_type": "ktk", "table_format": "ktk"}
-
-
-def _selected() -> frozenset[str]:
-    """Unique ids of what dbt chose to run, as Jinja's `selected_resources`; empty if unknown."""
-    chosen = sys.modules.get("dbt.selected_resources")  # of dbt-core, which adapters do not import
-    return frozenset(getattr(chosen, "SELECTED_RESOURCES", ()))
 
 
 def _problem(node: RelationConfig) -> str:

@@ -33,6 +33,7 @@ class KtkRelation(SparkRelation):
 
     Attributes:
         address: where its rows lie, if that is not the profile's store; see `source_address`.
+        version: the clause of Spark's SQL that asks for an earlier version; empty for the newest.
         project: where the paths of sources start; None before there is an adapter.
         functions: those of the project that the run has met; None likewise.
     """
@@ -40,6 +41,7 @@ class KtkRelation(SparkRelation):
     project: ClassVar[Project | None] = None
     functions: ClassVar[Functions | None] = None
     address: str = ""
+    version: str = ""
 
     def __post_init__(self) -> None:
         if self.database and self.database != self.schema:
@@ -110,6 +112,10 @@ class KtkRelation(SparkRelation):
         if isinstance(outside, StoreAddress):
             return outside.store, outside.relation
         return str(self.schema), str(self.identifier)
+
+    def render(self) -> str:
+        """Write it in SQL; limits of `--empty` and `--sample` come around its version."""
+        return f"{super().render()} {self.version}".rstrip()
 
     def _render_iterator(self) -> Iterator[tuple[ComponentName | None, str | None]]:
         """Quote names that Spark's parser would not take as they are, such as `a-b`."""

@@ -15,9 +15,9 @@ from dbt.adapters.contracts.connection import AdapterRequiredConfig
 from dbt.adapters.contracts.relation import RelationType
 from dbt.adapters.spark import SparkColumn
 from dbt_common.behavior_flags import Behavior, BehaviorFlag
-from dbt_common.exceptions import DbtConfigError
+from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
-from dbt.adapters.ktk.builders import Builders
+from dbt.adapters.ktk.builders import Builders, Built
 from dbt.adapters.ktk.column import KtkColumn, columns_of
 from dbt.adapters.ktk.connections import KtkConnectionManager
 from dbt.adapters.ktk.errors import translated
@@ -29,11 +29,13 @@ from ktk_engine.log.builder import Builder
 from ktk_engine.maintain.properties import Notes
 from ktk_engine.sql.token import split_statements
 from ktk_engine.types.arrow_name import parse_type
+from ktk_engine.types.identifier import Identifier
 from ktk_engine.warehouse.alter import alter_relation
 from ktk_engine.warehouse.alter_statement import Alteration
 from ktk_engine.warehouse.author import Author
 from ktk_engine.warehouse.name_claim import displaced_by
 from ktk_engine.warehouse.relations import Relations
+from ktk_engine.warehouse.staged_warehouse import StagedWarehouse
 from ktk_engine.warehouse.statements import truncate
 from ktk_engine.write.alter.column_changes import ColumnChanges
 
@@ -52,10 +54,14 @@ class StoreAdapter(MetastoreAdapter):
     _flags: list[BehaviorFlag] | None = None  # of which `behavior` is still to be made
     _behavior: Behavior
     _builders: Builders | None = None  # unknown until dbt has shown its nodes
+    _ended: set[str]  # nodes that this run is done with
+    _failed: set[str]  # those of them that ended in an error
+    _taken_out: set[tuple[str, str]]  # schema and uuid of datasets that its writes took out
 
     def __init__(self, config: AdapterRequiredConfig, mp_context: SpawnContext) -> None:
         super().__init__(config, mp_context)
         self.Relation = KtkRelation.of_project(config, self.connections.sessions.functions)
+        self._ended, self._failed, self._taken_out = set(), set(), set()
 
     @property
     def behavior(self) -> Behavior:
@@ -86,7 +92,13 @@ class StoreAdapter(MetastoreAdapter):
         """Let the calling thread work on a node for a block."""
         named = super().connection_named(name, query_header_context, should_release_connection)
         with named, self.connections.node(name, query_header_context):
-            yield
+            try:
+                yield
+            except BaseException:
+                self._failed.add(name)
+                raise
+            finally:
+                self._ended.add(name)
 
     def list_schemas(self, database: str) -> list[str]:
         """Names of the warehouse's schemas."""
@@ -204,10 +216,20 @@ class StoreAdapter(MetastoreAdapter):
         relations.drop(schema, name, history, "view" if relation.is_view else None)
 
     def rename_relation(self, from_relation: BaseRelation, to_relation: BaseRelation) -> None:
-        """Give a view another name."""
+        """Give a view or a table another name in its schema."""
         if self.is_of_metastore(from_relation):
             super().rename_relation(from_relation, to_relation)  # type: ignore[no-untyped-call]
             return
+        if Identifier(str(from_relation.schema)) != Identifier(str(to_relation.schema)):
+            raise DbtRuntimeError(
+                f"{from_relation} cannot become {to_relation}: a relation is renamed within its "
+                "schema. Nothing was changed. `create table ... as select` copies it."
+            )
+        if isinstance(self.connections.warehouse, StagedWarehouse) and not from_relation.is_view:
+            raise DbtRuntimeError(
+                f"{from_relation} is renamed in two commits, which a staged run cannot hold back. "
+                "Nothing was changed. Run it without the variable `ktk_stage`."
+            )
         with translated():
             self.relations.rename(
                 str(from_relation.schema),
@@ -292,6 +314,15 @@ class StoreAdapter(MetastoreAdapter):
         """A node, with what else there is in its project."""
         living = None if self._builders is None else self._builders.nodes
         return Claimant(Builder(node, str(self.config.project_name)), living)
+
+    @property
+    def _deferred(self) -> frozenset[tuple[str, str]]:
+        """Schema, or address, and name of the datasets of cubes that dbt defers to."""
+        items = self._builders.in_cubes if self._builders is not None else ()
+        return frozenset(self._place_of_state(item) for item in items if item.deferred)
+
+    def _place_of_state(self, item: Built) -> tuple[str, str]:
+        return self.Relation.create_from(self.config, item.deferred).place
 
     def _as_dbt(self, schema: str, relation: catalog.Relation, is_only: bool) -> KtkRelation:
         """A relation of dbt; one that shares its name is known by its uuid alone."""

@@ -10,7 +10,15 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from ktk_engine.catalog.catalog import Relation, by_name, find_relation, list_relations, read_view
+from ktk_engine.catalog.catalog import (
+    Relation,
+    by_name,
+    cube_state,
+    find_relation,
+    list_relations,
+    place_beside,
+    read_view,
+)
 from ktk_engine.catalog.moment import Moment
 from ktk_engine.catalog.source_address import StoreAddress, parse_address
 from ktk_engine.catalog.view import ViewDocument
@@ -136,8 +144,8 @@ class NamedRelations:
         if len(parts) != 2:
             return None
         schema, name = parts
-        if is_store_address(within):  # a view there means the schemas beside its own
-            schema = f"{within.rstrip('/').rpartition('/')[0]}/{schema}"
+        if is_store_address(within):
+            schema = place_beside(within, schema)
         else:
             schema = self._schemas.setdefault(Identifier(schema), schema)
         catalog = self._catalog(schema)
@@ -178,6 +186,30 @@ class NamedRelations:
                 state = resolve(self.store(schema), scope)
                 self._states[key] = replace(state, known=self.known.snapshots(state))
         return self._states[key]
+
+    def cube_state(self, schema: str, view: ViewDocument, moment: Moment | None = None) -> State:
+        """Give the scope of a cube's virtual table, with the datasets that lie elsewhere.
+
+        Raises:
+            QueryError: a version is asked for, of several logs.
+        """
+        if view.elsewhere and moment is not None and moment.timestamp is None:
+            listed = ", ".join(f"{name} of {place}" for name, place in view.elsewhere.items())
+            raise QueryError(
+                f"{schema}.{view.name} {moment}: the cube reads datasets of other stores "
+                f"({listed}), whose versions are counted by themselves. Ask for a moment: "
+                "timestamp as of '2026-11-01'."
+            )
+
+        def state_in(place: str) -> State:
+            where = place_beside(schema, place) if place else schema
+            if self.known.open_schema(where) is None:
+                raise DatasetNotFoundError(
+                    f"Cube {schema}.{view.name} reads datasets of schema {place}, which is gone."
+                )
+            return self.state(where, cube_scope(view.cube), moment)
+
+        return cube_state(view, state_in)
 
     def view(self, schema: str, name: str) -> ViewDocument:
         """Give a view's document.
@@ -223,10 +255,10 @@ class NamedRelations:
         key = (schema, name, moment)
         if key not in self._cubes:
             view = self.view(schema, name)
-            scope = cube_scope(view.cube)
-            state = self.state(schema, scope, moment)
+            state = self.cube_state(schema, view, moment)
             datasets = view.datasets
             if moment is not None:  # some may be younger
+                scope = state.scope
                 datasets = tuple(d for d in datasets if scope.uuid_of(d) in state.datasets)
             known = self.known.metadata(state.store)
             self._cubes[key] = load_cube(state, datasets, None, known)

@@ -21,7 +21,7 @@ from ktk_engine.catalog.source_address import FileAddress, parse_address
 from ktk_engine.catalog.view import ViewDocument
 from ktk_engine.errors import QueryError
 from ktk_engine.log.change.reads import Read
-from ktk_engine.log.scope import cube_scope, scope_of
+from ktk_engine.log.scope import scope_of
 from ktk_engine.plan.plan import Plan
 from ktk_engine.plan.plan_dataset import plan_dataset
 from ktk_engine.plan.statement.named_relations import (
@@ -391,9 +391,10 @@ class _Binding:
         if view.kind == "cube":
             cube = self.relations.cube(schema, relation.name, moment)
             if moment is None:
-                state = self.relations.state(schema, cube_scope(view.cube))
+                state = self.relations.cube_state(schema, view)
                 uuids = map(state.scope.uuid_of, view.datasets)
-                self.owner.note_read(state, uuids if view.datasets else state.datasets)
+                for uuid in uuids if view.datasets else state.datasets:
+                    self.owner.note_read(state.holding(uuid), (uuid,))
             return self._register_planned(path, cube, name)
         if moment is not None:
             raise QueryError(

@@ -91,7 +91,7 @@ def merge(
     """
 
     def write(state: State, new: DataFrame, context: WriteContext) -> WriteResult:
-        new, named = as_stored(new, target, state, keeps_rows=True)
+        new, named = as_stored(new, target, state, keeps_rows=True, beside=context.beside)
         known = spelled_by(by, named, new.columns, state)
         with persisted(new) as new:
             keys = find_keys(new, known.unique_key)

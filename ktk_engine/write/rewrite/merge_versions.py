@@ -91,7 +91,9 @@ def check_source(
     own = [known.field(n) for n in versions if n in known.names and n not in there]
     schema = pa.schema([*given, *own])
     target = spelled(target, schema.names)
-    pass_gate(target, schema, datasets, False, context.built_by, keeps_rows=True)
+    pass_gate(
+        target, schema, datasets, False, context.built_by, keeps_rows=True, beside=context.beside
+    )
 
 
 def build_versions(
@@ -167,7 +169,7 @@ def merge_versions(
         base = state.snapshot(target.uuid)
         versions = by.spelled(base.schema.names)
         _check_known(target, base, versions)
-        rows, named = as_stored(rows, target, state, keeps_rows=True)
+        rows, named = as_stored(rows, target, state, keeps_rows=True, beside=context.beside)
         with persisted(with_stored_times(rows, base.schema, versions.times)) as staged:
             rewrite = start_rewrite(scanner, new_versions(staged), named, state, context)
             return _merge_into(rewrite, versions, staged)

@@ -68,7 +68,14 @@ def replace_where(
     full_refresh = context.full_refresh
 
     def write(state: State, new: DataFrame, context: WriteContext) -> WriteResult | None:
-        new, named = as_stored(new, target, state, keeps_rows=True, full_refresh=full_refresh)
+        new, named = as_stored(
+            new,
+            target,
+            state,
+            keeps_rows=True,
+            full_refresh=full_refresh,
+            beside=context.beside,
+        )
         with persisted(new) as new:
             if named.uuid in state.datasets and not full_refresh:
                 return _replace_in(start_rewrite(scanner, new, named, state, context), where)

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -15,11 +16,18 @@ VIEW = ViewDocument(
     owner="jo",
 )
 CUBE = ViewDocument("c", "cube", cube="nyc", datasets=("flights",))
+JOINED = replace(CUBE, elsewhere={"flights": "production"})
 
 
-@pytest.mark.parametrize("view", [VIEW, CUBE], ids=["view", "cube"])
+@pytest.mark.parametrize("view", [VIEW, CUBE, JOINED], ids=["view", "cube", "joined"])
 def test_a_document_says_the_same_again(view):
     assert parse_view(render_view(view), "key") == view
+
+
+def test_only_a_cube_on_datasets_elsewhere_is_unknown_to_earlier_versions():
+    formats = [json.loads(render_view(view))["format"] for view in (VIEW, CUBE, JOINED)]
+    assert formats == [2, 2, 3]
+    assert "elsewhere" not in json.loads(render_view(CUBE))
 
 
 def test_columns_comments_and_owner_may_be_missing():

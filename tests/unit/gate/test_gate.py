@@ -88,6 +88,17 @@ def test_a_broken_enrichment_stays_unless_it_may_go():
         pass_gate(cascade, model, CUBE)
 
 
+def test_what_lies_in_another_store_binds_and_never_leaves():
+    model = pa.schema([("P", pa.int64()), ("L", pa.string()), ("v", pa.float64())])
+    cascade = Target("seed", "seed", "c", ("L",), ("P",), cascade=True)
+    beside = {"extra": CUBE["extra"]}
+    with pytest.raises(TypeClassError, match="add them to --select"):
+        pass_gate(cascade, model, {}, full_refresh=True, beside=beside)
+    owned = MODEL.append(pa.field("w", pa.int64()))
+    with pytest.raises(TypeClassError, match="let this run build extra as well"):
+        pass_gate(SEED, owned, {}, built_by={}, beside=beside)
+
+
 def test_lost_partition_columns_break_an_enrichment():
     target = Target("seed", "seed", "c", ("L",), ("v",))
     model = pa.schema([("v", pa.int64()), ("L", pa.int64())])
@@ -100,7 +111,10 @@ def test_lost_partition_columns_break_an_enrichment():
     [
         (None, "rename it in seed, or remove it from extra or seed"),
         ({"seed": "cells"}, "no model of this project builds extra: take it out with ktk remove"),
-        ({"extra": "more"}, "build extra without it first: dbt run --full-refresh -s more"),
+        (
+            {"extra": "more", "seed": "cells"},
+            "build both in one run: dbt run --full-refresh -s more cells",
+        ),
     ],
 )
 def test_what_to_do_about_columns_of_others(built_by, fix):

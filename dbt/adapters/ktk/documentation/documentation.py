@@ -138,7 +138,7 @@ class Documentation(StoreAdapter):
         schema, name = relation.place
         if schema not in catalogs:
             store = self.connections.warehouse.find_schema(schema)
-            catalogs[schema] = None if store is None else SchemaCatalog(store, schema)
+            catalogs[schema] = None if store is None else SchemaCatalog(self.relations, schema)
         catalog = catalogs[schema]
         found = None if catalog is None else find_relation(catalog.relations, name)
         if catalog is None or found is None:

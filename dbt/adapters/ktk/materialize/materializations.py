@@ -6,6 +6,7 @@ import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from multiprocessing.context import SpawnContext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,6 +19,7 @@ from dbt.adapters.events.types import AdapterEventWarning
 from dbt_common.events.functions import warn_or_error
 from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
+from dbt.adapters.ktk.builders import Built, selected_nodes
 from dbt.adapters.ktk.config.familiar import hints
 from dbt.adapters.ktk.config.incremental import STRATEGIES
 from dbt.adapters.ktk.config.model_config import (
@@ -46,8 +48,12 @@ from dbt.adapters.ktk.store_adapter import StoreAdapter
 from ktk_engine.errors import LocalEngineError
 from ktk_engine.formatting import counted
 from ktk_engine.gate.claim import check_builder
+from ktk_engine.log.scope import scope_of
+from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import resolve
 from ktk_engine.store.interface import ObjectStore
+from ktk_engine.types.identifier import Identifier
+from ktk_engine.warehouse.create_cube import create_cube
 from ktk_engine.warehouse.name_claim import NameClaim, displace, displaced_by
 from ktk_engine.warehouse.relations import Relations, check_view_columns
 from ktk_engine.warehouse.staged_warehouse import StagedWarehouse
@@ -167,11 +173,71 @@ class Materializations(StoreAdapter):
         self.connections.sessions.check()
         return frame
 
-    def _built_by(self, schema: str, config: DatasetConfig) -> Mapping[str, str] | None:
-        """Dataset id -> model, of a model's cube; None if the project is not known."""
-        if self._builders is None:
-            return None
-        return self._builders.of(schema, config.target.cube)
+    def _context(
+        self,
+        schema: str,
+        config: DatasetConfig,
+        history: Mapping[str, str],
+        full_refresh: bool = False,
+    ) -> WriteContext:
+        """What a write of a node is told of the run, and of its cube's other datasets."""
+        target = config.target
+        if self._builders is None or not target.cube:
+            return WriteContext(history, None, full_refresh)
+        others = [
+            item
+            for item in self._builders.of_cube(schema, target.cube)
+            if item.dataset != target.dataset
+        ]
+        return WriteContext(
+            history,
+            self._builders.of(schema, target.cube),
+            full_refresh,
+            beside=self._beside(schema, others),
+            rebuilt=partial(self._rebuilt, others) if full_refresh else tuple,
+        )
+
+    def _rebuilt(self, others: Iterable[Built]) -> frozenset[str]:
+        """Ids of the datasets that this run is yet to rebuild, or rebuilds at this moment.
+
+        What reads a node that has failed is skipped by dbt, and stays as it is.
+        """
+        assert self._builders is not None
+        runs, of_run = selected_nodes(), bool(getattr(self.config.args, "FULL_REFRESH", False))
+        return frozenset(
+            item.dataset
+            for item in others
+            if item.node in runs
+            and item.node not in self._ended
+            and not (self._failed and self._builders.is_below(item.node, self._failed))
+            and (of_run if item.full_refresh is None else item.full_refresh)
+        )
+
+    def _beside(self, schema: str, others: Iterable[Built]) -> dict[str, Snapshot]:
+        """Datasets of a cube that are read in another schema or store, by id.
+
+        They are those that this run does not build, and that are here only as a clone, or not at
+        all where dbt defers to another environment.
+        """
+        runs, found = selected_nodes(), {}
+        unbuilt = [item for item in others if item.node not in runs]
+        listed = self.list_relations(None, schema) if unbuilt else []
+        is_view = {Identifier(str(item.identifier)): item.is_view for item in listed}
+        for item in unbuilt:
+            known = is_view.get(Identifier(item.alias))
+            if known is False:
+                continue
+            place = (schema, item.alias) if known else None
+            if place is None and item.deferred:
+                place = self._place_of_state(item)
+            behind = self.relations.behind(*place) if place is not None else None
+            if behind is None or behind[1].uuid != item.uuid:
+                continue
+            where, relation = behind
+            if not self.relations.is_same_store(where, schema):
+                state = resolve(self.relations.store_of(where), scope_of(relation.uuid))
+                found[item.dataset] = state.snapshot(relation.uuid)
+        return found
 
     def _warn_of(self, config: DatasetConfig) -> None:
         """Say what is configured and not checked."""
@@ -229,8 +295,11 @@ class Materializations(StoreAdapter):
                     source,
                     config,
                     lambda: self.connections.sessions.current().scanner(store),
-                    WriteContext(history, self._built_by(schema, config), full_refresh),
+                    self._context(schema, config, history, full_refresh),
                     model.get("batch"),
+                )
+                self._taken_out.update(
+                    (schema, config.target.scope.uuid_of(name)) for name in outcome.leaving
                 )
                 outcome = published(outcome, store, config, history)
             notes = displace(store, claim, displaced, author.history)
@@ -357,11 +426,13 @@ class Materializations(StoreAdapter):
         schema, name = str(relation.schema), str(relation.identifier)
         with self.connections.running():
             author = self._author(model, full_refresh)
-            view = self.relations.create_cube(schema, name, sql, author)
+            view = create_cube(self.relations, schema, name, sql, author, self._deferred)
             columns = self.relations.schema_of(schema, name)
         count = len(columns.names) if columns is not None else 0
         datasets = counted(len(view.datasets), "dataset")
-        return {"message": f"cube of {datasets}, {counted(count, 'column')}", "rows": None}
+        said = [f"cube of {datasets}, {counted(count, 'column')}"]
+        said += [f"reads {item} of {place}" for item, place in view.elsewhere.items()]
+        return {"message": "; ".join(said), "rows": None}
 
     @available.parse(lambda *_, **__: "")
     def write_clone(

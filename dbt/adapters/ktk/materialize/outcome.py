@@ -15,17 +15,19 @@ class Outcome:
     Attributes:
         message: for the log line and run_results.
         changes: rows that were inserted, updated and deleted.
+        leaving: ids of the datasets that it took out of the cube.
     """
 
     message: str
     changes: RowChanges
+    leaving: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, result: WriteResult | None) -> Outcome:
         """Say what a write did; None if there was nothing to write."""
         if result is None:
             return cls("nothing changed", RowChanges())
-        return cls(str(result), result.changes)
+        return cls(str(result), result.changes, result.leaving)
 
     def remarked(self, notes: Iterable[str]) -> Outcome:
         """The outcome with more clauses in its message."""

@@ -22,7 +22,6 @@ from dbt.adapters.ktk.materialize.response import KtkResponse, response_of
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.types.identifier import Identifier, find_name
 from ktk_engine.write.rows import schema_of
-from ktk_engine.write.write_context import WriteContext
 
 if TYPE_CHECKING:
     from dbt.adapters.base.impl import SnapshotStrategy
@@ -145,7 +144,7 @@ class Snapshots(Materializations):
         schema = str(relation.schema)
         store = self.connections.warehouse.create_schema(schema)
         source = arrow_schema(self.connections.sessions.current().schema_of(sql))
-        context = WriteContext(built_by=self._built_by(schema, config))
+        context = self._context(schema, config, {})
         check_source(store, source, config.target, config.versions, context)
 
     def _build_versions(
@@ -160,7 +159,7 @@ class Snapshots(Materializations):
             frame,
             config.target,
             config.versions,
-            WriteContext(history_of(model), self._built_by(schema, config)),
+            self._context(schema, config, history_of(model)),
         )
         return Outcome.of(written)
 
@@ -177,7 +176,7 @@ class Snapshots(Materializations):
             self._query(relation, query).depending_on(store, config.target.uuid),
             config.target,
             config.versions,
-            WriteContext(history_of(model), self._built_by(schema, config)),
+            self._context(schema, config, history_of(model)),
         )
         if done is None:
             return Outcome.of(done)

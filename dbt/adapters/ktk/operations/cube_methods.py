@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 from types import MappingProxyType
@@ -16,16 +16,21 @@ from dbt.adapters.ktk.errors import translated
 from dbt.adapters.ktk.operations.cube_query import cube_query_text
 from dbt.adapters.ktk.operations.left_out_argument import check_given
 from dbt.adapters.ktk.operations.operation_words import operation_words
-from dbt.adapters.ktk.relation import as_ktk
+from dbt.adapters.ktk.relation import KtkRelation, as_ktk
 from dbt.adapters.ktk.session.spark_message import spark_message
 from dbt.adapters.ktk.store_adapter import StoreAdapter
-from ktk_engine.errors import ConsistencyError, DatasetNotFoundError, KtkError
+from ktk_engine.catalog.view import cube_comment
+from ktk_engine.errors import (
+    ConfigurationError,
+    ConsistencyError,
+    DatasetNotFoundError,
+    KtkError,
+)
 from ktk_engine.log.version import parse_moment
 from ktk_engine.types.quote import quote_text
 from ktk_engine.warehouse.author import statement_history
 from ktk_engine.warehouse.cube_tests import CubeTest, Seed
 from ktk_engine.warehouse.known_queries import failing_query
-from ktk_engine.warehouse.relations import cube_comment
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -65,19 +70,42 @@ class CubeMethods(StoreAdapter):
         timestamp: datetime | str | None = None,
     ) -> str:
         """Give the SQL that `cube_query(...)` compiles to; starts nothing."""
-        schema, name = as_ktk(relation).place
         asked = str(relation)
         if version is not None or timestamp is not None:
             asked = self.at_version(relation, version, timestamp)
         with translated():
-            partitions = self._cube_partitions.get((schema, name))
-            if partitions is None and dimensions is not None:
-                # Of a cube that is not there (yet), the query itself will say so when it runs.
+            partitions = () if dimensions is None else self._partitions_of(as_ktk(relation))
+            return cube_query_text(asked, columns, where, dimensions, partition_by, partitions)
+
+    def _partitions_of(self, relation: KtkRelation) -> tuple[str, ...]:
+        """Partition columns of a cube; none of one that is not there (yet): its query says so."""
+        places = list(self._given_for(relation)) if relation.is_cte else [relation.place]
+        found: dict[tuple[str, ...], tuple[str, str]] = {}
+        for place in places:
+            partitions = self._cube_partitions.get(place)
+            if partitions is None:
                 with suppress(DatasetNotFoundError, ConsistencyError):
-                    partitions = self.relations.partition_columns_of(schema, name)
-            return cube_query_text(
-                asked, columns, where, dimensions, partition_by, partitions or ()
+                    partitions = self.relations.partition_columns_of(*place)
+            if partitions is not None:
+                found.setdefault(partitions, place)
+        if len(found) > 1:
+            names = " and ".join(".".join(place) for place in found.values())
+            raise ConfigurationError(
+                f"cube_query: in a unit test dbt does not tell the cubes {names} apart, which have "
+                "other partition columns. Give one of them another alias."
             )
+        return next(iter(found), ())
+
+    def _given_for(self, relation: KtkRelation) -> Iterator[tuple[str, str]]:
+        """What a unit test may have given rows in the place of; dbt names it by its alias alone."""
+        name = str(relation.identifier).removeprefix(relation.add_ephemeral_prefix(""))
+        for schema, alias, _ in self._builders.relations if self._builders is not None else ():
+            if alias == name:
+                yield schema, alias
+        sources: Mapping[str, Any] = getattr(self._macro_resolver, "sources", None) or {}
+        for source in sources.values():
+            if f"{source.source_name}__{source.name}" == name:
+                yield self.Relation.create_from(self.config, source).place
 
     @available.parse(lambda *_, **__: "")
     def at_version(
@@ -98,16 +126,26 @@ class CubeMethods(StoreAdapter):
                 "{{ at_version(ref('nyc'), timestamp='2026-11-01') }}"
             )
         if version is not None:
-            if isinstance(version, str):
-                return f"{relation} version as of {quote_text(version)}"
-            if isinstance(version, bool) or not isinstance(version, int):
+            if isinstance(version, bool) or not isinstance(version, int | str):
                 raise DbtRuntimeError(
                     f"at_version(...): {version!r} is no version, but a number or a tag is."
                 )
-            return f"{relation} version as of {version}"
-        with translated():
-            moment = parse_moment(None, timestamp)
-        return f"{relation} timestamp as of {quote_text(str(moment))}"
+            asked = quote_text(version) if isinstance(version, str) else str(version)
+            asked = f"version as of {asked}"
+        else:
+            with translated():
+                asked = f"timestamp as of {quote_text(str(parse_moment(None, timestamp)))}"
+        if not isinstance(relation, BaseRelation):
+            return f"{relation} {asked}"
+        known = as_ktk(relation)
+        if not known.is_cte:
+            return str(known.replace(version=asked))
+        if self.connections.working_on().startswith("unit_test."):
+            return str(known)  # the rows that are given are those of the version
+        raise DbtRuntimeError(
+            f"at_version(...): {known} is the query of an ephemeral model, which has no versions. "
+            "Ask for the version of what it reads, in that model."
+        )
 
     @available.parse(lambda *_, **__: "")
     def remove_dataset(
@@ -198,7 +236,8 @@ class CubeMethods(StoreAdapter):
         given = dict(arguments)
         if "seed" in given:
             seed = as_ktk(given["seed"])
-            given["seed"] = Seed(*seed.place, str(seed))
+            deferred = bool({seed.place, (schema, name)} & self._deferred)
+            given["seed"] = Seed(*seed.place, str(seed), deferred)
         test = CubeTest(
             self.relations, schema, name, rows, given, lambda: self._arrow_schema(relation)
         )

@@ -9,6 +9,8 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.ktk.builders import Builders
 from dbt.adapters.ktk.store_adapter import StoreAdapter
 from ktk_engine.errors import KtkError
+from ktk_engine.log.scope import scope_of
+from ktk_engine.log.state import resolve
 from ktk_engine.maintain.orphans import ProjectNodes, find_orphans
 
 _LOGGER = AdapterLogger("ktk")
@@ -22,6 +24,8 @@ class Leftovers(StoreAdapter):
 
     def cleanup_connections(self) -> None:
         """End a run: dbt calls this after its last node, and once more before it exits."""
+        while self._taken_out:
+            self._say_missing(*self._taken_out.pop())
         if (
             self._builders is not None
             and self._builders is not self._told
@@ -31,6 +35,23 @@ class Leftovers(StoreAdapter):
             for schema in self._builders.stored:
                 self._say_orphans(schema)
         super().cleanup_connections()
+
+    def _say_missing(self, schema: str, uuid: str) -> None:
+        """Warn of a dataset that was to be built anew, and was not."""
+        try:
+            store = self.connections.warehouse.find_schema(schema)
+            state = None if store is None else resolve(store, scope_of(uuid))
+        except KtkError as error:  # the run itself is over
+            _LOGGER.debug(f"Datasets that were taken out: {error}")
+            return
+        if state is None or uuid in state.datasets:
+            return
+        cube, dataset = state.scope.cube, state.scope.dataset_id(uuid)
+        _LOGGER.warning(
+            f"This run took {dataset} out of cube {cube} of schema {schema}, and has not built it "
+            f"again. Build its model, or set the cube back: ktk history {cube}, and then ktk "
+            f"restore {cube} to the version before."
+        )
 
     def _say_orphans(self, schema: str) -> None:
         assert self._builders is not None

@@ -1,10 +1,11 @@
-{#- The relation that the running test belongs to, without its `where`. dbt does not say which of
+{#- The relation that the running test belongs to, without its `where`: what dbt defers to, if it
+    does so. dbt does not say which of
     several sources that is: it is not the seed dataset that the test reads beside it. -#}
 {% macro ktk_tested(seed) %}
   {%- set first = model.depends_on.nodes | first -%}
   {%- set node = graph.nodes.get(model.attached_node) or graph.nodes.get(first) -%}
   {%- if node -%}
-    {{ return(api.Relation.create(schema=node.schema, identifier=node.alias)) }}
+    {{ return(ref(node.package_name, node.name, v=node.get('version'))) }}
   {%- endif -%}
   {%- set found = [] -%}
   {%- for name in model.depends_on.nodes if name in graph.sources -%}

@@ -1,0 +1,113 @@
+"""Several stores, read as one: folders of datasets that lie elsewhere, beside a store's own."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NoReturn
+
+import pyarrow as pa
+
+from ktk_engine.errors import StoreError
+from ktk_engine.store.backoff import Backoff
+from ktk_engine.store.interface import ObjectInfo, ObjectStore
+from ktk_engine.store.key import validate_key
+
+
+@dataclass(frozen=True)
+class JoinedStore(ObjectStore):
+    """Reads some folders from other stores, and all else from its own; it writes nothing.
+
+    Attributes:
+        own: the store that it stands for.
+        others: name of a folder at the root -> the store that has it.
+    """
+
+    own: ObjectStore
+    others: Mapping[str, ObjectStore] = field(default_factory=dict)
+
+    def _of(self, key: str) -> ObjectStore:
+        return self.others.get(validate_key(key).partition("/")[0], self.own)
+
+    def _refuse(self) -> NoReturn:
+        raise StoreError(
+            f"{self.url} is read together with datasets of other stores, and nothing is written."
+        )
+
+    @property
+    def url(self) -> str:
+        """See `ObjectStore.url`."""
+        return self.own.url
+
+    @property
+    def is_remote(self) -> bool:
+        """See `ObjectStore.is_remote`."""
+        return any(store.is_remote for store in (self.own, *self.others.values()))
+
+    @property
+    def backoff(self) -> Backoff:
+        """See `ObjectStore.backoff`."""
+        return self.own.backoff
+
+    def get(self, key: str) -> bytes:
+        """See `ObjectStore.get`."""
+        return self._of(key).get(key)
+
+    def get_range(self, key: str, start: int, length: int) -> bytes:
+        """See `ObjectStore.get_range`."""
+        return self._of(key).get_range(key, start, length)
+
+    def get_with_token(self, key: str) -> tuple[bytes, str]:
+        """See `ObjectStore.get_with_token`."""
+        return self._of(key).get_with_token(key)
+
+    def exists(self, key: str) -> bool:
+        """See `ObjectStore.exists`."""
+        return self._of(key).exists(key)
+
+    def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
+        """See `ObjectStore.list`."""
+        folder = prefix.partition("/")[0]
+        return self.others.get(folder, self.own).list(prefix)
+
+    def list_names(self, folder: str = "", prefix: str = "", since: str = "") -> builtins.list[str]:
+        """See `ObjectStore.list_names`."""
+        store = self.others.get(folder.partition("/")[0], self.own)
+        return store.list_names(folder, prefix, since)
+
+    def open_read(
+        self, key: str, size: int | None = None, ranges: Sequence[tuple[int, int]] = ()
+    ) -> pa.NativeFile:
+        """See `ObjectStore.open_read`."""
+        return self._of(key).open_read(key, size, ranges)
+
+    def now(self) -> datetime:
+        """See `ObjectStore.now`."""
+        return self.own.now()
+
+    def uri(self, key: str) -> str:
+        """See `ObjectStore.uri`."""
+        return self._of(key).uri(key)
+
+    def put(self, key: str, data: bytes) -> None:
+        """Refuse to write."""
+        self._refuse()
+
+    def put_if_absent(self, key: str, data: bytes) -> None:
+        """Refuse to write."""
+        self._refuse()
+
+    def replace(self, key: str, data: bytes, token: str) -> None:
+        """Refuse to write."""
+        self._refuse()
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Refuse to delete."""
+        self._refuse()
+
+    def open_write(self, key: str) -> AbstractContextManager[pa.NativeFile]:
+        """Refuse to write."""
+        self._refuse()

@@ -1,0 +1,95 @@
+"""Stores a cube's virtual table: which datasets it joins, and where they lie."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ktk_engine.catalog.catalog import Relation
+from ktk_engine.catalog.view import ViewDocument, named_by_cube_comment
+from ktk_engine.cube.dataset_uuid import is_in_cube, split_uuid
+from ktk_engine.errors import ConfigurationError
+from ktk_engine.plan.plan_cube import load_cube
+from ktk_engine.warehouse.author import Author
+from ktk_engine.warehouse.relations import Relations, kept_by_view, replace_view
+
+
+def create_cube(
+    relations: Relations,
+    schema: str,
+    name: str,
+    sql: str,
+    author: Author,
+    deferred: Collection[tuple[str, str]] = (),
+) -> ViewDocument:
+    """Store a cube's virtual table, from the comment that `cube_of` compiles to.
+
+    Args:
+        relations: those of the warehouse.
+        schema: its schema.
+        name: its name.
+        sql: what has the comment.
+        author: who stores it.
+        deferred: schema and name of datasets that it may read in other schemas and stores.
+
+    Raises:
+        ConfigurationError: the comment is missing, or the models are not datasets of one cube
+            in this schema.
+        ConsistencyError: the name is taken by what must not go, or datasets of several stores
+            do not fit together.
+    """
+    store = relations.warehouse.create_schema(schema)
+    found = [
+        _in_cube(relations, f"{schema}.{name}", schema, place, deferred)
+        for place in named_by_cube_comment(name, sql)
+    ]
+    uuids = sorted({relation.uuid for _, relation in found})
+    prefixes = {split_uuid(uuid)[0] for uuid in uuids}
+    if len(prefixes) != 1:
+        raise ConfigurationError(
+            f"Cube {schema}.{name}: its datasets belong to several cubes: "
+            f"{', '.join(uuids)}. Give all models the same `cube`."
+        )
+    (prefix,) = prefixes
+    view = ViewDocument(
+        name,
+        "cube",
+        cube=prefix,
+        datasets=tuple(split_uuid(uuid)[1] for uuid in uuids),
+        elsewhere={split_uuid(item.uuid)[1]: place for place, item in found if place},
+        **kept_by_view(store, name, author),
+    )
+    # A seed dataset must be among them.
+    load_cube(relations.cube_state(schema, view), view.datasets)
+    replace_view(store, view, author)
+    return view
+
+
+def _in_cube(
+    relations: Relations,
+    cube: str,
+    schema: str,
+    place: tuple[str, str],
+    deferred: Collection[tuple[str, str]],
+) -> tuple[str, Relation]:
+    """Find a dataset that `cube_of` names: a model, or a source of the same store.
+
+    Returns:
+        The schema or address where it lies, empty for the cube's own; and the dataset.
+    """
+    where, name = place
+    shown = f"{place[0]}.{place[1]}"
+    is_here = relations.is_same_store(where, schema)
+    found = relations.behind(where, name) if is_here or place in deferred else None
+    if found is not None and is_in_cube(found[1].uuid):
+        return ("" if relations.is_same_store(found[0], schema) else found[0]), found[1]
+    if (where == schema or is_here) and relations.find(where, name) is None:
+        raise ConfigurationError(
+            f"Cube {cube}: there is no {shown} yet. Build it first: dbt build "
+            f"--select +{cube.partition('.')[2]} builds all models of the cube."
+        )
+    raise ConfigurationError(
+        f"Cube {cube}: {shown} is not a cube dataset of schema {schema}. Models in "
+        "cube_of(...) must be materialized cube_seed or cube_enrichment, and sources must "
+        "be datasets of the same schema (`ktk_dataset`). Datasets of another schema are read where "
+        "dbt defers to it (`--defer --state`), or after `dbt clone`."
+    )

@@ -1,0 +1,141 @@
+"""A cube's virtual table over datasets of other schemas and stores, and of clones."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from ktk_engine.errors import ConfigurationError, ConsistencyError, QueryError, TypeClassError
+from ktk_engine.warehouse.author import Author
+from ktk_engine.warehouse.create_cube import create_cube
+from ktk_engine.warehouse.in_process.local_sql import LocalSql
+from tests.support.changes import Relations, Target, WriteContext, build, build_module
+from tests.support.committed import resolve, scope_of
+from tests.support.documents import cube_comment, shown_by
+from tests.support.queries import KnownStores, Moment, NamedRelations
+from tests.support.stores import Warehouse, tree
+
+SEED = Target("cs", "seed", "c", ("L",), ("P",))
+EXTRA = Target("ce", "enrichment", "c", ("L",), ("P",))
+CELLS = pa.table({"P": [0, 0, 1], "L": [1, 2, 3], "v": [10, 20, 30]})
+ROWS = pa.table({"P": [0, 0, 1], "L": [1, 2, 3], "w": [1.5, 2.5, 3.5]})
+AUTHOR = Author({})
+
+
+@pytest.fixture
+def warehouse(tmp_path):
+    """Production has the seed dataset and an old enrichment; `dev` is empty."""
+    found = Warehouse(tmp_path)
+    prod = found.create_schema("prod")
+    build(prod, CELLS, SEED)
+    build(prod, ROWS.slice(0, 1), EXTRA)
+    found.create_schema("dev")
+    return found
+
+
+def context(warehouse) -> WriteContext:
+    state = resolve(warehouse.find_schema("prod"), scope_of(SEED.uuid))
+    return WriteContext(beside={"cs": state.snapshot(SEED.uuid)})
+
+
+def create(warehouse, place=("prod", "cs"), deferred=(("prod", "cs"),)):
+    text = cube_comment([place, ("dev", "ce")])
+    return create_cube(Relations(warehouse), "dev", "c", text, AUTHOR, deferred)
+
+
+def rows(warehouse, sql: str) -> list[dict]:
+    return LocalSql(KnownStores(warehouse.find_schema)).rows(sql).to_pylist()
+
+
+@pytest.mark.parametrize("by_address", [False, True])
+def test_a_cube_reads_both(warehouse, tmp_path, by_address):
+    where = f"{tmp_path}/prod" if by_address else "prod"
+    before = tree(tmp_path / "prod")
+    build_module.build(warehouse.find_schema("dev"), ROWS, EXTRA, context(warehouse))
+    view = create(warehouse, (where, "cs"), [(where, "cs")])
+    assert view.elsewhere == {"cs": where}
+    assert rows(warehouse, "select L, v, w from dev.c where w > 2") == [
+        {"L": 2, "v": 20, "w": 2.5},
+        {"L": 3, "v": 30, "w": 3.5},
+    ]
+    assert tree(tmp_path / "prod") == before
+
+
+def test_a_clone_stands_for_its_dataset(warehouse):
+    relations = Relations(warehouse)
+    relations.create_view("dev", "cs", "select * from prod.cs", {"L": "bigint"}, AUTHOR)
+    relations.create_view("dev", "of_clone", "select  *\nfrom dev.cs", {"L": "bigint"}, AUTHOR)
+    build(warehouse.find_schema("dev"), ROWS, EXTRA)
+    assert create(warehouse, ("dev", "of_clone"), ()).elsewhere == {"cs": "prod"}
+    assert len(rows(warehouse, "select * from dev.c")) == 3
+
+
+def test_without_leave_it_is_refused(warehouse):
+    build(warehouse.find_schema("dev"), ROWS, EXTRA)
+    with pytest.raises(ConfigurationError, match="--defer --state"):
+        create(warehouse, deferred=())
+
+
+@pytest.mark.parametrize(
+    ("columns", "match"),
+    [
+        ({"L": ["1", "2", "3"]}, "L"),
+        ({"v": [1, 2, 3]}, "v"),
+    ],
+)
+def test_what_is_written_is_checked_against_what_lies_elsewhere(warehouse, columns, match):
+    table = ROWS
+    for name, values in columns.items():
+        table = table.drop_columns([name]) if name in table.column_names else table
+        table = table.append_column(name, pa.array(values))
+    dev = warehouse.find_schema("dev")
+    before = tree(dev.root)
+    with pytest.raises(TypeClassError, match=match):
+        build_module.build(dev, table, EXTRA, context(warehouse))
+    assert tree(dev.root) == before
+
+
+def test_what_was_not_checked_together_is_checked_when_it_is_read(warehouse):
+    dev = warehouse.find_schema("dev")
+    build_module.build(dev, ROWS, EXTRA, context(warehouse))
+    create(warehouse)
+    text = CELLS.set_column(1, "L", pa.array(["1", "2", "3"]))
+    prod = warehouse.find_schema("prod")
+    cascade = Target("cs", "seed", "c", ("L",), ("P",), cascade=True)
+    build(prod, text, cascade, full_refresh=True)
+    with pytest.raises(ConsistencyError, match="Column `L` is"):
+        rows(warehouse, "select * from dev.c")
+
+
+def test_letter_case_is_that_of_the_seed_dataset_elsewhere(warehouse):
+    dev = warehouse.find_schema("dev")
+    table = ROWS.rename_columns(["p", "l", "w"])
+    target = Target("ce", "enrichment", "c", ("l",), ("p",))
+    build_module.build(dev, table, target, context(warehouse))
+    create(warehouse)
+    assert len(rows(warehouse, "select * from dev.c where L = 2")) == 1
+
+
+@pytest.mark.parametrize(
+    ("sql", "shown"),
+    [
+        ("select * from a.b", ("a", "b")),
+        ("SELECT *\nFROM `a`.`b`", ("a", "b")),
+        ("select * from `ktk:/x/y?relation=z`.a.b", ("/x/y", "z")),
+        ("select * from a.b where x", None),
+        ("select x from a.b", None),
+        ("select * from a.b version as of 3", None),
+        ("select * from a.b, a.c", None),
+        ("select * from b", None),
+    ],
+)
+def test_which_views_only_show_a_relation(sql, shown):
+    assert shown_by(sql) == shown
+
+
+def test_versions_of_several_stores_are_refused(warehouse):
+    build_module.build(warehouse.find_schema("dev"), ROWS, EXTRA, context(warehouse))
+    create(warehouse)
+    relations = NamedRelations(KnownStores(warehouse.find_schema))
+    with pytest.raises(QueryError, match="Ask for a moment"):
+        relations.cube("dev", "c", Moment(version=1))

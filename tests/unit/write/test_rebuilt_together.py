@@ -1,0 +1,138 @@
+"""Datasets of a cube that one run replaces: what does not fit leaves until it is written anew."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from itertools import permutations
+from threading import Barrier
+
+import pyarrow as pa
+import pytest
+
+from ktk_engine.errors import CommitConflictError, ConsistencyError, TypeClassError
+from tests.support.changes import Source, Target, WriteContext, build, build_from
+from tests.support.committed import resolve, scope_of
+from tests.support.queries import load_cube
+from tests.support.stores import LocalStore
+
+TARGETS = {
+    "cells": Target("cells", "seed", "c", ("L",)),
+    "extra": Target("extra", "enrichment", "c", ("L",)),
+    "more": Target("more", "enrichment", "c", ("L",)),
+}
+NUMBERS = pa.array([1, 2, 3])
+TEXTS = pa.array(["1", "2", "3"])
+OLD = {
+    "cells": pa.table({"L": NUMBERS, "v": [1, 2, 3]}),
+    "extra": pa.table({"L": NUMBERS, "w": [1, 2, 3]}),
+    "more": pa.table({"L": NUMBERS, "x": [1, 2, 3]}),
+}
+CHANGES = {
+    "class": {name: table.set_column(0, "L", TEXTS) for name, table in OLD.items()},
+    "moved": {**OLD, "extra": OLD["more"], "more": OLD["extra"]},
+    "cycle": {
+        "cells": OLD["extra"],
+        "extra": OLD["more"],
+        "more": OLD["cells"],
+    },
+}
+
+
+@pytest.fixture
+def store(tmp_path):
+    found = LocalStore(tmp_path)
+    for name, table in OLD.items():
+        build(found, table, TARGETS[name])
+    return found
+
+
+def state_of(store):
+    return resolve(store, scope_of(TARGETS["cells"].uuid))
+
+
+def run(store, name, table, left, before=lambda: None):
+    """Write one dataset as a full refresh does that has others left to write."""
+
+    def read():
+        before()
+        return table, Source.given(table).read()[1]
+
+    context = WriteContext(full_refresh=True, rebuilt=lambda: frozenset(left) - {name})
+    result = build_from(store, Source(read, True), TARGETS[name], context)
+    left.discard(name)
+    return result
+
+
+def check(store, new):
+    cube = load_cube(state_of(store))
+    for name, table in new.items():
+        assert cube.snapshots[name].schema.names == table.column_names
+        assert cube.snapshots[name].rows == 3
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("order", list(permutations(TARGETS)))
+def test_any_order(store, change, order):
+    left, new = set(order), CHANGES[change]
+    for name in order:
+        run(store, name, new[name], left)
+    check(store, new)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_at_once(store, change):
+    """All have looked at the cube before any of them commits."""
+    left, new, barrier = set(TARGETS), CHANGES[change], Barrier(3)
+    met: set[str] = set()
+
+    def once(name):
+        if name not in met:
+            met.add(name)
+            barrier.wait(60)
+
+    with ThreadPoolExecutor(3) as pool:
+        work = [
+            pool.submit(run, store, name, table, left, lambda name=name: once(name))
+            for name, table in new.items()
+        ]
+        for done in work:
+            done.result()
+    check(store, new)
+
+
+def test_only_what_does_not_fit_leaves(store):
+    new = OLD["extra"].append_column("x", pa.array([1, 2, 3]))
+    result = run(store, "extra", new, {"cells", "extra", "more"})
+    assert result.leaving == ("more",)
+    assert "taken out of the cube until this run builds it: more" in str(result)
+    assert sorted(state_of(store).datasets) == ["c++cells", "c++extra"]
+
+
+def test_what_is_not_rebuilt_stays(store):
+    before = state_of(store).version
+    with pytest.raises(TypeClassError):
+        run(store, "extra", CHANGES["class"]["extra"], {"extra", "more"})
+    assert state_of(store).version == before
+
+
+def test_a_cube_without_its_seed_dataset_says_so(store):
+    result = run(store, "extra", CHANGES["class"]["extra"], set(TARGETS))
+    assert result.leaving == ("cells", "more")
+    with pytest.raises(ConsistencyError, match="has no seed dataset yet"):
+        load_cube(state_of(store))
+
+
+def test_others_conflict_as_always(store):
+    table = OLD["extra"]
+
+    def interrupted():
+        build(store, table, TARGETS["extra"])
+
+    with pytest.raises(CommitConflictError):
+        context = WriteContext(full_refresh=True)
+
+        def read():
+            interrupted()
+            return table, Source.given(table).read()[1]
+
+        build_from(store, Source(read, True), TARGETS["extra"], context)
