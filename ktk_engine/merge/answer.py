@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 
 from ktk_engine.errors import LocalEngineError
 from ktk_engine.files.footers import FooterCache
+from ktk_engine.merge.first_rows import FirstRows
 from ktk_engine.merge.memory_limit import default_memory_limit
 from ktk_engine.merge.merge import BATCH_BYTES, BATCH_ROWS
 from ktk_engine.merge.merge_run import MemoryBudget, MergeRun, arrow_limits, too_large
@@ -46,7 +48,7 @@ class LocalEngine:
     progress: Progress | None = None
 
     def table(self, plan: Plan, names: Sequence[str] | None = None) -> pa.Table:
-        """Give all rows of a plan, sorted by `plan.order_by`.
+        """Give the rows of a plan, sorted by `plan.order_by`; the first ones if it has a limit.
 
         Args:
             plan: any plan.
@@ -58,9 +60,11 @@ class LocalEngine:
         Raises:
             LocalEngineError: they do not fit into the limit, or only Spark can answer the plan.
         """
-        self._check_size(decoded_bytes(self.store, self.footers, plan))
         output = tuple(plan.columns if names is None else names)
         address = list(dict.fromkeys([*output, *plan.order_by]))
+        if plan.limit is not None:
+            return self._first_rows(plan, address).select(list(output))
+        self._check_size(decoded_bytes(self.store, self.footers, plan))
         budget = MemoryBudget(self.limit)
         batches = []
         for found in self._run(self._tasks(plan, address), self.limit):
@@ -73,6 +77,22 @@ class LocalEngine:
                 parts = batches_of(table, schema, BATCH_ROWS, BATCH_BYTES)
                 table = pa.Table.from_batches(parts, schema)
         return table.select(list(output))
+
+    def _first_rows(self, plan: Plan, names: Sequence[str]) -> pa.Table:
+        """The first rows of a plan; what cannot hold one of them is not read."""
+        found = FirstRows(plan, plan_schema(plan, names))
+        for part in found.parts():
+            todo = tasks(self.store, self.footers, part, names, sys.maxsize)
+            while todo:
+                for batches in self._portions(todo[: self.threads]):
+                    found.take(batches)
+                    self._check_size(found.bytes)
+                found.settle()
+                todo = [task for task in todo[self.threads :] if found.may_hold_range(task.range)]
+            if self.progress is not None:
+                self.progress(found.rows, found.limit)
+        with arrow_limits():
+            return found.table()
 
     def batches(self, plan: Plan, names: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Give the rows of a plan piece by piece, in no certain order.
@@ -88,6 +108,9 @@ class LocalEngine:
         Raises:
             LocalEngineError: a slice does not fit into the limit, or only Spark can answer.
         """
+        if plan.limit is not None:
+            yield from self.table(plan, names).to_batches()
+            return
         for batches in self._portions(self._tasks(plan, names)):
             yield from batches
 
@@ -120,6 +143,8 @@ class LocalEngine:
             LocalEngineError: as for `batches`.
         """
         names = [c for c in plan.datasets[0].cell_columns if c not in _partitions(plan)]
+        if plan.limit is not None:
+            return self.table(plan, (names or list(plan.columns))[:1]).num_rows
         found = self._tasks(plan, (names or list(plan.columns))[:1])
         return sum(batch.num_rows for batches in self._portions(found) for batch in batches)
 

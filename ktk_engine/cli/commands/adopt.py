@@ -11,7 +11,7 @@ import click
 
 from ktk_engine.cli.console import warn
 from ktk_engine.cli.find_store import find_store, store_option
-from ktk_engine.cli.progress_bar import progress_bar
+from ktk_engine.progress import progress_bar
 from ktk_engine.cli.sources_file import SourcesFile, open_sources, store_in_project
 from ktk_engine.errors import KtkError
 from ktk_engine.formatting import counted

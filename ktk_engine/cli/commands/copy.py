@@ -7,7 +7,7 @@ import click
 from ktk_engine.cli.console import warn
 from ktk_engine.cli.dataset_patterns import chosen_datasets, dataset_options
 from ktk_engine.cli.find_store import find_store, open_other_store, store_option
-from ktk_engine.cli.progress_bar import progress_bar
+from ktk_engine.progress import progress_bar
 from ktk_engine.cli.version_options import version_options
 from ktk_engine.formatting import counted, size
 
