@@ -268,7 +268,8 @@ class KtkConnectionManager(SparkConnectionManager):
         description = f"{name} {comment.strip()}" if comment else name
         selectable = str(getattr(node, "resource_type", "")) in _SELECTABLE
         of_node = str(getattr(node, "name", "")) if selectable else ""
-        with self.sessions.working(CancellableTask(name, description, limit)), translated(of_node):
+        work = CancellableTask(name, description, limit, str(getattr(node, "name", "")))
+        with self.sessions.working(work), translated(of_node):
             yield
 
     @contextmanager
