@@ -22,8 +22,7 @@ def model(dbt, session):
 
 WIDE = """
 {{ config(materialized='table', partition_by=['p']) }}
-select id, id % 3 as p, java_method('java.lang.Thread', 'getName') as thread
-from range(0, 200000, 1, 2)
+select id, id % 3 as p from range(0, 200000, 1, 2)
 """
 
 
@@ -44,7 +43,6 @@ class TestProgress:
         steps = list(dict.fromkeys(step for step, _, _ in told))
         known = ["computing", "reading", "sorting and writing", "writing", "committing"]
         assert steps == sorted(steps, key=known.index)
-        assert any("row" in numbers or "task" in numbers for _, _, numbers in told), told
         seconds = [int(number) for _, number, _ in told]
         assert seconds == sorted(seconds)
         monkeypatch.undo()
