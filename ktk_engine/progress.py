@@ -137,6 +137,8 @@ def starting_spark() -> Iterator[None]:
         yield
         return
     text = "Spark is starting: seconds, a minute on a busy machine"
-    with console.status(text) as status:
-        with heartbeat(lambda seconds: status.update(f"{text}; {seconds} s so far"), 1.0):
-            yield
+    with (
+        console.status(text) as status,
+        heartbeat(lambda seconds: status.update(f"{text}; {seconds} s so far"), 1.0),
+    ):
+        yield

@@ -195,9 +195,7 @@ class Query:
         """
         import pandas as pd
 
-        table = self.to_arrow(
-            session, engine=engine, memory_limit=memory_limit, progress=progress
-        )
+        table = self.to_arrow(session, engine=engine, memory_limit=memory_limit, progress=progress)
         frame: pd.DataFrame = table.to_pandas(types_mapper=pd.ArrowDtype)
         return frame
 

@@ -13,11 +13,10 @@ from ktk_engine.errors import LocalEngineError
 from ktk_engine.files.footers import FooterCache
 from ktk_engine.merge.first_rows import FirstRows
 from ktk_engine.merge.memory_limit import default_memory_limit
-from ktk_engine.merge.merge import BATCH_BYTES, BATCH_ROWS
 from ktk_engine.merge.merge_run import MemoryBudget, MergeRun, arrow_limits, too_large
 from ktk_engine.merge.run_tasks import run_tasks
 from ktk_engine.merge.sorted_rows import sorted_rows
-from ktk_engine.merge.take import batches_of
+from ktk_engine.merge.take import in_schema
 from ktk_engine.merge.task import Task
 from ktk_engine.merge.tasks import decoded_bytes, tasks
 from ktk_engine.plan.plan import Plan
@@ -73,10 +72,7 @@ class LocalEngine:
         schema = plan_schema(plan, address)
         with arrow_limits():
             table = sorted_rows(pa.Table.from_batches(batches, schema), plan.order_by)
-            if not table.schema.equals(schema):
-                parts = batches_of(table, schema, BATCH_ROWS, BATCH_BYTES)
-                table = pa.Table.from_batches(parts, schema)
-        return table.select(list(output))
+            return in_schema(table, schema).select(list(output))
 
     def _first_rows(self, plan: Plan, names: Sequence[str]) -> pa.Table:
         """The first rows of a plan; what cannot hold one of them is not read."""
@@ -92,7 +88,7 @@ class LocalEngine:
             if self.progress is not None:
                 self.progress(found.rows, found.limit)
         with arrow_limits():
-            return found.table()
+            return in_schema(found.table(), found.schema)
 
     def batches(self, plan: Plan, names: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Give the rows of a plan piece by piece, in no certain order.
@@ -144,7 +140,8 @@ class LocalEngine:
         """
         names = [c for c in plan.datasets[0].cell_columns if c not in _partitions(plan)]
         if plan.limit is not None:
-            return self.table(plan, (names or list(plan.columns))[:1]).num_rows
+            first: int = self.table(plan, (names or list(plan.columns))[:1]).num_rows
+            return first
         found = self._tasks(plan, (names or list(plan.columns))[:1])
         return sum(batch.num_rows for batches in self._portions(found) for batch in batches)
 

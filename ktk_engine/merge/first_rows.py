@@ -19,11 +19,12 @@ from ktk_engine.cube.partition_numbers import partition_numbers
 from ktk_engine.log.snapshot import MAXIMUM_PREFIX, MINIMUM_PREFIX, PARTITION_PREFIX
 from ktk_engine.merge.cell_range import CellRange
 from ktk_engine.merge.sorted_rows import sorted_rows
+from ktk_engine.merge.take import in_schema, take
 from ktk_engine.plan.align import align
 from ktk_engine.plan.plan import DatasetPlan, Plan
 
 _MOST_FILES = 64
-_FEW_ROWS = 65_536
+_FEW_ROWS = 1_024
 
 Cell = tuple[pa.Scalar, ...]
 
@@ -79,13 +80,15 @@ class FirstRows:
     def take(self, batches: Sequence[pa.RecordBatch]) -> None:
         """Gather rows; all but the first ones are forgotten."""
         self._batches += batches
-        if sum(batch.num_rows for batch in self._batches) >= max(self.limit, _FEW_ROWS):
+        if self.rows > max(2 * self.limit, _FEW_ROWS):
             self.settle()
 
     def settle(self) -> None:
         """Put the rows in order, and forget those beyond the limit."""
         table = self.table()
-        self._batches = table.to_batches()
+        # Not a slice, which would keep all rows in memory.
+        table = take(table, pa.array(np.arange(table.num_rows)))
+        self._batches = in_schema(table, self.schema).to_batches()
         if table.num_rows == self.limit:
             last = table.slice(table.num_rows - 1)
             self._last = tuple(last[name][0] for name in self.plan.order_by)
@@ -186,7 +189,8 @@ def _units(plan: Plan) -> Iterator[_Unit]:
 
 def _order(lows: pa.Table) -> list[int]:
     """Sort cells; a value that nobody knows may be the smallest."""
-    keys, names = {}, []
+    keys: dict[str, pa.ChunkedArray] = {}
+    names: list[tuple[str, str]] = []
     for number, column in enumerate(lows.columns):
         # Arrow cannot sort bools of tables.
         values = column.cast(pa.int8()) if pa.types.is_boolean(column.type) else column

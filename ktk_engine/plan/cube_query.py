@@ -89,7 +89,8 @@ def resolve_query(
 
     Raises:
         QueryError: an unknown column, with the nearest known one; groups by a column without an
-            index, or with a limit; a limit that is no number of rows; columns that cannot be kept when dimensions are dropped.
+            index, or with a limit; a limit that is no number of rows; columns that cannot be kept
+            when dimensions are dropped.
         ConditionError: the condition cannot be parsed or compares different classes.
     """
     schema = cube_schema(specification, snapshots)

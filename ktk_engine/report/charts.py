@@ -197,7 +197,10 @@ def _funnel(plan: Plan) -> alt.LayerChart:
             "step": step.tier,
             "dataset": item.dataset,
             "share": step.files / max(item.steps[0].files, 1),
-            **{"files": step.files, "rows": step.rows, "bytes": step.bytes, "reason": step.reason},
+            "files": step.files,
+            "rows": step.rows,
+            "bytes": step.bytes,
+            "reason": step.reason,
         }
         for item in plan.datasets
         for step in item.steps

@@ -10,8 +10,8 @@ import click
 
 from ktk_engine.cli.console import make_console, make_table, print_table
 from ktk_engine.cli.find_store import find_store, find_stores, store_option
-from ktk_engine.progress import progress_bar
 from ktk_engine.formatting import counted
+from ktk_engine.progress import progress_bar
 
 if TYPE_CHECKING:
     from ktk_engine.maintain.check import Checked
@@ -26,11 +26,12 @@ _SHOWN = 50
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 @store_option
 def check(cube: str | None, deep: bool, as_json: bool, store_url: str | None) -> None:
-    """Compare every file of CUBE (or of a table) with what was committed, by its footer.
+    """Compare the files of CUBE (or of all) with the log.
 
-    Without a name all cubes and tables of all schemas are checked. Files of tagged versions, the
-    log and what is published for Kartothek readers are looked at too. With --deep all data are
-    read, so that any damage is found.
+    The footer of every file is compared with what was committed, of a cube or table. Without a name
+    all cubes and tables of all schemas are checked. Files of tagged versions, the log and what is
+    published for Kartothek readers are looked at too. With --deep all data are read, so that any
+    damage is found.
 
     Ends with 1 if anything was found. Nothing is changed.
     """

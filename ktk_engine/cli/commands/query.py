@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from ktk_engine.cli.find_store import find_store, store_option
-from ktk_engine.progress import progress_bar
 from ktk_engine.cli.version_options import version_options
+from ktk_engine.progress import progress_bar
 
 FORMATS = ("table", "csv", "json", "parquet")
 TABLE_ROWS = 50
@@ -45,8 +45,9 @@ def query(
     timestamp: str | None,
     store_url: str | None,
 ) -> None:
-    """Give rows of CUBE, or of a table; WHERE is a condition, such as "origin = 'JFK'".
+    """Give the rows of CUBE (or a table) that fulfil WHERE.
 
+    WHERE is a condition, such as "origin = 'JFK'"; without it all rows are given.
     Rows of a cube are sorted by dimension columns, then partition columns. With --limit no file is
     opened that cannot hold one of the first rows. Without it the first 50 rows are shown as a
     table. Rows that do not fit into memory are refused.

@@ -81,7 +81,9 @@ def test_appended_files_of_one_partition(store, opened):
 
 
 def test_a_table(store, opened):
-    build(store, pa.table({"p": [*range(100)], "n": [*range(100)]}), Target("t", partition_by=("p",)))
+    build(
+        store, pa.table({"p": [*range(100)], "n": [*range(100)]}), Target("t", partition_by=("p",))
+    )
     table = Store(store.root).table("t")
     assert table.query(limit=3).to_arrow().num_rows == 3
     assert len(opened) <= 8
