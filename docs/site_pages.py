@@ -88,8 +88,8 @@ def configs() -> Iterator[Config]:
     for path in sorted(DOCS.glob("*.md")):
         section, inside = "", False
         for line in path.read_text(encoding="utf-8").splitlines():
-            if line.startswith("## "):
-                section = line.removeprefix("## ")
+            if line.startswith(("# ", "## ")):
+                section = line.lstrip("# ")
             if not line.startswith("|"):
                 inside = False
                 continue
@@ -131,7 +131,7 @@ def _config_table(headers: Sequence[str], items: Iterable[Config]) -> Iterator[s
         anchor = re.sub(r"[^\w-]+", "-", item.section.lower()).strip("-")
         cells = [_LINK.sub(r"\1../\2", cell) for cell in item.cells]
         cells = [cell.replace("](#", f"](../{item.page}#") for cell in cells]
-        link = f"[{item.section or item.page}](../{item.page}{'#' + anchor if anchor else ''})"
+        link = f"[{item.section}](../{item.page}#{anchor})"
         yield f"| `{item.key}` | {' | '.join([*cells, link])} |"
 
 

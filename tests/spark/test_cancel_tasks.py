@@ -64,9 +64,9 @@ def test_a_task_that_waits_for_its_file_is_cancelled(spark, endless):
     assert not tracker.getActiveJobsIds()
 
 
-def test_how_far_jobs_are(session):
-    frame = session.range(0, 4_000, 1, 4).repartition(2, "id").sortWithinPartitions("id")
-    with job_group(session, "reads and sorts") as group:
+def test_how_far_jobs_are(spark):
+    frame = spark.range(0, 4_000, 1, 4).repartition(2, "id").sortWithinPartitions("id")
+    with job_group(spark, "reads and sorts") as group:
         assert group.work().tasks == 0
         frame.collect()
         done = group.work()

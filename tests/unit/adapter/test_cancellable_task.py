@@ -11,7 +11,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.ktk.config.time_limit import TimeLimit
 from dbt.adapters.ktk.session import cancellable_task
 from dbt.adapters.ktk.session.cancellable_task import CancellableTask, Told
-from ktk_engine.progress import doing, heartbeat, watching
+from ktk_engine.progress import doing, heartbeat, watching  # deep: what tells of steps
 from ktk_engine.spark.session import liveness  # deep: what it asks of a master
 from ktk_engine.spark.session.job_group import GroupWork  # deep: what it says of Spark's jobs
 
