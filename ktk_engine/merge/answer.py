@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from ktk_engine.errors import LocalEngineError
 from ktk_engine.files.footers import FooterCache
-from ktk_engine.merge.first_rows import FirstRows
 from ktk_engine.merge.memory_limit import default_memory_limit
 from ktk_engine.merge.merge_run import MemoryBudget, MergeRun, arrow_limits, too_large
+from ktk_engine.merge.read.first_rows import FirstRows
 from ktk_engine.merge.run_tasks import run_tasks
 from ktk_engine.merge.sorted_rows import sorted_rows
 from ktk_engine.merge.take import in_schema

@@ -40,8 +40,8 @@ def small_tasks(monkeypatch):
     """Partitions of a dozen rows are cut and put together as larger ones are."""
     monkeypatch.setattr("ktk_engine.merge.tasks._TASK_ROWS", 3)
     monkeypatch.setattr("ktk_engine.merge.read.decoded_size._LEAST_ROWS", 4)
-    monkeypatch.setattr("ktk_engine.merge.first_rows._MOST_FILES", 2)
-    monkeypatch.setattr("ktk_engine.merge.first_rows._FEW_ROWS", 2)
+    monkeypatch.setattr("ktk_engine.merge.read.first_rows._MOST_FILES", 2)
+    monkeypatch.setattr("ktk_engine.merge.read.first_rows._FEW_ROWS", 2)
 
 
 @contextmanager
