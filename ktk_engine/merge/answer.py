@@ -13,7 +13,7 @@ from ktk_engine.errors import LocalEngineError
 from ktk_engine.files.footers import FooterCache
 from ktk_engine.merge.memory_limit import default_memory_limit
 from ktk_engine.merge.merge_run import MemoryBudget, MergeRun, arrow_limits, too_large
-from ktk_engine.merge.read.first_rows import FirstRows
+from ktk_engine.merge.read.first_rows import FirstRows, around, cells_of
 from ktk_engine.merge.run_tasks import run_tasks
 from ktk_engine.merge.sorted_rows import sorted_rows
 from ktk_engine.merge.take import in_schema
@@ -76,6 +76,15 @@ class LocalEngine:
 
     def _first_rows(self, plan: Plan, names: Sequence[str]) -> pa.Table:
         """The first rows of a plan; what cannot hold one of them is not read."""
+        alone = cells_of(plan)
+        if alone is not None:
+            cells = self._gathered(alone, plan.order_by)
+            if not cells.num_rows:
+                return plan_schema(plan, names).empty_table()
+            plan = around(plan, cells)
+        return self._gathered(plan, names)
+
+    def _gathered(self, plan: Plan, names: Sequence[str]) -> pa.Table:
         found = FirstRows(plan, plan_schema(plan, names))
         for part in found.parts():
             todo = tasks(self.store, self.footers, part, names, sys.maxsize)

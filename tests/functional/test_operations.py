@@ -120,7 +120,6 @@ class TestVerbs:
     @pytest.mark.parametrize(
         ("operation", "arguments", "missing"),
         [
-            ("check", "{}", "name"),
             ("compact", "{}", "cube"),
             ("remove", "{}", "cube"),
             ("copy", "{cube: c}", "into"),

@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ktk_engine.conditions.condition import Comparison, Condition, conjunction
+from ktk_engine.conditions.condition import Comparison, Condition, TrueCondition, conjunction
 from ktk_engine.cube.partition_numbers import partition_numbers
 from ktk_engine.log.snapshot import MAXIMUM_PREFIX, MINIMUM_PREFIX, PARTITION_PREFIX
 from ktk_engine.merge.cell_range import CellRange
 from ktk_engine.merge.sorted_rows import sorted_rows
 from ktk_engine.merge.take import in_schema, take
-from ktk_engine.plan.align import align
+from ktk_engine.plan.align import align, semi_join
 from ktk_engine.plan.plan import DatasetPlan, Plan
 
 _MOST_FILES = 64
@@ -150,6 +150,43 @@ class FirstRows:
             conditions.append(Comparison(leading[0], "<=", last[0]))
         restricted = [_with_condition(item, leading, conditions) for item in found]
         return replace(self.plan, datasets=tuple(restricted), limit=None)
+
+
+def cells_of(plan: Plan) -> Plan | None:
+    """Ask for the first cells alone, where the seed dataset decides about them.
+
+    Args:
+        plan: a plan with a limit.
+
+    Returns:
+        A plan of the seed dataset; None where other datasets or dropped dimensions decide too, and
+        where there are no others that could be read afterwards.
+    """
+    seed, *others = plan.datasets
+    decides = all(item.join == "left" for item in others) and not (plan.distinct or seed.distinct)
+    if not (others and plan.order_by and decides and isinstance(plan.condition, TrueCondition)):
+        return None
+    return replace(plan, datasets=(seed,), columns=plan.order_by)
+
+
+def around(plan: Plan, cells: pa.Table) -> Plan:
+    """Restrict a plan to the partitions and leading values of some cells.
+
+    Args:
+        plan: any plan of a cube.
+        cells: columns of `plan.order_by`; rows in that order, one at least.
+    """
+    seed, *others = plan.datasets
+    names = _partitions(seed)
+    wanted = pa.table({PARTITION_PREFIX + name: cells[name] for name in names})
+    leading, last = plan.order_by[0], cells.num_rows - 1
+    low, high = (cells[leading][at] for at in (0, last))
+    conditions: list[Condition] = []
+    if low.is_valid and high.is_valid:
+        conditions = [Comparison(leading, ">=", low), Comparison(leading, "<=", high)]
+    found = align([replace(seed, files=semi_join(seed.files, wanted, names)), *others], names)
+    restricted = [_with_condition(item, [leading], conditions) for item in found]
+    return replace(plan, datasets=tuple(restricted))
 
 
 def _with_condition(
