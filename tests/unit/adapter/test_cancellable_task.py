@@ -9,11 +9,13 @@ import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.ktk.config.time_limit import TimeLimit
-from dbt.adapters.ktk.session import cancellable_task
+from dbt.adapters.ktk.session import cancellable_task, sessions
 from dbt.adapters.ktk.session.cancellable_task import CancellableTask, Told
+from ktk_engine.errors import SessionError
 from ktk_engine.progress import doing, heartbeat, watching  # deep: what tells of steps
-from ktk_engine.spark.session import liveness  # deep: what it asks of a master
+from ktk_engine.spark.session import liveness, session  # deep: what it asks of a master
 from ktk_engine.spark.session.job_group import GroupWork  # deep: what it says of Spark's jobs
+from tests.support.stores import Warehouse
 
 
 def test_the_clock_stops_it():
@@ -158,3 +160,23 @@ def test_heartbeat():
     assert count > 2
     time.sleep(0.1)
     assert len(beats) == count
+
+
+def test_spark_s_start_is_told(tmp_path, monkeypatch):
+    said = []
+
+    def start(settings, tell):
+        time.sleep(0.2)
+        raise SessionError("no Java here")
+
+    monkeypatch.setattr(sessions, "_BEAT_SECONDS", 0.02)
+    monkeypatch.setattr(sessions._LOGGER, "info", said.append)
+    monkeypatch.setattr(session, "is_running", lambda: False)
+    monkeypatch.setattr(session, "start_session", start)
+    with pytest.raises(SessionError):
+        sessions.Sessions(Warehouse(tmp_path), {}).current()
+    assert said[0].startswith("Spark is starting, once a run")
+    assert said[1] == "Spark is starting: 0 s so far"
+    count = len(said)
+    time.sleep(0.1)
+    assert len(said) == count
