@@ -7,7 +7,7 @@ comments of macros, the commands and the docstrings.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from posixpath import normpath, relpath
@@ -31,6 +31,7 @@ PLACES = {
         for path in sorted((ROOT / "benchmarks" / "results").glob("*.md"))
     },
 }
+FOREIGN = "familiar-configs.md"
 _LINK = re.compile(r"(\]\()(?!\w+:|#)([^)#\s]+)")
 _MACRO = re.compile(
     r"\{#-?\s*(?P<comment>(?:(?!#\}).)*?)\s*-?#\}\s*"
@@ -55,10 +56,10 @@ _CLASSES = {
 
 @dataclass(frozen=True)
 class Config:
-    """A row of a table of configurations."""
+    """A row of a table of configurations, with its other cells."""
 
     key: str
-    meaning: str
+    cells: Sequence[str]
     page: str
     section: str
 
@@ -87,8 +88,8 @@ def configs() -> Iterator[Config]:
     for path in sorted(DOCS.glob("*.md")):
         section, inside = "", False
         for line in path.read_text(encoding="utf-8").splitlines():
-            if line.startswith("## "):
-                section = line.removeprefix("## ")
+            if line.startswith(("# ", "## ")):
+                section = line.lstrip("# ")
             if not line.startswith("|"):
                 inside = False
                 continue
@@ -97,7 +98,7 @@ def configs() -> Iterator[Config]:
                 inside = True
             elif inside and not cells[0].startswith("--"):
                 for key in re.findall(r"`([^`]+)`", cells[0]):
-                    yield Config(key, " ".join(filter(None, cells[1:])), path.name, section)
+                    yield Config(key, cells[1:], path.name, section)
 
 
 def config_page() -> str:
@@ -109,14 +110,29 @@ def config_page() -> str:
     missing = {*_MODEL_KEYS, *_SOURCE_KEYS} - {item.key for item in configs()}
     if missing:
         raise ValueError(f"no table of a page has {', '.join(sorted(missing))}")
-    lines = ["# Configurations", "", "| key | meaning | page |", "|---|---|---|"]
-    for item in sorted(configs(), key=lambda item: item.key):
+    found = sorted(configs(), key=lambda item: item.key)
+    own = [item for item in found if item.page != FOREIGN]
+    keys = {item.key for item in own}
+    foreign = [item for item in found if item.page == FOREIGN and item.key not in keys]
+    lines = [
+        *("# Configurations", "", "## Of this adapter", ""),
+        *_config_table(["key", "meaning"], own),
+        *("", "## Of other adapters", ""),
+        f"Models that come from another adapter may have these: [what happens](../{FOREIGN}).",
+        *("", *_config_table(["config", "known from", "here", ""], foreign), ""),
+    ]
+    return "\n".join(lines)
+
+
+def _config_table(headers: Sequence[str], items: Iterable[Config]) -> Iterator[str]:
+    yield f"| {' | '.join(headers)} | page |"
+    yield "|---" * len(headers) + "|---|"
+    for item in items:
         anchor = re.sub(r"[^\w-]+", "-", item.section.lower()).strip("-")
-        meaning = _LINK.sub(r"\1../\2", item.meaning)
-        meaning = meaning.replace("](#", f"](../{item.page}#")
-        link = f"[{item.section or item.page}](../{item.page}{'#' + anchor if anchor else ''})"
-        lines.append(f"| `{item.key}` | {meaning} | {link} |")
-    return "\n".join(lines) + "\n"
+        cells = [_LINK.sub(r"\1../\2", cell) for cell in item.cells]
+        cells = [cell.replace("](#", f"](../{item.page}#") for cell in cells]
+        link = f"[{item.section}](../{item.page}#{anchor})"
+        yield f"| `{item.key}` | {' | '.join([*cells, link])} |"
 
 
 def macro_page() -> str:

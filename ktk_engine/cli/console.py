@@ -30,8 +30,14 @@ def make_console() -> Console:
     return console
 
 
-def print_table(console: Console, table: Table) -> None:
-    """Print a table that fits; of one that would break words, a block of lines for each row."""
+def print_table(console: Console, table: Table, with_empty: bool = False) -> None:
+    """Print a table that fits; of one that would break words, a block of lines for each row.
+
+    Args:
+        console: where to.
+        table: the table.
+        with_empty: whether a block has a line for an empty cell too.
+    """
     columns = [
         (str(column.header), [str(cell) for cell in column.cells]) for column in table.columns
     ]
@@ -50,8 +56,8 @@ def print_table(console: Console, table: Table) -> None:
         if row:
             console.print()
         for header, cells in columns:
-            if cells[row]:
-                console.print(f"{header}: {cells[row]}", soft_wrap=True)
+            if cells[row] or with_empty:
+                console.print(f"{header}: {cells[row]}".rstrip(), soft_wrap=True)
 
 
 def _shared(spare: int, narrowest: list[int], widest: list[int]) -> list[int]:

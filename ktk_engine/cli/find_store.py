@@ -50,23 +50,47 @@ def find_store(store_url: str | None, *, quiet: bool = False) -> ObjectStore:
         ConfigurationError: none of the three names a store, it is not clear which one, or its
             folder does not exist.
     """
+    (store,) = _found(store_url, _schema_of, quiet)
+    return store
+
+
+def find_stores(store_url: str | None, *, quiet: bool = False) -> list[ObjectStore]:
+    """Open all schemas of this command's warehouse; of a store that is one schema, that one.
+
+    Args:
+        store_url: as for `find_store`.
+        quiet: as for `find_store`.
+
+    Raises:
+        ConfigurationError: as for `find_store`.
+    """
+    return _found(store_url, _schemas_of, quiet)
+
+
+def _found(
+    store_url: str | None,
+    opened: Callable[[str, Mapping[str, Any] | None], list[ObjectStore]],
+    quiet: bool,
+) -> list[ObjectStore]:
     root = click.get_current_context().find_root().obj or {}
     given = store_url or root.get("store_url")
     if given:
-        store, source = _schema_of(given, root.get("storage_options")), "--store"
+        stores, source = opened(given, root.get("storage_options")), "--store"
     elif os.environ.get("KTK_STORE"):
-        store, source = _schema_of(os.environ["KTK_STORE"]), "KTK_STORE"
+        stores, source = opened(os.environ["KTK_STORE"], None), "KTK_STORE"
     else:
-        url, options, source = _from_profile(Path.cwd())
-        store = _open(url, options)
+        url, schema, options, source = _from_profile(Path.cwd())
+        whole = opened is _schemas_of
+        stores = _schemas_of(url, options) if whole else [_open(f"{url}/{schema}", options)]
     from ktk_engine.store.local.missing_folder import missing_folder
 
-    if problem := missing_folder(store):
-        named = f" (It is named by the {source}.)" if source.startswith("profile") else ""
-        raise ConfigurationError(f"{problem}{named}")
-    if not quiet:
-        click.secho(f"store {store.url} (from {source})", err=True, dim=True)
-    return store
+    for store in stores:
+        if problem := missing_folder(store):
+            named = f" (It is named by the {source}.)" if source.startswith("profile") else ""
+            raise ConfigurationError(f"{problem}{named}")
+        if not quiet:
+            click.secho(f"store {store.url} (from {source})", err=True, dim=True)
+    return stores
 
 
 def open_other_store(url: str) -> ObjectStore:
@@ -134,26 +158,33 @@ def _open(url: str, options: Mapping[str, Any] | None = None) -> ObjectStore:
     return open_store(url, options if cloud_of(url) else None)
 
 
-def _schema_of(url: str, options: Mapping[str, Any] | None = None) -> ObjectStore:
+def _schema_of(url: str, options: Mapping[str, Any] | None = None) -> list[ObjectStore]:
     """Open a store; of a warehouse with exactly one schema, that schema."""
+    stores = _schemas_of(url, options)
+    if len(stores) > 1:
+        names = (store.url.rpartition("/")[2] for store in stores)
+        paths = "\n".join(f"  --store {url.rstrip('/')}/{name}" for name in names)
+        raise ConfigurationError(f"{url} has several schemas. Choose one:\n{paths}")
+    return stores
+
+
+def _schemas_of(url: str, options: Mapping[str, Any] | None = None) -> list[ObjectStore]:
+    """Open a store; of a warehouse all schemas, if it has any."""
     store = _open(url, options)
     names = store.list_names()
     if _is_schema(names):
-        return store
+        return [store]
     folders = [name[:-1] for name in names if name.endswith("/")]
     schemas = [name for name in folders if _is_schema(store.list_names(name))]
-    if len(schemas) > 1:
-        paths = "\n".join(f"  --store {url.rstrip('/')}/{name}" for name in schemas)
-        raise ConfigurationError(f"{store.url} has several schemas. Choose one:\n{paths}")
-    return _open(f"{url.rstrip('/')}/{schemas[0]}", options) if schemas else store
+    return [_open(f"{url.rstrip('/')}/{name}", options) for name in schemas] or [store]
 
 
 def _is_schema(names: list[str]) -> bool:
     return ".ktk/" in names or any(_DOCUMENT in name for name in names)
 
 
-def _from_profile(project: Path) -> tuple[str, dict[str, Any], str]:
-    """The store that a dbt project's profile names, its settings, and the file that says so."""
+def _from_profile(project: Path) -> tuple[str, str, dict[str, Any], str]:
+    """A dbt project's warehouse and schema, its settings, and the file that says so."""
     profile, profiles_file, name = _profile_of(project)
     target = os.environ.get("DBT_TARGET") or _text(profile, "target", profiles_file, "default")
     output = _section(_section(profile, "outputs", profiles_file), target, profiles_file)
@@ -165,8 +196,8 @@ def _from_profile(project: Path) -> tuple[str, dict[str, Any], str]:
     root = _text(output, "store", profiles_file, "./warehouse")
     if "://" not in root:
         root = str(project / Path(root).expanduser())
-    url = f"{root.rstrip('/')}/{_text(output, 'schema', profiles_file)}"
-    return url, _options(output, profiles_file), where
+    schema = _text(output, "schema", profiles_file)
+    return root.rstrip("/"), schema, _options(output, profiles_file), where
 
 
 def _profile_of(project: Path) -> tuple[Mapping[str, Any], Path, str]:

@@ -26,7 +26,7 @@ def print_rows(rows: pa.Table) -> None:
             table.add_column(field.name, overflow="fold")
     for row in rows.to_pylist():
         table.add_row(*(_cell(value) for value in row.values()))
-    print_table(make_console(), table)
+    print_table(make_console(), table, with_empty=True)
 
 
 def write_rows(rows: pa.Table, format_: str, output: Path | None) -> None:

@@ -7,6 +7,7 @@ from html import escape
 
 from ktk_engine.conditions.condition import TrueCondition
 from ktk_engine.conditions.render import to_sql
+from ktk_engine.describe.history import HISTORY_HEADS, HistoryEntry, history_rows
 from ktk_engine.describe.info import CubeDescription, DatasetDescription, Summary
 from ktk_engine.formatting import counted, number, size
 from ktk_engine.plan.explain import ignored_conditions, kind_of
@@ -73,7 +74,18 @@ def plan_html(plan: Plan) -> str:
     notes += [f"Prunes nothing: {text}" for text in ignored_conditions(plan)]
     said = "".join(f"<p>{escape(text)}</p>" for text in notes)
     title = f"{plan.cube}, version {plan.version}: {counted(len(plan.columns), 'column')}"
+    if plan.limit is not None:
+        title += f", the first {counted(plan.limit, 'row')}"
     return _titled(f"Query of {kind_of(plan)}", title, shown + said)
+
+
+def history_html(entries: Iterable[HistoryEntry]) -> str:
+    """Show commits.
+
+    Args:
+        entries: the commits, newest first.
+    """
+    return _table(HISTORY_HEADS, history_rows(entries), ("version", "rows", "files"))
 
 
 def _summary(item: Summary) -> list[str]:

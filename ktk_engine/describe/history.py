@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.errors import QueryError
+from ktk_engine.formatting import change, counted, moment
 from ktk_engine.log.chain import Link, read_chain
 from ktk_engine.log.entry import LogEntry
 from ktk_engine.log.scope import LogScope
@@ -173,3 +174,41 @@ def _counts(uuid: str, link: Link | None) -> tuple[int | None, int | None]:
         return None, None
     item = link.entry.datasets.get(uuid)
     return (item.rows, item.files) if item else (0, 0)
+
+
+HISTORY_HEADS = ["version", "time", "change", "by", "rows", "files"]
+
+
+def history_rows(entries: Iterable[HistoryEntry]) -> list[list[str]]:
+    """Give commits as texts by the columns of `HISTORY_HEADS`: one row per changed dataset.
+
+    Args:
+        entries: the commits.
+    """
+    return [row for entry in entries for row in _rows(entry)]
+
+
+def _rows(entry: HistoryEntry) -> list[list[str]]:
+    """One row per changed dataset; version and time are in the first."""
+    rows = [
+        [f"{item.operation} {item.dataset}", change(item.rows_delta), change(item.files_delta)]
+        for item in entry.changes
+    ]
+    if entry.deleted:
+        rows.append([f"cleanup: {counted(entry.deleted, 'file')}", "", ""])
+    if entry.problem:
+        rows.append(["unknown: its log entry cannot be read", "", ""])
+    rows = rows or [[entry.operation, "", ""]]
+    by = _by(entry)
+    version = " ".join([str(entry.version), *(f"({name})" for name in entry.tags)])
+    first = [version, moment(entry.time) if entry.time else ""]
+    return [
+        [*(first if index == 0 else ["", ""]), text, by if index == 0 else "", *numbers]
+        for index, (text, *numbers) in enumerate(rows)
+    ]
+
+
+def _by(entry: HistoryEntry) -> str:
+    """Who committed it and why; the rest is for --json."""
+    who = entry.history.get("node") or entry.history.get("command", "")
+    return ": ".join(filter(None, (who, entry.history.get("reason", ""))))

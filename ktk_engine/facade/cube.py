@@ -361,6 +361,7 @@ class Cube(Relation):
         partition_by: Sequence[str] | None = None,
         payload_columns: Sequence[str] | Literal["*"] | None = None,
         datasets: Collection[str] | None = None,
+        limit: int | None = None,
     ) -> Query:
         """Ask for rows of the joined table; nothing is read yet.
 
@@ -378,10 +379,12 @@ class Cube(Relation):
                 dataset that has such a column as payload is joined inner.
             payload_columns: names, or "*" for all.
             datasets: ids of the datasets to look at, the seed dataset among them; None means all.
+            limit: at most so many rows, the first in the order of collected rows; files that can
+                hold none of them are not opened. None means all.
 
         Raises:
-            QueryError: an unknown column, with the nearest known one, or a projection that would
-                have to choose among values.
+            QueryError: an unknown column, with the nearest known one; a projection that would
+                have to choose among values; a limit of groups.
             ConditionError: the condition cannot be parsed or compares different classes.
             DatasetNotFoundError: a dataset does not exist.
             ConsistencyError: the seed dataset is not among `datasets`.
@@ -391,5 +394,7 @@ class Cube(Relation):
             [{'flight': 1, 'gust': 31.0}, {'flight': 3, 'gust': None}]
         """
         loaded = self._loaded if datasets is None else self._loaded.only(datasets)
-        question = CubeQuery(columns, where, dimension_columns, partition_by, payload_columns)
+        question = CubeQuery(
+            columns, where, dimension_columns, partition_by, payload_columns, limit
+        )
         return Query(self._store, loaded, question)

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from importlib import import_module
 from itertools import chain
+from types import ModuleType
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, get_args
 
 import pyarrow as pa
 
 from ktk_engine.conditions.group_condition import group_condition
-from ktk_engine.errors import LocalEngineError, QueryError, SessionError
+from ktk_engine.errors import ConfigurationError, LocalEngineError, QueryError, SessionError
 from ktk_engine.facade.opened_store import OpenedStore
 from ktk_engine.formatting import parse_size
 from ktk_engine.plan.cube_query import CubeQuery
 from ktk_engine.plan.explain import explain
 from ktk_engine.plan.plan_cube import LoadedCube
 from ktk_engine.plan.plan_table import LoadedTable
-from ktk_engine.progress import Progress
+from ktk_engine.progress import Progress, telling
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
+    from duckdb import DuckDBPyConnection, DuckDBPyRelation
     from pyspark.sql import DataFrame, SparkSession
 
     from ktk_engine.merge.answer import LocalEngine
@@ -28,6 +32,19 @@ if TYPE_CHECKING:
 
 Engine: TypeAlias = Literal["auto", "local", "spark"]
 T = TypeVar("T")
+
+
+def _installed(module: str) -> ModuleType:
+    """Import a library that only some queries need."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module:
+            raise
+        raise ConfigurationError(
+            f"to_{module} needs {module}, which is not installed in this environment: "
+            f"`pip install {module}`. to_arrow and to_pandas need nothing more."
+        ) from None
 
 
 class Query:
@@ -126,7 +143,7 @@ class Query:
         *,
         engine: Engine = "auto",
         memory_limit: int | str | None = None,
-        progress: Progress | None = None,
+        progress: Progress | bool = False,
     ) -> pa.Table:
         """Collect the rows, sorted by dimension columns, then partition columns.
 
@@ -138,8 +155,9 @@ class Query:
                 Spark, or takes the session that runs; "auto" takes "local" where the answer fits.
             memory_limit: bytes that an answer in this process may take, as a number or as text
                 (`2GB`); None means a quarter of the memory.
-            progress: is told how many rows are done and about how many there are, now and then,
-                while they are read in this process.
+            progress: True shows a bar on a terminal and in a notebook. A function is told how many
+                rows are done and about how many there are, now and then. Both while rows are read
+                in this process.
 
         Returns:
             The columns in the types of their classes: int64, uint64, float64, ...
@@ -152,7 +170,8 @@ class Query:
             >>> cube.query(["gust"]).to_arrow()["gust"].to_pylist()
             [31.0, 12.5, None]
         """
-        return self._table(self.plan.columns, session, engine, memory_limit, progress)
+        with telling(progress, "reading") as tell:
+            return self._table(self.plan.columns, session, engine, memory_limit, tell)
 
     def to_pandas(
         self,
@@ -160,6 +179,7 @@ class Query:
         *,
         engine: Engine = "auto",
         memory_limit: int | str | None = None,
+        progress: Progress | bool = False,
     ) -> pd.DataFrame:
         """Collect the rows as `to_arrow` does; types are Arrow's, so integers stay integers.
 
@@ -167,6 +187,7 @@ class Query:
             session: as for `to_arrow`.
             engine: as for `to_arrow`.
             memory_limit: as for `to_arrow`.
+            progress: as for `to_arrow`.
 
         Examples:
             >>> cube.query(["gust"]).to_pandas()["gust"].max()
@@ -174,9 +195,68 @@ class Query:
         """
         import pandas as pd
 
-        table = self.to_arrow(session, engine=engine, memory_limit=memory_limit)
+        table = self.to_arrow(session, engine=engine, memory_limit=memory_limit, progress=progress)
         frame: pd.DataFrame = table.to_pandas(types_mapper=pd.ArrowDtype)
         return frame
+
+    def to_polars(
+        self,
+        session: SparkSession | None = None,
+        *,
+        engine: Engine = "auto",
+        memory_limit: int | str | None = None,
+        progress: Progress | bool = False,
+    ) -> pl.DataFrame:
+        """Collect the rows as `to_arrow` does, for Polars.
+
+        Args:
+            session: as for `to_arrow`.
+            engine: as for `to_arrow`.
+            memory_limit: as for `to_arrow`.
+            progress: as for `to_arrow`.
+
+        Raises:
+            ConfigurationError: Polars is not installed.
+
+        Examples:
+            >>> cube.query(["gust"]).to_polars()["gust"].max()
+            31.0
+        """
+        polars = _installed("polars")
+        frame: pl.DataFrame = polars.from_arrow(
+            self.to_arrow(session, engine=engine, memory_limit=memory_limit, progress=progress)
+        )
+        return frame
+
+    def to_duckdb(
+        self,
+        connection: DuckDBPyConnection | None = None,
+        session: SparkSession | None = None,
+        *,
+        engine: Engine = "auto",
+        memory_limit: int | str | None = None,
+        progress: Progress | bool = False,
+    ) -> DuckDBPyRelation:
+        """Collect the rows as `to_arrow` does, as a relation of DuckDB.
+
+        Args:
+            connection: DuckDB's connection that the relation belongs to; None means its default.
+            session: as for `to_arrow`.
+            engine: as for `to_arrow`.
+            memory_limit: as for `to_arrow`.
+            progress: as for `to_arrow`.
+
+        Raises:
+            ConfigurationError: DuckDB is not installed.
+
+        Examples:
+            >>> cube.query(["gust"]).to_duckdb().aggregate("max(gust)").fetchall()
+            [(31.0,)]
+        """
+        duckdb = _installed("duckdb")
+        rows = self.to_arrow(session, engine=engine, memory_limit=memory_limit, progress=progress)
+        relation: DuckDBPyRelation = (connection or duckdb).from_arrow(rows)
+        return relation
 
     def to_batches(
         self,

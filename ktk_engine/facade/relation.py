@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from datetime import date
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
 from ktk_engine.catalog.find_scope import find_scope
-from ktk_engine.describe.history import read_history
+from ktk_engine.conditions.condition import Condition
+from ktk_engine.describe.history import HistoryEntry, read_history
 from ktk_engine.describe.info import describe_state
 from ktk_engine.facade.opened_store import OpenedStore
+from ktk_engine.facade.query import Query
 from ktk_engine.formatting import parse_size
 from ktk_engine.log.change.after_commit import after_commit
 from ktk_engine.log.state import State
@@ -30,6 +33,23 @@ from ktk_engine.publish.publish_datasets import (
     stop_publishing,
 )
 from ktk_engine.warehouse.author import python_history
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class History(list[dict[str, Any]]):
+    """The commits of a cube or table, newest first: a list of dicts, a table in notebooks."""
+
+    def __init__(self, entries: Sequence[HistoryEntry]) -> None:
+        super().__init__(entry.as_dict() for entry in entries)
+        self._entries = entries
+
+    def _repr_html_(self) -> str:
+        """Show what changed in each commit, and who did it."""
+        from ktk_engine.describe.as_html import history_html
+
+        return history_html(self._entries)
 
 
 class Relation(ABC):
@@ -288,6 +308,31 @@ class Relation(ABC):
         with after_commit(name):
             return self._open(name, None, None)
 
+    @abstractmethod
+    def query(
+        self,
+        columns: Sequence[str] | None = None,
+        where: str | Condition | None = None,
+        *,
+        limit: int | None = None,
+    ) -> Query:
+        """Ask for rows."""
+
+    def head(self, rows: int = 5) -> pd.DataFrame:
+        """Give the first rows with all columns; no other file is opened than can hold one.
+
+        Args:
+            rows: how many.
+
+        Returns:
+            The rows as `Query.to_pandas` gives them.
+
+        Examples:
+            >>> cube.head(2)["dest"].tolist()
+            ['SFO', 'LAX']
+        """
+        return self.query(limit=rows).to_pandas()
+
     def info(self) -> dict[str, Any]:
         """Describe this version: datasets, columns, sizes, comments, the last commit.
 
@@ -315,18 +360,18 @@ class Relation(ABC):
         """
         return check(self._state.store, self.name, deep=deep).as_dict()
 
-    def history(self, limit: int | None = None) -> list[dict[str, Any]]:
+    def history(self, limit: int | None = None) -> History:
         """List the commits, newest first, whichever version this one is.
 
         Args:
             limit: at most so many; None means all.
 
         Returns:
-            The same as `ktk history --json`, a dict each.
+            The same as `ktk history --json`: a list with a dict each, which notebooks show as a
+            table.
 
         Examples:
             >>> [entry["version"] for entry in cube.history()]
             [1]
         """
-        entries = read_history(self._state.store, self.name, limit)
-        return [entry.as_dict() for entry in entries]
+        return History(read_history(self._state.store, self.name, limit))

@@ -136,13 +136,18 @@ class Table(Relation):
         return self._changed()
 
     def query(
-        self, columns: Sequence[str] | None = None, where: str | Condition | None = None
+        self,
+        columns: Sequence[str] | None = None,
+        where: str | Condition | None = None,
+        *,
+        limit: int | None = None,
     ) -> Query:
         """Ask for rows; nothing is read yet. They come in no particular order.
 
         Args:
             columns: output columns, in order; None means all.
             where: a condition as SQL text, for instance `distance > 500`.
+            limit: at most so many rows, of the files that are read first; None means all.
 
         Raises:
             QueryError: an unknown column, with the nearest known one.
@@ -152,4 +157,4 @@ class Table(Relation):
             >>> store.table("fares").query(where="fare > 100").to_arrow().to_pylist()
             [{'flight': 2, 'fare': 150.0}]
         """
-        return Query(self._store, self._loaded, CubeQuery(columns, where))
+        return Query(self._store, self._loaded, CubeQuery(columns, where, limit=limit))

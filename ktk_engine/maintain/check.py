@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from ktk_engine.catalog.find_scope import find_scope
+from ktk_engine.catalog.find_scope import find_scope, present_scopes
 from ktk_engine.errors import ConsistencyError, FormatError, KtkError
 from ktk_engine.gate.gate import CubeCheck
 from ktk_engine.log.snapshot import Snapshot, check_partition_values
-from ktk_engine.log.state import State
+from ktk_engine.log.state import State, resolve
 from ktk_engine.log.version import state_at, tags_of
 from ktk_engine.maintain.check_files import check_files
 from ktk_engine.maintain.check_log import check_log, check_published
@@ -117,6 +117,28 @@ def check(
         deep=deep,
         tagged=len(tagged),
     )
+
+
+def check_all(
+    store: ObjectStore, deep: bool = False, progress: Progress = untold
+) -> Iterator[Checked]:
+    """Check every cube and table of a store, one after the other; see `check`.
+
+    Args:
+        store: where they live.
+        deep: as for `check`.
+        progress: as for `check`.
+
+    Yields:
+        The outcomes, cubes first, by name. What cannot be checked at all is a problem as well.
+    """
+    for scope in present_scopes(store):
+        try:
+            if resolve(store, scope).datasets:
+                yield check(store, scope.name, deep=deep, progress=progress)
+        except KtkError as error:
+            problem = Problem("", "", "", "", "", str(error))
+            yield Checked(scope.name, 0, 0, 0, 0, (problem,), deep)
 
 
 def _check_tagged(

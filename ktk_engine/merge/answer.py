@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -11,11 +12,11 @@ import pyarrow as pa
 from ktk_engine.errors import LocalEngineError
 from ktk_engine.files.footers import FooterCache
 from ktk_engine.merge.memory_limit import default_memory_limit
-from ktk_engine.merge.merge import BATCH_BYTES, BATCH_ROWS
 from ktk_engine.merge.merge_run import MemoryBudget, MergeRun, arrow_limits, too_large
+from ktk_engine.merge.read.first_rows import FirstRows, around, cells_of
 from ktk_engine.merge.run_tasks import run_tasks
 from ktk_engine.merge.sorted_rows import sorted_rows
-from ktk_engine.merge.take import batches_of
+from ktk_engine.merge.take import in_schema
 from ktk_engine.merge.task import Task
 from ktk_engine.merge.tasks import decoded_bytes, tasks
 from ktk_engine.plan.plan import Plan
@@ -46,7 +47,7 @@ class LocalEngine:
     progress: Progress | None = None
 
     def table(self, plan: Plan, names: Sequence[str] | None = None) -> pa.Table:
-        """Give all rows of a plan, sorted by `plan.order_by`.
+        """Give the rows of a plan, sorted by `plan.order_by`; the first ones if it has a limit.
 
         Args:
             plan: any plan.
@@ -58,9 +59,11 @@ class LocalEngine:
         Raises:
             LocalEngineError: they do not fit into the limit, or only Spark can answer the plan.
         """
-        self._check_size(decoded_bytes(self.store, self.footers, plan))
         output = tuple(plan.columns if names is None else names)
         address = list(dict.fromkeys([*output, *plan.order_by]))
+        if plan.limit is not None:
+            return self._first_rows(plan, address).select(list(output))
+        self._check_size(decoded_bytes(self.store, self.footers, plan))
         budget = MemoryBudget(self.limit)
         batches = []
         for found in self._run(self._tasks(plan, address), self.limit):
@@ -69,10 +72,32 @@ class LocalEngine:
         schema = plan_schema(plan, address)
         with arrow_limits():
             table = sorted_rows(pa.Table.from_batches(batches, schema), plan.order_by)
-            if not table.schema.equals(schema):
-                parts = batches_of(table, schema, BATCH_ROWS, BATCH_BYTES)
-                table = pa.Table.from_batches(parts, schema)
-        return table.select(list(output))
+            return in_schema(table, schema).select(list(output))
+
+    def _first_rows(self, plan: Plan, names: Sequence[str]) -> pa.Table:
+        """The first rows of a plan; what cannot hold one of them is not read."""
+        alone = cells_of(plan)
+        if alone is not None:
+            cells = self._gathered(alone, plan.order_by)
+            if not cells.num_rows:
+                return plan_schema(plan, names).empty_table()
+            plan = around(plan, cells)
+        return self._gathered(plan, names)
+
+    def _gathered(self, plan: Plan, names: Sequence[str]) -> pa.Table:
+        found = FirstRows(plan, plan_schema(plan, names))
+        for part in found.parts():
+            todo = tasks(self.store, self.footers, part, names, sys.maxsize)
+            while todo:
+                for batches in self._portions(todo[: self.threads]):
+                    found.take(batches)
+                    self._check_size(found.bytes)
+                found.settle()
+                todo = [task for task in todo[self.threads :] if found.may_hold_range(task.range)]
+            if self.progress is not None:
+                self.progress(found.rows, found.limit)
+        with arrow_limits():
+            return in_schema(found.table(), found.schema)
 
     def batches(self, plan: Plan, names: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Give the rows of a plan piece by piece, in no certain order.
@@ -88,6 +113,9 @@ class LocalEngine:
         Raises:
             LocalEngineError: a slice does not fit into the limit, or only Spark can answer.
         """
+        if plan.limit is not None:
+            yield from self.table(plan, names).to_batches()
+            return
         for batches in self._portions(self._tasks(plan, names)):
             yield from batches
 
@@ -120,6 +148,9 @@ class LocalEngine:
             LocalEngineError: as for `batches`.
         """
         names = [c for c in plan.datasets[0].cell_columns if c not in _partitions(plan)]
+        if plan.limit is not None:
+            first: int = self.table(plan, (names or list(plan.columns))[:1]).num_rows
+            return first
         found = self._tasks(plan, (names or list(plan.columns))[:1])
         return sum(batch.num_rows for batches in self._portions(found) for batch in batches)
 

@@ -10,13 +10,10 @@ import pyarrow as pa
 from ktk_engine.merge.merge_run import MergeRun, arrow_limits
 from ktk_engine.merge.read.folded_rows import folded_rows
 from ktk_engine.merge.stream import stream
-from ktk_engine.merge.take import batches_of
+from ktk_engine.merge.take import BATCH_BYTES, BATCH_ROWS, batches_of
 from ktk_engine.merge.task import Task
 
 _Item = TypeVar("_Item")
-
-BATCH_ROWS = 131_072
-BATCH_BYTES = 32 * 1024 * 1024
 
 
 def merge(run: MergeRun, task: Task) -> Iterator[pa.RecordBatch]:

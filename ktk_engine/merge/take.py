@@ -8,6 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
 
+BATCH_ROWS = 131_072
+BATCH_BYTES = 32 * 1024 * 1024
+
 
 def take(table: pa.Table, at: pa.Array) -> pa.Table:
     """Give rows by position; null gives a row of nulls.
@@ -47,6 +50,13 @@ def batches_of(
             # A slice keeps its large offsets, and Arrow narrows no offset beyond 2 GB.
             part = part.take(pa.array(np.arange(part.num_rows))).cast(schema)
         yield from part.to_batches()
+
+
+def in_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Give rows the types that they should have; see `batches_of`."""
+    if table.schema.equals(schema):
+        return table
+    return pa.Table.from_batches(batches_of(table, schema, BATCH_ROWS, BATCH_BYTES), schema)
 
 
 def _large(t: pa.DataType) -> pa.DataType:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Integral
 from types import MappingProxyType
 from typing import Literal, get_args
 
@@ -40,6 +41,7 @@ class CubeQuery:
         payload_columns: Kartothek's way to name columns, instead of `columns`: the result has
             these, the dimension, partition and `partition_by` columns, sorted by name. "*" means
             all.
+        limit: how many rows to give: the first in the order of the result; None means all.
     """
 
     columns: Sequence[str] | None = None
@@ -47,6 +49,7 @@ class CubeQuery:
     dimension_columns: Sequence[str] | None = None
     partition_by: Sequence[str] | None = None
     payload_columns: Sequence[str] | Literal["*"] | None = None
+    limit: int | None = None
 
 
 @dataclass(frozen=True)
@@ -58,12 +61,14 @@ class ResolvedQuery:
         conjuncts: which rows of the joined table to keep: conditions that all have to be true.
         dimensions: the dimensions that address a row of the result, in order.
         partition_by: columns whose values cut the result into groups, in order.
+        limit: how many rows to give; None means all.
     """
 
     columns: tuple[str, ...]
     conjuncts: tuple[Condition, ...]
     dimensions: tuple[str, ...]
     partition_by: tuple[str, ...] = ()
+    limit: int | None = None
 
     @cached_property
     def needed(self) -> frozenset[str]:
@@ -84,7 +89,8 @@ def resolve_query(
 
     Raises:
         QueryError: an unknown column, with the nearest known one; groups by a column without an
-            index; columns that cannot be kept when dimensions are dropped.
+            index, or with a limit; a limit that is no number of rows; columns that cannot be kept
+            when dimensions are dropped.
         ConditionError: the condition cannot be parsed or compares different classes.
     """
     schema = cube_schema(specification, snapshots)
@@ -98,7 +104,10 @@ def resolve_query(
     columns = _columns(specification, schema.names, query, dimensions, groups)
     # Within a group a dropped dimension by which the groups are made has one value.
     _check_not_dropped(prefix, columns, dropped - set(groups), dimensions)
-    resolved = ResolvedQuery(columns, conjuncts(where), dimensions, groups)
+    limit = checked_limit(query.limit)
+    if groups and limit is not None:
+        raise QueryError("A query has a limit or groups (partition_by), not both.")
+    resolved = ResolvedQuery(columns, conjuncts(where), dimensions, groups, limit)
     if dropped:
         _check_projection(specification, snapshots, resolved)
     return resolved
@@ -214,6 +223,19 @@ def _check_projection(
                 f"{', '.join(needed)}: a cell would have several values. Keep {', '.join(lost)}, "
                 "or leave these columns out."
             )
+
+
+def checked_limit(limit: int | None) -> int | None:
+    """Give the number of rows that are asked for; None means all.
+
+    Raises:
+        QueryError: it is no number of rows.
+    """
+    if limit is None:
+        return None
+    if isinstance(limit, bool) or not isinstance(limit, Integral) or limit < 0:
+        raise QueryError(f"limit must be a number of rows, 0 or more, but is {limit!r}.")
+    return int(limit)
 
 
 def row_condition(what: str, where: str | Condition | None, schema: pa.Schema) -> Condition:

@@ -20,6 +20,8 @@ def explain(plan: Plan) -> str:
     """
     columns = counted(len(plan.columns), "column")
     head = f"{kind_of(plan)} {plan.cube}, version {plan.version}: {columns}"
+    if plan.limit is not None:
+        head += f", the first {counted(plan.limit, 'row')}: no file is opened that cannot hold one"
     lines = [head, *(_line(plan, item) for item in plan.datasets)]
     if plan.unread:
         lines.append(f"  not read: {', '.join(plan.unread)}")
@@ -49,6 +51,7 @@ def explain_as_dict(plan: Plan) -> dict[str, Any]:
         "unread": list(plan.unread),
         "condition_after_joins": to_sql(plan.condition),
         "ignored": ignored_conditions(plan),
+        **({} if plan.limit is None else {"limit": plan.limit}),
     }
 
 

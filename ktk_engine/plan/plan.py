@@ -8,7 +8,7 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ktk_engine.conditions.condition import Condition
+from ktk_engine.conditions.condition import Condition, TrueCondition
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.plan.folding import Folding
 
@@ -123,6 +123,8 @@ class Plan:
         ignored: conditions that Spark alone evaluates.
         folding: how rows may be put together without a change of the answer, by those who give
             them piece by piece; None if they may not.
+        limit: how many rows are asked for: the first by `order_by`; without that any of them. None
+            means all.
     """
 
     cube: str
@@ -136,3 +138,15 @@ class Plan:
     distinct: bool = False
     ignored: tuple[Ignored, ...] = ()
     folding: Folding | None = None
+    limit: int | None = None
+
+    @property
+    def rows(self) -> int | None:
+        """How many rows it gives, its limit aside; None if only reading can tell."""
+        seed, *others = self.datasets
+        reduced = self.distinct or seed.distinct or seed.overlaid
+        conditions = [self.condition, *(item.condition for item in self.datasets)]
+        chosen = any(not isinstance(each, TrueCondition) for each in conditions)
+        if reduced or chosen or any(item.join == "inner" for item in others):
+            return None
+        return seed.rows

@@ -99,6 +99,7 @@ class LoadedCube:
             order_by=order,
             partition_by=query.partition_by,
             distinct=bool(dropped) and not early,
+            limit=query.limit,
         )
 
     def only(self, datasets: Collection[str]) -> LoadedCube:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -12,7 +12,13 @@ from ktk_engine.errors import QueryError
 from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
-from ktk_engine.plan.cube_query import CubeQuery, check_known, listed_names, row_condition
+from ktk_engine.plan.cube_query import (
+    CubeQuery,
+    check_known,
+    checked_limit,
+    listed_names,
+    row_condition,
+)
 from ktk_engine.plan.plan import Plan
 from ktk_engine.plan.plan_dataset import plan_rows
 
@@ -46,7 +52,7 @@ class LoadedTable:
         """Plan a query of this version.
 
         Args:
-            query: the question; only columns and a condition make sense for a table.
+            query: the question; only columns, a condition and a limit make sense for a table.
 
         Raises:
             QueryError: an unknown column, with the nearest known one.
@@ -61,4 +67,5 @@ class LoadedTable:
         condition = row_condition(f"Table {name}", query.where, self.schema)
         conditions = conjuncts(condition)
         store, version = self.state.store, self.state.version
-        return plan_rows(store, self.snapshot, version, names, conditions, self.known)
+        plan = plan_rows(store, self.snapshot, version, names, conditions, self.known)
+        return replace(plan, limit=checked_limit(query.limit))

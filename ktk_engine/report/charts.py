@@ -15,7 +15,7 @@ from typing import Any
 import altair as alt
 
 from ktk_engine.describe.history import HistoryEntry
-from ktk_engine.formatting import size
+from ktk_engine.formatting import moment, size
 from ktk_engine.plan.plan import Plan
 from ktk_engine.report.cube_report import CubeReport
 from ktk_engine.report.index_selectivity import IndexSelectivity
@@ -23,6 +23,8 @@ from ktk_engine.report.partition_map import PartitionMap
 
 _PALETTE = ["#4c78a8", "#f58518", "#54a24b", "#b279a2", "#e45756", "#72b7b2", "#9d755d", "#eeca3b"]
 _ROW, _BAR = 34, 26  # pixels
+# The day and the time, one below the other, so that labels are narrow.
+_MOMENT = "[utcFormat(datum.value, '%b %d'), utcFormat(datum.value, '%H:%M:%S')]"
 _WIDE = {"width": "container", "background": "transparent"}
 
 
@@ -161,6 +163,7 @@ def _timeline(
     values = [
         {
             "time": entry.time.isoformat(),
+            "committed": moment(entry.time),
             "version": entry.version,
             "dataset": change.dataset,
             "value": getattr(change, measure),
@@ -172,12 +175,13 @@ def _timeline(
         for change in entry.changes
     ]
     base = alt.Chart(alt.Data(values=values)).encode(
-        x=alt.X("time:T", title=None).axis(format="%b %d %H:%M", tickCount=6, labelOverlap=True),
+        x=alt.X("time:T", title=None)
+        .axis(labelExpr=_MOMENT, tickCount=5, labelOverlap="greedy", labelSeparation=10)
+        .scale(type="utc"),
         y=alt.Y("value:Q", title=measure).axis(format=form),
         color=_by_dataset(names),
         tooltip=[
-            alt.Tooltip("time:T", format="%Y-%m-%d %H:%M:%S"),
-            *("version:Q", "dataset:N", "operation:N", "by:N"),
+            *("committed:N", "version:Q", "dataset:N", "operation:N", "by:N"),
             alt.Tooltip("value:Q", format=",", title=measure),
         ],
     )
@@ -186,11 +190,13 @@ def _timeline(
     return alt.layer(line, points).properties(height=180, **_WIDE)
 
 
-def _funnel(plan: Plan) -> alt.Chart:
+def _funnel(plan: Plan) -> alt.LayerChart:
+    """A line for each dataset: how many of its files every step leaves; paler is fewer."""
     values = [
         {
-            "step": f"{item.dataset}: {step.tier}",
+            "step": step.tier,
             "dataset": item.dataset,
+            "share": step.files / max(item.steps[0].files, 1),
             "files": step.files,
             "rows": step.rows,
             "bytes": step.bytes,
@@ -199,21 +205,27 @@ def _funnel(plan: Plan) -> alt.Chart:
         for item in plan.datasets
         for step in item.steps
     ]
-    return (
-        alt.Chart(alt.Data(values=values))
-        .mark_bar()
-        .encode(
-            x=alt.X("files:Q", title="files left over").axis(tickMinStep=1, format=",d"),
-            y=alt.Y("step:N", sort=None, title=None).axis(labelLimit=240),
-            color=_by_dataset([item.dataset for item in plan.datasets]),
-            tooltip=[
-                alt.Tooltip("step:N"),
-                *(alt.Tooltip(f"{name}:Q", format=",") for name in ("files", "rows", "bytes")),
-                alt.Tooltip("reason:N"),
-            ],
-        )
-        .properties(height=18 * len(values), **_WIDE)
+    tiers = list(dict.fromkeys(value["step"] for value in values))
+    base = alt.Chart(alt.Data(values=values)).encode(
+        x=alt.X("step:O", sort=tiers, title="files left over").axis(
+            labelAngle=0, orient="top", labelOverlap=False
+        ),
+        y=alt.Y("dataset:N", sort=None, title=None),
+        tooltip=[
+            *("dataset:N", "step:N"),
+            *(alt.Tooltip(f"{name}:Q", format=",") for name in ("files", "rows", "bytes")),
+            alt.Tooltip("reason:N"),
+        ],
     )
+    boxes = base.mark_rect(stroke="#8886", strokeWidth=0.5).encode(
+        color=alt.Color("share:Q", legend=None).scale(scheme="teals", domain=[0, 1])
+    )
+    counts = base.mark_text().encode(
+        text=alt.Text("files:Q", format=","),
+        color=alt.condition("datum.share > 0.5", alt.value("#ffffff"), alt.value("#1c2733")),
+    )
+    height = _ROW * len(plan.datasets)
+    return alt.layer(boxes, counts).properties(height=height, **_WIDE)
 
 
 def _by_dataset(names: Sequence[str]) -> alt.Color:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from subprocess import Popen
 from typing import TYPE_CHECKING, Any
 
@@ -96,6 +97,44 @@ def send_answers_at_once(session: SparkSession) -> None:
         for number in range(connections.size()):
             with suppress(Py4JError):  # one of a thread that has ended is closed
                 connections.get(number).getSocket().setTcpNoDelay(True)
+
+
+@dataclass(frozen=True)
+class StageWork:
+    """How far a stage of a job is.
+
+    Attributes:
+        tasks: how many of its tasks are done.
+        active: how many run.
+        rows: rows that it has read of files and other sources.
+        bytes: what these took there.
+        shuffled: rows that it has taken from stages before.
+        passed_on: rows that it has given to the next stage.
+    """
+
+    tasks: int = 0
+    active: int = 0
+    rows: int = 0
+    bytes: int = 0
+    shuffled: int = 0
+    passed_on: int = 0
+
+
+def stage_work(context: SparkContext, stage: int) -> StageWork:
+    """Tell how far a stage is; Python's status tracker knows tasks alone."""
+    java: Any = context._jsc
+    try:
+        found = java.sc().statusStore().lastStageAttempt(stage)
+    except Py4JError:  # it is skipped, or forgotten
+        return StageWork()
+    return StageWork(
+        tasks=found.numCompleteTasks(),
+        active=found.numActiveTasks(),
+        rows=found.inputRecords(),
+        bytes=found.inputBytes(),
+        shuffled=found.shuffleReadRecords(),
+        passed_on=found.shuffleWriteRecords(),
+    )
 
 
 def explicit_settings(session: SparkSession, keys: Iterable[str]) -> set[str]:

@@ -16,6 +16,7 @@ from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.stage.joined_changes import computed_once, joined
 from ktk_engine.log.state import State
 from ktk_engine.log.write import Write
+from ktk_engine.progress import doing
 from ktk_engine.publish.publish import publish
 from ktk_engine.write.checked_write import CheckedWrite
 from ktk_engine.write.rows import Rows
@@ -64,7 +65,8 @@ class Staging:
         """Write rows as files; see `stage_rows`."""
         self._announce(write.target.uuid)
         step = sum(known.write.target.uuid == write.target.uuid for known in self._rows)
-        staged = stage_rows(write, rows, self._pending.commit, step)
+        with doing("writing"):
+            staged = stage_rows(write, rows, self._pending.commit, step)
         self._rows.append(staged)
         for change in staged.changes:
             self.change(change)
@@ -101,7 +103,8 @@ class Staging:
         check = CubeCheck(self.base.scope.cube)
         reads = joined_reads(rows.write.reads for rows in self._rows)
         transaction = Transaction(self._pending, changes, check, history, reads=reads)
-        self.done = commit(self.base, transaction, publish)
+        with doing("committing"):
+            self.done = commit(self.base, transaction, publish)
 
     def _note_foreign(self, removals: tuple[DatasetChange, ...]) -> None:
         """Let the log know what only another program's document does, before a part of it goes.

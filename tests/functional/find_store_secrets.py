@@ -60,7 +60,7 @@ def main() -> None:
     context = SparkContext._active_spark_context
     assert context is not None
     look("Spark's settings", str(context.getConf().getAll()).encode())
-    assert SECRET in str(_from_profile(Path.cwd())[1])  # the command ktk has to know it
+    assert SECRET in str(_from_profile(Path.cwd())[2])  # the command ktk has to know it
     data = pickle.dumps(stored)
     looked = files(temporary) + files(project)
     answer = {

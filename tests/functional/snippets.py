@@ -2,9 +2,9 @@
 
 A page's blocks are one story, told in a copy of the sample project:
 
-- `sql`, `yaml` and `python` blocks in which a comment names a file (`-- models/x.sql: why`) put it
-  into the project; a block may hold several. They are built before the next block that names no
-  file and has no `dbt build` or `dbt run` itself.
+- `sql`, `yaml`, `python` and `csv` blocks in which a comment names a file (`-- models/x.sql: why`)
+  put it into the project, CSV without that comment; a block may hold several. They are built
+  before the next block that names no file and has no `dbt build` or `dbt run` itself.
 - `shell` blocks hold commands, `dbt ...` or `ktk ...`, a line each.
 - `console` blocks hold commands after `$ `, and what they say.
 - `python` blocks that name no file are run.
@@ -24,8 +24,8 @@ _BLOCK = re.compile(
     r"^(?P<fence>```+)(?P<language>[^\n]*)\n(?P<text>.*?)^(?P=fence)$",
     re.MULTILINE | re.DOTALL,
 )
-_FILE = re.compile(r"^(?:--|#) ((?:[\w-]+/)*[\w-]+\.(?:sql|yml|py))(?::.*)?$", re.MULTILINE)
-_COMMENTED = ("sql", "yaml", "python")
+_FILE = re.compile(r"^(?:--|#) ((?:[\w-]+/)*[\w-]+\.(?:sql|yml|py|csv))(?::.*)?$", re.MULTILINE)
+_COMMENTED = ("sql", "yaml", "python", "csv")
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,9 @@ class Snippet:
         if starts and self.text[: starts[0].start()].strip():
             raise ValueError(f"line {self.line}: something is before the first file's name")
         return {
-            start[1]: self.text[start.start() : end]
+            start[1]: self.text[
+                start.end() + 1 if start[1].endswith(".csv") else start.start() : end
+            ]
             for start, end in zip(starts, ends, strict=True)
         }
 

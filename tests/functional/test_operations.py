@@ -28,6 +28,7 @@ class TestVerbs:
             ("ktk_info", "{name: c}", "cube c, version 2"),
             ("ktk_history", "{name: c, limit: 1}", "rebuild"),
             ("ktk_check", "{name: c}", "no problems."),
+            ("ktk_check", "{}", "c, version 2: 2 datasets"),
             ("ktk_tag", "{cube: c}", "c has no tags."),
             ("ktk_index", "{cube: c, columns: [v], dry_run: true}", "Would index cells (v)."),
             (
@@ -119,7 +120,6 @@ class TestVerbs:
     @pytest.mark.parametrize(
         ("operation", "arguments", "missing"),
         [
-            ("check", "{}", "name"),
             ("compact", "{}", "cube"),
             ("remove", "{}", "cube"),
             ("copy", "{cube: c}", "into"),

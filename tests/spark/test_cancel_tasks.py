@@ -62,3 +62,16 @@ def test_a_task_that_waits_for_its_file_is_cancelled(spark, endless):
     assert time.monotonic() - start < 10
     assert "cancelled" in raised[0]
     assert not tracker.getActiveJobsIds()
+
+
+def test_how_far_jobs_are(spark):
+    frame = spark.range(0, 4_000, 1, 4).repartition(2, "id").sortWithinPartitions("id")
+    with job_group(spark, "reads and sorts") as group:
+        assert group.work().tasks == 0
+        frame.collect()
+        done = group.work()
+        frame.collect()
+        more = group.work()
+    assert (done.rows, done.shuffled, done.is_last) == (4_000, 4_000, False)
+    assert done.tasks >= 5
+    assert (more.rows, more.shuffled) == (4_000, 8_000)  # what was read is not read again

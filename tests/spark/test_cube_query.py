@@ -120,3 +120,25 @@ def test_long_lists_are_semi_joins(spark, cube):
         one = cube.query(["L"], condition, datasets=["seed"]) if name != "name" else query
         plan = one.spark(spark)._jdf.queryExecution().executedPlan().toString()
         assert ("LeftSemi" in plan) == (len(one.plan.datasets) == 1)
+
+
+def test_the_first_rows_are_the_same_in_spark(spark, cube):
+    for question in (
+        {"limit": 5},
+        {"columns": ["name"], "where": "k = 1", "limit": 4},
+        {"columns": ["P", "M"], "dimension_columns": ["M"], "limit": 3},
+        {"limit": 0},
+    ):
+        query = cube.query(**question)
+        whole = cube.query(**{**question, "limit": None}).to_arrow(engine="local")
+        expected = whole.slice(0, question["limit"])
+        for found in (query.to_arrow(spark), query.to_arrow(engine="local")):
+            assert str(found.to_pylist()) == str(expected.to_pylist())
+        assert query.count(spark) == query.spark(spark).count() == question["limit"]
+        assert query.spark(spark).columns == expected.column_names
+
+
+def test_the_first_rows_of_a_table_in_spark(spark, store):
+    build(store, pa.table({"n": range(10)}), Target("t"))
+    query = Store(store.root).table("t").query(where="n > 3", limit=2)
+    assert query.to_arrow(spark).num_rows == query.count(spark) == 2

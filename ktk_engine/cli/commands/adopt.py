@@ -11,10 +11,10 @@ import click
 
 from ktk_engine.cli.console import warn
 from ktk_engine.cli.find_store import find_store, store_option
-from ktk_engine.cli.progress_bar import progress_bar
 from ktk_engine.cli.sources_file import SourcesFile, open_sources, store_in_project
 from ktk_engine.errors import KtkError
 from ktk_engine.formatting import counted
+from ktk_engine.progress import progress_bar
 
 if TYPE_CHECKING:
     from ktk_engine.maintain.adoption.adopt import Adoption
@@ -51,7 +51,7 @@ def adopt(
     as_json: bool,
     store_url: str | None,
 ) -> None:
-    """Take over what other programs made of CUBE (or of a table), or of a whole store.
+    """Take over what Kartothek wrote: CUBE, a table, or all.
 
     For stores that Kartothek wrote, and for datasets that it changed since. Footers are read once,
     so that the log knows rows, sizes and bounds; no data file is touched. Run again, it has nothing

@@ -1,16 +1,17 @@
-"""`ktk check`: whether every committed file is what the schema says."""
+"""`ktk check`: whether every committed file is what the schema says, of a cube or of all."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ktk_engine.cli.console import make_console, make_table, print_table
-from ktk_engine.cli.find_store import find_store, store_option
-from ktk_engine.cli.progress_bar import progress_bar
+from ktk_engine.cli.find_store import find_store, find_stores, store_option
 from ktk_engine.formatting import counted
+from ktk_engine.progress import progress_bar
 
 if TYPE_CHECKING:
     from ktk_engine.maintain.check import Checked
@@ -20,28 +21,48 @@ _SHOWN = 50
 
 
 @click.command()
-@click.argument("cube")
+@click.argument("cube", required=False)
 @click.option("--deep", is_flag=True, help="Read every page of every file, not only the footers.")
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 @store_option
-def check(cube: str, deep: bool, as_json: bool, store_url: str | None) -> None:
-    """Compare every file of CUBE (or of a table) with what was committed, by its footer.
+def check(cube: str | None, deep: bool, as_json: bool, store_url: str | None) -> None:
+    """Compare the files of CUBE (or of all) with the log.
 
-    Files of tagged versions, the log and what is published for Kartothek readers are looked at too.
-    With --deep all data are read, so that any damage is found.
+    The footer of every file is compared with what was committed, of a cube or table. Without a name
+    all cubes and tables of all schemas are checked. Files of tagged versions, the log and what is
+    published for Kartothek readers are looked at too. With --deep all data are read, so that any
+    damage is found.
 
     Ends with 1 if anything was found. Nothing is changed.
     """
-    from ktk_engine.maintain.check import check as run_check
+    from ktk_engine.maintain.check import check as check_one
+    from ktk_engine.maintain.check import check_all
 
-    store = find_store(store_url, quiet=as_json)
-    with progress_bar("checking") as tell:
-        found = run_check(store, cube, deep=deep, progress=tell)
+    if cube is not None:
+        store = find_store(store_url, quiet=as_json)
+        with progress_bar(f"checking {cube}") as tell:
+            one = check_one(store, cube, deep=deep, progress=tell)
+        _say([one], as_json, one.as_dict())
+        return
+    found: list[Checked] = []
+    told: list[dict[str, Any]] = []
+    for store in find_stores(store_url, quiet=as_json):
+        with progress_bar(f"checking {store.url}") as tell:
+            checked = list(check_all(store, deep=deep, progress=tell))
+        found += checked
+        told += [{"store": store.url, **item.as_dict()} for item in checked]
+    _say(found, as_json, told)
+
+
+def _say(found: Sequence[Checked], as_json: bool, told: object) -> None:
     if as_json:
-        click.echo(json.dumps(found.as_dict(), indent=2))
+        click.echo(json.dumps(told, indent=2))
     else:
-        _show(found)
-    if found.problems:
+        for item in found:
+            _show(item)
+        if not found:
+            click.echo("There is no cube and no table.")
+    if any(item.problems for item in found):
         raise click.exceptions.Exit(1)
 
 

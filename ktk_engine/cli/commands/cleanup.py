@@ -46,7 +46,7 @@ def cleanup(
     as_json: bool,
     store_url: str | None,
 ) -> None:
-    """Delete files that no version younger than --older-than, nor the last ones, needs.
+    """Delete files that no version to be kept needs.
 
     What other programs left, and no document names, has to be 7 days old at least. Deleting it from
     a store that has no log yet starts the log.

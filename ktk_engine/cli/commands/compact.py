@@ -30,7 +30,10 @@ def compact(
     as_json: bool,
     store_url: str | None,
 ) -> None:
-    """Rewrite small and overlaid files of a cube or table as few large ones; rows stay."""
+    """Rewrite small files of CUBE (or a table) as large ones.
+
+    Overlaid files are rewritten too. Rows stay as they are.
+    """
     from ktk_engine.formatting import parse_size
     from ktk_engine.maintain.compactable import find_compactions
 

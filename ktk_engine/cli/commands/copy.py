@@ -7,9 +7,9 @@ import click
 from ktk_engine.cli.console import warn
 from ktk_engine.cli.dataset_patterns import chosen_datasets, dataset_options
 from ktk_engine.cli.find_store import find_store, open_other_store, store_option
-from ktk_engine.cli.progress_bar import progress_bar
 from ktk_engine.cli.version_options import version_options
 from ktk_engine.formatting import counted, size
+from ktk_engine.progress import progress_bar
 
 
 @click.command()
@@ -35,10 +35,10 @@ def copy(
     dry_run: bool,
     store_url: str | None,
 ) -> None:
-    """Copy CUBE, or a table, into the store TARGET (a path or an address), as one commit there.
+    """Copy CUBE (or a table) into the store TARGET.
 
-    Files are verified by their digests on the way. Nothing that the target holds is changed before
-    everything is copied.
+    TARGET is a path or an address; the copy is one commit there. Files are verified by their
+    digests on the way. Nothing that the target holds is changed before everything is copied.
     """
     from ktk_engine.catalog.find_scope import find_scope
     from ktk_engine.log.version import parse_moment, state_at

@@ -23,9 +23,10 @@ def delete(
     yes: bool,
     store_url: str | None,
 ) -> None:
-    """Delete the rows of CUBE (or a table) that fulfil WHERE, as one commit.
+    """Delete the rows of CUBE (or a table) that fulfil WHERE.
 
-    Without --dataset, rows of the seed dataset and of all that have the condition's columns.
+    They go in one commit. Without --dataset, rows of the seed dataset and of all that have the
+    condition's columns.
     """
     from ktk_engine.facade import Store
     from ktk_engine.facade.deletion import plan_deletion

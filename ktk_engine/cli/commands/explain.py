@@ -26,7 +26,10 @@ def explain(
     timestamp: str | None,
     store_url: str | None,
 ) -> None:
-    """Show the plan of a query of CUBE or a table; WHERE is a condition like "origin = 'JFK'"."""
+    """Show which files a query of CUBE (or a table) opens.
+
+    WHERE is a condition like "origin = 'JFK'".
+    """
     from ktk_engine.facade import Store
     from ktk_engine.plan.explain import explain as explain_plan
     from ktk_engine.plan.explain import explain_as_dict

@@ -23,9 +23,10 @@ def index(
     dry_run: bool,
     store_url: str | None,
 ) -> None:
-    """Index each COLUMN of CUBE (or a table), as one commit; no data file is rewritten.
+    """Index each COLUMN of CUBE (or a table).
 
-    What the model configures as `indexes` counts from its next run on.
+    It is one commit; no data file is rewritten. What the model configures as `indexes` counts from
+    its next run on.
     """
     from ktk_engine.maintain.index import plan_indexes, run_index_plan
 

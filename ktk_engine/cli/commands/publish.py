@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def publish(
     name: str, dataset: str | None, check: bool, stop: bool, as_json: bool, store_url: str | None
 ) -> None:
-    """Publish CUBE_OR_TABLE as Delta, now and with every commit from now on.
+    """Publish CUBE_OR_TABLE as Delta, from now on.
 
     A Delta log is written beside the files; no data are copied. What is published already is
     brought up to date, for instance where a run died.

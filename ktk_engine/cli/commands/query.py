@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from ktk_engine.cli.find_store import find_store, store_option
-from ktk_engine.cli.progress_bar import progress_bar
 from ktk_engine.cli.version_options import version_options
-
-if TYPE_CHECKING:
-    pass
+from ktk_engine.progress import progress_bar
 
 FORMATS = ("table", "csv", "json", "parquet")
 TABLE_ROWS = 50
@@ -49,10 +45,12 @@ def query(
     timestamp: str | None,
     store_url: str | None,
 ) -> None:
-    """Give rows of CUBE, or of a table; WHERE is a condition, such as "origin = 'JFK'".
+    """Give the rows of CUBE (or a table) that fulfil WHERE.
 
-    Rows of a cube are sorted by dimension columns, then partition columns. Without --limit the
-    first 50 rows are shown. Rows that do not fit into memory are refused.
+    WHERE is a condition, such as "origin = 'JFK'"; without it all rows are given.
+    Rows of a cube are sorted by dimension columns, then partition columns. With --limit no file is
+    opened that cannot hold one of the first rows. Without it the first 50 rows are shown as a
+    table. Rows that do not fit into memory are refused.
     """
     from ktk_engine.cli.render_rows import print_rows, write_rows
     from ktk_engine.facade import Store
@@ -62,14 +60,16 @@ def query(
     chosen = [name.strip() for name in columns.split(",")] if columns else None
     most = None if memory_limit is None else parse_size(memory_limit)
     store = Store.of(find_store(store_url, quiet=chosen_format != "table"))
-    asked = store.relation(cube, version=version, timestamp=timestamp).query(chosen, where)
+    shown = TABLE_ROWS if limit is None and chosen_format == "table" else None
+    asked = store.relation(cube, version=version, timestamp=timestamp).query(
+        chosen, where, limit=limit if shown is None else shown + 1
+    )
     with progress_bar("reading") as tell:
         rows = asked.to_arrow(engine="local", memory_limit=most, progress=tell)
-    if limit is None and chosen_format == "table":
-        limit = TABLE_ROWS
-        if rows.num_rows > limit:
-            click.echo(f"The first {limit} of {rows.num_rows:,} rows; see --limit.", err=True)
-    rows = rows if limit is None else rows.slice(0, limit)
+    if shown is not None and rows.num_rows > shown:
+        total = "" if asked.plan.rows is None else f" of {asked.plan.rows:,}"
+        click.echo(f"The first {shown}{total} rows; see --limit.", err=True)
+        rows = rows.slice(0, shown)
     if chosen_format == "table":
         print_rows(rows)
     else:

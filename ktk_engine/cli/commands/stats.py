@@ -28,7 +28,7 @@ def stats(
     as_json: bool,
     store_url: str | None,
 ) -> None:
-    """Tell how many rows, files, bytes and partitions the datasets of CUBE have, or a table.
+    """Count rows, files and bytes of CUBE (or a table).
 
     Of files of other programs the footers are read, to count their rows.
     """

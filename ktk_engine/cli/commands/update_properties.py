@@ -23,9 +23,9 @@ def update_properties(
     unset: tuple[str, ...],
     store_url: str | None,
 ) -> None:
-    """Note properties of a dataset of CUBE, or of a table; builds keep them, Kartothek sees them.
+    """Note properties of a dataset of CUBE, or of a table.
 
-    A VALUE is JSON if it can be read as such, else text.
+    Builds keep them, and Kartothek sees them. A VALUE is JSON if it can be read as such, else text.
     """
     from ktk_engine.catalog.find_dataset import find_dataset
     from ktk_engine.catalog.find_scope import find_scope

@@ -6,7 +6,11 @@ See docs/design/reading.md, Which way is taken.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+import pyspark  # noqa: F401
+from pyspark.sql import functions as F
 
 from ktk_engine.errors import LocalEngineError
 from ktk_engine.merge.answer import LocalEngine, plan_schema
@@ -16,10 +20,12 @@ from ktk_engine.merge.tasks import tasks
 from ktk_engine.plan.plan import Plan
 from ktk_engine.spark.arrow_types import seen_by_spark, spark_schema
 from ktk_engine.spark.frames import empty_frame, frame_of_table
+from ktk_engine.spark.jvm import select_names
 from ktk_engine.spark.read.join import run_plan
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.read.task_frame import task_frame
 from ktk_engine.spark.session.executors import runs_here
+from ktk_engine.types.quote import quote_identifier
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -59,6 +65,22 @@ def plan_frame(
     Raises:
         FormatError: a partition value that is needed cannot be read.
     """
+    if plan.limit is None:
+        return _all_rows(scanner, plan, with_address, compute_small, aggregated)
+    frame = _all_rows(scanner, replace(plan, limit=None), with_address=True)
+    order = [F.col(quote_identifier(name)).asc_nulls_last() for name in plan.order_by]
+    first = (frame.orderBy(*order) if order else frame).limit(plan.limit)
+    return first if with_address else select_names(first, plan.columns)
+
+
+def _all_rows(
+    scanner: Scanner,
+    plan: Plan,
+    with_address: bool = False,
+    compute_small: bool = False,
+    aggregated: bool = False,
+) -> DataFrame:
+    """The frame of a plan without a limit; see `plan_frame`."""
     if _is_one_scan(plan) and scanner.store.read_by_spark:
         return run_plan(scanner, plan, with_address)
     names = list(plan.columns)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ktk_engine.spark.compatibility import interrupt_all
-from ktk_engine.spark.jvm import pins_threads
+from ktk_engine.spark.jvm import pins_threads, stage_work
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -17,6 +18,25 @@ if TYPE_CHECKING:
 _GROUP = "spark.jobGroup.id"
 _DESCRIPTION = "spark.job.description"
 _INTERRUPT = "spark.job.interruptOnCancel"
+
+
+@dataclass(frozen=True)
+class GroupWork:
+    """How far the jobs of a group are, together.
+
+    Attributes:
+        tasks: how many tasks are done.
+        rows: rows that were read of files and other sources.
+        bytes: what these took there.
+        shuffled: rows that have come to stages that pass none on.
+        is_last: whether such a stage runs.
+    """
+
+    tasks: int
+    rows: int
+    bytes: int
+    shuffled: int
+    is_last: bool
 
 
 class JobGroup:
@@ -55,6 +75,22 @@ class JobGroup:
             sum(s.numCompletedTasks for s in known),
             sum(s.numActiveTasks for s in known),
             sum(s.numTasks for s in known),
+        )
+
+    def work(self) -> GroupWork:
+        """How far all its jobs are, those that have ended too: numbers only grow."""
+        context = self._sessions[0].sparkContext
+        tracker = context.statusTracker()
+        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self.name)]
+        stages = {stage for job in jobs if job is not None for stage in job.stageIds}
+        found = [stage_work(context, stage) for stage in stages]
+        active = [stage for stage in found if stage.active]
+        return GroupWork(
+            tasks=sum(stage.tasks for stage in found),
+            rows=sum(stage.rows for stage in found),
+            bytes=sum(stage.bytes for stage in found),
+            shuffled=sum(stage.shuffled for stage in found if not stage.passed_on),
+            is_last=any(stage.shuffled and not stage.passed_on for stage in active),
         )
 
     def cancel(self) -> None:

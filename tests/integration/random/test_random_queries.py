@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from unittest.mock import patch
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from ktk_engine import Store
 from ktk_engine.merge.answer import LocalEngine
 from tests.support.foreign_cubes import joined_with_nulls, write_foreign
-from tests.support.queries import FooterCache
+from tests.support.queries import FooterCache, Plan
 from tests.support.random_cubes import (
     INDEXED,
     RandomCondition,
@@ -39,6 +40,8 @@ def small_tasks(monkeypatch):
     """Partitions of a dozen rows are cut and put together as larger ones are."""
     monkeypatch.setattr("ktk_engine.merge.tasks._TASK_ROWS", 3)
     monkeypatch.setattr("ktk_engine.merge.read.decoded_size._LEAST_ROWS", 4)
+    monkeypatch.setattr("ktk_engine.merge.read.first_rows._MOST_FILES", 2)
+    monkeypatch.setattr("ktk_engine.merge.read.first_rows._FEW_ROWS", 2)
 
 
 @contextmanager
@@ -83,9 +86,30 @@ def check_questions(
             assert engine.count(plan) == len(expected), condition.text
             batches = [row for batch in engine.batches(plan) for row in batch.to_pylist()]
             assert comparable(batches, columns) == comparable(expected, columns)
+            check_first(engine, plan, data.draw(st.integers(0, 8)))
     kept = [data.draw(st.sampled_from(cube[0].dimensions))]
     address = [*kept, *cube[0].partitions]
     plan = opened.query(address, dimension_columns=kept).plan
     with slices(data.draw(st.integers(0, 3))):
         found = comparable(engine.table(plan).to_pylist(), address)
+        check_first(engine, plan, data.draw(st.integers(0, 8)))
     assert found == sorted(set(comparable(whole, address)))
+
+
+def check_first(engine: LocalEngine, plan: Plan, limit: int) -> None:
+    """The first rows are those of the whole answer; cells with null may repeat, in any order."""
+    first, names = replace(plan, limit=limit), list(dict.fromkeys(plan.columns))
+    whole, found = engine.table(plan, plan.order_by), engine.table(first, plan.order_by)
+    assert in_order(found) == in_order(whole.slice(0, limit))
+    rest = comparable(engine.table(plan).to_pylist(), names)
+    for row in comparable(engine.table(first).to_pylist(), names):
+        rest.remove(row)
+    assert engine.count(first) == found.num_rows
+
+
+def in_order(rows: pa.Table) -> list[str]:
+    """Rows that can be compared: NaN is equal to NaN, -0.0 to 0.0."""
+    return [
+        repr([value + 0.0 if isinstance(value, float) else value for value in row.values()])
+        for row in rows.to_pylist()
+    ]

@@ -9,9 +9,13 @@ import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.ktk.config.time_limit import TimeLimit
-from dbt.adapters.ktk.session import cancellable_task
-from dbt.adapters.ktk.session.cancellable_task import CancellableTask
-from ktk_engine.spark.session import liveness  # deep: what it asks of a master
+from dbt.adapters.ktk.session import cancellable_task, sessions
+from dbt.adapters.ktk.session.cancellable_task import CancellableTask, Told
+from ktk_engine.errors import SessionError
+from ktk_engine.progress import doing, heartbeat, watching  # deep: what tells of steps
+from ktk_engine.spark.session import liveness, session  # deep: what it asks of a master
+from ktk_engine.spark.session.job_group import GroupWork  # deep: what it says of Spark's jobs
+from tests.support.stores import Warehouse
 
 
 def test_the_clock_stops_it():
@@ -53,6 +57,9 @@ class Jobs:
     def tasks(self):
         return 1, self.running, 5
 
+    def work(self):
+        return GroupWork(1, 0, 0, 0, is_last=False)
+
     def cancel(self):
         self.cancelled += 1
 
@@ -75,7 +82,8 @@ def test_a_lost_master_stops_what_waits_for_it(monkeypatch, running, problems, s
     monkeypatch.setattr(cancellable_task, "_SAY_SECONDS", 0.02)
     monkeypatch.setattr(liveness, "master_problem", problem)
     task, jobs = CancellableTask("model.p.m", "", None), Jobs(running)
-    watching = threading.Thread(target=task._say, args=[jobs], daemon=True)
+    task._group = jobs
+    watching = threading.Thread(target=task._watch, daemon=True)
     watching.start()
     watching.join(0.3)
     assert watching.is_alive() != stopped
@@ -99,3 +107,90 @@ def test_a_lost_master_stops_what_waits_for_it(monkeypatch, running, problems, s
 )
 def test_progress_names_nodes_as_dbt_prints_them(node, shown):
     assert cancellable_task._shown(node) == shown
+
+
+def test_what_is_told_never_goes_back(monkeypatch):
+    monkeypatch.setattr(cancellable_task, "monotonic", Clock(0, 10, 20, 30, 40, 50))
+    told = Told("orders")
+    lines = [
+        told.line("computing", None),
+        told.line("writing", GroupWork(0, 0, 0, 0, is_last=False)),
+        told.line("writing", GroupWork(3, 1_200, 85_000, 0, is_last=False)),
+        told.line("writing", GroupWork(5, 2_000, 90_000, 1_000, is_last=True)),
+        told.line("writing", GroupWork(1, 10, 10, 10, is_last=False)),  # another job begins
+    ]
+    assert lines == [
+        "orders: computing, 10 s",
+        "orders: reading, 20 s",
+        "",  # too soon to say more
+        "orders: sorting and writing, 40 s, 1,000 rows",
+        "",
+    ]
+    monkeypatch.setattr(cancellable_task, "monotonic", Clock(0, 10, 100))
+    told = Told("orders")
+    assert told.line("writing", GroupWork(3, 1_200, 85_000, 0, is_last=False)) == (
+        "orders: reading, 10 s, 1,200 rows, 85.0 kB"
+    )
+    assert told.line("committing", None) == "orders: committing, 100 s, 1,200 rows, 85.0 kB"
+
+
+class Clock:
+    """Tells given times, one after the other."""
+
+    def __init__(self, *times):
+        self.times = iter(times)
+
+    def __call__(self):
+        return float(next(self.times))
+
+
+def test_a_long_run_is_not_told_too_often(monkeypatch):
+    times = range(0, 3_600, 10)
+    monkeypatch.setattr(cancellable_task, "monotonic", Clock(*times))
+    told = Told("orders")
+    lines = [told.line("computing", None) for _ in times[1:]]
+    assert sum(map(bool, lines)) < 65
+
+
+def test_work_without_spark_is_told(monkeypatch):
+    said = []
+    monkeypatch.setattr(cancellable_task, "_SAY_SECONDS", 0.02)
+    monkeypatch.setattr(cancellable_task._LOGGER, "info", said.append)
+    name = "not_null_orders_id"
+    task = CancellableTask(f"test.p.{name}.a1b2c3", "", None)
+    task.begin()
+    with watching(task.watched), doing("committing"):
+        time.sleep(0.2)
+    task.close()
+    assert said[-1].startswith(f"{name}: committing, ")
+    assert doing("writing").__enter__() is None  # nobody watches any more
+
+
+def test_heartbeat():
+    beats = []
+    with heartbeat(beats.append, 0.02):
+        time.sleep(0.2)
+    count = len(beats)
+    assert count > 2
+    time.sleep(0.1)
+    assert len(beats) == count
+
+
+def test_spark_s_start_is_told(tmp_path, monkeypatch):
+    said = []
+
+    def start(settings, tell):
+        time.sleep(0.2)
+        raise SessionError("no Java here")
+
+    monkeypatch.setattr(sessions, "_BEAT_SECONDS", 0.02)
+    monkeypatch.setattr(sessions._LOGGER, "info", said.append)
+    monkeypatch.setattr(session, "is_running", lambda: False)
+    monkeypatch.setattr(session, "start_session", start)
+    with pytest.raises(SessionError):
+        sessions.Sessions(Warehouse(tmp_path), {}).current()
+    assert said[0].startswith("Spark is starting, once a run")
+    assert said[1] == "Spark is starting: 0 s so far"
+    count = len(said)
+    time.sleep(0.1)
+    assert len(said) == count

@@ -1,11 +1,12 @@
 import json
 import re
 
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
 from ktk_engine.cli.main import main
-from tests.support.changes import comment_on
+from tests.support.changes import Target, build, comment_on
 from tests.support.dataset_builder import build_nyc, build_table, write_plain_nyc
 from tests.support.documents import (
     Comments,
@@ -13,7 +14,7 @@ from tests.support.documents import (
     add_view,
     document_key,
 )
-from tests.support.stores import keys
+from tests.support.stores import LocalStore, keys
 
 
 def test_info(store, ktk):
@@ -262,3 +263,49 @@ def test_a_dry_removal_removes_nothing(store, ktk):
     said = ktk("drop", "nyc", "weather", "--dry-run").stdout
     assert "Would remove weather from cube nyc. Nothing was changed." in said
     assert keys(store) == before
+
+
+def test_help_has_whole_lines(ktk):
+    lines = ktk("--help").stdout.partition("Commands:")[2].strip().splitlines()
+    assert len(lines) == 23
+    assert [line for line in lines if line.endswith("...") or not line.endswith(".")] == []
+
+
+def test_check_of_everything(store, ktk, tmp_path):
+    build_nyc(store)
+    build(store, pa.table({"n": [1]}), Target("t"))
+    said = ktk("check").stdout
+    assert "nyc, version 3: 3 datasets" in said
+    assert "t, version 1: 1 dataset" in said
+    told = json.loads(ktk("check", "--json").stdout)
+    assert [(item["name"], item["problems"], item["store"]) for item in told] == [
+        ("nyc", [], store.url),
+        ("t", [], store.url),
+    ]
+    file = next(store.root.glob("t/table/**/*.parquet"))
+    file.write_bytes(b"")
+    found = ktk("check", code=1).stdout
+    assert "nyc, version 3: 3 datasets" in found
+    assert "1 problem" in found
+
+
+def test_check_of_all_schemas(store, tmp_path):
+    for name in ("one", "two"):
+        build(LocalStore(tmp_path / "wh" / name), pa.table({"n": [1]}), Target(f"t_{name}"))
+    result = CliRunner().invoke(main, ["--store", str(tmp_path / "wh"), "check"])
+    assert "t_one, version 1" in result.stdout
+    assert "t_two, version 1" in result.stdout
+    assert result.exit_code == 0
+    head = next((tmp_path / "wh" / "two").glob(".ktk/**/*1.json"))
+    head.write_text("{")
+    result = CliRunner().invoke(main, ["--store", str(tmp_path / "wh"), "check"])
+    assert "t_one, version 1: 1 dataset, 1 data file and 0 index files checked; no problems." in (
+        result.stdout
+    )
+    assert "t_two" in result.stdout
+    assert result.exit_code == 1
+
+
+def test_check_of_nothing(store, ktk):
+    store.put(".ktk/store.json", b"{}")
+    assert "There is no cube and no table." in ktk("check").stdout

@@ -87,3 +87,26 @@ def test_refusals(store, ktk, tmp_path):
     missing = str(tmp_path / "none" / "x.csv")
     assert "cannot be written" in ktk("query", "nyc", "--output", missing, code=1).output
     assert "more than the limit" in ktk("query", "nyc", "--memory-limit", "10B", code=1).output
+
+
+def test_a_row_that_is_wider_than_the_screen_has_all_columns(store, ktk):
+    columns = {f"a_rather_long_name_{number}": [None] for number in range(8)}
+    types = pa.schema([(name, pa.string()) for name in columns])
+    rows = pa.table(columns, types).append_column("L", pa.array([1]))
+    build(store, rows, Target("seed", "seed", "c", ("L",), ()))
+    lines = ktk("query", "c").stdout.splitlines()
+    assert lines[0] == "L: 1"
+    assert lines[1:] == [f"{name}:" for name in columns]
+
+
+def test_limit_of_a_cube_larger_than_the_memory(store, ktk):
+    rows = pa.table({"L": range(50_000), "v": ["text of some length"] * 50_000})
+    build(store, rows, Target("seed", "seed", "c", ("L",), ()))
+    limit = ("--memory-limit", "1MB")
+    assert "more than the limit" in ktk("query", "c", *limit, "--format", "csv", code=1).output
+    few = ktk("query", "c", *limit, "--limit", "3", "--format", "csv").stdout
+    assert few.splitlines()[1:] == [f'{number},"text of some length"' for number in range(3)]
+    shown = ktk("query", "c", *limit)
+    assert "The first 50 of 50,000 rows; see --limit." in shown.stderr
+    none = ktk("query", "c", "v = 'text of some length'")
+    assert "The first 50 rows; see --limit." in none.stderr

@@ -105,3 +105,14 @@ def test_elsewhere_there_is_text(store):
     assert repr(cube) == "Cube('c', version=1)"
     assert repr(store.table("t")) == "Table('t', version=1)"
     assert "cells: files" in repr(cube.query(["P"]))
+
+
+def test_history(store):
+    store.cube("c").delete("L = 1", datasets=["cells"])
+    history = store.cube("c").history()
+    assert [entry["version"] for entry in history] == [2, 1]
+    rows = read(history).rows
+    assert rows[0] == ["version", "time", "change", "by", "rows", "files"]
+    assert [row[0] for row in rows[1:]] == ["2", "1", ""]
+    assert rows[2][2:] == ["rebuild cells", "Python", "+2", "+2"]
+    assert store.cube("c").history(limit=1) == history[:1]

@@ -140,3 +140,22 @@ def test_the_command(store, cube, ktk, tmp_path):
     said = ktk("report", "c", "-o", str(path), "--query", "x = 1").output
     assert f"Wrote {path}" in said and path.read_text().startswith("<!doctype html>")
     assert "no cube or table" in ktk("report", "nope", code=1).output
+
+
+def test_columns_are_counted_as_a_query_counts_them(store, cube):
+    report = make_report(store, "c", ["x = 1"])
+    (plan,) = report.funnels.values()
+    assert f"<b>{len(plan.columns)}</b><span>columns</span>" in render_html(report)
+    assert len(report.columns) > len(plan.columns)  # datasets share some
+
+
+def test_a_query_is_a_line_a_dataset(store, cube):
+    page = render_html(make_report(store, "c", ["x = 1"]))
+    charts = json.loads(re.search(r'id="charts">(.*?)</script>', page, re.DOTALL)[1])
+    funnel = charts["funnel-0"]
+    values = funnel["layer"][0].get("data", funnel.get("data"))["values"]
+    tiers = ["total", "partitions", "index", "statistics", "alignment"]
+    assert [(v["dataset"], v["step"]) for v in values] == [
+        (dataset, tier) for dataset in ("cells", "more") for tier in tiers
+    ]
+    assert funnel["height"] < 100

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from contextvars import copy_context
+from time import monotonic
+from typing import TYPE_CHECKING, get_args
 
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtRuntimeError
+
+from ktk_engine.formatting import counted, size
+from ktk_engine.progress import Step, Watched
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from dbt.adapters.ktk.config.time_limit import TimeLimit
-    from ktk_engine.spark.session.job_group import JobGroup
+    from ktk_engine.spark.session.job_group import GroupWork, JobGroup
 
 _AGAIN_SECONDS = 0.2
 _SAY_SECONDS = 10.0
+_MOST_SECONDS = 60.0  # a long run does not fill its log
+_STEPS: tuple[Step, ...] = get_args(Step)
 _LOGGER = AdapterLogger("ktk")
 _DISCARDED = "What it had not committed is discarded."
 INTERRUPTED = f"cancelled. {_DISCARDED} Run it again."
@@ -32,10 +40,12 @@ class CancellableTask:
 
     Attributes:
         stopped: why it was stopped; empty if it was not.
+        watched: what it does now.
     """
 
     def __init__(self, node: str, description: str, limit: TimeLimit | None) -> None:
         self._node = node
+        self._name = _shown(node)
         self._description = description
         self._limit = limit
         self._stack = ExitStack()
@@ -43,7 +53,9 @@ class CancellableTask:
         self._ended = threading.Event()
         self._group: JobGroup | None = None
         self._clock: threading.Timer | None = None
+        self._watcher: threading.Thread | None = None
         self.stopped = ""
+        self.watched = Watched()
 
     def begin(self) -> None:
         """Start the clock, for work that needs no session.
@@ -53,6 +65,7 @@ class CancellableTask:
         """
         with self._lock:
             self._start_clock()
+            self._start_watcher()
         self.check()
 
     def use(self, session: SparkSession) -> None:
@@ -110,29 +123,34 @@ class CancellableTask:
         from ktk_engine.spark.session.job_group import job_group
 
         self._start_clock()
-        group = self._stack.enter_context(job_group(session, self._description))
-        threading.Thread(target=self._say, args=[group], daemon=True).start()
-        return group
+        self._start_watcher()
+        return self._stack.enter_context(job_group(session, self._description))
 
-    def _say(self, group: JobGroup) -> None:
-        """Let a person who waits know, now and then, how far Spark is, or that its master is lost.
+    def _start_watcher(self) -> None:
+        if self._watcher is None:
+            context = copy_context()  # dbt's log asks it who is logging
+            self._watcher = threading.Thread(target=context.run, args=[self._watch], daemon=True)
+            self._watcher.start()
+
+    def _watch(self) -> None:
+        """Let a person who waits know, now and then, how far it is, or that Spark's master is lost.
 
         Spark would wait for the master for ever.
         """
-        from ktk_engine.spark.session.liveness import master_problem
-
-        lost = ""
+        told, lost = Told(self._name), ""
         while not self._ended.wait(_SAY_SECONDS):
             try:
-                done, running, total = group.tasks()
-                problem = master_problem(group.master) if done < total and not running else ""
+                with self._lock:
+                    group = self._group
+                problem = _master_problem(group) if group else ""
+                line = told.line(self.watched.step, group.work() if group else None)
             except Exception:  # noqa: BLE001 - nobody fails because nobody could say so
                 return
             if problem and lost:  # twice: another one may have taken over
                 return self.stop(f"cancelled. {problem} {_DISCARDED}")
             lost = problem
-            if total > 1 and not self._ended.is_set():
-                _LOGGER.info(f"{_shown(self._node)}: {done:,} of {total:,} tasks")
+            if line and not self._ended.is_set():
+                _LOGGER.info(line)
 
     def _start_clock(self) -> None:
         if self._limit is None or self._clock is not None:
@@ -147,6 +165,57 @@ def _shown(node: str) -> str:
     """A node's name as dbt prints it: the id of a generic test ends with a hash of its own."""
     kind, _, name = [*node.split(".", 2), "", ""][:3]
     return name.rpartition(".")[0] or name if kind == "test" else name or node
+
+
+def _master_problem(group: JobGroup) -> str:
+    """Why no task can run; empty if some do, or none has to."""
+    from ktk_engine.spark.session.liveness import master_problem
+
+    done, running, total = group.tasks()
+    return master_problem(group.master) if done < total and not running else ""
+
+
+class Told:
+    """What is said of a node while somebody waits for it: never less than before.
+
+    Args:
+        name: the node's.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._began = monotonic()
+        self._next = 0.0
+        self._step: Step = _STEPS[0]
+        self._most = dict.fromkeys(("tasks", "rows", "bytes", "shuffled"), 0)
+
+    def line(self, step: Step, work: GroupWork | None) -> str:
+        """Say the step, the seconds and what is done; empty if it is too soon to say more.
+
+        Args:
+            step: what the node does.
+            work: how far Spark is; None if it does nothing for the node.
+        """
+        if work is not None and step == "writing":  # what Spark writes, it reads first
+            step = "sorting and writing" if work.is_last else "reading"
+        self._step = max(self._step, step, key=_STEPS.index)
+        for key in self._most if work is not None else ():
+            self._most[key] = max(self._most[key], getattr(work, key))
+        seconds = monotonic() - self._began
+        if seconds < self._next:
+            return ""
+        self._next = seconds + min(max(seconds, _SAY_SECONDS), _MOST_SECONDS)
+        parts = [f"{self._name}: {self._step}, {seconds:.0f} s", *self._numbers()]
+        return ", ".join(parts)
+
+    def _numbers(self) -> Iterator[str]:
+        if self._step == "sorting and writing":
+            yield counted(self._most["shuffled"], "row")
+        elif self._most["rows"]:
+            yield counted(self._most["rows"], "row")
+            yield size(self._most["bytes"])
+        elif self._most["tasks"]:
+            yield f"{counted(self._most['tasks'], 'task')} done"
 
 
 def _too_long(limit: TimeLimit) -> str:

@@ -17,6 +17,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.ktk.session.cancellable_task import INTERRUPTED, CancellableTask
 from dbt.adapters.ktk.session.functions import Functions
 from ktk_engine.plan.statement.named_relations import KnownStores
+from ktk_engine.progress import heartbeat, watching
 from ktk_engine.spark.session.metastore import has_metastore
 from ktk_engine.store.warehouse import Warehouse
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from ktk_engine.spark.sql.sql_session import SqlSession
     from ktk_engine.warehouse.in_process.local_sql import LocalSql
 
+_BEAT_SECONDS = 10.0
 _LOGGER = AdapterLogger("ktk")
 
 
@@ -114,7 +116,8 @@ class Sessions:
         self._work[thread] = work
         try:
             work.check()
-            yield
+            with watching(work.watched):
+                yield
         except Exception as error:
             if not work.stopped:
                 raise
@@ -170,8 +173,8 @@ class Sessions:
 
         if self._spark is None or self._scratch is None:
             if not is_running():
-                _LOGGER.info("Spark is starting: some seconds, once a run")
-            with _own_interrupts():
+                _LOGGER.info("Spark is starting, once a run: seconds, a minute on a busy machine")
+            with _own_interrupts(), heartbeat(_still_starting, _BEAT_SECONDS):
                 self._spark = start_session(self._settings, _LOGGER.debug)
             self._scratch = make_scratch_folder()
             self._sort_settings(self._spark)
@@ -201,6 +204,10 @@ class Sessions:
                 f"Spark was already running when dbt started: {', '.join(sorted(fixed))} of the "
                 "profile cannot be changed any more. Set them where the session is made."
             )
+
+
+def _still_starting(seconds: int) -> None:
+    _LOGGER.info(f"Spark is starting: {seconds} s so far")
 
 
 def _holds(key: str, found: str | None, value: str) -> bool:

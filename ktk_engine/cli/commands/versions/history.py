@@ -10,7 +10,6 @@ import click
 
 from ktk_engine.cli.console import make_console, make_table, print_table
 from ktk_engine.cli.find_store import find_store, store_option
-from ktk_engine.formatting import change, counted, moment
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -48,34 +47,9 @@ def history(cube: str, limit: int, as_json: bool, store_url: str | None) -> None
 
 def show_history(console: Console, entries: Sequence[HistoryEntry]) -> None:
     """Show commits as a table."""
-    table = make_table(["version", "time", "change", "by"], ["rows", "files"])
-    for entry in entries:
-        for row in _rows(entry):
-            table.add_row(*row)
+    from ktk_engine.describe.history import HISTORY_HEADS, history_rows
+
+    table = make_table(HISTORY_HEADS[:-2], HISTORY_HEADS[-2:])
+    for row in history_rows(entries):
+        table.add_row(*row)
     print_table(console, table)
-
-
-def _rows(entry: HistoryEntry) -> list[list[str]]:
-    """One row per changed dataset; version and time are in the first."""
-    rows = [
-        [f"{item.operation} {item.dataset}", change(item.rows_delta), change(item.files_delta)]
-        for item in entry.changes
-    ]
-    if entry.deleted:
-        rows.append([f"cleanup: {counted(entry.deleted, 'file')}", "", ""])
-    if entry.problem:
-        rows.append(["unknown: its log entry cannot be read", "", ""])
-    rows = rows or [[entry.operation, "", ""]]
-    by = _by(entry)
-    version = " ".join([str(entry.version), *(f"({name})" for name in entry.tags)])
-    first = [version, moment(entry.time) if entry.time else ""]
-    return [
-        [*(first if index == 0 else ["", ""]), text, by if index == 0 else "", *numbers]
-        for index, (text, *numbers) in enumerate(rows)
-    ]
-
-
-def _by(entry: HistoryEntry) -> str:
-    """Who committed it and why; the rest is for --json."""
-    who = entry.history.get("node") or entry.history.get("command", "")
-    return ": ".join(filter(None, (who, entry.history.get("reason", ""))))

@@ -22,9 +22,10 @@ def restore(
     dry_run: bool,
     store_url: str | None,
 ) -> None:
-    """Make CUBE (or a table) what it was at an earlier version, as one commit.
+    """Make CUBE (or a table) what it was at a version.
 
-    No data is written or deleted: versions in between stay in the history until a clean-up.
+    It is one commit. No data is written or deleted: versions in between stay in the history until a
+    clean-up.
     """
     from ktk_engine.errors import QueryError
     from ktk_engine.log.version import parse_moment

@@ -15,7 +15,10 @@ from ktk_engine.formatting import number
 @click.option("--dry-run", is_flag=True, help="Only say what would be brought back.")
 @store_option
 def undrop(cube: str, dataset: str | None, dry_run: bool, store_url: str | None) -> None:
-    """Bring back DATASET of CUBE, or the table CUBE, as it was when it was removed."""
+    """Bring back DATASET of CUBE, or the table CUBE.
+
+    It is as it was when it was removed.
+    """
     from ktk_engine.maintain.versions.undrop import plan_undrop, run_undrop
 
     plan = plan_undrop(find_store(store_url), cube, dataset)

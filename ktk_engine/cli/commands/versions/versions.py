@@ -16,7 +16,10 @@ from ktk_engine.cli.find_store import find_store, store_option
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 @store_option
 def versions(cube: str, as_json: bool, store_url: str | None) -> None:
-    """List the versions of CUBE (or a table) that can still be read, newest first."""
+    """List the versions of CUBE (or a table) that are left.
+
+    The newest comes first. Those whose files a clean-up has taken are not among them.
+    """
     from ktk_engine.describe.history import read_versions
 
     entries = read_versions(find_store(store_url, quiet=as_json), cube)
