@@ -88,12 +88,6 @@ class KtkRelation(SparkRelation):
         if cls.functions is not None and hasattr(node, "returns"):
             cls.functions.note(Function(node.to_dict(omit_none=True)))
 
-    def render(self) -> str:
-        """Give its name in SQL; a function's is one of a session, which has one part."""
-        if self.type == RelationType.Function:
-            return function_name(str(self.schema), str(self.identifier))
-        return super().render()
-
     @property
     def outside(self) -> Address | None:
         """Where its rows lie, if that is not the profile's store."""
@@ -114,7 +108,9 @@ class KtkRelation(SparkRelation):
         return str(self.schema), str(self.identifier)
 
     def render(self) -> str:
-        """Write it in SQL; limits of `--empty` and `--sample` come around its version."""
+        """Write it in SQL: a function's name has one part, and limits come around a version."""
+        if self.type == RelationType.Function:
+            return function_name(str(self.schema), str(self.identifier))
         return f"{super().render()} {self.version}".rstrip()
 
     def _render_iterator(self) -> Iterator[tuple[ComponentName | None, str | None]]:
