@@ -58,8 +58,9 @@ LOWEST_CORE = $(SPARK_CORE) tests/integration/delta/test_publishing.py \
 NEWEST_CORE = tests/functional/adapter \
 	$(addprefix tests/functional/test_, behaviour_flags.py functions.py python_models.py seed.py) \
 	tests/unit/adapter tests/unit/facade $(LOWEST_CORE)
-# Old packages use what Python and one another deprecate: warnings are errors with uv.lock's alone.
-OLD = -W default
+# Old packages use what Python and one another deprecate, and the newest deprecate what others use:
+# warnings are errors with those of `.venv` alone.
+WARN = -W default
 # Each worker has a JVM of its own, which is never busy while dbt parses: two fit two cores.
 WORKERS ?= 2
 # The suite starts some hundred processes: each would compile the package anew.
@@ -113,13 +114,13 @@ test-projects: .venv/.installed
 	.venv/bin/python -m pytest $(PARALLEL) tests/projects
 
 test-spark: $(SPARK_ENV)/.installed
-	$(SPARK_ENV)/bin/python -m pytest $(PARALLEL) $(OLD) $(SPARK_CORE)
+	$(SPARK_ENV)/bin/python -m pytest $(PARALLEL) $(WARN) $(SPARK_CORE)
 
 test-lowest: .venv-lowest/.installed
-	.venv-lowest/bin/python -m pytest $(PARALLEL) $(OLD) $(LOWEST_CORE)
+	.venv-lowest/bin/python -m pytest $(PARALLEL) $(WARN) $(LOWEST_CORE)
 
 test-newest: .venv-newest/.installed
-	.venv-newest/bin/python -m pytest $(PARALLEL) $(NEWEST_CORE)
+	.venv-newest/bin/python -m pytest $(PARALLEL) $(WARN) $(NEWEST_CORE)
 
 test-cluster: .venv/.installed
 	KTK_CLUSTER_ROUNDS=10 .venv/bin/python -m pytest tests/cluster

@@ -188,11 +188,12 @@ class StoreAdapter(MetastoreAdapter):
         )
 
     def get_relation(self, database: str, schema: str, identifier: str) -> BaseRelation | None:
-        """Find a relation, or a function that this run has built: `--defer` asks for both."""
-        if self.connections.sessions.functions.is_built(schema, identifier):
+        """Find a relation, else a function that this run has built: `--defer` asks for both."""
+        found = super().get_relation(database, schema, identifier)
+        if found is None and self.connections.sessions.functions.is_built(schema, identifier):
             kind = RelationType.Function
             return self.Relation.create(schema=schema, identifier=identifier, type=kind)
-        return super().get_relation(database, schema, identifier)
+        return found
 
     def drop_relation(self, relation: BaseRelation) -> None:
         """Drop a relation; files of the store stay until `ktk cleanup`."""
