@@ -135,7 +135,7 @@ models:
     columns: [{name: code, data_type: varchar(3)}, {name: word, data_type: string}]
 """
         text = (
-            "{{ config(materialized='table') }} select '{{ var(\"code\") }}' as code, 'x' as word"
+            "{{ config(materialized='table') }} select '{{ var(\"code\") }}' as code, 'x' word"
         )
         return {"schema.yml": schema, "codes.sql": text}
 

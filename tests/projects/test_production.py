@@ -54,7 +54,7 @@ def test_a_part_runs(tmp_path, monkeypatch):
     write(tmp_path, wanted)
     project = Project(tmp_path)
     assert project.statuses("build") == {}
-    assert project.statuses("build", "--exclude", "resource_type:table") == {}
+    assert project.statuses("build", "--exclude", "config.materialized:table") == {}
     for name, config in wanted.items():
         doubled = config.get("incremental_strategy") == "append"
         assert len(project.rows(SCHEMA, name)) == (12 if doubled else 6), name

@@ -9,7 +9,7 @@ def test_connector(project_of):
     assert project.statuses("seed") == {}
     for _ in range(2):
         assert project.statuses("build", "--exclude", "resource_type:seed") == {}
-    days = project.rows("an_connector_source", "connector__daily_metrics")
+    days = project.rows("an_dev", "connector__daily_metrics")
     assert [
         (day["date_day"].day, day["opened"], day["closed"]) for day in days if day["opened"]
     ] == [
@@ -18,7 +18,7 @@ def test_connector(project_of):
     ]
     (issue,) = [
         row
-        for row in project.rows("an_connector_source", "connector__issues")
+        for row in project.rows("an_dev", "connector__issues")
         if row["issue_id"] == 1
     ]
     assert (issue["title"], issue["custom_renamed"], issue["milestone_id"]) == (

@@ -39,7 +39,7 @@ def test_a_union_of_many_small_queries_is_as_many_files_as_cores(spark, store, f
     selects = [f"select {row} from range({i}, {i + 1 if few else 10**8})" for i in range(60)]
     if not few:
         selects = [f"{text} where id < {i + 1}" for i, text in enumerate(selects[:5])]
-    written = build(store, spark.sql(" union all ".join(selects)), Target("t", "t"))
+    written = build(store, spark.sql(" union all ".join(selects)), Target("t"))
     assert written.rows == len(selects)
     cores = spark.sparkContext.defaultParallelism
     assert written.files == (cores if few else len(selects))

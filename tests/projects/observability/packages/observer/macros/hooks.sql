@@ -45,7 +45,8 @@
 {% macro merge_test_metrics() %}
   {% set target_relation = observer.find('test_metrics') %}
   {% set schema = api.Relation.create(database=target.database, schema=target.schema ~ '_observer_tests') %}
-  {% for table in adapter.list_relations_without_caching(schema) if table.identifier.startswith('metric_') and target_relation %}
+  {% for row in run_query('show tables in ' ~ schema.without_identifier()) if row['tableName'].startswith('metric_') and target_relation %}
+    {% set table = api.Relation.create(database=target.database, schema=schema.schema, identifier=row['tableName'], type='table') %}
     {% set columns = adapter.get_columns_in_relation(target_relation) %}
     {% do run_query(get_merge_sql(target_relation, table, 'metric_id', columns, none)) %}
     {% do adapter.drop_relation(table) %}
