@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 
+from ktk_engine.warehouse.in_process.local_sql import LocalSql
 from tests.functional.relations import rows
+from tests.support.queries import KnownStores
+from tests.support.stores import Warehouse
 
 SEED = """
 {{ config(materialized='cube_seed', cube='c', dimension_columns=['L'], partition_by=['P']) }}
@@ -241,3 +244,82 @@ sources: [{{name: prod, schema: {production.test_schema}, tables: [{{name: cs}}]
         assert "is not a cube dataset of schema" in log
         assert "where dbt defers to it (`--defer --state`), or after `dbt clone`" in log
         assert rows(production, "select count(*) from {s}.c") == [(60,)]
+
+
+OPTIONS = "{cube: c, cube_role: ROLE, dimension_columns: [L], column_types: {L: bigint}}"
+CSV_YAML = f"""
+seeds:
+  - {{name: cs, config: {OPTIONS.replace("ROLE", "seed")}}}
+  - name: ce
+    config: {OPTIONS.replace("ROLE", "enrichment")}
+    data_tests:
+      - cube_orphans: {{arguments: {{seed: ref('cs')}}}}
+      - cube_compatible
+  - {{name: cn, config: {OPTIONS.replace("ROLE", "enrichment")}}}
+models:
+  - {{name: c, data_tests: [cube_cells_unique, cube_compatible]}}
+"""
+
+
+class TestWithoutSpark:
+    """A cube of CSV files: all of it is done in dbt's process."""
+
+    ARTIFACTS = True
+
+    @pytest.fixture(scope="class")
+    def models(self):
+        return {
+            "c.sql": "{{ config(materialized='cube') }}"
+            "{{ cube_of(ref('cs'), ref('ce'), ref('cn')) }}",
+            "schema.yml": CSV_YAML,
+        }
+
+    @pytest.fixture(scope="class")
+    def seeds(self):
+        return {"cs.csv": "L,v\n1,10\n2,20\n", "ce.csv": "L,w\n1,5\n", "cn.csv": "L,x\n2,7\n"}
+
+    @pytest.fixture(scope="class")
+    def profiles_config_update(self, dbt_profile_target, unique_schema):
+        production = {**deepcopy(dbt_profile_target), "schema": unique_schema}
+        other = {**production, "schema": f"{unique_schema}_an"}
+        return {"test": {"outputs": {"default": production, "an": other}, "target": "default"}}
+
+    def write(self, project, name: str, text: str) -> None:
+        write_file(text, f"{project.project_root}/seeds/{name}.csv")
+
+    def rows_of(self, project, schema: str) -> list[tuple]:
+        warehouse = Warehouse(Path(project.project_root) / "warehouse")
+        sql = LocalSql(KnownStores(warehouse.find_schema))
+        found = sql.rows(f"select L, v, w, x from {project.test_schema}{schema}.c")
+        return [tuple(row.values()) for row in found.to_pylist()]
+
+    def test_a_changed_file(self, project):
+        run_dbt(["build"])
+        root = Path(project.project_root)
+        shutil.copytree(root / "target", root / "state")
+        folder = root / "warehouse" / project.test_schema
+        before = digests(folder)
+        self.write(project, "ce", "L,w\n1,6\n2,8\n")
+        results = run_dbt(["build", "--target", "an", *MODIFIED])
+        assert {str(item.status) for item in results} == {"success", "pass"}
+        assert self.rows_of(project, "_an") == [(1, 10, 6, None), (2, 20, 8, 7)]
+        self.write(project, "ce", "L,v\n1,6\n")
+        _, log = run_dbt_and_capture(
+            ["build", "--target", "an", "--full-refresh", *MODIFIED], expect_pass=False
+        )
+        assert "let this run build cs as well (add cs to --select)" in log
+        self.write(project, "cs", "L,u\n1,10\n2,20\n")
+        run_dbt(["seed", "--target", "an", "--full-refresh", "-s", "ce", "cs", *DEFER])
+        assert digests(folder) == before
+        run_dbt(["build", "--full-refresh", "--threads", "1"])
+
+    def test_what_ends_in_an_error_is_not_waited_for(self, project):
+        self.write(project, "cs", "L,v\n1,10\n2,20\n")
+        self.write(project, "ce", "L,w\n1,5\n")
+        run_dbt(["build", "--full-refresh"])
+        self.write(project, "ce", "L,w\n1\n")  # a short row
+        self.write(project, "cn", "L,w\n2,7\n")
+        results = run_dbt(["seed", "--full-refresh", "--threads", "1"], expect_pass=False)
+        found = {item.node.name: str(item.status) for item in results}
+        assert found == {"ce": "error", "cn": "error", "cs": "success"}
+        assert self.rows_of(project, "") == [(1, 10, 5, None), (2, 20, None, 7)]
