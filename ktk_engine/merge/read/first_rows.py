@@ -184,7 +184,8 @@ def around(plan: Plan, cells: pa.Table) -> Plan:
     conditions: list[Condition] = []
     if low.is_valid and high.is_valid:
         conditions = [Comparison(leading, ">=", low), Comparison(leading, "<=", high)]
-    found = align([replace(seed, files=semi_join(seed.files, wanted, names)), *others], names)
+    files = semi_join(seed.files, wanted, names) if names else seed.files
+    found = align([replace(seed, files=files), *others], names)
     restricted = [_with_condition(item, [leading], conditions) for item in found]
     return replace(plan, datasets=tuple(restricted))
 

@@ -80,6 +80,23 @@ def test_appended_files_of_one_partition(store, opened):
     assert len(opened) <= 2
 
 
+def test_without_partitions(store):
+    """Two dimensions: the smallest values of a file need not be those of one cell."""
+    left = pa.table({"a": [1, 1, 2], "b": [9, 8, 0], "v": [1, 2, 3]})
+    right = pa.table({"a": [1, 3], "b": [7, 0], "v": [4, 5]})
+    made = Store(store.root)
+    made.build("c", left, dimension_columns=["a", "b"])
+    made.cube("c").append({"seed": right})
+    names = pa.table({"a": [1, 3], "name": ["one", "three"]})
+    made.cube("c").extend({"names": names})
+    cube = made.cube("c")
+    for limit in range(7):
+        whole = cube.query().to_arrow(engine="local")
+        assert cube.query(limit=limit).to_arrow().to_pylist() == whole.to_pylist()[:limit]
+    assert cube.query(limit=1).to_arrow().to_pylist() == [{"a": 1, "b": 7, "v": 4, "name": "one"}]
+    assert cube.query(where="name = 'three'", limit=2).to_arrow()["b"].to_pylist() == [0]
+
+
 def test_a_table(store, opened):
     build(
         store, pa.table({"p": [*range(100)], "n": [*range(100)]}), Target("t", partition_by=("p",))
