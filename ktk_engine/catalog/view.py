@@ -97,5 +97,5 @@ def parse_view(data: bytes, key: str) -> ViewDocument:
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise FormatError(
-            f"View {key} is damaged: {error}. Restore the file, or build the model again."
+            f"View {key} is damaged: {error}. Restore the file, or store the view again."
         ) from error

@@ -9,6 +9,7 @@ import pyarrow as pa
 from ktk_engine.cube.consistency import layout_problems
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.types.mismatch import mismatch
 from ktk_engine.types.type_class import class_name
 
@@ -39,7 +40,7 @@ def broken_enrichments(
     return {name: reasons for name, reasons in sorted(found.items()) if reasons}
 
 
-def breakage_text(cube: str, broken: Mapping[str, tuple[str, ...]], full_refresh: bool) -> str:
+def breakage_text(cube: str, broken: Mapping[str, tuple[str, ...]], full_refresh: bool) -> Message:
     """Say which enrichments break, and what to do.
 
     Args:
@@ -49,13 +50,8 @@ def breakage_text(cube: str, broken: Mapping[str, tuple[str, ...]], full_refresh
     """
     lines = [f"This breaks {len(broken)} of the enrichments of cube {cube}:"]
     lines += [f"- {name}: {'; '.join(reasons)}." for name, reasons in broken.items()]
-    command = "" if full_refresh else " and run with --full-refresh"
-    lines.append(
-        "Fix: change the model so that they fit; or set cascade: true in its config"
-        f"{command}, which takes them out of the cube in the commit that rebuilds the seed "
-        "dataset, and rebuild them. Nothing was written."
-    )
-    return "\n".join(lines)
+    fix = Remedy("unbreak_in_full_refresh" if full_refresh else "unbreak")
+    return Message("\n".join([*lines, "Fix: "]), fix, ". Nothing was written.")
 
 
 def _reasons(

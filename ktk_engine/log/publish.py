@@ -41,6 +41,7 @@ from ktk_engine.log.scope import LogScope
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.stage.staged_logs import StagedLogs
 from ktk_engine.log.state import State, resolve
+from ktk_engine.messages import Message
 from ktk_engine.store.interface import ObjectStore
 
 _LOGGER = logging.getLogger(__name__)
@@ -97,7 +98,8 @@ def _publish_documents(
             return f"committed; another program changed {names}, which stay as they are", state
     except KtkError as error:
         _LOGGER.warning("%s is committed, but not published yet: %s", scope, error)
-        return f"committed, but not published for Kartothek readers yet: {error}", state
+        said = Message("committed, but not published for Kartothek readers yet: ", error)
+        return said, state
     except Exception as error:
         _LOGGER.exception("%s is committed, but could not be published", scope)
         return f"committed, but not published for Kartothek readers yet: {error!r}", state

@@ -20,7 +20,7 @@ from ktk_engine.catalog.catalog import (
     read_view,
 )
 from ktk_engine.catalog.view import ViewDocument, render_view, view_key
-from ktk_engine.cube.dataset_uuid import is_in_cube, split_uuid
+from ktk_engine.cube.dataset_uuid import cube_and_dataset, is_in_cube, split_uuid
 from ktk_engine.describe.last_change import changed_at
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError
 from ktk_engine.format.comments import Comments
@@ -28,6 +28,7 @@ from ktk_engine.log.scope import cube_scope, scope_of
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.comment import comment_on
 from ktk_engine.maintain.remove import remove
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.plan.plan_cube import load_cube
 from ktk_engine.sql.statement import read_statement
 from ktk_engine.store.interface import ObjectStore
@@ -35,7 +36,7 @@ from ktk_engine.store.warehouse import Warehouse
 from ktk_engine.types.did_you_mean import did_you_mean, nearest_name
 from ktk_engine.types.identifier import Identifier, find_name
 from ktk_engine.warehouse.author import Author, user_name
-from ktk_engine.warehouse.name_claim import cube_and_dataset, displace, displaced_by
+from ktk_engine.warehouse.name_claim import displace, displaced_by
 
 _NONE = Comments()
 _CUBE_COMMENT = re.compile(r"/\* ktk cube: (\[.*?\]) \*/", re.DOTALL)
@@ -183,8 +184,11 @@ class Relations:
         prefixes = {split_uuid(uuid)[0] for uuid in uuids}
         if len(prefixes) != 1:
             raise ConfigurationError(
-                f"Cube {schema}.{name}: its datasets belong to several cubes: "
-                f"{', '.join(uuids)}. Give all models the same `cube`."
+                Message(
+                    f"Cube {schema}.{name}: its datasets belong to several cubes: "
+                    f"{', '.join(uuids)}. ",
+                    Remedy("one_cube"),
+                )
             )
         (prefix,) = prefixes
         datasets = tuple(split_uuid(uuid)[1] for uuid in uuids)
@@ -379,14 +383,17 @@ def _in_cube(relations: Relations, cube: str, schema: str, place: tuple[str, str
     relation = relations.find(where, name) if same else None
     if relation is None and (same or where == schema):
         raise ConfigurationError(
-            f"Cube {cube}: there is no {shown} yet. Build it first: dbt build "
-            f"--select +{cube.partition('.')[2]} builds all models of the cube."
+            Message(
+                f"Cube {cube}: there is no {shown} yet. ",
+                Remedy("whole_cube", select=cube.partition(".")[2]),
+            )
         )
     if relation is None or not is_in_cube(relation.uuid):
         raise ConfigurationError(
-            f"Cube {cube}: {shown} is not a cube dataset of schema {schema}. Models in "
-            "cube_of(...) must be materialized cube_seed or cube_enrichment, and sources must "
-            "be datasets of the same schema (`ktk_dataset`)."
+            Message(
+                f"Cube {cube}: {shown} is not a cube dataset of schema {schema}. ",
+                Remedy("in_cube"),
+            )
         )
     return relation
 
@@ -457,7 +464,6 @@ def _cube_comment(name: str, sql: str) -> list[tuple[str, str]]:
     match = _CUBE_COMMENT.search(sql)
     if match is None:
         raise ConfigurationError(
-            f"Model {name} is materialized cube, but does not say which datasets it joins. Its "
-            "body must be: {{ cube_of(ref('...'), ref('...')) }}"
+            Message(f"Cube {name} does not say which datasets it joins. ", Remedy("cube_body"))
         )
     return [(str(schema), str(item)) for schema, item in json.loads(match[1])]

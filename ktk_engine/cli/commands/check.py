@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import click
 
-from ktk_engine.cli.console import make_console, make_table, print_table
+from ktk_engine.cli.console import listener, make_console, make_table, print_table, say_json
 from ktk_engine.cli.find_store import find_store, store_option
 from ktk_engine.cli.progress_bar import progress_bar
 from ktk_engine.formatting import counted
+from ktk_engine.messages import spoken
 
 if TYPE_CHECKING:
     from ktk_engine.maintain.check import Checked
@@ -38,7 +38,7 @@ def check(cube: str, deep: bool, as_json: bool, store_url: str | None) -> None:
     with progress_bar("checking") as tell:
         found = run_check(store, cube, deep=deep, progress=tell)
     if as_json:
-        click.echo(json.dumps(found.as_dict(), indent=2))
+        say_json(found.as_dict())
     else:
         _show(found)
     if found.problems:
@@ -68,7 +68,8 @@ def _show(found: Checked) -> None:
     if len(found.problems) - len(general) > _SHOWN:
         console.print(f"... {len(found.problems) - len(general) - _SHOWN} more; --json shows all.")
     for item in general:
-        console.print(f"\n{item.dataset or found.name}: {item.reason}", soft_wrap=True)
+        said = spoken(item.reason, listener().voice)
+        console.print(f"\n{item.dataset or found.name}: {said}", soft_wrap=True)
 
 
 def _tagged(found: Checked) -> str:
@@ -76,5 +77,6 @@ def _tagged(found: Checked) -> str:
 
 
 def _cells(item: Problem) -> list[str]:
-    cells = (item.dataset, item.column, item.expected, item.found, item.reason, item.file)
+    reason = spoken(item.reason, listener().voice)
+    cells = (item.dataset, item.column, item.expected, item.found, reason, item.file)
     return [cell or "-" for cell in cells]

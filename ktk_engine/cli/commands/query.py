@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ktk_engine.cli.console import say
 from ktk_engine.cli.find_store import find_store, store_option
 from ktk_engine.cli.progress_bar import progress_bar
 from ktk_engine.cli.version_options import version_options
@@ -68,7 +69,7 @@ def query(
     if limit is None and chosen_format == "table":
         limit = TABLE_ROWS
         if rows.num_rows > limit:
-            click.echo(f"The first {limit} of {rows.num_rows:,} rows; see --limit.", err=True)
+            say(f"The first {limit} of {rows.num_rows:,} rows; see --limit.", err=True)
     rows = rows if limit is None else rows.slice(0, limit)
     if chosen_format == "table":
         print_rows(rows)

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as csv
 from dbt_common.exceptions import CompilationError, DbtConfigError
 
+from dbt.adapters.ktk.voice import DBT
 from ktk_engine.errors import DataError, KtkError
 from ktk_engine.gate.spelling import spelled_keys
 from ktk_engine.types.arrow_name import parse_type
@@ -128,7 +129,7 @@ def seed_types(model: str, config: Mapping[str, Any]) -> dict[str, pa.DataType]:
         try:
             types[str(name)] = parse_type(str(text))
         except KtkError as error:
-            raise DbtConfigError(f"Seed {model}: column_types.{name}: {error}") from error
+            raise DbtConfigError(f"Seed {model}: column_types.{name}: {error.said(DBT)}") from error
     return types
 
 
