@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from ktk_engine.messages import Message, Remedy, Voice
+
 # A scheme, then `user@`, or `user:secret@` whose secret may hold slashes; a port is no secret.
 _USERINFO = re.compile(
     r"([A-Za-z][A-Za-z0-9+.\-]*):(/{1,3})"
@@ -37,10 +39,25 @@ def _masked(match: re.Match[str]) -> str:
 
 
 class KtkError(Exception):
-    """Base class of every error that this library raises on purpose; shows no secret of a URL."""
+    """Base class of every error that this library raises on purpose; shows no secret of a URL.
+
+    Attributes:
+        message: what it says, with its remedies as data.
+    """
 
     def __init__(self, message: object = "", *rest: object) -> None:
-        super().__init__(without_secrets(str(message)), *rest)
+        parts = message.parts if isinstance(message, Message) else (str(message),)
+        self.message = Message(*(without_secrets(p) if isinstance(p, str) else p for p in parts))
+        super().__init__(str(self.message), *rest)
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        """What one can do about it."""
+        return self.message.remedies
+
+    def said(self, voice: Voice) -> str:
+        """Give its message in the words of a voice; `str` gives it in Python's."""
+        return self.message.said(voice)
 
 
 class ConfigurationError(KtkError):
@@ -62,7 +79,7 @@ class TypeClassError(KtkError):
         findings: one entry per column that breaks a rule, as far as there are several.
     """
 
-    def __init__(self, message: str, findings: tuple[object, ...] = ()) -> None:
+    def __init__(self, message: object, findings: tuple[object, ...] = ()) -> None:
         super().__init__(message)
         self.findings = findings
 
@@ -74,7 +91,7 @@ class DataError(KtkError):
         findings: one entry a rule and column, as far as there are several.
     """
 
-    def __init__(self, message: str, findings: tuple[object, ...] = ()) -> None:
+    def __init__(self, message: object, findings: tuple[object, ...] = ()) -> None:
         super().__init__(message)
         self.findings = findings
 
@@ -111,7 +128,7 @@ class StoreError(KtkError):
             stores, and only where it is certain.
     """
 
-    def __init__(self, message: str, *, nothing_written: bool = False) -> None:
+    def __init__(self, message: object, *, nothing_written: bool = False) -> None:
         super().__init__(message)
         self.nothing_written = nothing_written
 

@@ -15,6 +15,7 @@ from ktk_engine.format.load_document import list_documents
 from ktk_engine.log.entry import DatasetEntry
 from ktk_engine.log.scope import FOLDER, LogScope
 from ktk_engine.log.state import State, resolve
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.store.ask_all import ask_all
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.warehouse import is_store_address
@@ -86,25 +87,23 @@ def find_relation(relations: Mapping[Identifier, list[Relation]], name: str) -> 
     return found[0] if found else None
 
 
-def _ambiguous(name: str, found: list[Relation]) -> str:
+def _ambiguous(name: str, found: list[Relation]) -> Message:
     """Say how each of several relations of one name is addressed."""
     names = dict.fromkeys(relation.name for relation in found)
     if len(names) > 1:
-        return (
+        return Message(
             f"The name {name} stands for several relations, {' and '.join(names)}, whose names "
-            "differ in letter case only, which SQL ignores. Each can be read under its own name "
-            "in Python (Store.table, Store.cube), and by a dbt source with `ktk_dataset`. ktk "
-            "rename gives one of them another name."
+            "differ in letter case only, which SQL ignores. ",
+            Remedy("spelled_alike"),
         )
     uuids = [relation.uuid for relation in found if relation.uuid]
     others = "" if len(uuids) == len(found) else " and a view"
     quoted = " or ".join(f"`dataset:{uuid}`" for uuid in uuids[:2])
     out = f" To take the view out: drop view {name}." if others else ""
-    return (
-        f"The name {name} stands for several relations: {', '.join(uuids)}{others}. Say which one: "
-        f"{quoted} in SQL, `ktk_dataset: {uuids[0]}` in the config of a dbt source. A model that "
-        "builds one of them can have a name of its own: an `alias`, and the config `dataset` for "
-        f"the name within the cube.{out}"
+    return Message(
+        f"The name {name} stands for several relations: {', '.join(uuids)}{others}. ",
+        Remedy("say_dataset", quoted=quoted, uuid=uuids[0]),
+        out,
     )
 
 

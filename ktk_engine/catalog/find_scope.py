@@ -8,6 +8,7 @@ from ktk_engine.errors import ConsistencyError, DatasetNotFoundError, InvalidKey
 from ktk_engine.format.load_document import list_documents
 from ktk_engine.log.scope import LogScope, cube_scope, scope_of
 from ktk_engine.log.state import State, resolve
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.local.missing_folder import missing_folder
 from ktk_engine.types.did_you_mean import did_you_mean
@@ -32,7 +33,10 @@ def find_scope(store: ObjectStore, name: str, *, removed: bool = False) -> State
         found = [state for state in _candidates(store, name) if state.head is not None]
     if len(found) > 1:
         raise ConsistencyError(
-            f"{store.url} has a cube and a table named {name}. Rename one of the models."
+            Message(
+                f"{store.url} has a cube and a table named {name}. ",
+                Remedy("build_under_other_name"),
+            )
         )
     if not found:
         raise DatasetNotFoundError(_not_found(store, name))
@@ -56,7 +60,7 @@ def _candidates(store: ObjectStore, name: str) -> list[State]:
     return [resolve(store, scope) for scope in scopes]
 
 
-def _not_found(store: ObjectStore, name: str) -> str:
+def _not_found(store: ObjectStore, name: str) -> Message | str:
     if is_in_cube(name):
         cube, dataset = split_uuid(name)
         return f"{name} is a dataset of cube {cube}: give the two separately, as {cube} {dataset}."
@@ -64,9 +68,11 @@ def _not_found(store: ObjectStore, name: str) -> str:
         return known
     states = [resolve(store, scope) for scope in present_scopes(store)]
     if any(state.scope.name == name for state in states):
-        return (
+        return Message(
             f"{store.url} has no cube or table {name} any more: {name} was removed. Its files stay "
-            f"until ktk cleanup; ktk history {name} says when and by whom."
+            "until a clean-up; ",
+            Remedy("history_of_removed", name=name),
+            " says when and by whom.",
         )
     names = sorted({state.scope.name for state in states if state.datasets})
     if not names:
@@ -76,7 +82,7 @@ def _not_found(store: ObjectStore, name: str) -> str:
     return f"{store.url} has no cube or table {name}.{hint} It has: {', '.join(names)}."
 
 
-def _other_relation(store: ObjectStore, name: str) -> str:
+def _other_relation(store: ObjectStore, name: str) -> Message | str:
     """Say what a relation is that SQL knows by this name and that has no log; empty for others."""
     try:
         view = read_view(store, name)
@@ -91,7 +97,8 @@ def _other_relation(store: ObjectStore, name: str) -> str:
         return f"{name} is {what} of cube {cube}: give the cube's name, {cube}."
     if view.kind == "cube":
         return f"{name} is a view of cube {view.cube}: give the cube's name, {view.cube}."
-    return (
+    return Message(
         f"{name} in {store.url} is a view: a stored query, which has no rows, files and versions "
-        f"of its own. Spark answers it: dbt show --inline \"select * from {{{{ ref('{name}') }}}}\""
+        "of its own. Spark answers it: ",
+        Remedy("ask_view", name=name),
     )

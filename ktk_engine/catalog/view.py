@@ -12,6 +12,7 @@ from ktk_engine.catalog.source_address import StoreAddress, parse_address
 from ktk_engine.errors import ConfigurationError, FormatError, UnsupportedFormatError
 from ktk_engine.format.comments import Comments, comments_of
 from ktk_engine.format.sealed import seal, unseal
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.sql.statement import read_statement
 from ktk_engine.store.key import join_key, validate_uuid
 
@@ -108,7 +109,7 @@ def parse_view(data: bytes, key: str) -> ViewDocument:
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise FormatError(
-            f"View {key} is damaged: {error}. Restore the file, or build the model again."
+            f"View {key} is damaged: {error}. Restore the file, or store the view again."
         ) from error
 
 
@@ -152,7 +153,6 @@ def named_by_cube_comment(name: str, sql: str) -> list[tuple[str, str]]:
     match = _CUBE_COMMENT.search(sql)
     if match is None:
         raise ConfigurationError(
-            f"Model {name} is materialized cube, but does not say which datasets it joins. Its "
-            "body must be: {{ cube_of(ref('...'), ref('...')) }}"
+            Message(f"Cube {name} does not say which datasets it joins. ", Remedy("cube_body"))
         )
     return [(str(schema), str(item)) for schema, item in json.loads(match[1])]

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import IO, TYPE_CHECKING, Any
 
 import click
+
+from ktk_engine.cli.voice import COMMAND
+from ktk_engine.messages import Message, Remedy, Voice, spoken
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -14,19 +20,70 @@ PIPE_COLUMNS = 100
 _BETWEEN = "   "  # what is between two columns
 
 
-def warn(warning: str) -> None:
+@dataclass(frozen=True)
+class Listener:
+    """Who reads what a command says, where it is not a person at a terminal.
+
+    Attributes:
+        voice: in whose words it is told what to do.
+        output: what takes the place of standard output; None leaves that.
+    """
+
+    voice: Voice = field(default_factory=lambda: COMMAND)
+    output: IO[str] | None = None
+
+
+_PERSON = Listener()
+
+
+def listener() -> Listener:
+    """Who reads what this command says: the `listener` of its context."""
+    context = click.get_current_context(silent=True)
+    known = (context.find_root().obj if context else None) or {}
+    found: Listener = known.get("listener", _PERSON)
+    return found
+
+
+def say(text: object, err: bool = False) -> None:
+    """Say a line, in the listener's words."""
+    to = listener()
+    click.echo(spoken(text, to.voice), None if err else to.output, err=err)
+
+
+def say_json(data: Any) -> None:
+    """Say data; messages in it are in the listener's words."""
+    say(json.dumps(_plain(data, listener().voice), indent=2))
+
+
+def flag(name: str, value: str = "") -> str:
+    """Name an option as the listener gives it: `--dry-run`, or `dry_run: true`."""
+    given = Remedy("flag", option=f"--{name} {value}".rstrip(),
+                   argument=f"{name.replace('-', '_')}: {value or 'true'}")  # fmt: skip
+    return given.said(listener().voice)
+
+
+def _plain(data: Any, voice: Voice) -> Any:
+    if isinstance(data, Mapping):
+        return {key: _plain(value, voice) for key, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [_plain(item, voice) for item in data]
+    return data.said(voice) if isinstance(data, Message) else data
+
+
+def warn(warning: object) -> None:
     """Say on standard error what a person should know of what was done; empty for nothing."""
     if warning:
-        click.echo(f"Warning: {warning}", err=True)
+        say(Message("Warning: ", warning), err=True)
 
 
 def make_console() -> Console:
     """Make the console for standard output; names from stores are never read as markup."""
     from rich.console import Console
 
-    console = Console(markup=False, highlight=False, emoji=False)
+    file = listener().output
+    console = Console(markup=False, highlight=False, emoji=False, file=file)
     if not console.is_terminal:
-        console = Console(markup=False, highlight=False, emoji=False, width=PIPE_COLUMNS)
+        return Console(markup=False, highlight=False, emoji=False, file=file, width=PIPE_COLUMNS)
     return console
 
 

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from ktk_engine.cli.console import flag
 from ktk_engine.errors import DatasetNotFoundError
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -46,7 +47,8 @@ def chosen_datasets(
     chosen = [name for name in names if name in wanted and name not in unwanted]
     if not chosen:
         raise DatasetNotFoundError(
-            f"--include and --exclude leave no dataset of {cube}. It has: {', '.join(names)}."
+            f"{flag('include', 'PATTERN')} and {flag('exclude', 'PATTERN')} leave no dataset of "
+            f"{cube}. It has: {', '.join(names)}."
         )
     return chosen
 

@@ -30,6 +30,7 @@ from ktk_engine.cli.commands.versions.restore import restore
 from ktk_engine.cli.commands.versions.tag import tag
 from ktk_engine.cli.commands.versions.undrop import undrop
 from ktk_engine.cli.commands.versions.versions import versions
+from ktk_engine.cli.console import listener, warn
 from ktk_engine.errors import KtkError
 
 
@@ -43,12 +44,12 @@ class KtkGroup(click.Group):
             try:
                 return super().invoke(ctx)
             except KtkError as error:
-                raise click.ClickException(str(error)) from error
+                raise click.ClickException(error.said(listener().voice)) from error
 
 
 def _say(message: Warning | str, *_: Any, **__: Any) -> None:
     """A warning is a line for people, without the place in the code."""
-    click.echo(f"Warning: {message}", err=True)
+    warn(message.args[0] if isinstance(message, Warning) and message.args else message)
 
 
 @click.group(cls=KtkGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -171,8 +171,8 @@ def _column_problems(
         yield (
             f"Dataset {name} has none of the cube's dimension columns "
             f"({', '.join(specification.dimension_columns)}): there is nothing to join on. "
-            "Partition columns alone do not count: give it one of these columns, join it in a "
-            "model before, or make its key one of the seed dataset's dimension columns."
+            "Partition columns alone do not count: give it one of these columns, for instance by "
+            "a join, or make its key one of the seed dataset's dimension columns."
         )
 
 

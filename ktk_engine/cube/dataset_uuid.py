@@ -25,6 +25,7 @@ def split_uuid(uuid: str) -> tuple[str, str]:
     return (cube, dataset) if separator else ("", uuid)
 
 
-def uuid_as_words(uuid: str) -> str:
-    """Write a uuid as the commands of `ktk` take it: cube and dataset as two words."""
-    return uuid.replace(SEPARATOR, " ")
+def cube_and_dataset(uuid: str) -> tuple[str, str | None]:
+    """A dataset as people address it: the cube and its name there, or the table and None."""
+    cube, dataset = split_uuid(uuid)
+    return (cube, dataset) if cube else (uuid, None)

@@ -17,6 +17,7 @@ from ktk_engine.cube.cube_metadata import (
 )
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import ConsistencyError
+from ktk_engine.messages import Message, Remedy
 
 # What cubes older than Kartothek 3 call their timestamp column.
 _OLD_TIMESTAMP_COLUMN = "KLEE_TS"
@@ -38,8 +39,11 @@ def find_seed(prefix: str, datasets: Mapping[str, CubeDataset]) -> str | None:
     seeds = sorted(name for name, item in datasets.items() if cube_value(item.metadata, IS_SEED))
     if len(seeds) > 1:
         raise ConsistencyError(
-            f"Cube {prefix} has several seed datasets: {', '.join(seeds)}. Keep one and run: "
-            f"ktk remove {prefix} {seeds[-1]}"
+            Message(
+                f"Cube {prefix} has several seed datasets: {', '.join(seeds)}. Keep one, and take "
+                "the others out: ",
+                Remedy.drop(prefix, seeds[-1]),
+            )
         )
     return seeds[0] if seeds else None
 
@@ -62,9 +66,11 @@ def discover_cube(prefix: str, datasets: Mapping[str, CubeDataset]) -> CubeSpeci
     seed = find_seed(prefix, datasets)
     if seed is None:
         raise ConsistencyError(
-            f"Cube {prefix} has no seed dataset yet"
-            + (f" (only {', '.join(sorted(datasets))})." if datasets else ".")
-            + " Build the model that is materialized cube_seed first."
+            Message(
+                f"Cube {prefix} has no seed dataset yet",
+                f" (only {', '.join(sorted(datasets))}). " if datasets else ". ",
+                Remedy("build_seed", name=prefix),
+            )
         )
     metadata = datasets[seed].metadata
     dimensions = cube_value(metadata, DIMENSION_COLUMNS)

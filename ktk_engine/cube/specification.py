@@ -15,6 +15,10 @@ from ktk_engine.errors import InvalidKeyError, SpecificationError
 from ktk_engine.store.key import check_new_uuid, is_uuid
 from ktk_engine.types.identifier import find_names
 
+_PART_OF_CELLS = "Partition columns address cells as well: leave them out of the dimension columns."
+_INDEXED = "Dimension columns have an index already: leave them out of the indexes."
+_LAID_OUT = "Each value of a partition column has files of its own: leave it out of the indexes."
+
 
 @dataclass(frozen=True)
 class CubeSpecification:
@@ -46,9 +50,9 @@ class CubeSpecification:
             check_cube_name(name, getattr(self, name))
         if not self.dimension_columns:
             raise SpecificationError(f"Cube {self.prefix}: dimension_columns must not be empty.")
-        self._check_disjoint("partition_columns", "dimension_columns")
-        self._check_disjoint("index_columns", "dimension_columns")
-        self._check_disjoint("index_columns", "partition_columns")
+        self._check_disjoint("partition_columns", "dimension_columns", _PART_OF_CELLS)
+        self._check_disjoint("index_columns", "dimension_columns", _INDEXED)
+        self._check_disjoint("index_columns", "partition_columns", _LAID_OUT)
         extra = self.suppress_index_on - set(self.dimension_columns)
         if extra:
             raise SpecificationError(
@@ -56,12 +60,12 @@ class CubeSpecification:
                 f"but it also has {_listed(extra)}."
             )
 
-    def _check_disjoint(self, left: str, right: str) -> None:
+    def _check_disjoint(self, left: str, right: str, fix: str) -> None:
         shared = set(getattr(self, left)) & set(getattr(self, right))
         if shared:
             raise SpecificationError(
                 f"Cube {self.prefix}: {left} and {right} must not share columns, but share "
-                f"{_listed(shared)}."
+                f"{_listed(shared)}. {fix}"
             )
 
     @property

@@ -192,7 +192,7 @@ def list_contents(store: ObjectStore) -> list[Summary]:
         try:
             state = resolve(store, scope)
         except KtkError as error:  # one damaged cube must not hide the others
-            found.append(Summary(scope.name, kind, problem=str(error)))
+            found.append(Summary(scope.name, kind, problem=error.message))
             continue
         if state.datasets:
             found.append(_summary(state, Summary(scope.name, kind, state.version)))
@@ -248,7 +248,7 @@ def _specification(
     try:
         return discover_cube(state.scope.name, known), ""
     except ConsistencyError as error:
-        return None, str(error)
+        return None, error.message
 
 
 def _comments(state: State) -> dict[str, str]:

@@ -15,6 +15,7 @@ from ktk_engine.conditions.group_condition import group_condition
 from ktk_engine.errors import ConfigurationError, LocalEngineError, QueryError, SessionError
 from ktk_engine.facade.opened_store import OpenedStore
 from ktk_engine.formatting import parse_size
+from ktk_engine.messages import Message
 from ktk_engine.plan.cube_query import CubeQuery
 from ktk_engine.plan.explain import explain
 from ktk_engine.plan.plan_cube import LoadedCube
@@ -412,7 +413,7 @@ class Query:
             try:
                 return by_spark()
             except SessionError as error:
-                raise SessionError(f"{error} Spark was needed: {reason}") from error
+                raise SessionError(Message(error, " Spark was needed: ", reason)) from error
 
     def _local_engine(
         self, memory_limit: int | str | None, progress: Progress | None = None

@@ -14,6 +14,7 @@ from ktk_engine.format.file_digest import FileDigest
 from ktk_engine.format.index_file import build_index
 from ktk_engine.formatting import counted
 from ktk_engine.log.snapshot import Snapshot, digests_of
+from ktk_engine.messages import Remedy
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.refusal import REFUSED_UNCOMMITTED, Problem, refusal
 from ktk_engine.types.to_container import to_container
@@ -60,8 +61,7 @@ def index_of_files(
         problem = Problem(
             f"Of the rows that are stored, {rows} no value in `{column.name}`, which an index in "
             "a cube needs.",
-            "Take the column out of `indexes`, or give these rows a value in the model, for "
-            f"instance coalesce({column.name}, 'unknown'), and run it with --full-refresh.",
+            Remedy("no_null_in_index", column=column.name),
         )
         raise DataError(refusal(base.uuid, [problem], REFUSED_UNCOMMITTED))
     return build_index(found.values, found.labels)

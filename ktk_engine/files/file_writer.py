@@ -145,7 +145,7 @@ def write_files(
         writer.close_file()
     except StoreError as error:
         # A traceback of Spark's would be no message for a person.
-        writer.rows.append({"kind": FAILURE, "payload": str(error).encode()})
+        writer.rows.append({"kind": FAILURE, "payload": error.message.to_json().encode()})
     except pa.ArrowNotImplementedError as error:
         found = f"Arrow {pa.__version__} cannot write a column: {error}"
         writer.rows.append({"kind": UNSUPPORTED, "payload": found.encode()})

@@ -14,6 +14,7 @@ from ktk_engine.errors import DataError, StoreError
 from ktk_engine.files.file_writer import FAILURE, FILE, FINDING, INDEX, UNSUPPORTED, WriteJob
 from ktk_engine.format.label import partition_table
 from ktk_engine.log.snapshot import files_table
+from ktk_engine.messages import Message
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ def make_report(report: pa.Table, job: WriteJob) -> WriteReport:
     failures = report.filter(pa.compute.equal(report["kind"], FAILURE))["payload"].to_pylist()
     if failures:
         more = f" ({len(failures) - 1} other tasks failed as well)" if len(failures) > 1 else ""
-        raise StoreError(failures[0].decode() + more)
+        raise StoreError(Message(Message.from_json(failures[0].decode()), more))
     return WriteReport(
         files=_files(report.filter(pa.compute.equal(report["kind"], FILE)), job),
         index_values=_index_values(report.filter(pa.compute.equal(report["kind"], INDEX)), job),

@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from ktk_engine.errors import FormatError, ObjectNotFoundError
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.store.interface import ObjectStore
 
 # What reading a damaged file may raise: Arrow's own errors are among the built-in ones too.
@@ -169,17 +170,22 @@ def named_damage(store: ObjectStore, key: str) -> Iterator[None]:
         raise FormatError(damaged(store, key, error)) from error
 
 
-def damaged(store: ObjectStore, key: str, reason: object) -> str:
+def damaged(store: ObjectStore, key: str, reason: object) -> Message:
     """Say that a file is damaged, and what to do."""
     if store.is_source:  # it may be sound, and is not ours to restore
         said = str(reason).rstrip(".")
-        return (
+        return Message(
             f"The file {store.shown(key)} of {store.url} cannot be read: {said}. Ask for another "
-            "copy of it, or leave it out of `ktk_location`."
+            "copy of it, or leave it out of ",
+            Remedy("location"),
+            ".",
         )
-    return (
-        f"The file {key} of {store.url} is damaged: {reason}. Restore it from a backup, or rebuild "
-        "the dataset with --full-refresh. `ktk check --deep` lists every damaged file."
+    return Message(
+        f"The file {key} of {store.url} is damaged: {reason}. Restore it from a backup, or ",
+        Remedy("rebuild"),
+        ". ",
+        Remedy("check_bytes"),
+        " lists every damaged file.",
     )
 
 
@@ -190,6 +196,12 @@ def missing(store: ObjectStore, key: str) -> ObjectNotFoundError:
             f"The file {store.shown(key)} of {store.url} has gone while it was read. Run it again."
         )
     return ObjectNotFoundError(
-        f"The file {key} of {store.url} is missing, but committed. Restore it from a backup, or "
-        "rebuild the dataset with --full-refresh. `ktk check` lists every missing file."
+        Message(
+            f"The file {key} of {store.url} is missing, but committed. Restore it from a backup, "
+            "or ",
+            Remedy("rebuild"),
+            ". ",
+            Remedy("check_files"),
+            " lists every missing file.",
+        )
     )

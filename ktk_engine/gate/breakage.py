@@ -9,6 +9,7 @@ import pyarrow as pa
 from ktk_engine.cube.consistency import layout_problems
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.types.mismatch import mismatch
 from ktk_engine.types.type_class import class_name
 
@@ -44,7 +45,7 @@ def breakage_text(
     broken: Mapping[str, tuple[str, ...]],
     full_refresh: bool,
     elsewhere: Collection[str] = (),
-) -> str:
+) -> Message:
     """Say which enrichments break, and what to do.
 
     Args:
@@ -56,19 +57,10 @@ def breakage_text(
     lines = [f"This breaks {len(broken)} of the enrichments of cube {cube}:"]
     lines += [f"- {name}: {'; '.join(reasons)}." for name, reasons in broken.items()]
     if deferred := [name for name in broken if name in elsewhere]:
-        lines.append(
-            f"{', '.join(deferred)}: read from where dbt defers to, and never changed there. Fix: "
-            "change the model so that they fit; or let this run build them as well (add them to "
-            "--select). Nothing was written."
-        )
-        return "\n".join(lines)
-    command = "" if full_refresh else " and run with --full-refresh"
-    lines.append(
-        "Fix: change the model so that they fit; or build them in the same run with "
-        f"--full-refresh; or set cascade: true in its config{command}, which takes them out of the "
-        "cube in the commit that rebuilds the seed dataset, and rebuild them. Nothing was written."
-    )
-    return "\n".join(lines)
+        fix = Remedy("unbreak_elsewhere", names=", ".join(deferred))
+        return Message("\n".join([*lines, ""]), fix, " Nothing was written.")
+    fix = Remedy("unbreak_in_full_refresh" if full_refresh else "unbreak")
+    return Message("\n".join([*lines, "Fix: "]), fix, ". Nothing was written.")
 
 
 def _reasons(

@@ -10,6 +10,7 @@ from ktk_engine.gate.target import Target
 from ktk_engine.log.builder import Builder
 from ktk_engine.log.find_builder import builder_of
 from ktk_engine.log.state import State
+from ktk_engine.messages import Message, Remedy
 
 
 def check_claim(target: Target, state: State, keeps_rows: bool, full_refresh: bool) -> str:
@@ -59,29 +60,28 @@ def check_builder(target: Target, state: State, keeps_rows: bool, full_refresh: 
     return f"takes over {target.uuid} from {found}, which the project no longer has"
 
 
-def _of_nobody(target: Target, claimant: Claimant) -> str:
-    select = claimant.builder.name
-    return (
-        f"Dataset {target.uuid} holds rows that no dbt node built (another program, Python or a "
-        f"statement did), and {claimant} would replace them. Nothing was written. To add to them, "
-        f"make the model incremental. To replace them: dbt build --full-refresh -s {select}. To "
-        "leave them alone, give the model another `dataset` in its config."
+def _of_nobody(target: Target, claimant: Claimant) -> Message:
+    return Message(
+        f"Dataset {target.uuid} holds rows that no project built (another program, Python or a "
+        f"statement did), and {claimant} would replace them. Nothing was written. ",
+        Remedy("add_replace_or_leave", select=claimant.builder.name),
     )
 
 
-def _of_another(target: Target, claimant: Claimant, found: Builder) -> str:
-    return (
+def _of_another(target: Target, claimant: Claimant, found: Builder) -> Message:
+    return Message(
         f"Dataset {target.uuid} is built by {found}, and {claimant} would write to it. Nothing was "
-        "written. Give one of them another `dataset`, `cube` or `schema` in its config. If the "
-        f"first no longer exists, take its dataset out: ktk remove {target.cube} {target.dataset}"
+        "written. ",
+        Remedy("other_dataset"),
+        " If the first no longer exists, take its dataset out: ",
+        Remedy.drop(target.cube, target.dataset),
     )
 
 
-def _of_another_name(target: Target, name: str) -> str:
-    fix = f"or rebuild it under the new one: dbt build --full-refresh -s {target.select}"
-    if target.keeps_versions:
-        fix = "since a snapshot is never rebuilt"
-    return (
-        f"Dataset {target.uuid} is known as {name} and would now be {target.relation}, so that dbt "
-        f"takes it for a new one. Nothing was written. Change the alias back to {name}, {fix}."
+def _of_another_name(target: Target, name: str) -> Message:
+    kind = "keep_name_of_snapshot" if target.keeps_versions else "keep_name"
+    return Message(
+        f"Dataset {target.uuid} is known as {name} and would now be {target.relation}, a new one "
+        "to all who ask by name. Nothing was written. ",
+        Remedy(kind, name=name, select=target.select),
     )

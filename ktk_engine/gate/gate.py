@@ -21,6 +21,7 @@ from ktk_engine.gate.owner import owner_fix
 from ktk_engine.gate.spelling import spelled_keys
 from ktk_engine.gate.target import Target
 from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.messages import Message, Remedy, joined
 from ktk_engine.types.check_columns import ColumnRules, check_columns, unless_found
 from ktk_engine.types.declared import apply_declared, with_known_classes
 from ktk_engine.types.did_you_mean import did_you_mean
@@ -33,12 +34,6 @@ from ktk_engine.types.schema import (
     replace_null_types,
 )
 
-_REBUILD = "The class of a column changes only with --full-refresh."
-_REPLACE = (
-    "The class of a column changes only where all rows are replaced: in Python with overwrite, in "
-    "dbt with --full-refresh."
-)
-_ROWS = ("the rows have", "They have")
 _NO_REBUILD = "A snapshot is never rebuilt: cast the column in its query."
 
 
@@ -127,8 +122,8 @@ def pass_gate(
         raise_findings(
             checked.findings, f"dataset {target.uuid}", len(model.names), checked.remark(target)
         )
-    if checked.breakage:
-        raise ConsistencyError(f"Dataset {target.uuid} was refused. {checked.breakage}")
+    if checked.breakage is not None:
+        raise ConsistencyError(Message(f"Dataset {target.uuid} was refused. ", checked.breakage))
     others = _remaining(target, datasets, checked.leaving)
     model, schema = checked.model, dataset_schema(checked.model, target.partition_by)
     if checked.committed is not None:
@@ -176,19 +171,18 @@ class _Checked:
     model: pa.Schema
     committed: pa.Schema | None
     findings: tuple[Finding, ...]
-    breakage: str = ""
+    breakage: Message | None = None
     leaving: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
-    def remark(self, target: Target) -> str:
+    def remark(self, target: Target) -> Message:
         """What is below the table of findings."""
-        lines = []
+        lines: list[object] = []
         if any(finding.rule == "class" for finding in self.findings):
-            rebuild = _REBUILD if target.claimant else _REPLACE
-            lines.append(_NO_REBUILD if target.keeps_versions else rebuild)
-        if self.breakage:
+            lines.append(_NO_REBUILD if target.keeps_versions else Remedy("change_class"))
+        if self.breakage is not None:
             lines.append(self.breakage)
-        return "\n".join(lines)
+        return joined("\n", lines)
 
 
 def _check(
@@ -221,7 +215,7 @@ def _check(
     findings += unless_found(found, findings)
     if leaving:
         notes = (*notes, f"taken out of the cube: {', '.join(leaving)}")
-    text = ""
+    text = None
     if broken and not leaving:
         text = breakage_text(target.cube, broken, full_refresh, elsewhere)
     return _Checked(model, committed, tuple(findings), text, leaving, notes)
@@ -317,10 +311,9 @@ def check_configured(target: Target, model: pa.Schema) -> None:
             if name not in model.names:
                 _check_declared(target, model, name)
                 hint = did_you_mean(name, model.names)
-                what, has = ("the model has", "It has") if target.claimant else _ROWS
                 raise ConfigurationError(
-                    f"Dataset {target.uuid}: {key} names `{name}`, but {what} no such column."
-                    f"{hint} {has}: {', '.join(model.names)}. Nothing was written."
+                    f"Dataset {target.uuid}: {key} names `{name}`, but the rows have no such "
+                    f"column.{hint} They have: {', '.join(model.names)}. Nothing was written."
                 )
     if set(model.names) == set(target.partition_by):
         raise ConfigurationError(
@@ -341,7 +334,7 @@ def _with_fix_of_layout(
 ) -> list[Finding]:
     """A column of the layout cannot be filled with nulls where the model lacks it."""
     layout = {*own.partition_keys, *own.dimension_columns} if own is not None else set()
-    fix = "keep the column; --full-refresh changes the layout"
+    fix: str | Remedy = Remedy("keep_column")
     if target.keeps_versions:
         fix = "keep the column: a snapshot is never rebuilt"
     return [
@@ -390,9 +383,11 @@ def _specification(
     if target.role == "seed" and known is not None:
         problem = Problem(
             f"The seed dataset of cube {target.cube} is {known} already.",
-            "Materialize this model as cube_enrichment, or give it another cube. If "
-            f"{known} is to go, with all that depends on it, run: ktk remove {target.cube} {known} "
-            "--cascade",
+            Message(
+                Remedy("no_second_seed"),
+                f" If {known} is to go, with all that depends on it: ",
+                Remedy("drop_seed", name=target.cube, dataset=known),
+            ),
         )
         raise ConsistencyError(refusal(target.uuid, [problem]))
     if find_seed(target.cube, datasets) is None:

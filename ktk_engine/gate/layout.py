@@ -5,6 +5,7 @@ from __future__ import annotations
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.gate.target import Target
 from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.messages import Message, Remedy
 
 
 def check_layout(target: Target, base: Snapshot) -> None:
@@ -28,22 +29,20 @@ def check_layout(target: Target, base: Snapshot) -> None:
     if not differences:
         return
     raise ConfigurationError(
-        f"Dataset {target.uuid}: {'; '.join(differences)}. Nothing was written. {_fix(target)}"
+        Message(
+            f"Dataset {target.uuid}: {'; '.join(differences)}. Nothing was written. ", _fix(target)
+        )
     )
 
 
-def _fix(target: Target) -> str:
-    """How the layout changes: by whoever can write all rows again."""
-    rebuild = "run it with --full-refresh to change its layout"
-    if target.claimant is not None and not target.keeps_versions:
-        return f"Change it back, or {rebuild}: dbt build --full-refresh -s {target.select}"
-    ways = ["change it back", "give it another name" if target.keeps_versions else rebuild]
-    if not target.cube:
-        ways.append("lay the table out anew in Python (Table.repartition)")
-    text = f"{', '.join(ways[:-1])}, or {ways[-1]}."
+def _fix(target: Target) -> Remedy:
+    """How the layout changes: all rows are written again."""
     if target.keeps_versions:
-        return f"A snapshot is never rebuilt: {text}"
-    return f"{text[0].upper()}{text[1:]}"
+        kind = "lay_out_snapshot" if target.cube else "lay_out_snapshot_table"
+        return Remedy(kind, name=target.dataset)
+    if target.claimant is not None:
+        return Remedy("lay_out_model", select=target.select)
+    return Remedy("lay_out" if target.cube else "lay_out_table", name=target.dataset)
 
 
 def _dimensions(target: Target, base: Snapshot) -> tuple[str, ...]:

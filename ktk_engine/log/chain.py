@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from ktk_engine.errors import FormatError, ObjectNotFoundError
 from ktk_engine.log.entry import LogEntry, digest, parse_entry
 from ktk_engine.log.scope import LogScope
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.store.interface import ObjectStore
 
 _THREADS = 16
@@ -138,12 +139,12 @@ def break_of(links: Sequence[Link]) -> str:
     return next((link.problem for link in reversed(links) if link.problem), "")
 
 
-def missing_entry(store: ObjectStore, scope: LogScope, version: int) -> str:
+def missing_entry(store: ObjectStore, scope: LogScope, version: int) -> Message:
     """Say that an entry is missing, and what to do."""
-    return (
+    return Message(
         f"Log entry {scope.entry_key(version)} of {store.url} is missing, but version {version} "
-        f"was committed. Restore it from a backup of the store. To see what else is damaged, "
-        f"run: ktk check {scope.name}"
+        "was committed. Restore it from a backup of the store. To see what else is damaged: ",
+        Remedy("check", name=scope.name),
     )
 
 
@@ -160,7 +161,8 @@ def refuse_gap(store: ObjectStore, scope: LogScope, head: int) -> None:
     """
     later = logged_versions(store, scope, head + 1)
     if later and later[0] != head + 1:
-        raise FormatError(f"{missing_entry(store, scope, head + 1)}. Nothing was committed.")
+        gap = missing_entry(store, scope, head + 1)
+        raise FormatError(Message(gap, ". Nothing was committed."))
 
 
 def _read_link(store: ObjectStore, scope: LogScope, version: int) -> tuple[Link, str]:
@@ -170,7 +172,7 @@ def _read_link(store: ObjectStore, scope: LogScope, version: int) -> tuple[Link,
     except ObjectNotFoundError:
         return Link(version, key, None, missing_entry(store, scope, version)), ""
     except FormatError as error:
-        return Link(version, key, None, str(error)), ""
+        return Link(version, key, None, error.message), ""
     return Link(version, key, entry), sha256
 
 

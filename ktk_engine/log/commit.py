@@ -46,6 +46,7 @@ from ktk_engine.log.stage.stageable import stageable
 from ktk_engine.log.stage.staged_store import StagedCommit, StagedStore
 from ktk_engine.log.state import State, resolve
 from ktk_engine.log.write import Fate, Write
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.store.interface import ObjectStore
 
 MAXIMUM_ATTEMPTS = 50
@@ -183,7 +184,7 @@ def _refuse_foreign(base: State, transaction: Transaction) -> None:
     written = {change.uuid for change in transaction.changes} - settled
     for uuid, state in base.datasets.items():
         if state.problem and uuid not in settled:
-            raise state.error(f"{state.problem}. Nothing was written.")
+            raise state.error(Message(state.problem, ". Nothing was written."))
         if uuid in written and state.stamp:
             verify_document(base.store, uuid)
 
@@ -467,9 +468,11 @@ def _put_entry(head: State, entry: LogEntry, write: Write) -> bool:
             write.fate = Fate.COMMITTED if mine else Fate.NOT_COMMITTED
             return mine
     raise CommitStateUnknownError(
-        f"{head.scope} of {store.url}: the store did not say whether version {entry.version} "
-        f"(commit {entry.commit}) was written: {unanswered}. Nothing was deleted. "
-        f"Look with: ktk history {head.scope.name}"
+        Message(
+            f"{head.scope} of {store.url}: the store did not say whether version {entry.version} "
+            f"(commit {entry.commit}) was written: {unanswered}. Nothing was deleted. Look with: ",
+            Remedy("history", name=head.scope.name),
+        )
     ) from unanswered
 
 

@@ -28,6 +28,7 @@ from ktk_engine.log.intent import read_intents
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.snapshot import Snapshot, read_snapshot
 from ktk_engine.log.state import State, resolve
+from ktk_engine.messages import Message
 from ktk_engine.store.ask_all import ask_all
 from ktk_engine.store.interface import ObjectInfo, ObjectStore
 from ktk_engine.store.key import is_uuid, join_key
@@ -124,7 +125,7 @@ def find_garbage(
     state = resolve(store, scope)
     for dataset in state.datasets.values():
         if dataset.problem:
-            raise dataset.error(f"{dataset.problem}. Nothing was deleted.")
+            raise dataset.error(Message(dataset.problem, ". Nothing was deleted."))
     links = _links(state)
     entries = _entries(links)
     kept = _kept(links, retention, now, state.head.tags if state.head else {})
@@ -305,7 +306,7 @@ def _kept(
     for number, link in reversed([*enumerate(links)]):
         if number >= newest or now - end < retention.age or link.version in tagged:
             if link.entry is None:
-                raise FormatError(f"{link.problem} Nothing was deleted.")
+                raise FormatError(Message(link.problem, " Nothing was deleted."))
             kept.append(link.entry)
         end = link.entry.time if link.entry is not None else end
     return kept[::-1]

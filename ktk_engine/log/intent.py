@@ -21,6 +21,7 @@ from ktk_engine.format.parse_json import parse_json
 from ktk_engine.log.remove_traces import remove_traces
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.write import Fate, Write
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.key import join_key
 
@@ -87,7 +88,7 @@ def announced(
         _tell(error, scope, write)
         if write.fate is not Fate.NOT_COMMITTED:
             raise
-        raise type(error)(f"{str(error).rstrip('.')}. Nothing was committed.") from error
+        raise type(error)(Message(error.message.rstrip("."), ". Nothing was committed.")) from error
     except BaseException as error:
         _tell(error, scope, write)
         raise
@@ -102,9 +103,10 @@ def _tell(error: BaseException, scope: LogScope, write: Write) -> None:
     """Say what became of a commit that was interrupted: the exception does not know it."""
     if write.fate is Fate.NOT_COMMITTED or isinstance(error, CommitStateUnknownError):
         return
+    look = Remedy("history", name=scope.name)
     stands = {
         Fate.COMMITTED: "is committed and stays so",
-        Fate.UNKNOWN: f"may be committed; nothing was deleted. Look with: ktk history {scope.name}",
+        Fate.UNKNOWN: f"may be committed; nothing was deleted. Look with: {look}",
     }
     note = f"{scope}: commit {write.commit} {stands[write.fate]}"
     error.add_note(note)

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
+from ktk_engine.cube.dataset_uuid import cube_and_dataset
 from ktk_engine.errors import (
     CommitConflictError,
     CommitStateUnknownError,
@@ -31,6 +32,7 @@ from ktk_engine.log.foreign import has_files_of, snapshot_of_document, with_docu
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.snapshot import Snapshot, read_snapshot
 from ktk_engine.log.staged_logs import StagedLogs
+from ktk_engine.messages import Message, Remedy, joined
 from ktk_engine.store.ask_all import ask_all
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.joined_store import JoinedStore
@@ -254,9 +256,13 @@ class State:
             if not cleaned:
                 raise
             raise VersionGoneError(
-                f"{state.scope} of {state.store.url}: version {state.version} was cleaned up while "
-                f"it was read (by version {cleaned}). Run it again to read the newest version. A "
-                "clean-up spares readers as long as its --older-than says."
+                Message(
+                    f"{state.scope} of {state.store.url}: version {state.version} was cleaned up "
+                    f"while it was read (by version {cleaned}). Run it again to read the newest "
+                    "version. A clean-up spares readers as long as its ",
+                    Remedy("older_than"),
+                    " says.",
+                )
             ) from error
 
     def _cleaned_by(self) -> int:
@@ -438,12 +444,13 @@ def _unstamped(
     based_on = f"version {base.partition(':')[0]}" if base else "no version of the log"
     known = f"version {entry.version}" if entry else "no such dataset"
     reading = _READ_FROM_LOG if entry else "It is read as that document has it. "
-    problem = (
+    problem = Message(
         f"Dataset {uuid} of {store.url} was changed by another program: its document is based on "
         f"{based_on}, the log has {known}. {reading}Nothing can be written until it is clear "
-        "which of the two counts. To see what the other program changed, and to take that over, "
-        f"run: ktk adopt {scope.name} --dry-run. To drop both and rebuild it, run: "
-        f"{removal(scope, uuid)}"
+        "which of the two counts. To see what the other program changed, and to take that over: ",
+        Remedy("look_at_adoption", name=scope.name),
+        ". To drop both and rebuild it: ",
+        Remedy.drop(*cube_and_dataset(uuid)),
     )
     return DatasetState(uuid, entry, None, sha256, foreign="" if entry else sha256, problem=problem)
 
@@ -465,16 +472,16 @@ def _unreadable(
     known = _READ_FROM_LOG if entry else ""
     where = f"The document of dataset {uuid} in {store.url}"
     if isinstance(error, UnsupportedFormatError):
-        problem = (
+        problem = Message(
             f"{where} is not supported: {error}. {known}Another program, or a later release of "
             f"this one, may read it; here it stays as it is"
         )
         return DatasetState(uuid, entry, None, sha256, problem=problem, unsupported=True)
     said = f"{where} is damaged: {error}. {known}Restore the file from a backup, or "
     if entry is None:
-        problem = f"{said}write it anew with the program that wrote it"
+        problem = Message(f"{said}write it anew with the program that wrote it")
     else:
-        problem = f"{said}write it anew: {_renewal(scope, uuid, entries)}"
+        problem = Message(f"{said}write it anew: ", _renewal(scope, uuid, entries))
     return DatasetState(uuid, entry, None, sha256, problem=problem)
 
 
@@ -501,27 +508,22 @@ def _without_document(
         return DatasetState(uuid, entry, None)
     if store.exists(document_key(uuid)):  # published since the documents were listed
         return DatasetState(uuid, entry, _stamp(store, uuid))
-    problem = (
+    problem = Message(
         f"Dataset {uuid} of {store.url}: its document {document_key(uuid)} was removed by another "
         f"program, the log has version {entry.version}. {_READ_FROM_LOG}If the removal was not "
-        f"meant, write it anew: {_renewal(scope, uuid, entries)}. If it was, run: "
-        f"{removal(scope, uuid)}"
+        "meant, write it anew: ",
+        _renewal(scope, uuid, entries),
+        ". If it was: ",
+        Remedy.drop(*cube_and_dataset(uuid)),
     )
     return DatasetState(uuid, entry, None, problem=problem)
 
 
-def _renewal(scope: LogScope, uuid: str, entries: Mapping[str, DatasetEntry]) -> str:
-    """The commands that publish what the log has of a dataset; no data file is read or written."""
-    gone, all_of_them = removal(scope, uuid), [uuid]
+def _renewal(scope: LogScope, uuid: str, entries: Mapping[str, DatasetEntry]) -> Message:
+    """How to publish what the log has of a dataset; no data file is read or written."""
+    gone, all_of_them = Remedy.drop(*cube_and_dataset(uuid)), [uuid]
     if scope.kind == "cube" and entries[uuid].role == "seed" and len(entries) > 1:
-        gone = f"{gone} --cascade"
+        gone = Remedy("drop_seed", name=scope.name, dataset=scope.dataset_id(uuid))
         all_of_them += sorted(set(entries) - {uuid})
-    back = (removal(scope, each).replace(" remove ", " undrop ", 1) for each in all_of_them)
-    return ", and then ".join([gone, *back])
-
-
-def removal(scope: LogScope, uuid: str) -> str:
-    """The command that takes a dataset out of the log, whatever its document says."""
-    if scope.kind == "cube":
-        return f"ktk remove {scope.name} {scope.dataset_id(uuid)}"
-    return f"ktk remove {uuid}"
+    back = (Remedy.undrop(*cube_and_dataset(each)) for each in all_of_them)
+    return joined(", and then ", [gone, *back])

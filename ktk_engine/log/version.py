@@ -11,6 +11,7 @@ from ktk_engine.errors import ConfigurationError, QueryError, VersionGoneError
 from ktk_engine.log.chain import break_of, logged_versions, read_chain, read_entries, read_entry
 from ktk_engine.log.entry import LogEntry
 from ktk_engine.log.state import DatasetState, State
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.identifier import find_name
 
@@ -124,9 +125,12 @@ def version_of(state: State, text: str) -> int:
     if tag is None:
         known = f"Its tags are {', '.join(tags)}." if tags else "It has no tags."
         raise VersionGoneError(
-            f"{state.scope} of {state.store.url} has no version {text!r}."
-            f"{did_you_mean(text, tags)} A version is a number, as `ktk history` lists them, or a "
-            f"tag. {known}"
+            Message(
+                f"{state.scope} of {state.store.url} has no version {text!r}."
+                f"{did_you_mean(text, tags)} A version is a number, as ",
+                Remedy("history", name=state.scope.name),
+                f" lists them, or a tag. {known}",
+            )
         )
     return tags[tag]
 
@@ -189,14 +193,15 @@ def _unknown(state: State, version: int) -> str:
     return f"{what}: its versions are {oldest_version(state)} to {state.version}."
 
 
-def _cleaned(state: State, version: int) -> str:
+def _cleaned(state: State, version: int) -> Message:
     oldest, tags = oldest_version(state), tags_of(state)
     before = [f"{version} ({name})" for name, version in tags.items() if version < oldest]
     tagged = f", and the tagged {', '.join(before)}" if before else ""
-    return (
+    return Message(
         f"{state.scope} of {state.store.url}: a clean-up has removed version {version}. Versions "
-        f"{oldest} to {state.version} are left{tagged}; --older-than and "
-        "--keep-versions of ktk cleanup say how many are kept."
+        f"{oldest} to {state.version} are left{tagged}; ",
+        Remedy("kept_versions"),
+        " say how many are kept.",
     )
 
 

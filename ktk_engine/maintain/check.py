@@ -15,6 +15,7 @@ from ktk_engine.log.version import state_at, tags_of
 from ktk_engine.maintain.check_files import check_files
 from ktk_engine.maintain.check_log import check_log, check_published
 from ktk_engine.maintain.problem import Problem
+from ktk_engine.messages import Message
 from ktk_engine.progress import Progress, untold
 from ktk_engine.store.interface import ObjectStore
 
@@ -91,7 +92,7 @@ def check(
             snapshots[uuid] = state.snapshot(uuid)
         except KtkError as error:
             file = item.entry.snapshot if item.entry and not item.problem else ""
-            problems.append(Problem(dataset, file, "", "", "", str(error)))
+            problems.append(Problem(dataset, file, "", "", "", error.message))
     for uuid, snapshot in snapshots.items():
         problems += _partition_problems(id_of(uuid), snapshot)
         problems += check_files(store, id_of(uuid), snapshot, deep, progress=progress)
@@ -149,7 +150,7 @@ def _check_tagged(
     try:
         old = state_at(state, version)
     except KtkError as error:
-        yield Problem("", "", "", "", "", f"{where}: {error}")
+        yield Problem("", "", "", "", "", Message(f"{where}: ", error))
         return
     for uuid, item in old.datasets.items():
         dataset = state.scope.dataset_id(uuid)
@@ -157,10 +158,10 @@ def _check_tagged(
             snapshot = old.snapshot(uuid)
         except KtkError as error:
             file = item.entry.snapshot if item.entry else ""
-            yield Problem(dataset, file, "", "", "", f"{where}: {error}")
+            yield Problem(dataset, file, "", "", "", Message(f"{where}: ", error))
             continue
         for problem in check_files(state.store, dataset, snapshot, deep, files | indices):
-            yield replace(problem, reason=f"{where}: {problem.reason}")
+            yield replace(problem, reason=Message(f"{where}: ", problem.reason))
         files.update(snapshot.file_column("key").to_pylist())
         indices.update(snapshot.indices.values())
 
@@ -171,7 +172,7 @@ def _partition_problems(dataset: str, snapshot: Snapshot) -> Iterator[Problem]:
         try:
             check_partition_values(snapshot, (name,))
         except FormatError as error:
-            yield Problem(dataset, "", name, "", "", str(error))
+            yield Problem(dataset, "", name, "", "", error.message)
 
 
 def _cube_problems(state: State, snapshots: Mapping[str, Snapshot]) -> Iterator[Problem]:
@@ -180,4 +181,4 @@ def _cube_problems(state: State, snapshots: Mapping[str, Snapshot]) -> Iterator[
     try:
         CubeCheck(state.scope.name)(snapshots)
     except ConsistencyError as error:
-        yield Problem("", "", "", "", "", str(error))
+        yield Problem("", "", "", "", "", error.message)

@@ -16,6 +16,7 @@ from ktk_engine.log.foreign import has_files_of
 from ktk_engine.log.snapshot import Snapshot, read_snapshot
 from ktk_engine.log.state import State, resolve
 from ktk_engine.maintain.problem import Problem
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.publish.delta.delta_log import log_folder
 from ktk_engine.publish.delta.publish_delta import DELTA, check_delta
 from ktk_engine.publish.publish import publishes_documents, wanted_version
@@ -54,7 +55,7 @@ def _history_problems(state: State, links: list[Link]) -> Iterator[Problem]:
             read_snapshot(state.store, key, sha256)
         except KtkError as error:
             dataset = state.scope.dataset_id(uuid)
-            yield Problem(dataset, key, "", "a snapshot of history", "", str(error))
+            yield Problem(dataset, key, "", "a snapshot of history", "", error.message)
 
 
 def check_published(state: State, uuid: str, snapshot: Snapshot) -> Iterator[Problem]:
@@ -84,9 +85,9 @@ def _document_problems(state: State, uuid: str, snapshot: Snapshot) -> Iterator[
     committed = f"version {wanted}"
     if found < wanted:
         there = f"version {found}" if found else "nothing"
-        mending = f"To publish it: ktk cleanup {state.scope.name} --delete"
-        reason = f"Kartothek readers see an older version. {mending}"
-        yield Problem(dataset, key, "", committed, there, reason)
+        mending = Remedy("delete_garbage", name=state.scope.name)
+        behind = Message("Kartothek readers see an older version. To publish it: ", mending)
+        yield Problem(dataset, key, "", committed, there, behind)
         return
     if found > wanted:
         reason = "it is of a version that the log does not have. Restore both from a backup"
@@ -108,7 +109,7 @@ def _document_problems(state: State, uuid: str, snapshot: Snapshot) -> Iterator[
     except ObjectNotFoundError:
         return  # removed while we looked
     except FormatError as error:
-        yield Problem(dataset, key, "", "what was published", "", str(error))
+        yield Problem(dataset, key, "", "what was published", "", error.message)
     yield from _schema_problems(state.store, dataset, snapshot)
 
 
@@ -119,7 +120,7 @@ def _delta_problems(state: State, uuid: str) -> Iterator[Problem]:
     except PublishError as error:
         reason = f"its Delta log still has an older version: {error}"
     if reason and resolve(state.store, state.scope).version == state.version:
-        said = f"{reason}. To publish it: ktk publish {state.scope.name}"
+        said = Message(f"{reason}. To publish it: ", Remedy.publish(state.scope.name))
         dataset = state.scope.dataset_id(uuid)
         yield Problem(dataset, log_folder(uuid), "", f"version {state.version}", "", said)
 
@@ -137,7 +138,7 @@ def _schema_problems(store: ObjectStore, dataset: str, snapshot: Snapshot) -> It
         yield Problem(dataset, key, "", "a file", "none", "the file is missing")
         return
     except KtkError as error:
-        yield Problem(dataset, key, "", "the published schema", "", str(error))
+        yield Problem(dataset, key, "", "the published schema", "", error.message)
         return
     if _types(found) != _types(committed):
         reason = "the published schema is not the committed one"

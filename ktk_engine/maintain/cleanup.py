@@ -32,6 +32,7 @@ from ktk_engine.log.scope import LogScope, cube_scope, scope_of
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import resolve
 from ktk_engine.log.write import Write
+from ktk_engine.messages import Message
 from ktk_engine.publish.publish import publish, publish_head
 from ktk_engine.store.interface import ObjectInfo, ObjectStore
 from ktk_engine.store.key import is_uuid
@@ -172,8 +173,11 @@ def _delete_listed(store: ObjectStore, keys: tuple[str, ...], version: int) -> N
         store.delete(keys)
     except StoreError as error:
         raise type(error)(
-            f"{str(error).rstrip('.')}. Version {version} of the log lists what goes: run the "
-            "clean-up again to delete the rest."
+            Message(
+                error.message.rstrip("."),
+                f". Version {version} of the log lists what goes: run the clean-up again to delete "
+                "the rest.",
+            )
         ) from error
 
 

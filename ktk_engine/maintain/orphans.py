@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from ktk_engine.catalog.find_scope import present_scopes
-from ktk_engine.cube.dataset_uuid import dataset_uuid, uuid_as_words
+from ktk_engine.cube.dataset_uuid import cube_and_dataset, dataset_uuid
 from ktk_engine.errors import KtkError
 from ktk_engine.log.builder import Builder
 from ktk_engine.log.find_builder import builder_of
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import resolve
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.store.ask_all import ask_all
 from ktk_engine.store.interface import ObjectStore
 
@@ -34,9 +35,11 @@ class Orphan:
     uuid: str
     builder: Builder
 
-    def __str__(self) -> str:
-        removal = f"ktk remove {uuid_as_words(self.uuid)}"
-        return f"{self.uuid} (was built by {self.builder}; to take it out: {removal})"
+    @property
+    def message(self) -> Message:
+        """What it is, and how it goes."""
+        removal = Remedy.drop(*cube_and_dataset(self.uuid))
+        return Message(f"{self.uuid} (was built by {self.builder}; to take it out: ", removal, ")")
 
 
 @dataclass(frozen=True)

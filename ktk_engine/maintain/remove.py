@@ -23,6 +23,7 @@ from ktk_engine.log.snapshot import read_snapshot
 from ktk_engine.log.state import DatasetState, State, resolve
 from ktk_engine.maintain.adoption.adopt import adopted_snapshot
 from ktk_engine.maintain.change_datasets import ChangeResult, change_datasets
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.store.interface import ObjectStore
 
 
@@ -85,14 +86,20 @@ def plan_removal(
     ordered = dict(sorted(roles.items(), key=lambda item: (item[1] != "seed", item[0])))
     if state.scope.kind != "cube":
         if dataset is not None:
-            raise DatasetNotFoundError(f"{name} is a table, not a cube: run ktk remove {name}")
+            raise DatasetNotFoundError(
+                Message(f"{name} is a table, not a cube: ", Remedy.drop(name))
+            )
         return _planned(state, ordered)
     if dataset is None:
         if not cascade:
             raise ConsistencyError(
-                f"{name} is a cube of {counted(len(roles), 'dataset')}: "
-                f"{', '.join(state.scope.dataset_id(uuid) for uuid in ordered)}. Name the one to "
-                f"remove, or remove them all: ktk remove {name} --cascade. Nothing was removed."
+                Message(
+                    f"{name} is a cube of {counted(len(roles), 'dataset')}: "
+                    f"{', '.join(state.scope.dataset_id(uuid) for uuid in ordered)}. Name the one "
+                    "to remove, or remove them all: ",
+                    Remedy("drop_all", name=name),
+                    ". Nothing was removed.",
+                )
             )
         return _planned(state, ordered)
     uuid = find_dataset(state, dataset)
@@ -101,8 +108,12 @@ def plan_removal(
     if not cascade:
         others = ", ".join(state.scope.dataset_id(other) for other in ordered if other != uuid)
         raise ConsistencyError(
-            f"{dataset} is the seed dataset of cube {name}, which {others} depend on. Remove them "
-            f"first, or all of them: ktk remove {name} {dataset} --cascade. Nothing was removed."
+            Message(
+                f"{dataset} is the seed dataset of cube {name}, which {others} depend on. Remove "
+                "them first, or all of them: ",
+                Remedy("drop_seed", name=name, dataset=dataset),
+                ". Nothing was removed.",
+            )
         )
     return _planned(state, ordered)
 
@@ -156,7 +167,7 @@ def _unknown(state: State, item: DatasetState, role: DatasetRole) -> DatasetChan
     except KtkError as error:
         if before is not None and not item.unsupported:
             return None  # damaged: what the log has is what can be brought back
-        return _refuse(item.error(item.problem or str(error)))
+        return _refuse(item.error(item.problem or error.message))
     try:
         snapshot = adopted_snapshot(state, item, before, document)
     except KtkError as error:
@@ -165,8 +176,11 @@ def _unknown(state: State, item: DatasetState, role: DatasetRole) -> DatasetChan
 
 
 def _refuse(error: KtkError) -> NoReturn:
-    said = str(error).rstrip(".")
-    raise type(error)(f"{said}. Nothing was removed: ktk undrop could not bring it back.")
+    raise type(error)(
+        Message(
+            error.message.rstrip("."), ". Nothing was removed: it could not be brought back later."
+        )
+    )
 
 
 def _role(state: State, uuid: str) -> DatasetRole:

@@ -28,6 +28,7 @@ from ktk_engine.log.version import tags_of
 from ktk_engine.log.write import Write
 from ktk_engine.maintain.change_datasets import ChangeResult, change_datasets
 from ktk_engine.maintain.copy import CopyPlan, plan_copy, run_copy
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.publish.publish import publish, publish_head
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.identifier import Identifier
@@ -97,13 +98,16 @@ def plan_rename(store: ObjectStore, name: str, new: str) -> RenamePlan:
         raise ConsistencyError(f"{name} has this name already. Nothing was written.")
     if tags := tags_of(state):
         raise ConsistencyError(
-            f"{name} has the tags {', '.join(tags)}, which name versions of its log; that stays "
-            f"under the old name. Take them back first: ktk tag {name} {next(iter(tags))} --delete."
-            " Nothing was written."
+            Message(
+                f"{name} has the tags {', '.join(tags)}, which name versions of its log; that "
+                "stays under the old name. Take them back first: ",
+                Remedy("untag", name=name, tag=next(iter(tags))),
+                ". Nothing was written.",
+            )
         )
     if views := _views_over(store, state.scope):
         raise ConsistencyError(
-            f"The cube models {', '.join(views)} read {name} by its name. Drop them first (drop "
+            f"The views {', '.join(views)} read the cube {name} by its name. Drop them first (drop "
             f"view {views[0]}), and build them over {new} afterwards. Nothing was written."
         )
     there = resolve(store, LogScope(state.scope.kind, new))
@@ -130,15 +134,15 @@ def run_rename(plan: RenamePlan, history: Mapping[str, str] | None = None) -> Ch
             raise CommitConflictError(f"{plan.new} was given to another relation meanwhile.")
         warning = publish_head(store, plan.scope)
         if warning:
-            raise StoreError(f"{plan.new} is {warning}.")
+            raise StoreError(Message(f"{plan.new} is ", warning, "."))
         warning = _remove(state, {"reason": f"renamed to {plan.new}", **(history or {})})
     except CommitConflictError as error:
-        message = f"{error} {old} keeps its name. {_take_back(plan)}Run it again."
+        message = Message(error, f" {old} keeps its name. ", _take_back(plan), "Run it again.")
         raise CommitConflictError(message) from error
     except BaseException as error:
         error.add_note(
-            f"{old} and {plan.new} may both be there now, with the same rows. To finish: ktk "
-            f"rename {old} {plan.new}"
+            f"{old} and {plan.new} may both be there now, with the same rows. To finish: "
+            f"{Remedy('rename', name=old, new=plan.new)}"
         )
         raise
     with after_commit(plan.new):

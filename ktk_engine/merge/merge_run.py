@@ -16,6 +16,7 @@ from ktk_engine.errors import LocalEngineError
 from ktk_engine.files.data_file import read_footer
 from ktk_engine.formatting import size
 from ktk_engine.merge.task import TaskFile
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.read_cache import ReadCache
 
@@ -119,12 +120,15 @@ class MemoryBudget:
             raise LocalEngineError(too_large(used, self.limit, "so far"))
 
 
-def too_large(needed: int, limit: int, what: str) -> str:
+def too_large(needed: int, limit: int, what: str) -> Message:
     """Say that an answer does not fit, and the ways out."""
-    return (
+    return Message(
         f"The query takes {size(needed)} of memory ({what}), more than the limit of "
-        f"{size(limit)} for this process. Ask for fewer columns or rows, give a larger "
-        'memory_limit, or let Spark answer it: engine="spark".'
+        f"{size(limit)} for this process. Ask for fewer columns or rows, give a larger ",
+        Remedy("memory_limit"),
+        ", or ask Spark: ",
+        Remedy("ask_spark"),
+        ".",
     )
 
 
@@ -139,6 +143,9 @@ def arrow_limits() -> Iterator[None]:
         yield
     except (pa.ArrowNotImplementedError, pa.ArrowCapacityError, pa.ArrowInvalid) as error:
         raise LocalEngineError(
-            f"Arrow cannot answer the query in this process: {error}. Let Spark answer it: "
-            'engine="spark".'
+            Message(
+                f"Arrow cannot answer the query in this process: {error}. Ask Spark: ",
+                Remedy("ask_spark"),
+                ".",
+            )
         ) from error

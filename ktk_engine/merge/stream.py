@@ -197,7 +197,7 @@ class _Slices:
         """Why slices are of no use."""
         opened = self._by_gap(w.is_open(self._count) for w in self._windows.values())
         if opened.max() > _MOST_FILES:
-            return f"{opened.max()} large files hold the same cells; `ktk compact` unites them"
+            return f"{opened.max()} large files hold the same cells; compacting unites them"
         names = ", ".join(f"`{name}`" for name in self._task.range.columns)
         largest = [int(size.max()) for size in sizes]
         mixed = 2 * largest[0] > extents[0].bytes

@@ -22,6 +22,7 @@ from ktk_engine.merge.cell_range import CellRange
 from ktk_engine.merge.ranges import ranges, worth_cutting
 from ktk_engine.merge.sorted_rows import sorted_indices
 from ktk_engine.merge.task import Task, TaskDataset, TaskFile, row_width
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.plan.plan import DatasetPlan, Plan
 from ktk_engine.store.interface import ObjectStore
 
@@ -156,8 +157,12 @@ def _check(plan: Plan, needed: set[str]) -> None:
     for item in plan.datasets:
         if item.join != "seed" and not item.on:
             raise LocalEngineError(
-                f"Dataset {item.dataset} of cube {plan.cube} has no dimension by which it could "
-                'be joined in this process. Let Spark answer the query: engine="spark".'
+                Message(
+                    f"Dataset {item.dataset} of cube {plan.cube} has no dimension by which it "
+                    "could be joined in this process. Ask Spark: ",
+                    Remedy("ask_spark"),
+                    ".",
+                )
             )
         for name in item.columns:
             if name in needed and name not in item.on and name in owners:

@@ -35,6 +35,7 @@ from ktk_engine.log.entry import DatasetEntry, LogEntry, digest
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State, resolve
+from ktk_engine.messages import Message
 from ktk_engine.publish.delta.publish_delta import drop_delta_logs, publish_delta_logs
 from ktk_engine.store.interface import ObjectStore
 
@@ -112,7 +113,8 @@ def _publish_documents(
             return f"committed; another program changed {names}, which stay as they are", state
     except KtkError as error:
         _LOGGER.warning("%s is committed, but not published yet: %s", scope, error)
-        return f"committed, but not published for Kartothek readers yet: {error}", state
+        said = Message("committed, but not published for Kartothek readers yet: ", error)
+        return said, state
     except Exception as error:
         _LOGGER.exception("%s is committed, but could not be published", scope)
         return f"committed, but not published for Kartothek readers yet: {error!r}", state

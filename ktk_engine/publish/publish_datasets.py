@@ -23,6 +23,7 @@ from ktk_engine.log.scope import scope_of
 from ktk_engine.log.snapshot import PUBLISH, Snapshot
 from ktk_engine.log.state import State, resolve
 from ktk_engine.log.write import Write
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.publish.delta.delta_log import delete_log, read_log
 from ktk_engine.publish.delta.publish_delta import (
     DELTA,
@@ -109,8 +110,11 @@ def stop_publishing(
     """
     if store.is_staged:
         raise PublishError(
-            f"A staged run cannot stop publishing {name}: the Delta log could not be brought back. "
-            "Nothing was changed. Run: ktk publish --stop"
+            Message(
+                f"A staged run cannot stop publishing {name}: the Delta log could not be brought "
+                "back. Nothing was changed. Stop it by itself: ",
+                Remedy("stop_publishing", name=name),
+            )
         )
     state = find_scope(store, name)
     uuids = _chosen(state, dataset)
@@ -137,8 +141,10 @@ def check_publishing(store: ObjectStore, name: str, dataset: str | None = None) 
     uuids = [u for u in _chosen(state, dataset) if DELTA in state.snapshot(u).published_as]
     if not uuids:
         raise PublishError(
-            f"{name} is not published as Delta. To publish it, and every commit from now on, run: "
-            f"ktk publish {name}"
+            Message(
+                f"{name} is not published as Delta. To publish it, and every commit from now on: ",
+                Remedy.publish(name),
+            )
         )
     found = []
     for uuid in uuids:
@@ -146,7 +152,7 @@ def check_publishing(store: ObjectStore, name: str, dataset: str | None = None) 
             problem = state.datasets[uuid].problem or check_delta(state, uuid)
             problem = problem or second_opinion(store, state.snapshot(uuid))
         except PublishError as error:
-            problem = str(error)
+            problem = error.message
         found.append(_published(state, uuid, read_log(store, uuid).version, problem))
     return found
 
@@ -220,16 +226,18 @@ def _is_new(state: State, uuid: str) -> bool:
 def _check(state: State, uuid: str) -> None:
     """Refuse what Delta cannot say, before anything is written."""
     if problem := state.datasets[uuid].problem:
-        raise ForeignWriterError(f"{problem}. Nothing was written.")
+        raise ForeignWriterError(Message(problem, ". Nothing was written."))
     entry = state.datasets[uuid].entry
     (snapshot,) = describe_files(state.store, [state.snapshot(uuid)])
     try:
         check_expressible(snapshot)
     except PublishError as error:
-        said = str(error).rstrip(".")
         raise PublishError(
-            f"{uuid} cannot be published as Delta{' as it is' if entry else ''}: {said}. Nothing "
-            "was written."
+            Message(
+                f"{uuid} cannot be published as Delta{' as it is' if entry else ''}: ",
+                error.message.rstrip("."),
+                ". Nothing was written.",
+            )
         ) from error
 
 

@@ -20,6 +20,7 @@ from ktk_engine.log.stage.joined_changes import joined
 from ktk_engine.log.stage.staged_store import StagedCommit, StagedStore
 from ktk_engine.log.state import State
 from ktk_engine.log.write import Fate, Write
+from ktk_engine.messages import Message
 from ktk_engine.publish.publish import publish
 from ktk_engine.store.ask_all import ask_all
 
@@ -84,8 +85,8 @@ def publish_stages(stores: Sequence[StagedStore]) -> list[Committed]:
         if not done:
             raise
         published = ", ".join(item.entry.scope for item in done)
-        said = f"{error} Of the staged run, only this was published before: {published}."
-        raise type(error)(said) from error
+        said = f" Of the staged run, only this was published before: {published}."
+        raise type(error)(Message(error, said)) from error
     finally:
         for store in stores:
             store.close(_fates(store, publications))

@@ -115,4 +115,4 @@ def _plan(state: State, snapshots: Mapping[str, Snapshot], query: str) -> Plan |
             return LoadedTable(state, snapshot, known).plan(where=query)
         return load_cube(state, (), None, known).plan(where=query)
     except KtkError as error:
-        return str(error)
+        return error.message

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from ktk_engine.cube.dataset_uuid import uuid_as_words
+from ktk_engine.cube.dataset_uuid import cube_and_dataset
 from ktk_engine.errors import KtkError
 from ktk_engine.formatting import counted, number, size
 from ktk_engine.log.garbage import Retention
@@ -14,6 +14,7 @@ from ktk_engine.log.state import State
 from ktk_engine.maintain.cleanup import plan_cleanup
 from ktk_engine.maintain.compactable import find_compaction
 from ktk_engine.maintain.orphans import Orphan
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.report.partition_map import PartitionMap, Partitions
 
 SKEW = 10  # times the median: from there on one task works while others wait
@@ -26,12 +27,12 @@ class Remark:
     Attributes:
         dataset: whose; empty for all.
         what: what is the case.
-        fix: the command, or what to do; empty if there is nothing to do.
+        fix: what to do; empty if there is nothing to do.
     """
 
     dataset: str
     what: str
-    fix: str = ""
+    fix: str | Remedy = ""
 
 
 def remarks(
@@ -58,7 +59,7 @@ def _problems(state: State) -> Iterator[Remark]:
     for uuid, dataset in state.datasets.items():
         if dataset.problem:
             name = state.scope.dataset_id(uuid)
-            yield Remark(name, dataset.problem, f"ktk adopt {state.scope.name} --dry-run")
+            yield Remark(name, dataset.problem, Remedy("look_at_adoption", name=state.scope.name))
 
 
 def _compactions(state: State) -> Iterator[Remark]:
@@ -68,15 +69,14 @@ def _compactions(state: State) -> Iterator[Remark]:
             dataset = state.scope.dataset_id(uuid)
             overlaid = f", {number(found.overlaid)} of them overlaid" if found.overlaid else ""
             what = f"{found} are small or overlaid{overlaid}; compaction makes few large ones"
-            only = f" --dataset {dataset}" if state.scope.kind == "cube" else ""
-            yield Remark(dataset, what, f"ktk compact {state.scope.name}{only}")
+            yield Remark(dataset, what, Remedy.compact(*cube_and_dataset(uuid)))
 
 
 def _orphans(state: State, orphans: Sequence[Orphan]) -> Iterator[Remark]:
     for orphan in orphans:
         if orphan.uuid in state.datasets:
-            what = f"no model builds it any more; {orphan.builder} did"
-            fix = f"ktk remove {uuid_as_words(orphan.uuid)}"
+            what = f"nothing of the project builds it any more; {orphan.builder} did"
+            fix = Remedy.drop(*cube_and_dataset(orphan.uuid))
             yield Remark(state.scope.dataset_id(orphan.uuid), what, fix)
 
 
@@ -105,9 +105,9 @@ def _garbage(state: State) -> Iterator[Remark]:
     try:
         garbage = plan_cleanup(state.store, state.scope, Retention())
     except KtkError as error:
-        yield Remark("", f"a clean-up is not possible: {error}")
+        yield Remark("", Message("a clean-up is not possible: ", error))
         return
     files = len(garbage.objects) + len(garbage.unfinished)
     if files:
         what = f"{counted(files, 'file')} ({size(garbage.bytes)}) that no kept version needs"
-        yield Remark("", what, f"ktk cleanup {state.scope.name} --delete")
+        yield Remark("", what, Remedy("delete_garbage", name=state.scope.name))

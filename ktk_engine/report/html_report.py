@@ -9,16 +9,18 @@ from typing import Any
 
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.formatting import counted, moment, number, size
+from ktk_engine.messages import PYTHON, Voice, spoken
 from ktk_engine.plan.explain import explain
 from ktk_engine.plan.plan import Plan
 from ktk_engine.report.cube_report import CubeReport
 
 
-def render_html(report: CubeReport) -> str:
+def render_html(report: CubeReport, voice: Voice = PYTHON) -> str:
     """Render a report.
 
     Args:
         report: what it shows.
+        voice: in whose words it says what to do.
 
     Returns:
         The page. Names and values of the store are escaped in it.
@@ -39,6 +41,7 @@ def render_html(report: CubeReport) -> str:
     template = files(__package__).joinpath("report.html").read_text(encoding="utf-8")
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.filters.update(number=number, size=size, counted=counted, moment=moment)
+    environment.filters["said"] = lambda text: spoken(text, voice)
     return environment.from_string(template).render(
         report=report,
         cube=report.description,

@@ -13,6 +13,7 @@ import pyspark  # noqa: F401
 from pyspark.sql import types as st
 
 from ktk_engine.errors import DataError, TypeClassError
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.spark.compatibility import spark_version, time_type, to_arrow_type
 from ktk_engine.types.type_class import TypeWithoutClass, normalize
 
@@ -85,9 +86,12 @@ def _time_type() -> st.DataType:
     if found is None:
         major, minor = spark_version()
         raise TypeClassError(
-            f"Spark {major}.{minor} has no type for times of day (the class time). Use Spark 4.1 "
-            'or newer, read these columns without Spark (engine="local", `ktk query`), or leave '
-            "them out: Query(columns=...) reads no others."
+            Message(
+                f"Spark {major}.{minor} has no type for times of day (the class time). Use Spark "
+                "4.1 or newer, read these columns without Spark (",
+                Remedy("answer_here"),
+                "), or ask for other columns only.",
+            )
         )
     return found
 
@@ -101,7 +105,7 @@ def _spark_field(field: pa.Field) -> st.StructField:
     try:
         return st.StructField(field.name, spark_type(field.type))
     except TypeClassError as error:
-        raise TypeClassError(f"Column `{field.name}`: {error}") from error
+        raise TypeClassError(Message(f"Column `{field.name}`: ", error)) from error
 
 
 def arrow_schema(schema: st.StructType) -> pa.Schema:
@@ -196,8 +200,12 @@ def cast_for_spark(values: _Values, target: pa.Field) -> _Values:
         return values.cast(target.type)
     except pa.ArrowInvalid as error:
         raise DataError(
-            f"Column `{target.name}` has a value that Spark cannot hold: {error}. Leave the column "
-            'out, or read it without Spark (engine="local", `ktk query`).'
+            Message(
+                f"Column `{target.name}` has a value that Spark cannot hold: {error}. Leave the "
+                "column out, or read it without Spark (",
+                Remedy("answer_here"),
+                ").",
+            )
         ) from error
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from ktk_engine.messages import Remedy
 from ktk_engine.sql.row_change import RowChange
 from ktk_engine.types.identifier import NO_NAME, Name
 
@@ -34,7 +35,7 @@ class Other(Command):
         problem: what is not understood of it, if that is known.
     """
 
-    advice: str = ""
+    advice: str | Remedy = ""
     problem: str = ""
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import NoReturn
 
 from ktk_engine.errors import ConfigurationError
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.sql.reader import Reader
 from ktk_engine.sql.row_change import Clause, Kind, RowChange
 from ktk_engine.types.identifier import Name, find_name
@@ -91,8 +92,10 @@ def _merge(reader: Reader) -> tuple[Name, RowChange]:
     reader.expect("MERGE")
     if reader.peek() == "WITH":
         _refuse(
-            "MERGE WITH SCHEMA EVOLUTION: columns do not change with rows. Add the columns first, "
-            "or use an incremental model with on_schema_change"
+            Message(
+                "MERGE WITH SCHEMA EVOLUTION: columns do not change with rows. ",
+                Remedy("evolve"),
+            )
         )
     reader.expect("INTO")
     name = reader.target("USING")
@@ -230,5 +233,5 @@ def _check_last(clauses: Sequence[Clause]) -> None:
             )
 
 
-def _refuse(what: str) -> NoReturn:
-    raise ConfigurationError(f"Not supported: {what}. Nothing was written.")
+def _refuse(what: object) -> NoReturn:
+    raise ConfigurationError(Message("Not supported: ", what, ". Nothing was written."))

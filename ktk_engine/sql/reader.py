@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import NoReturn, TypeVar
 
 from ktk_engine.errors import ConfigurationError
+from ktk_engine.messages import Message
 from ktk_engine.sql.references import Reference, find_ctes, find_references, read_name
 from ktk_engine.sql.token import Token, name_of, text_of, tokenize
 from ktk_engine.types.identifier import Identifier, Name
@@ -297,14 +298,14 @@ class Reader:
         """The text that was not read yet."""
         return _short(self.sql[self.next.start : self.tokens[-1].end]) if self.next else ""
 
-    def refuse(self, reason: str) -> NoReturn:
+    def refuse(self, reason: object) -> NoReturn:
         """Refuse the statement.
 
         Raises:
             ConfigurationError: always.
         """
         said = _short(_LEADING_COMMENT.sub("", self.sql).strip())
-        raise ConfigurationError(f"{said}: {reason}. Nothing was changed.")
+        raise ConfigurationError(Message(f"{said}: ", reason, ". Nothing was changed."))
 
 
 _QUERY = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE", "("})

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ktk_engine.errors import ConfigurationError
+from ktk_engine.messages import Remedy
 from ktk_engine.sql.commands import (
     Alter,
     ChangeRows,
@@ -37,13 +38,10 @@ from ktk_engine.types.identifier import NO_NAME, Identifier, Name
 _GLOBAL_VIEWS = Identifier("global_temp")
 _QUERY = ("SELECT", "VALUES", "TABLE", "MAP", "REDUCE", "(", "FROM")
 _SCHEMA = ("SCHEMA", "DATABASE", "NAMESPACE")
-_LOOK = (
-    "`ktk info {name}` shows columns, types, partitions and properties, `ktk history` the commits; "
-    "macros ask adapter.get_columns_in_relation(...)."
-)
+_LOOK = Remedy("describe")
 _LEAVE_OUT = "It is not needed: each commit keeps statistics and the list of files. Leave it out."
 # Statements that Spark answers from its own catalog, and what to do instead.
-_SPARKS: Mapping[tuple[str, ...], str] = {
+_SPARKS: Mapping[tuple[str, ...], str | Remedy] = {
     ("SHOW", "CREATE", "TABLE"): _LOOK,
     ("SHOW", "PARTITIONS"): _LOOK,
     ("ANALYZE", "TABLE"): _LEAVE_OUT,
@@ -53,7 +51,7 @@ _SPARKS: Mapping[tuple[str, ...], str] = {
     ("MSCK", "REPAIR", "TABLE"): _LEAVE_OUT,
     ("REPAIR", "TABLE"): _LEAVE_OUT,
     ("LOAD", "DATA"): "Name the files as a source, and insert what it selects.",
-    ("CREATE", "INDEX"): "Use the model's config `indexes`, or `ktk index`.",
+    ("CREATE", "INDEX"): Remedy("create_index"),
     ("CACHE", "TABLE"): "Write cache table ... as select * from {relation}.",
     ("CACHE", "LAZY", "TABLE"): "Write cache lazy table ... as select * from {relation}.",
     ("EXPLAIN",): "Explain its query.",
@@ -118,7 +116,7 @@ def read_statement(sql: str) -> Statement:
     try:
         return _read(reader)
     except ConfigurationError as error:
-        return Statement(sql, Other(_first_words(reader), problem=str(error)))
+        return Statement(sql, Other(_first_words(reader), problem=error.message))
 
 
 def mentioned(sql: str) -> Iterator[Name]:

@@ -174,7 +174,7 @@ def change_schema(
     if policy == "ignore":
         ignored = [name for name in unknown if name not in configured]
         accepted.update(ignored)
-        notes += _note("left out, as on_schema_change is ignore,", ignored)
+        notes += _note("ignored new", ignored)
         model = _without(model, ignored)
     refused = tuple(
         item

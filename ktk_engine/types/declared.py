@@ -13,11 +13,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 import pyarrow as pa
 import pyarrow.types as pat
 
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.types.did_you_mean import nearest_name
 from ktk_engine.types.finding import Finding
 from ktk_engine.types.mismatch import mismatch
-from ktk_engine.types.quote import readable_identifier
-from ktk_engine.types.suggestion import cast_to
+from ktk_engine.types.suggestion import cast_of, cast_to, renamed
 from ktk_engine.types.type_class import class_problem, is_list, plain_type, unwrap
 
 _Settle = Callable[[pa.DataType, pa.DataType], pa.DataType | None]
@@ -169,32 +169,31 @@ def _settled(known: pa.DataType, model: pa.DataType, settle: _Settle) -> pa.Data
     return model
 
 
-def _fix(name: str, model: pa.DataType, declared: pa.DataType) -> str:
+def _fix(name: str, model: pa.DataType, declared: pa.DataType) -> Remedy:
     """Say how the model comes to the declared class, or the declaration to the model's."""
     if class_problem(declared) is not None or class_problem(model) is not None:
-        return "declare a data_type with a class"
+        return Remedy("declare_class")
     cast = cast_to(name, model, declared)
     # The declaration stands already: what is missing is the instant.
-    zone = cast.startswith("data_type")
-    return f"cast({readable_identifier(name)} as timestamp)" if zone else cast
+    return cast_of(name, pa.timestamp("us", "UTC")) if cast.kind == "give_zone" else cast
 
 
 def _undeclared(field: pa.Field, candidates: set[str]) -> Finding:
     """A column that a contract does not name."""
     near = nearest_name(field.name, candidates)
     reason = "missing in contract" + (f"; did you mean {near}?" if near else "")
-    fix = f"add it to the model's YAML with its data_type, or remove {field.name} from the model"
+    fix = Remedy("declare", column=field.name)
     if near:
-        fix = f"{readable_identifier(field.name)} as {readable_identifier(near)}"
+        fix = renamed(field.name, near)
     return Finding(field.name, None, field.type, reason, fix, "contract")
 
 
 def _absent(name: str, declared: pa.DataType, candidates: set[str]) -> Finding:
     """A declared column that the model lacks."""
     near = nearest_name(name, candidates)
-    reason = "missing in definition, though declared in YAML"
-    fix = f"select it, or remove {name} from the model's YAML"
+    reason = Message("missing in definition, though ", Remedy("declared"))
+    fix = Remedy("select_or_undeclare", column=name)
     if near:
-        reason += f"; did you mean {near}?"
-        fix = f"{readable_identifier(near)} as {readable_identifier(name)}"
+        reason = Message(reason, f"; did you mean {near}?")
+        fix = renamed(near, name)
     return Finding(name, declared, None, reason, fix, "declared")

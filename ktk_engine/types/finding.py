@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from ktk_engine.errors import TypeClassError
 from ktk_engine.formatting import noun
+from ktk_engine.messages import PYTHON, Message, Remedy, Spoken, Voice, joined, remedies_of, spoken
 from ktk_engine.types.arrow_name import arrow_name
 from ktk_engine.types.type_class import class_name
 
@@ -26,12 +27,12 @@ Rule = Literal[
     "contract",
 ]
 
-_HEADINGS = (
+_HEADINGS: tuple[str | Remedy, ...] = (
     "column",
     "committed class",
     "committed type",
-    "model's class",
-    "model's type",
+    Remedy("given_class"),
+    Remedy("given_type"),
     "reason",
     "fix",
 )
@@ -44,21 +45,21 @@ class Finding:
     Attributes:
         column: the column's name.
         committed: the type that holds so far, None where the column is new.
-        model: the type that a model gives, None where it lacks the column.
+        model: the type that is given, None where it lacks the column.
         reason: why this is refused, in the words of the specification.
         fix: what to write instead, where possible the exact cast.
         rule: the kind of rule: "class" (another class than committed), "missing" and
             "unknown" columns, "duplicate" names, "storable" (no file can hold the type),
             "shared" (another class in another dataset of the cube), "owner" (payload of
             another dataset), "role" (not as dimension, partition or index column), "declared"
-            (not what the YAML declares), "contract" (not in the YAML at all).
+            (not what is declared), "contract" (not declared at all).
     """
 
     column: str
     committed: pa.DataType | None
     model: pa.DataType | None
-    reason: str
-    fix: str
+    reason: str | Spoken
+    fix: str | Spoken
     rule: Rule
 
     @property
@@ -71,8 +72,11 @@ class Finding:
         """The class of the model's type."""
         return None if self.model is None else class_name(self.model)
 
-    def as_dict(self) -> dict[str, str | None]:
-        """Give the finding as data for JSON, as in dbt's `adapter_response`.
+    def as_dict(self, voice: Voice = PYTHON) -> dict[str, str | None]:
+        """Give the finding as data for JSON.
+
+        Args:
+            voice: in whose words reason and fix are.
 
         Returns:
             The attributes, types by name, with both classes.
@@ -83,22 +87,43 @@ class Finding:
             "committed_type": None if self.committed is None else _type_name(self.committed),
             "model_class": self.model_class,
             "model_type": None if self.model is None else _type_name(self.model),
-            "reason": self.reason,
-            "fix": self.fix,
+            "reason": spoken(self.reason, voice),
+            "fix": spoken(self.fix, voice),
             "rule": self.rule,
         }
 
 
-def findings_table(findings: Iterable[Finding]) -> str:
+@dataclass(frozen=True)
+class FindingsTable:
+    """Findings as a table, which has other widths in another voice; see `findings_table`."""
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        """The fixes of all findings."""
+        return remedies_of(*(finding.fix for finding in self.findings))
+
+    def said(self, voice: Voice) -> str:
+        """Give the table in the words of a voice."""
+        return findings_table(self.findings, voice)
+
+    def __str__(self) -> str:
+        return self.said(PYTHON)
+
+
+def findings_table(findings: Iterable[Finding], voice: Voice = PYTHON) -> str:
     """Lay findings out as an aligned table in Markdown's form.
 
     Args:
         findings: the findings, in the order of the lines; columns that are fine have none.
+        voice: in whose words.
 
     Returns:
         Lines without a line break at the end; "-" stands where there is no type.
     """
-    rows = [_HEADINGS, *(_cells(finding) for finding in findings)]
+    headings = tuple(spoken(heading, voice) for heading in _HEADINGS)
+    rows = [headings, *(_cells(finding, voice) for finding in findings)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADINGS))]
     lines = [_line(row, widths) for row in rows]
     lines.insert(1, _line(tuple("-" * width for width in widths), widths))
@@ -106,14 +131,14 @@ def findings_table(findings: Iterable[Finding]) -> str:
 
 
 def raise_findings(
-    findings: Sequence[Finding], where: str, columns: int | None = None, note: str = ""
+    findings: Sequence[Finding], where: str, columns: int | None = None, note: object = ""
 ) -> NoReturn:
     """Refuse a write with all findings at once.
 
     Args:
         findings: at least one finding.
         where: what was checked, as in "model prices -> dataset geodata++prices".
-        columns: the number of the model's columns, for the last line; those that it lacks come to
+        columns: the number of the given columns, for the last line; those that it lacks come to
             it.
         note: a further sentence for the last line.
 
@@ -126,8 +151,12 @@ def raise_findings(
     columns_of = "column" if columns is None else "columns"
     last = f"{count}{total} {noun(count, f'{columns_of} differs', 'columns differ')}."
     raise TypeClassError(
-        f"Cube type check failed for {where} (nothing was written)\n\n"
-        f"{findings_table(findings)}\n\n{' '.join(filter(None, (last, note)))}",
+        Message(
+            f"Cube type check failed for {where} (nothing was written)\n\n",
+            FindingsTable(tuple(findings)),
+            "\n\n",
+            joined(" ", filter(None, (last, note))),
+        ),
         tuple(findings),
     )
 
@@ -137,9 +166,9 @@ def _type_name(t: pa.DataType) -> str:
     return str(t) if class_name(t) == "no class" else arrow_name(t)
 
 
-def _cells(finding: Finding) -> tuple[str, ...]:
+def _cells(finding: Finding, voice: Voice) -> tuple[str, ...]:
     """Give the texts of one line."""
-    data = finding.as_dict()
+    data = finding.as_dict(voice)
     keys = ("column", "committed_class", "committed_type", "model_class", "model_type")
     texts = [data[key] or "-" for key in (*keys, "reason", "fix")]
     return tuple(" ".join(text.replace("|", "\\|").split()) for text in texts)

@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from ktk_engine.errors import TypeClassError
-from ktk_engine.types.arrow_name import sql_name
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.types.did_you_mean import did_you_mean_clause, nearest_name
 from ktk_engine.types.finding import Finding, raise_findings
 from ktk_engine.types.identifier import Identifier, first_pair_alike
 from ktk_engine.types.mismatch import merge, mismatch
 from ktk_engine.types.quote import readable_identifier
-from ktk_engine.types.suggestion import cast_to
+from ktk_engine.types.suggestion import cast_of, cast_to, let_column_come, null_column, renamed
 from ktk_engine.types.type_class import (
     MAX_NESTING,
     ColumnRole,
@@ -144,7 +144,7 @@ def check_shared(
     schema: pa.Schema,
     others: Mapping[str, pa.Schema],
     shared: Collection[str],
-    owner_fix: Callable[[str, str], str] | None = None,
+    owner_fix: Callable[[str, str], Remedy] | None = None,
 ) -> list[Finding]:
     """Compare a dataset's schema with the other datasets of its cube.
 
@@ -207,7 +207,7 @@ def check_roles(
             t = schema.field(name).type
             problem = role_problem(t, role)
             if problem is not None:
-                fix = f"cast({readable_identifier(name)} as string), or make it payload"
+                fix = Message(cast_of(name, pa.string()), ", or make it payload")
                 findings.append(Finding(name, None, t, problem, fix, "role"))
     return findings
 
@@ -331,12 +331,11 @@ def _class_finding(
 
 def _missing_finding(name: str, committed: pa.DataType) -> Finding:
     """Describe a column that the model lacks."""
-    identifier = readable_identifier(name)
-    fix = "select it"
+    fix: list[object] = [Remedy("add_column")]
     if class_problem(committed) is None:
-        fix = f"select it, or cast(null as {sql_name(committed)}) as {identifier}"
-    fix = f"{fix}, or on_schema_change: sync_all_columns"
-    return Finding(name, committed, None, "missing in the model", fix, "missing")
+        fix += [", or ", null_column(name, committed)]
+    fix += [", or ", Remedy("let_column_go", column=name)]
+    return Finding(name, committed, None, Remedy("missing"), Message(*fix), "missing")
 
 
 def _unknown_finding(name: str, model: pa.DataType, candidates: Collection[str]) -> Finding:
@@ -347,11 +346,11 @@ def _unknown_finding(name: str, model: pa.DataType, candidates: Collection[str])
     near = nearest_name(name, candidates)
     if near is not None:
         reason = f"unknown to the dataset; did you mean {near}?"
-        fix = f"{readable_identifier(name)} as {readable_identifier(near)}"
+        fix = Message(renamed(name, near))
     else:
         reason = "unknown to the dataset"
-        fix = "remove it"
-    fix = f"{fix}, or on_schema_change: append_new_columns"
+        fix = Message("remove it")
+    fix = Message(fix, ", or ", let_column_come(name, model))
     return Finding(name, None, model, reason, fix, "unknown")
 
 
@@ -359,7 +358,7 @@ def _owner_findings(
     dataset: str,
     field: pa.Field,
     owners: Mapping[str, pa.DataType],
-    owner_fix: Callable[[str, str], str] | None,
+    owner_fix: Callable[[str, str], Remedy] | None,
 ) -> list[Finding]:
     """Describe a payload column that other datasets own."""
     return [

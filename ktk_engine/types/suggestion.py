@@ -7,6 +7,7 @@ import re
 import pyarrow as pa
 import pyarrow.types as pat
 
+from ktk_engine.messages import Remedy
 from ktk_engine.types.arrow_name import arrow_name, sql_name
 from ktk_engine.types.mismatch import mismatch
 from ktk_engine.types.quote import readable_identifier
@@ -15,25 +16,86 @@ from ktk_engine.types.type_class import class_name, is_list, normalize, unwrap
 _NUMBERS = frozenset({"bool", "signed", "unsigned", "float", "decimal"})
 
 
-def cast_to(column: str, model: pa.DataType, committed: pa.DataType) -> str:
-    """Say how a model brings a column to the committed class.
+def cast_to(column: str, model: pa.DataType, committed: pa.DataType) -> Remedy:
+    """Say how a column comes to the committed class.
 
     Args:
         column: the column's name.
-        model: the type that the model gives.
+        model: the type that is given.
         committed: the type of the class to reach.
 
     Returns:
-        The cast in Spark SQL; a `data_type` for the model's YAML where SQL has no word for
-        the class (zones other than UTC, decision 7); else the type to give.
+        The cast in SQL and in Arrow; for zones other than UTC, for which SQL has no word (decision
+        7), the type to declare; else the type to give.
     """
     committed, model = unwrap(committed), unwrap(model)
+    arrow = _arrow_cast(column, model, committed)
     if pat.is_timestamp(committed) and committed.tz not in (None, "UTC"):
-        return f"data_type: {arrow_name(normalize(committed))}"
+        return Remedy("give_zone", declared=arrow_name(normalize(committed)), arrow=arrow)
     target = _in_the_order_of(model, committed)
     if target is None or not _castable(model, committed):
-        return f"give {readable_identifier(column)} as {sql_name(committed)}"
-    return f"cast({readable_identifier(column)} as {sql_name(target)})"
+        sql, arrow = sql_name(committed), _arrow_type(committed)
+        return Remedy("give_type", column=readable_identifier(column), sql=sql, arrow=arrow)
+    sql = f"cast({readable_identifier(column)} as {sql_name(target)})"
+    return Remedy("cast", sql=sql, arrow=_arrow_cast(column, model, target))
+
+
+def cast_of(column: str, target: pa.DataType) -> Remedy:
+    """Say how a column is cast, from whatever type."""
+    sql = f"cast({readable_identifier(column)} as {sql_name(target)})"
+    return Remedy("cast", sql=sql, arrow=_arrow_cast(column, pa.null(), target))
+
+
+def renamed(column: str, wanted: str) -> Remedy:
+    """Say that a column has another name."""
+    sql = f"{readable_identifier(column)} as {readable_identifier(wanted)}"
+    return Remedy("as_column", sql=sql, column=column, wanted=wanted)
+
+
+def null_column(column: str, committed: pa.DataType) -> Remedy:
+    """Say how a column comes that has no value."""
+    sql = f"cast(null as {sql_name(committed)}) as {readable_identifier(column)}"
+    arrow = f"table.append_column({column!r}, pa.nulls(len(table), {_arrow_type(committed)}))"
+    return Remedy("null_column", sql=sql, arrow=arrow)
+
+
+def let_column_come(column: str, given: pa.DataType) -> Remedy:
+    """Say how a dataset gets a column that it does not know."""
+    return Remedy("let_column_come", column=column, arrow=_arrow_type(given))
+
+
+def _arrow_cast(column: str, model: pa.DataType, target: pa.DataType) -> str:
+    """The cast as one writes it in Python, of a column of an Arrow table."""
+    given, wanted = f"table[{column!r}]", _arrow_type(target)
+    if pat.is_timestamp(target) and pat.is_timestamp(model) and bool(model.tz) != bool(target.tz):
+        if target.tz:
+            return f"pc.assume_timezone({given}, {target.tz!r})"
+        return f"pc.local_timestamp({given})"
+    if pat.is_date(target) and pat.is_timestamp(model):
+        return f"{given}.cast({wanted}, safe=False)"
+    return f"{given}.cast({wanted})"
+
+
+def _arrow_type(t: pa.DataType) -> str:
+    """A type as one writes it in Python: `pa.int64()`."""
+    t = normalize(unwrap(t))
+    if pat.is_decimal(t):
+        return f"pa.decimal{t.bit_width}({t.precision}, {t.scale})"
+    if pat.is_timestamp(t):
+        return f"pa.timestamp({t.unit!r}, {t.tz!r})" if t.tz else f"pa.timestamp({t.unit!r})"
+    if pat.is_time(t):
+        return f"pa.time{t.bit_width}({t.unit!r})"
+    if pat.is_duration(t):
+        return f"pa.duration({t.unit!r})"
+    if is_list(t):
+        return f"pa.list_({_arrow_type(t.value_type)})"
+    if pat.is_map(t):
+        return f"pa.map_({_arrow_type(t.key_type)}, {_arrow_type(t.item_type)})"
+    if pat.is_struct(t):
+        return f"pa.struct({{{', '.join(f'{f.name!r}: {_arrow_type(f.type)}' for f in t)}}})"
+    named = {"bool": "bool_", "double": "float64", "float": "float32", "halffloat": "float16"}
+    name = str(t).partition("[")[0]
+    return f"pa.{named.get(name, name)}()"
 
 
 def _castable(model: pa.DataType, committed: pa.DataType) -> bool:

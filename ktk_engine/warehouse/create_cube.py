@@ -8,6 +8,7 @@ from ktk_engine.catalog.catalog import Relation
 from ktk_engine.catalog.view import ViewDocument, named_by_cube_comment
 from ktk_engine.cube.dataset_uuid import is_in_cube, split_uuid
 from ktk_engine.errors import ConfigurationError
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.plan.plan_cube import load_cube
 from ktk_engine.warehouse.author import Author
 from ktk_engine.warehouse.relations import Relations, kept_by_view, replace_view
@@ -46,8 +47,10 @@ def create_cube(
     prefixes = {split_uuid(uuid)[0] for uuid in uuids}
     if len(prefixes) != 1:
         raise ConfigurationError(
-            f"Cube {schema}.{name}: its datasets belong to several cubes: "
-            f"{', '.join(uuids)}. Give all models the same `cube`."
+            Message(
+                f"Cube {schema}.{name}: its datasets belong to several cubes: {', '.join(uuids)}. ",
+                Remedy("one_cube"),
+            )
         )
     (prefix,) = prefixes
     view = ViewDocument(
@@ -84,12 +87,14 @@ def _in_cube(
         return ("" if relations.is_same_store(found[0], schema) else found[0]), found[1]
     if (where == schema or is_here) and relations.find(where, name) is None:
         raise ConfigurationError(
-            f"Cube {cube}: there is no {shown} yet. Build it first: dbt build "
-            f"--select +{cube.partition('.')[2]} builds all models of the cube."
+            Message(
+                f"Cube {cube}: there is no {shown} yet. ",
+                Remedy("whole_cube", select=cube.partition(".")[2]),
+            )
         )
     raise ConfigurationError(
-        f"Cube {cube}: {shown} is not a cube dataset of schema {schema}. Models in "
-        "cube_of(...) must be materialized cube_seed or cube_enrichment, and sources must "
-        "be datasets of the same schema (`ktk_dataset`). Datasets of another schema are read where "
-        "dbt defers to it (`--defer --state`), or after `dbt clone`."
+        Message(
+            f"Cube {cube}: {shown} is not a cube dataset of schema {schema}. ",
+            Remedy("in_cube"),
+        )
     )

@@ -18,6 +18,7 @@ from ktk_engine.log.scope import LogScope, cube_scope, scope_of
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State, resolve
 from ktk_engine.maintain.check import check
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.arrow_name import parse_type
 from ktk_engine.types.did_you_mean import did_you_mean
@@ -131,10 +132,12 @@ class CubeTest:
         if problems:
             first = problems[0]
             place = ", ".join(part for part in (first.dataset, first.column, first.file) if part)
-            message = (
+            message = Message(
                 f"{self._where}: {counted(len(rows), 'contradiction')} to the committed schema, "
-                f"for instance "
-                f"{place}: {first.reason}. All of them: ktk check {scope.name}"
+                f"for instance {place}: ",
+                first.reason,
+                ". All of them: ",
+                Remedy("check", name=scope.name),
             )
         return _rows(names, rows), message
 
@@ -255,11 +258,12 @@ class CubeTest:
                 f"{self._where} is the seed dataset: this test is for enrichments."
             )
         if seed.uuid != specification.seed_uuid or not is_here:
-            raise ConfigurationError(
+            message = Message(
                 f"{self._where}: {given.schema}.{given.name} is not the seed dataset of cube "
-                f"{specification.prefix}: that is {self.schema}.{specification.seed_dataset}. "
-                f"Give the test the model that builds it: seed: ref('{specification.seed_dataset}')"
+                f"{specification.prefix}: that is {self.schema}.{specification.seed_dataset}. ",
+                Remedy("seed_of_test", seed=specification.seed_dataset),
             )
+            raise ConfigurationError(message)
         shared = [*specification.dimension_columns, *specification.partition_columns]
         return [name for name in shared if name in snapshot.schema.names], given.sql
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ktk_engine.catalog.catalog import Relation, list_relations, read_view
 from ktk_engine.catalog.view import FOLDER as VIEW_FOLDER
 from ktk_engine.catalog.view import view_key, view_name
-from ktk_engine.cube.dataset_uuid import is_in_cube, split_uuid, uuid_as_words
+from ktk_engine.cube.dataset_uuid import cube_and_dataset, is_in_cube, split_uuid
 from ktk_engine.errors import CommitConflictError, ConsistencyError
 from ktk_engine.gate.claimant import Claimant
 from ktk_engine.log.builder import Builder
@@ -17,6 +17,7 @@ from ktk_engine.log.scope import scope_of
 from ktk_engine.log.stage.staged_store import StagedStore
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.remove import plan_removal, run_removal
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.identifier import Identifier
 
@@ -98,7 +99,7 @@ def displace(
         present = displaced_by(store, claim)
     except ConsistencyError as error:
         names = ", ".join(relation.uuid or relation.name for relation in wanted)
-        return [f"left {names} as it is, which was changed meanwhile: {error}"]
+        return [Message(f"left {names} as it is, which was changed meanwhile: ", error)]
     for relation in wanted:
         if relation not in present:
             continue
@@ -110,8 +111,8 @@ def displace(
         reason = {"reason": f"{claim.who} now builds {claim.what}"}
         done = run_removal(plan_removal(store, name, dataset), {**history, **reason})
         what = f"took {dataset} out of cube {name}" if dataset else f"dropped the table {name}"
-        back = f"{name} {dataset}" if dataset else name
-        notes.append(f"{what}, version {done.version} (ktk undrop {back} brings it back)")
+        back = Remedy.undrop(name, dataset)
+        notes.append(Message(f"{what}, version {done.version} (", back, " brings it back)"))
     return notes
 
 
@@ -139,10 +140,13 @@ def check_staged_names(stage: StagedStore) -> None:
         for own in written:
             if Identifier(own.name) == Identifier(other.name) and _is_taken(own, other):
                 raise CommitConflictError(
-                    f"{_what(own.uuid, own.name)} of this staged run is known as {own.name}, which "
-                    f"has become the name of {_what(other.uuid, other.name)} meanwhile. Nothing "
-                    "was published. Give one of them another name, or take the other out: "
-                    f"{_removal(other)}"
+                    Message(
+                        f"{_what(own.uuid, own.name)} of this staged run is known as {own.name}, "
+                        f"which has become the name of {_what(other.uuid, other.name)} meanwhile. "
+                        "Nothing was published. Give one of them another name, or take the other "
+                        "out: ",
+                        _removal(other),
+                    )
                 )
 
 
@@ -150,12 +154,6 @@ def _is_taken(own: Relation, other: Relation) -> bool:
     """Whether two relations must not share a name; datasets that no node has named may."""
     nodes = (item.entry.node for item in (own, other) if item.entry)
     return not (own.uuid and other.uuid) or any(nodes)
-
-
-def cube_and_dataset(uuid: str) -> tuple[str, str | None]:
-    """A dataset as people address it: the cube and its name there, or the table."""
-    scope = scope_of(uuid)
-    return scope.name, scope.dataset_id(uuid) if scope.kind == "cube" else None
 
 
 def _stands_in_the_way(store: ObjectStore, claim: NameClaim, relation: Relation) -> bool:
@@ -189,10 +187,13 @@ def _check_letter_case(claim: NameClaim, relation: Relation) -> None:
     for new, known in pairs:
         if new != known and Identifier(new) == Identifier(known):
             raise ConsistencyError(
-                f"{claim.who} would build {claim.what} as {new}, and there is "
-                f"{_what(relation.uuid, relation.name)}, {known}: letter case alone tells them "
-                "apart, which SQL ignores. Nothing was written. Spell it as that one, give it "
-                f"another name, or take the other out first: {_removal(relation)}"
+                Message(
+                    f"{claim.who} would build {claim.what} as {new}, and there is "
+                    f"{_what(relation.uuid, relation.name)}, {known}: letter case alone tells them "
+                    "apart, which SQL ignores. Nothing was written. Spell it as that one, give it "
+                    "another name, or take the other out first: ",
+                    _removal(relation),
+                )
             )
 
 
@@ -237,35 +238,37 @@ def _what(uuid: str, name: str) -> str:
     return f"dataset {uuid}" if is_in_cube(uuid) else f"the table {uuid}"
 
 
-def _removal(relation: Relation) -> str:
-    """The command that takes a relation out."""
+def _removal(relation: Relation) -> Remedy:
+    """How to take a relation out."""
     if not relation.uuid:
-        return f"drop view {relation.name}"
-    return f"ktk remove {uuid_as_words(relation.uuid)}"
+        return Remedy("drop_view", name=relation.name)
+    return Remedy.drop(*cube_and_dataset(relation.uuid))
 
 
-def _taken(claim: NameClaim, relation: Relation, builder: Builder | None) -> str:
-    by = f"built by {builder}" if builder else "which no dbt node built"
-    removal, own = _removal(relation), ""
+def _taken(claim: NameClaim, relation: Relation, builder: Builder | None) -> Message:
+    by = f"built by {builder}" if builder else "of which nobody knows who built it"
+    removal, other = _removal(relation), Remedy("other_name")
     if is_in_cube(claim.uuid):
-        dataset = split_uuid(claim.uuid)[1]
-        own = f" (with the config dataset='{dataset}' its dataset keeps its name in the cube)"
+        other = Remedy("other_name_in_cube", dataset=split_uuid(claim.uuid)[1])
     if claim.claimant is None:
-        return (
+        return Message(
             f"The name {claim.name} is that of {_what(relation.uuid, relation.name)}, {by}: a "
             "statement does not take its place. Nothing was written. Use another name, or take it "
-            f"out first: {removal}"
+            "out first: ",
+            removal,
         )
-    return (
+    return Message(
         f"{claim.who} would build {claim.what} under the name {claim.name}, which is that of "
-        f"{_what(relation.uuid, relation.name)}, {by}. Nothing was written. Give one of them "
-        f"another `alias`{own}, or take the other out first: {removal}"
+        f"{_what(relation.uuid, relation.name)}, {by}. Nothing was written. Give one of them ",
+        other,
+        ", or take the other out first: ",
+        removal,
     )
 
 
-def _leaving(claim: NameClaim, relation: Relation) -> str:
+def _leaving(claim: NameClaim, relation: Relation) -> Message:
     if claim.keeps_versions:
-        return (
+        return Message(
             f"{claim.who} is stored as {relation.uuid}, but its configuration asks for "
             f"{claim.uuid}. A snapshot cannot be rebuilt: it would lose its history. Nothing "
             "was written. Change the configuration back, or give the snapshot another name."
@@ -273,10 +276,11 @@ def _leaving(claim: NameClaim, relation: Relation) -> str:
     cube, dataset = cube_and_dataset(relation.uuid)
     leaves = f"{dataset} would leave cube {cube}" if dataset else f"the table {cube} would go"
     select = claim.claimant.builder.name if claim.claimant else claim.name
-    return (
+    return Message(
         f"{claim.who} has built {_what(relation.uuid, relation.name)} and would now build "
-        f"{claim.what}: {leaves}, with its rows. Nothing was written. If that is a mistake, change "
-        "`cube`, `dataset`, `alias` or `materialized` back. If it is meant: dbt build "
-        f"--full-refresh -s {select} takes it out, and ktk undrop {uuid_as_words(relation.uuid)} "
-        "would bring it back."
+        f"{claim.what}: {leaves}, with its rows. Nothing was written. ",
+        Remedy("leave_or_stay", select=select),
+        " would take it out, and ",
+        Remedy.undrop(cube, dataset),
+        " would bring it back.",
     )

@@ -25,7 +25,7 @@ from ktk_engine.catalog.view import (
     shown_by,
     view_key,
 )
-from ktk_engine.cube.dataset_uuid import is_in_cube, split_uuid
+from ktk_engine.cube.dataset_uuid import cube_and_dataset, is_in_cube, split_uuid
 from ktk_engine.describe.last_change import changed_at
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError
 from ktk_engine.format.comments import Comments
@@ -41,7 +41,7 @@ from ktk_engine.store.warehouse import Warehouse
 from ktk_engine.types.did_you_mean import did_you_mean, nearest_name
 from ktk_engine.types.identifier import Identifier, find_name
 from ktk_engine.warehouse.author import Author, user_name
-from ktk_engine.warehouse.name_claim import cube_and_dataset, displace, displaced_by
+from ktk_engine.warehouse.name_claim import displace, displaced_by
 
 _NONE = Comments()
 _DEPTH = 20  # of clones of clones

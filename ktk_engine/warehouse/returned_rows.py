@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ktk_engine.errors import DataError
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.spark.compatibility import is_classic_frame
 
 if TYPE_CHECKING:
@@ -38,8 +39,11 @@ def returned_rows(result: Any) -> DataFrame | pa.Table:
     if isinstance(result, pd.DataFrame):
         return _as_table(result)
     raise DataError(
-        f"model() returned {type(result).__name__}. It has to return a Spark DataFrame, a pandas "
-        "DataFrame or an Arrow table."
+        Message(
+            Remedy("returned"),
+            f" returned {type(result).__name__}. It has to return a Spark DataFrame, a pandas "
+            "DataFrame or an Arrow table.",
+        )
     )
 
 

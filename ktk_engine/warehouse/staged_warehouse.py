@@ -5,6 +5,7 @@ from __future__ import annotations
 from ktk_engine.errors import ConfigurationError, KtkError
 from ktk_engine.log.commit import Committed
 from ktk_engine.log.stage.staged_store import StagedStore
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.publish.publish_stages import discard_stages, publish_stages
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.warehouse import Warehouse
@@ -64,8 +65,12 @@ class StagedWarehouse(Warehouse):
         """
         if self._is_open:
             raise ConfigurationError(
-                f"Schema {name} cannot be dropped in a staged run: its files would be gone even if "
-                "the run is discarded. Nothing was deleted. Drop it in a run without `ktk_stage`."
+                Message(
+                    f"Schema {name} cannot be dropped in a staged run: its files would be gone "
+                    "even if the run is discarded. Nothing was deleted. Drop it ",
+                    Remedy("unstaged"),
+                    ".",
+                )
             )
         super().drop_schema(name)
 

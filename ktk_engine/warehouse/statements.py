@@ -10,6 +10,7 @@ from ktk_engine.errors import ConfigurationError, DatasetNotFoundError
 from ktk_engine.gate.target import Target
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import resolve
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.sql import commands as c
 from ktk_engine.sql.statement import Statement, mentioned
 from ktk_engine.types.identifier import NO_NAME, Name
@@ -49,7 +50,7 @@ class Done:
         """Say what a write did; None if it changed nothing."""
         if result is None:
             return cls(RowChanges(), "nothing changed")
-        return cls(result.changes, str(result))
+        return cls(result.changes, result.message)
 
 
 def run_statement(
@@ -206,9 +207,13 @@ class _Run:
                 continue
             if command.problem:
                 raise ConfigurationError(command.problem)
-            advice = command.advice.format(name=relation, relation=name)
+            advice = command.advice
+            if isinstance(advice, Remedy):
+                advice = Remedy(advice.kind, name=relation)
+            else:
+                advice = advice.format(relation=name)
             raise ConfigurationError(
-                f"{command.word} is Spark's, whose catalog does not know {name}. {advice}"
+                Message(f"{command.word} is Spark's, whose catalog does not know {name}. ", advice)
             )
 
 

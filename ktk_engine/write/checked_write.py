@@ -15,6 +15,7 @@ from ktk_engine.gate.target import Target
 from ktk_engine.log.change.reads import NOTHING_READ, Reads
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.types.arrow_name import sql_name
 from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.quote import readable_identifier
@@ -196,11 +197,14 @@ def _check_old_values(base: Snapshot, retained: Retained, gate: GateResult) -> N
     if found := sorted(new & stored):
         name = readable_identifier(found[0])
         raise ConfigurationError(
-            f"Dataset {base.uuid}: files that stay hold values of an earlier column {name}, which "
-            "would come back. Nothing was written. Add it by hand first, which writes these rows "
-            f"again (alter table {base.uuid} add column {name} "
-            f"{sql_name(gate.committed.field(found[0]).type)}), or replace all rows: in dbt with "
-            "--full-refresh."
+            Message(
+                f"Dataset {base.uuid}: files that stay hold values of an earlier column {name}, "
+                "which would come back. Nothing was written. Add it by hand first, which writes "
+                f"these rows again (alter table {base.uuid} add column {name} "
+                f"{sql_name(gate.committed.field(found[0]).type)}), or ",
+                Remedy("replace_rows"),
+                ".",
+            )
         )
 
 
@@ -209,6 +213,6 @@ def _check_known(target: Target, key: str, names: Sequence[str], columns: Sequen
     if unknown:
         hint = did_you_mean(unknown[0], columns)
         raise ConfigurationError(
-            f"Dataset {target.uuid}: {key} names {', '.join(unknown)}, which the model "
-            f"lacks.{hint} It has: {', '.join(columns)}. Nothing was written."
+            f"Dataset {target.uuid}: {key} names {', '.join(unknown)}, which the rows "
+            f"lack.{hint} They have: {', '.join(columns)}. Nothing was written."
         )

@@ -17,6 +17,7 @@ from ktk_engine.gate.target import Target
 from ktk_engine.log.change.reads import NOTHING_READ, Reads
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import State, resolve
+from ktk_engine.messages import Message
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.write.write_context import WriteContext
 
@@ -147,8 +148,10 @@ def recompute(
         if not reads or source.is_query:
             raise
         raise CommitConflictError(
-            f"{error} What it writes had been computed before that, and cannot be computed again "
-            "here."
+            Message(
+                error,
+                " What it writes had been computed before that, and cannot be computed again here.",
+            )
         ) from error
 
 

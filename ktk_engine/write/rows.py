@@ -16,6 +16,7 @@ from ktk_engine.gate.spelling import spelled, stored_names
 from ktk_engine.gate.target import Target
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
+from ktk_engine.messages import Message
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -114,14 +115,14 @@ def check_constraints(constraints: Sequence[Constraint], rows: Rows) -> None:
         missing = [name for name in constraint.columns if name not in rows.columns]
         if missing:
             raise ConfigurationError(
-                f"The {constraint} names {', '.join(missing)}, which the model lacks. It has: "
+                f"The {constraint} names {', '.join(missing)}, which the rows lack. They have: "
                 f"{', '.join(rows.columns)}. Nothing was written."
             )
         for rule in constraint.rules:
             try:
                 check_rule(rows, rule)
             except ConfigurationError as error:
-                raise ConfigurationError(f"{error} Nothing was written.") from error
+                raise ConfigurationError(Message(error, " Nothing was written.")) from error
 
 
 def write_parquet(rows: Rows, job: WriteJob) -> WriteReport:

@@ -23,6 +23,7 @@ from ktk_engine.gate.target import Target
 from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.commit import Committed, role_of
 from ktk_engine.log.snapshot import LARGE, PUBLISH, Snapshot
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.types.refusal import Problem, refusal
 from ktk_engine.write.checked_write import CheckedWrite
 from ktk_engine.write.extension import Extension
@@ -257,19 +258,17 @@ _REASONS = {
     "value": "{have} a value in {columns} that its type, {type}, cannot hold exactly",
 }
 _FIXES = {
-    "duplicate": "Aggregate or filter the model so that each cell occurs only once, or add a "
+    "duplicate": "Aggregate or filter the rows so that each cell occurs only once, or add a "
     "column that tells the rows apart to dimension_columns.",
-    "null": "Filter these rows, or give them a value: coalesce({columns}, 'unknown').",
     "calendar": "Filter these rows, or give them another value: null for an infinity, 9999-12-31 "
     "for an end that is not known.",
     "path": "Shorten the values, or partition by a column with short ones; letters beyond ASCII, "
     "blanks and most signs take three bytes for each of theirs.",
-    "value": "Cast, round or filter the column in the model, or declare a wider data_type in its "
-    "YAML.",
 }
+_REMEDIES = {"null": "fill_null", "value": "fit_values"}
 
 
-def _refusal(target: Target, findings: tuple[DataFinding, ...]) -> str:
+def _refusal(target: Target, findings: tuple[DataFinding, ...]) -> Message:
     problems = []
     for item in findings:
         columns = ", ".join(f"`{name}`" for name in item.column.split(", "))
@@ -279,6 +278,6 @@ def _refusal(target: Target, findings: tuple[DataFinding, ...]) -> str:
             columns=columns,
             type=item.type,
         )
-        fix = _FIXES[item.rule].format(columns=item.column)
+        fix = _FIXES.get(item.rule) or Remedy(_REMEDIES[item.rule], column=item.column)
         problems.append(Problem(f"{reason}.", fix, item.example, item.error))
     return refusal(target.uuid, problems, "was refused while writing (nothing was committed)")

@@ -112,7 +112,7 @@ def _repeated(rows: DataFrame, constraint: Constraint) -> list[str]:
     return [
         f"- Rows break the {constraint}.",
         f"  Example: {count:,} rows have {example}",
-        "  Fix: Keep one row of them in the model, or drop the constraint.",
+        "  Fix: Keep one row of them, or drop the constraint.",
     ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ktk_engine.formatting import counted, size
+from ktk_engine.messages import Message
 
 
 @dataclass(frozen=True)
@@ -66,9 +67,14 @@ class WriteResult:
     total_files: int = 0
     leaving: tuple[str, ...] = ()
 
-    def __str__(self) -> str:
+    @property
+    def message(self) -> Message:
+        """What it did, for people."""
         text = "; ".join([self._what, *self.notes])
-        return f"{text} ({self.warning})" if self.warning else text
+        return Message(text, " (", self.warning, ")") if self.warning else Message(text)
+
+    def __str__(self) -> str:
+        return str(self.message)
 
     @property
     def _what(self) -> str:

@@ -134,9 +134,7 @@ models:
     config: {contract: {enforced: true}}
     columns: [{name: code, data_type: varchar(3)}, {name: word, data_type: string}]
 """
-        text = (
-            "{{ config(materialized='table') }} select '{{ var(\"code\") }}' as code, 'x' word"
-        )
+        text = "{{ config(materialized='table') }} select '{{ var(\"code\") }}' as code, 'x' word"
         return {"schema.yml": schema, "codes.sql": text}
 
     def test_longer_ones_are_refused(self, project):

@@ -16,6 +16,7 @@ from tests.support.committed import cube_scope, read_history, resolve
 from tests.support.dataset_builder import write_plain
 from tests.support.documents import CubeSpecification
 from tests.support.stores import tree
+from tests.support.voices import DBT
 
 ENRICHMENT = (
     "{{ config(materialized='cube_enrichment', cube='%s', dataset='extra', "
@@ -85,7 +86,7 @@ class TestSideBySide:
         with pytest.raises(Exception, match="The name seed stands for several relations") as error:
             rows(built, "select * from {s}.seed")
         assert "`dataset:k0++seed` or `dataset:k1++seed`" in str(error.value)
-        assert "ktk_dataset: k0++seed" in str(error.value)
+        assert "ktk_dataset: k0++seed" in error.value.said(DBT)
         text = "select a.v, b.v from {s}.`k3++seed` a join {s}.`dataset:k4++seed` b using (id)"
         assert rows(built, text) == [(3, 4)] * 3
 
@@ -199,7 +200,7 @@ class TestMoving:
         assert "model.test.extra has built dataset c++extra" in message
         assert "dataset cx++extra: extra would leave cube c" in message
         assert "dbt build --full-refresh -s extra" in message
-        assert "ktk undrop c extra" in message
+        assert "ktk_undrop --args '{cube: c, dataset: extra}'" in message
         for new in ("cube='c', dataset='other'", "cube='c', alias='other'"):
             message = self.refused(built, "extra", "cube='c'", new)
             assert "c++extra" in message and "c++other" in message
@@ -227,14 +228,14 @@ class TestMoving:
         (result,) = run_dbt(["run", "--full-refresh", "-s", "extra"])
         write_file(MOVING, path)
         assert "took extra out of cube c" in result.message
-        assert "ktk undrop c extra brings it back" in result.message
+        assert "ktk_undrop --args '{cube: c, dataset: extra}' brings it back" in result.message
         newest = read_history(store_of(built), "c")[0]
         assert [change.operation for change in newest.changes] == ["remove"]
         assert newest.history["node"] == "model.test.extra"
         assert "now builds dataset cx++extra" in newest.history["reason"]
         back = ["run-operation", "ktk_undrop", "--args", "{cube: c, dataset: extra}"]
         _, log = run_dbt_and_capture(back, expect_pass=False)
-        assert "Take that out first: ktk remove cx extra" in log
+        assert "first: dbt run-operation ktk_remove --args '{cube: cx, dataset: extra}'" in log
         run_dbt(["run-operation", "ktk_remove", "--args", "{cube: cx, dataset: extra}"])
         _, log = run_dbt_and_capture(back)
         assert "Brought back extra of cube c" in log
@@ -251,7 +252,7 @@ class TestMoving:
         _, log = run_dbt_and_capture(["run", "-s", "cells"])
         assert "leftover" not in log
         _, log = run_dbt_and_capture(["run"])
-        said = "leftover (was built by model.test.leftover; to take it out: ktk remove"
+        said = "leftover (was built by model.test.leftover; to take it out: dbt run"
         assert log.count(said) == 1  # dbt ends a run twice
         assert "Nothing was deleted" in log
         assert rows(built, "select * from {s}.leftover") == [(1,)]

@@ -40,7 +40,7 @@ class TestRefusals:
         assert "c++cells was refused while writing (nothing was committed)" in message
         assert "rows repeat a cell, which `P`, `L` must address uniquely" in message
         assert "Example: P=" in message
-        assert "Fix: Aggregate or filter the model" in message
+        assert "Fix: Aggregate or filter the rows" in message
 
     def test_null_in_a_dimension(self, built):
         text = ENRICHMENT.replace("id as L", "nullif(id, 7) as L")
@@ -175,7 +175,7 @@ class TestConfiguration:
         text = SEED.replace("['P']", "['Q']")
         write_file(text, f"{project.project_root}/models/cells.sql")
         results = run_dbt(["run", "-s", "cells"], expect_pass=False)
-        assert "partition_by names `Q`, but the model has no such column" in results[0].message
+        assert "partition_by names `Q`, but the rows have no such column" in results[0].message
 
 
 class TestProfile:

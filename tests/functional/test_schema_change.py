@@ -76,7 +76,7 @@ class TestOnSchemaChange(Base):
     def test_further_columns_are_left_out_with_ignore(self, project):
         text = ENRICHMENT.replace("as w", "as w, 'red' as colour")
         message = self.run(project, "extra", self.with_policy(text, "ignore"))
-        assert "left out, as on_schema_change is ignore, column: colour" in message
+        assert "ignored new column: colour" in message
         assert columns(project, "c++extra") == ["P", "L", "w"]
 
     def test_it_can_be_set_for_the_project(self, project):
@@ -138,7 +138,7 @@ class TestOwners(Base):
         text = SEED.replace("as v", "as v, 1.5D as w")
         message = self.refused(project, "cells", text, "--full-refresh")
         assert "no model of this project builds extra" in message
-        assert "ktk remove c extra" in message
+        assert "ktk_remove --args '{cube: c, dataset: extra}'" in message
         command = "dbt run-operation ktk_remove --args '{cube: c, dataset: extra}'"
         assert command in message
         run_dbt(["run-operation", "ktk_remove", "--args", "{cube: c, dataset: extra}"])

@@ -16,11 +16,7 @@ def test_connector(project_of):
         (1, 1, 0),
         (2, 2, 0),
     ]
-    (issue,) = [
-        row
-        for row in project.rows("an_dev", "connector__issues")
-        if row["issue_id"] == 1
-    ]
+    (issue,) = [row for row in project.rows("an_dev", "connector__issues") if row["issue_id"] == 1]
     assert (issue["title"], issue["custom_renamed"], issue["milestone_id"]) == (
         'Says "no"',
         "x",

@@ -52,7 +52,7 @@ def test_rows_with_the_same_key_that_came_meanwhile_are_a_conflict(spark, store)
 
 def test_constraints_that_fit_nothing_are_refused(spark, store):
     wrong = replace(TABLE, constraints=(Constraint("unique", ("X",)),))
-    with pytest.raises(ConfigurationError, match="names X, which the model lacks"):
+    with pytest.raises(ConfigurationError, match="names X, which the rows lack"):
         build(store, rows(spark, 0, 5), wrong)
     with pytest.raises(ConfigurationError, match="give the rows as a DataFrame"):
         build(store, collect_table(rows(spark, 0, 5)), TABLE)

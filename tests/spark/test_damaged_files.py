@@ -62,7 +62,7 @@ def test_every_flip_is_an_error_that_names_the_file(spark, store, damage):
             found = Store(store.root).cube("c").query().to_arrow(spark)
         except FormatError as error:
             assert name in str(error)
-            assert "ktk check --deep" in str(error)
+            assert "check(deep=True)" in str(error)
         else:
             assert found.equals(good), f"byte {byte} of {damage.size}"
 

@@ -127,7 +127,7 @@ def test_only_the_update_columns_take_new_values(spark, sql, store):
 def test_delete_and_insert_takes_every_new_row(spark, sql, store):
     build(store, rows(spark, 0, 100), TABLE)
     new = rows(spark, 0, 3, 1000).unionByName(rows(spark, 0, 3, 2000))
-    with pytest.raises(DataError, match="several rows for one unique_key"):
+    with pytest.raises(DataError, match="several rows for one key"):
         merge(sql.scanner(store), new, TABLE, MergeBy(("L",)))
     done = merge(sql.scanner(store), new, TABLE, MergeBy(("L",), "delete+insert"))
     assert done.changes == RowChanges(6, deleted=3)
@@ -154,7 +154,7 @@ def test_values_of_columns_that_a_model_lacks_stay(spark, sql, store):
     old, both = {i: (i, None) for i in range(5)}, {i: (i, "new") for i in range(5, 10)}
     added = dict.fromkeys(range(10, 15), (None, "new"))
     assert found == old | both | added | dict.fromkeys(range(15, 20), (None, None))
-    with pytest.raises(TypeClassError, match="missing in the model"):
+    with pytest.raises(TypeClassError, match="missing in the rows"):
         build(store, rows(spark, 0, 10).drop("v"), TABLE, mode="append")
 
 
@@ -238,7 +238,7 @@ def test_columns_go_with_their_index(spark, sql, store):
     assert content(sql) == {i: i for i in (*range(12), 20)}
     assert sql.sql("select k from an.t where L = 20").collect() == [(0,)]
     assert sql.sql("select count(k) from an.t").collect() == [(1,)]
-    with pytest.raises(ConfigurationError, match="which the model lacks"):
+    with pytest.raises(ConfigurationError, match="which the rows lack"):
         replace_where(sql.scanner(store), rows(spark, 20, 21).drop("v"), target, where)
     with pytest.raises(ConfigurationError, match="partition_by names `P`"):
         build(store, rows(spark, 20, 21).drop("P"), target, mode="append")

@@ -162,7 +162,7 @@ def test_a_version_in_the_cell_of_another_is_refused(spark, sql, store):
 def test_two_rows_of_one_key_are_refused(spark, sql, store, target, kind):
     build_versions(store, first(spark), target, BY)
     twice = [change(kind, 5, "50%", v, "k5", to="timestamp '2024-03-01'") for v in (1, 2)]
-    with pytest.raises(DataError, match=r"several rows for one unique_key \(id\)"):
+    with pytest.raises(DataError, match=r"several rows for one key \(id\)"):
         merge_versions(sql.scanner(store), staged(spark, *twice), target, BY)
     assert version_of(store, target.scope) == 1
 

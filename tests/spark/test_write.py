@@ -273,7 +273,7 @@ def test_clustered_rows_are_sorted_in_each_file(spark, sql, store):
         for key in snapshot.files["key"].to_pylist():
             found = pq.read_table(io.BytesIO(store.get(key)), partitioning=None)["k"].to_pylist()
             assert found == sorted(found)
-    with pytest.raises(ConfigurationError, match="clustered_by names X, which the model lacks"):
+    with pytest.raises(ConfigurationError, match="clustered_by names X, which the rows lack"):
         build(store, rows, Target("wrong", clustered_by=("X",)))
     with pytest.raises(ConfigurationError, match="clustered_by is for plain tables"):
         Target("s", "seed", "c", ("k",), clustered_by=("v",))

@@ -202,7 +202,7 @@ class CubeVerbs(RuleBasedStateMachine):
         try:
             self.cube.restore(version)
         except ConsistencyError as error:
-            if "Take that over first: ktk adopt c" in str(error):
+            if "Take that over first: `ktk adopt c`" in str(error):
                 return  # another program's, of which nothing was written yet
             assert "nothing to restore" in str(error)
             assert same(joined(self.model), joined(self.versions[version]))

@@ -9,6 +9,7 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import CompilationError, DbtDatabaseError, DbtRuntimeError
 
 from dbt.adapters.ktk.session.spark_message import java_stack, spark_ended, spark_message
+from dbt.adapters.ktk.voice import DBT
 from ktk_engine.errors import KtkError, TypeClassError
 
 _LOGGER = AdapterLogger("ktk")
@@ -39,9 +40,9 @@ def translated(hint: str = "") -> Iterator[None]:
     except DbtRuntimeError:
         raise
     except TypeClassError as error:
-        raise RefusedColumnsError(str(error)) from error
+        raise RefusedColumnsError(error.said(DBT)) from error
     except KtkError as error:
-        raise DbtRuntimeError(str(error)) from error
+        raise DbtRuntimeError(error.said(DBT)) from error
     except Exception as error:
         message = spark_ended() or spark_message(error, hint)
         if message is None:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ktk_engine.cli.console import warn
+from ktk_engine.cli.console import say, say_json, warn
 from ktk_engine.cli.find_store import find_store, store_option
 from ktk_engine.cli.sources_file import SourcesFile, open_sources, store_in_project
 from ktk_engine.errors import KtkError
 from ktk_engine.formatting import counted
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def adopt(
     if file is not None and written:
         file.write(text)
     if as_json:
-        click.echo(json.dumps(_as_dict(found, file, text, dry_run, written), indent=2))
+        say_json(_as_dict(found, file, text, dry_run, written))
     else:
         _show(found, dry_run or stop, everything)
         _show_sources(file, text, written, stop)
@@ -116,7 +116,7 @@ def _plan(store: ObjectStore, name: str, words: CubeWords, everything: bool) -> 
     except KtkError as error:
         if not everything:
             raise
-        return _Adopted(name, None, str(error))
+        return _Adopted(name, None, error.message)
     return _Adopted(name, adoption, version=adoption.state.version)
 
 
@@ -128,7 +128,7 @@ def _run(item: _Adopted, force: bool) -> _Adopted:
     try:
         done = run_adoption(item.adoption, {"command": "ktk adopt"}, force=force)
     except KtkError as error:
-        return replace(item, problem=str(error))
+        return replace(item, problem=error.message)
     return replace(item, version=done.version, warning=done.warning)
 
 
@@ -155,42 +155,40 @@ def _show(found: list[_Adopted], planned: bool, everything: bool) -> None:
 
     for item in found:
         if item.adoption is not None and not item.adoption.datasets:
-            click.echo(f"{item.name}, version {item.version}: no other program changed it.")
+            say(f"{item.name}, version {item.version}: no other program changed it.")
         elif item.adoption is not None:
             _show_adoption(item, item.adoption, planned, everything)
         if item.problem:
-            click.echo(f"Error: {item.problem}", err=True)
+            say(Message("Error: ", item.problem), err=True)
         warn(item.warning)
     taken = sum(bool(i.adoption and i.adoption.datasets and not i.problem) for i in found)
     if everything:
         verb = "would be taken over" if planned else "taken over"
         rest = sum(bool(item.problem) for item in found)
-        click.echo(f"{counted(taken, 'cube or table', 'cubes and tables')} {verb}, {rest} not.")
+        say(f"{counted(taken, 'cube or table', 'cubes and tables')} {verb}, {rest} not.")
     if taken:
-        click.echo(ABOUT_READERS)
+        say(ABOUT_READERS)
 
 
 def _show_adoption(item: _Adopted, adoption: Adoption, planned: bool, everything: bool) -> None:
     known = adoption.specification
     if known is not None:
-        click.echo(
+        say(
             f"Cube {item.name}: seed dataset {known.seed_dataset}; dimensions "
             f"{', '.join(known.dimension_columns)}; partitioned by "
             f"{', '.join(known.partition_columns) or 'nothing'}"
         )
     elif adoption.state.scope.cube:
-        click.echo(
-            f"Cube {item.name}: it has no seed dataset, and cannot be queried before one is built."
-        )
+        say(f"Cube {item.name}: it has no seed dataset, and cannot be queried before one is built.")
     for dataset in adoption.datasets:
-        click.echo(f"  {dataset}")
+        say(f"  {dataset}")
         for note in dataset.notes:
-            click.echo(f"    {note}")
+            say(f"    {note}")
     if planned and not everything:
-        needed = " --force" if adoption.loses else ""
-        click.echo(f"Nothing was changed. To take it over: ktk adopt {item.name}{needed}")
+        kind = "adopt_with_loss" if adoption.loses else "adopt"
+        say(Message("Nothing was changed. To take it over: ", Remedy(kind, name=item.name)))
     elif not (planned or item.problem):
-        click.echo(f"Taken over: version {item.version}.")
+        say(f"Taken over: version {item.version}.")
 
 
 def _show_sources(file: SourcesFile | None, text: str, written: bool, stop: bool) -> None:
@@ -198,19 +196,19 @@ def _show_sources(file: SourcesFile | None, text: str, written: bool, stop: bool
         return
     diff = file.diff(text)
     if not diff:
-        click.echo(f"{file.path} is as it should be.")
+        say(f"{file.path} is as it should be.")
     elif stop:
-        click.echo(diff)
-        click.echo(
+        say(diff)
+        say(
             f"Error: {file.path} is different, as shown. Nothing was changed, neither there nor in "
             "the store. To overwrite it, add --yes.",
             err=True,
         )
     elif written:
-        click.echo(f"Wrote {file.path}.")
+        say(f"Wrote {file.path}.")
     else:
-        click.echo(diff)
-        click.echo(f"{file.path} was not written.")
+        say(diff)
+        say(f"{file.path} was not written.")
 
 
 def _as_dict(

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ktk_engine.cli.console import make_console, make_table, print_table
+from ktk_engine.cli.console import listener, make_console, make_table, print_table, say, say_json
 from ktk_engine.cli.find_store import find_store, find_stores, store_option
 from ktk_engine.formatting import counted
+from ktk_engine.messages import spoken
 from ktk_engine.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -56,12 +56,12 @@ def check(cube: str | None, deep: bool, as_json: bool, store_url: str | None) ->
 
 def _say(found: Sequence[Checked], as_json: bool, told: object) -> None:
     if as_json:
-        click.echo(json.dumps(told, indent=2))
+        say_json(told)
     else:
         for item in found:
             _show(item)
         if not found:
-            click.echo("There is no cube and no table.")
+            say("There is no cube and no table.")
     if any(item.problems for item in found):
         raise click.exceptions.Exit(1)
 
@@ -89,7 +89,8 @@ def _show(found: Checked) -> None:
     if len(found.problems) - len(general) > _SHOWN:
         console.print(f"... {len(found.problems) - len(general) - _SHOWN} more; --json shows all.")
     for item in general:
-        console.print(f"\n{item.dataset or found.name}: {item.reason}", soft_wrap=True)
+        said = spoken(item.reason, listener().voice)
+        console.print(f"\n{item.dataset or found.name}: {said}", soft_wrap=True)
 
 
 def _tagged(found: Checked) -> str:
@@ -97,5 +98,6 @@ def _tagged(found: Checked) -> str:
 
 
 def _cells(item: Problem) -> list[str]:
-    cells = (item.dataset, item.column, item.expected, item.found, item.reason, item.file)
+    reason = spoken(item.reason, listener().voice)
+    cells = (item.dataset, item.column, item.expected, item.found, reason, item.file)
     return [cell or "-" for cell in cells]

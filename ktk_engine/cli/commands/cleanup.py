@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from datetime import timedelta
@@ -10,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ktk_engine.cli.console import make_console, make_table, print_table
+from ktk_engine.cli.console import flag, make_console, make_table, print_table, say, say_json
 from ktk_engine.cli.find_store import find_store, store_option
 from ktk_engine.errors import KtkError
 from ktk_engine.formatting import counted, number, size
+from ktk_engine.messages import Message
 
 if TYPE_CHECKING:
     from ktk_engine.log.garbage import Garbage, NamedFiles, Retention
@@ -64,7 +64,7 @@ def cleanup(
     rest = _clean_rest(store, delete) if cube is None else 0
     if as_json:
         listed = [item.as_dict() for item in cleaned]
-        click.echo(json.dumps({"deleted": delete, "scopes": listed, "unfinished": rest}, indent=2))
+        say_json({"deleted": delete, "scopes": listed, "unfinished": rest})
     else:
         _show(cleaned, rest, delete)
     if any(item.problem and item.wanted for item in cleaned):
@@ -114,8 +114,8 @@ def _clean(
             return _Cleaned(scope.name, plan_cleanup(store, scope, retention, named))
         done = run_cleanup(store, scope, retention, {"command": "ktk cleanup"}, named)
     except KtkError as error:
-        return _Cleaned(scope.name, None, str(error), wanted)
-    problem = f"nothing was deleted: {done.warning}" if done.warning else ""
+        return _Cleaned(scope.name, None, error.message, wanted)
+    problem = Message("nothing was deleted: ", done.warning) if done.warning else ""
     return _Cleaned(scope.name, done.garbage, problem)
 
 
@@ -127,13 +127,13 @@ def _show(cleaned: list[_Cleaned], rest: int, delete: bool) -> None:
     if table.row_count:
         print_table(make_console(), table)
     if rest:
-        click.echo(f"{counted(rest, 'unfinished file')} in the whole store.")
+        say(f"{counted(rest, 'unfinished file')} in the whole store.")
     if not delete:
-        click.echo("Nothing was deleted. To delete, add --delete.")
+        say(f"Nothing was deleted. To delete, add {flag('delete')}.")
     for item in cleaned:
         if item.problem:
             kind = "Error" if item.wanted else "Warning"
-            click.echo(f"{kind}: {item.name}: {item.problem}", err=True)
+            say(Message(f"{kind}: {item.name}: ", item.problem), err=True)
 
 
 def _cells(name: str, garbage: Garbage) -> list[str]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ktk_engine.cli.console import make_console, make_table, print_table, warn
+from ktk_engine.cli.console import make_console, make_table, print_table, say, say_json, warn
 from ktk_engine.cli.find_store import find_store, store_option
 from ktk_engine.formatting import number, size
 
@@ -43,7 +42,7 @@ def compact(
     if not dry_run:
         _run(found, results)
     if as_json:
-        click.echo(json.dumps(results, indent=2))
+        say_json(results)
         return
     _show(results, dry_run)
 
@@ -83,8 +82,8 @@ def _show(results: list[dict[str, Any]], dry_run: bool) -> None:
         )
     print_table(make_console(), table)
     if dry_run:
-        click.echo("Nothing was written. To compact, leave out --dry-run.")
+        say("Nothing was written. To compact, leave out --dry-run.")
     elif not any("files" in item for item in results):
-        click.echo("Nothing to do.")
+        say("Nothing to do.")
     else:
-        click.echo("The old files stay until ktk cleanup.")
+        say("The old files stay until ktk cleanup.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ktk_engine.cli.console import warn
+from ktk_engine.cli.console import say, warn
 from ktk_engine.cli.dataset_patterns import chosen_datasets, dataset_options
 from ktk_engine.cli.find_store import find_store, open_other_store, store_option
 from ktk_engine.cli.version_options import version_options
@@ -53,11 +53,11 @@ def copy(
     copied = ", ".join(plan.datasets.values())
     what = f"{copied}: {counted(plan.files, 'file')}, {size(plan.bytes)}"
     if dry_run:
-        click.echo(f"Would copy {what}. Nothing was copied.")
+        say(f"Would copy {what}. Nothing was copied.")
         return
     with progress_bar("copying") as tell:
         done = run_copy(plan, {"command": "ktk copy"}, tell)
-    click.echo(f"Copied {what}. {done.name} of {target} is at version {done.version}.")
+    say(f"Copied {what}. {done.name} of {target} is at version {done.version}.")
     warn(done.warning)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from ktk_engine.cli.console import say
 from ktk_engine.cli.find_store import find_store, store_option
 from ktk_engine.formatting import counted
 
@@ -40,9 +41,9 @@ def delete(
         for name, (count, files) in found.items()
     )
     if dry_run or not rows:
-        click.echo(f"Would delete {said}. Nothing was changed." if rows else "No row fulfils it.")
+        say(f"Would delete {said}. Nothing was changed." if rows else "No row fulfils it.")
         return
     if not yes:
         click.confirm(f"Delete {said}?", abort=True)
     version = plan.run({"command": "ktk delete", "reason": where})
-    click.echo(f"Deleted {said}. Now version {version}; ktk restore brings them back.")
+    say(f"Deleted {said}. Now version {version}; ktk restore brings them back.")

@@ -6,6 +6,7 @@ import json
 
 import click
 
+from ktk_engine.cli.console import say
 from ktk_engine.cli.find_store import find_store, store_option
 from ktk_engine.cli.version_options import version_options
 
@@ -40,6 +41,6 @@ def explain(
     plan = asked.query(chosen, where).plan
     if as_json:
         # Literals of conditions may be of any class; JSON gets their text.
-        click.echo(json.dumps(explain_as_dict(plan), indent=2, default=str))
+        say(json.dumps(explain_as_dict(plan), indent=2, default=str))
     else:
-        click.echo(explain_plan(plan))
+        say(explain_plan(plan))

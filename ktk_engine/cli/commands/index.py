@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ktk_engine.cli.console import warn
+from ktk_engine.cli.console import say, warn
 from ktk_engine.cli.find_store import find_store, store_option
 
 
@@ -33,13 +33,13 @@ def index(
     plan = plan_indexes(find_store(store_url), cube, columns, dataset, drop=drop)
     if not plan.columns:
         stands = "not indexed" if drop else "indexed"
-        click.echo(f"{cube}: {', '.join(columns)} {stands} already. Nothing was changed.")
+        say(f"{cube}: {', '.join(columns)} {stands} already. Nothing was changed.")
         return
     verb = "drop indices of" if drop else "index"
     if dry_run:
-        click.echo(f"Would {verb} {plan}. Nothing was changed.")
+        say(f"Would {verb} {plan}. Nothing was changed.")
         return
     done = run_index_plan(plan, {"command": "ktk index"})
     said = "Dropped indices of" if drop else "Indexed"
-    click.echo(f"{said} {plan}. Now version {done.version}.")
+    say(f"{said} {plan}. Now version {done.version}.")
     warn(done.warning)

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ktk_engine.cli.console import make_console, make_table, print_table
+from ktk_engine.cli.console import listener, make_console, make_table, print_table, say, say_json
 from ktk_engine.cli.find_store import find_store, store_option
 from ktk_engine.cli.project_orphans import project_orphans
 from ktk_engine.formatting import moment, number, size
+from ktk_engine.messages import spoken
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,7 +36,7 @@ def info(cube: str | None, as_json: bool, rows: bool, store_url: str | None) -> 
 
     description = describe(store, cube, count_rows=rows)
     if as_json:
-        click.echo(json.dumps(description.as_dict(), indent=2))
+        say_json(description.as_dict())
     else:
         _show(make_console(), description)
         _show_orphans(store, cube)
@@ -46,10 +47,10 @@ def _show_all(store: ObjectStore, as_json: bool) -> None:
 
     contents = list_contents(store)
     if as_json:
-        click.echo(json.dumps([item.__dict__ for item in contents], indent=2))
+        say_json([item.__dict__ for item in contents])
         return
     if not contents:
-        click.echo("The store is empty.")
+        say("The store is empty.")
         return
     console = make_console()
     table = make_table(
@@ -60,7 +61,8 @@ def _show_all(store: ObjectStore, as_json: bool) -> None:
     print_table(console, table)
     for item in contents:
         if item.problem:
-            console.print(f"\n{item.name}: {item.problem}", style="red", soft_wrap=True)
+            said = spoken(item.problem, listener().voice)
+            console.print(f"\n{item.name}: {said}", style="red", soft_wrap=True)
     _show_orphans(store)
 
 
@@ -69,8 +71,9 @@ def _show_orphans(store: ObjectStore, name: str = "") -> None:
     orphans = project_orphans(store)
     for orphan in orphans.found:
         if name in ("", orphan.scope) and orphans.generated:
+            said = orphan.message.said(listener().voice)
             make_console().print(
-                f"\nNo model of {orphans.project} builds {orphan}. (target/manifest.json of "
+                f"\nNo model of {orphans.project} builds {said}. (target/manifest.json of "
                 f"{moment(orphans.generated)})",
                 style="yellow",
                 soft_wrap=True,
@@ -169,12 +172,14 @@ def _cells(item: DatasetDescription) -> list[str]:
 
 def _show_remarks(console: Console, cube: CubeDescription) -> None:
     if cube.problem:
-        console.print(f"\n{cube.problem}", style="yellow", soft_wrap=True)
+        said = spoken(cube.problem, listener().voice)
+        console.print(f"\n{said}", style="yellow", soft_wrap=True)
     for item in cube.datasets:
         if item.relation != item.id:
             console.print(f"\n{item.id}: SQL knows it as {item.relation}", soft_wrap=True)
         if item.problem:
-            console.print(f"\n{item.id}: {item.problem}", style="red", soft_wrap=True)
+            said = spoken(item.problem, listener().voice)
+            console.print(f"\n{item.id}: {said}", style="red", soft_wrap=True)
         elif item.note:
             console.print(f"\n{item.id}: {item.note}", style="yellow", soft_wrap=True)
         elif not item.published:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from ktk_engine.cli.console import say
 from ktk_engine.formatting import size
 from ktk_engine.java.class_archive import archive_folder, make_archive
 
@@ -18,4 +19,4 @@ def prepare() -> None:
     again after an update of Java or PySpark.
     """
     path = make_archive(archive_folder(), WORKLOAD)
-    click.echo(f"Spark starts from {path} ({size(path.stat().st_size)}) from now on.")
+    say(f"Spark starts from {path} ({size(path.stat().st_size)}) from now on.")

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import click
 
-from ktk_engine.cli.console import make_console, make_table, print_table
+from ktk_engine.cli.console import (
+    flag,
+    listener,
+    make_console,
+    make_table,
+    print_table,
+    say,
+    say_json,
+)
 from ktk_engine.cli.find_store import find_store, store_option
+from ktk_engine.messages import spoken
 
 if TYPE_CHECKING:
     from ktk_engine.publish.publish_datasets import Published
@@ -33,7 +41,7 @@ def publish(
     from ktk_engine.publish.publish_datasets import check_publishing, publish_datasets
 
     if check and stop:
-        raise click.UsageError("--check and --stop do not go together.")
+        raise click.UsageError(f"{flag('check')} and {flag('stop')} do not go together.")
     store = find_store(store_url, quiet=as_json)
     if stop:
         _stop(store, name, dataset, as_json)
@@ -43,7 +51,7 @@ def publish(
     else:
         found = publish_datasets(store, name, dataset, {"command": "ktk publish"})
     if as_json:
-        click.echo(json.dumps([item.as_dict() for item in found], indent=2))
+        say_json([item.as_dict() for item in found])
     else:
         _show(store, found)
     if any(item.problem for item in found):
@@ -55,12 +63,12 @@ def _stop(store: ObjectStore, name: str, dataset: str | None, as_json: bool) -> 
 
     stopped = stop_publishing(store, name, dataset, {"command": "ktk publish --stop"})
     if as_json:
-        click.echo(json.dumps(stopped))
+        say_json(stopped)
         return
     for uuid in stopped:
-        click.echo(f"{uuid} is not published as Delta any more.")
+        say(f"{uuid} is not published as Delta any more.")
     if not stopped:
-        click.echo(f"{name} is not published as Delta. Nothing was changed.")
+        say(f"{name} is not published as Delta. Nothing was changed.")
 
 
 def _show(store: ObjectStore, found: list[Published]) -> None:
@@ -72,4 +80,5 @@ def _show(store: ObjectStore, found: list[Published]) -> None:
     print_table(console, table)
     for item in found:
         if item.problem:
-            console.print(f"\n{item.dataset}: {item.problem}.", soft_wrap=True)
+            said = spoken(item.problem, listener().voice)
+            console.print(f"\n{item.dataset}: {said}.", soft_wrap=True)

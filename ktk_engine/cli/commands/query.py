@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from ktk_engine.cli.console import say
 from ktk_engine.cli.find_store import find_store, store_option
 from ktk_engine.cli.version_options import version_options
 from ktk_engine.progress import progress_bar
@@ -68,7 +69,7 @@ def query(
         rows = asked.to_arrow(engine="local", memory_limit=most, progress=tell)
     if shown is not None and rows.num_rows > shown:
         total = "" if asked.plan.rows is None else f" of {asked.plan.rows:,}"
-        click.echo(f"The first {shown}{total} rows; see --limit.", err=True)
+        say(f"The first {shown}{total} rows; see --limit.", err=True)
         rows = rows.slice(0, shown)
     if chosen_format == "table":
         print_rows(rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ktk_engine.cli.console import warn
+from ktk_engine.cli.console import say, warn
 from ktk_engine.cli.find_store import find_store, store_option
 
 
@@ -30,12 +30,12 @@ def remove(
     names = ", ".join(removal.names)
     what = f"{names} from cube {cube}" if removal.state.scope.kind == "cube" else f"table {names}"
     if dry_run:
-        click.echo(f"Would remove {what}. Nothing was changed.")
+        say(f"Would remove {what}. Nothing was changed.")
         return
     if not yes:
         click.confirm(f"Remove {what}?", abort=True)
     done = run_removal(removal, {"command": "ktk remove"})
-    click.echo(
+    say(
         f"Removed {what}: version {done.version}. Files stay until ktk cleanup; until then ktk "
         "undrop brings it back."
     )

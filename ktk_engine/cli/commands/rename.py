@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ktk_engine.cli.console import warn
+from ktk_engine.cli.console import say, warn
 from ktk_engine.cli.find_store import find_store, store_option
 
 
@@ -26,10 +26,10 @@ def rename(cube: str, new: str, dry_run: bool, store_url: str | None) -> None:
     if plan.copy is not None:
         copied = f"{counted(plan.copy.files, 'file')}, {size(plan.copy.bytes)}"
     if dry_run:
-        click.echo(f"Would rename {cube} to {new} ({copied}). Nothing was changed.")
+        say(f"Would rename {cube} to {new} ({copied}). Nothing was changed.")
     else:
         done = run_rename(plan, {"command": "ktk rename"})
-        click.echo(
+        say(
             f"Renamed {cube} to {new} ({copied}). Now version {done.version}; the files of {cube} "
             "stay until ktk cleanup."
         )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from ktk_engine.cli.console import listener, say
 from ktk_engine.cli.find_store import find_store, store_option
 from ktk_engine.cli.project_orphans import project_orphans
 
@@ -25,6 +26,8 @@ def report(cube: str, output: str | None, queries: tuple[str, ...], store_url: s
 
     path = Path(output or f"{cube}.html")
     store = find_store(store_url)
-    page = render_html(make_report(store, cube, queries, project_orphans(store).found))
+    page = render_html(
+        make_report(store, cube, queries, project_orphans(store).found), listener().voice
+    )
     path.write_text(page, encoding="utf-8")
-    click.echo(f"Wrote {path} ({len(page) / 1e6:.1f} MB). It needs no network.")
+    say(f"Wrote {path} ({len(page) / 1e6:.1f} MB). It needs no network.")

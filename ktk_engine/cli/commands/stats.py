@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
-from ktk_engine.cli.console import make_console, make_table, print_table
+from ktk_engine.cli.console import make_console, make_table, print_table, say_json
 from ktk_engine.cli.dataset_patterns import chosen_datasets, dataset_options
 from ktk_engine.cli.find_store import find_store, store_option
 from ktk_engine.cli.version_options import version_options
@@ -47,7 +45,7 @@ def stats(
     if as_json:
         datasets = {name: item.as_dict() for name, item in found.items()}
         content = {"version": state.version, "datasets": datasets, "total": total.as_dict()}
-        click.echo(json.dumps(content, indent=2))
+        say_json(content)
         return
     table = make_table(["dataset"], ["rows", "files", "size", "partitions"])
     lines = {**found, "total": total} if len(found) > 1 else found

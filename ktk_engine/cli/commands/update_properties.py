@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from ktk_engine.cli.console import say
 from ktk_engine.cli.find_store import find_store, store_option
 
 
@@ -48,9 +49,9 @@ def update_properties(
     if note(store, uuid, notes, {"command": "ktk update-properties"}):
         with after_commit(cube):
             version = find_scope(store, cube).version
-        click.echo(f"Noted of {uuid}: version {version}.")
+        say(f"Noted of {uuid}: version {version}.")
     else:
-        click.echo(f"{uuid} has exactly these already.")
+        say(f"{uuid} has exactly these already.")
 
 
 def _pair(text: str) -> tuple[str, Any]:

@@ -22,6 +22,7 @@ from ktk_engine.errors import ConfigurationError, SourceWarning
 from ktk_engine.files.footers import Footer, FooterCache
 from ktk_engine.formatting import counted
 from ktk_engine.log.snapshot import NULL_FOLDERS, Snapshot, files_table
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.store.local.source_files import SourceFiles
 from ktk_engine.types.identifier import Identifier, first_pair_alike
 from ktk_engine.types.mismatch import merge, mismatch
@@ -176,9 +177,14 @@ def _folders(store: SourceFiles, files: Sequence[PlainFile]) -> dict[str, list[s
     for file in files:
         if file.folders.keys() != first.folders.keys():
             raise ConfigurationError(
-                f"The files of {store.url} lie in different folders: {_said(first)}, and "
-                f"{_said(file)}. Let `ktk_location` name files of one layout, or ignore folders: "
-                "`ktk_options: {recursiveFileLookup: true}`."
+                Message(
+                    f"The files of {store.url} lie in different folders: {_said(first)}, and "
+                    f"{_said(file)}. Let ",
+                    Remedy("location"),
+                    " name files of one layout, or ignore folders: ",
+                    Remedy("ignore_folders"),
+                    ".",
+                )
             )
     return {
         _decoded(store, first, name): [

@@ -9,6 +9,7 @@ from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.stage.joined_changes import computed_once
 from ktk_engine.log.stage.staged_store import StagedStore
 from ktk_engine.log.state import State
+from ktk_engine.messages import Message, Remedy
 
 
 def stageable(store: StagedStore, base: State, transaction: Transaction) -> Transaction:
@@ -29,15 +30,21 @@ def stageable(store: StagedStore, base: State, transaction: Transaction) -> Tran
     for what, found in (("clean-up", transaction.deleted), ("tag", transaction.tags)):
         if found:
             raise ConfigurationError(
-                f"{scope}: a {what} cannot be part of a staged run, which may be discarded. "
-                "Nothing was committed. Run it on its own, without `ktk_stage`."
+                Message(
+                    f"{scope}: a {what} cannot be part of a staged run, which may be discarded. "
+                    "Nothing was committed. Run it on its own, ",
+                    Remedy("unstaged"),
+                    ".",
+                )
             )
     removes = any(change.rebase is None for change in transaction.changes)
     if removes and any(item.foreign or item.problem for item in base.datasets.values()):
         raise ConfigurationError(
-            f"{scope}: another program changed it, and a staged run cannot remove anything from "
-            f"such a scope. Nothing was committed. Take over first what was changed: ktk adopt "
-            f"{scope.name}"
+            Message(
+                f"{scope}: another program changed it, and a staged run cannot remove anything "
+                "from such a scope. Nothing was committed. Take over first what was changed: ",
+                Remedy("adopt", name=scope.name),
+            )
         )
     store.announce(scope, transaction.write, {change.uuid for change in transaction.changes})
     return replace(transaction, changes=tuple(map(computed_once, transaction.changes)))

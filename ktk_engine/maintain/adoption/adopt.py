@@ -42,6 +42,7 @@ from ktk_engine.maintain.adoption.kartothek_readers import reader_notes
 from ktk_engine.maintain.adoption.recover_cube import CubeWords, recover_cube
 from ktk_engine.maintain.adoption.stale_indices import stale_indices, with_new_indices
 from ktk_engine.maintain.change_datasets import ChangeResult, change_datasets
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.progress import Progress, untold
 from ktk_engine.store.interface import ObjectStore
 
@@ -231,9 +232,11 @@ def run_adoption(
     if adoption.loses and not force:
         lines = "\n".join(f"- {item}" for item in adoption.datasets)
         raise ForeignWriterError(
-            f"{state.scope.name}: rows of version {state.version} are not in what the other "
-            f"program wrote:\n{lines}\nNothing was written. To give them up, run: "
-            f"ktk adopt {state.scope.name} --force"
+            Message(
+                f"{state.scope.name}: rows of version {state.version} are not in what the other "
+                f"program wrote:\n{lines}\nNothing was written. To give them up: ",
+                Remedy("adopt_with_loss", name=state.scope.name),
+            )
         )
     write = Write()
     changes = tuple(_change(state, item, write.commit) for item in adoption.datasets)
@@ -352,7 +355,7 @@ def _document(state: State, item: DatasetState) -> tuple[str, DatasetDocument]:
         document = load_document(state.store, item.uuid)
     except (DatasetNotFoundError, FormatError, ObjectNotFoundError) as error:
         if item.problem:
-            said = f"{item.problem}. There is nothing to take over. Nothing was written."
+            said = Message(item.problem, ". There is nothing to take over. Nothing was written.")
             raise item.error(said) from error
         raise type(error)(
             f"Dataset {item.uuid} of {state.store.url} cannot be taken over: {error}. Nothing was "

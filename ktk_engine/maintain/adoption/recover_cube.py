@@ -20,6 +20,7 @@ from ktk_engine.cube.cube_metadata import (
 from ktk_engine.cube.discovery import find_seed, is_hidden
 from ktk_engine.errors import ConfigurationError, ConsistencyError
 from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.types.did_you_mean import did_you_mean
 
 
@@ -138,16 +139,16 @@ def _only_seed(
     return found[0] if dimensions and len(found) == 1 else ""
 
 
-def _unknown(prefix: str, lost: Mapping[str, Snapshot], dimensions: bool) -> str:
+def _unknown(prefix: str, lost: Mapping[str, Snapshot], dimensions: bool) -> Message:
     lines = "".join(
         f"\n- {name}: partitioned by {', '.join(item.partition_keys) or 'nothing'}; indices on "
         f"{', '.join(item.indices) or 'nothing'}; columns {', '.join(item.schema.names)}"
         for name, item in sorted(lost.items())
     )
-    option = "" if dimensions else " --dimensions COLUMN,COLUMN"
-    return (
+    return Message(
         f"Cube {prefix}: no document says which dataset is the seed dataset"
         f"{'' if dimensions else ', and what its dimension columns are'}. Kartothek's "
         f"build_dataset_indices has dropped that. Datasets without it:{lines}\nNothing was "
-        f"written. Say it: ktk adopt {prefix} --seed DATASET{option}"
+        "written. Say it: ",
+        Remedy("adopt_with_seed" if dimensions else "adopt_with_words", name=prefix),
     )

@@ -16,6 +16,7 @@ from ktk_engine.log.state import State
 from ktk_engine.log.version import state_at
 from ktk_engine.maintain.change_datasets import ChangeResult, change_datasets
 from ktk_engine.maintain.versions.complete_snapshot import complete_snapshot
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.store.interface import ObjectStore
 
 
@@ -75,8 +76,12 @@ def plan_restoration(
     state = find_scope(store, name, removed=True)
     if changed := [uuid for uuid, item in state.datasets.items() if item.foreign or item.problem]:
         raise ConsistencyError(
-            f"Another program changed {', '.join(changed)}, so that not all of it could be brought "
-            f"back later. Take that over first: ktk adopt {name}. Nothing was written."
+            Message(
+                f"Another program changed {', '.join(changed)}, so that not all of it could be "
+                "brought back later. Take that over first: ",
+                Remedy("adopt", name=name),
+                ". Nothing was written.",
+            )
         )
     old = state_at(state, version, timestamp)
     given_up: set[str] = set()

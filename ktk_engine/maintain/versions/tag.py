@@ -20,6 +20,7 @@ from ktk_engine.log.state import State, resolve
 from ktk_engine.log.version import check_tag, state_at, tags_of, version_of
 from ktk_engine.log.write import Write
 from ktk_engine.maintain.change_datasets import change_datasets
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.publish.publish import publish
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.identifier import find_name, names_alike
@@ -135,8 +136,11 @@ def _refuse_other(state: State, tag: str) -> None:
     """A name is given once: whoever reads by it relies on that."""
     name, known = state.scope.name, names_alike(tag, tags_of(state))[0]
     raise ConsistencyError(
-        f"Tag {known} of {name} names version {tags_of(state)[known]}. Nothing was written. Choose "
-        f"another name, or take this one back first: ktk tag {name} {known} --delete"
+        Message(
+            f"Tag {known} of {name} names version {tags_of(state)[known]}. Nothing was written. "
+            "Choose another name, or take this one back first: ",
+            Remedy("untag", name=name, tag=known),
+        )
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ktk_engine.catalog.catalog import list_relations, relation_name
 from ktk_engine.catalog.find_scope import find_scope
-from ktk_engine.cube.dataset_uuid import uuid_as_words
+from ktk_engine.cube.dataset_uuid import cube_and_dataset
 from ktk_engine.errors import CommitConflictError, ConsistencyError, DatasetNotFoundError
 from ktk_engine.gate.gate import CubeCheck
 from ktk_engine.log.builder import Builder
@@ -19,6 +19,7 @@ from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
 from ktk_engine.maintain.change_datasets import ChangeResult, change_datasets
 from ktk_engine.maintain.versions.complete_snapshot import complete_snapshot
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.did_you_mean import did_you_mean
 
@@ -82,8 +83,11 @@ def plan_undrop(store: ObjectStore, name: str, dataset: str | None = None) -> Un
     uuid = _uuid(state, dataset)
     if uuid in state.datasets:
         raise ConsistencyError(
-            f"Dataset {uuid} exists: there is nothing to bring back. To have an older one in its "
-            f"place, take this one out first: ktk remove {uuid_as_words(uuid)}"
+            Message(
+                f"Dataset {uuid} exists: there is nothing to bring back. To have an older one in "
+                "its place, take this one out first: ",
+                Remedy.drop(*cube_and_dataset(uuid)),
+            )
         )
     version, entry, given_up = _last(state, uuid)
     snapshot = complete_snapshot(state, uuid, version, entry, given_up)
@@ -122,14 +126,17 @@ def _uuid(state: State, dataset: str | None) -> str:
     if scope.kind != "cube":
         if dataset is not None:
             raise DatasetNotFoundError(
-                f"{scope.name} is a table, not a cube: run ktk undrop {scope.name}"
+                Message(f"{scope.name} is a table, not a cube: ", Remedy.undrop(scope.name))
             )
         return scope.name
     if dataset is None:
         gone = _removed(state)
         raise ConsistencyError(
-            f"{scope.name} is a cube. Name the dataset to bring back: ktk undrop {scope.name} "
-            f"DATASET. These were removed: {', '.join(gone) or 'none'}."
+            Message(
+                f"{scope.name} is a cube. Name the dataset to bring back: ",
+                Remedy.undrop(scope.name, "DATASET"),
+                f". These were removed: {', '.join(gone) or 'none'}.",
+            )
         )
     return scope.uuid_of(dataset)
 
@@ -167,10 +174,13 @@ def _check_name(state: State, uuid: str, entry: DatasetEntry) -> None:
         named = entry.node or (other.entry.node if other.entry else False)
         if other.name != name or (other.uuid and not named):
             continue
-        what, out = f"the view {name}", f"drop view {name}"
+        what, out = f"the view {name}", Remedy("drop_view", name=name)
         if other.uuid:
-            what, out = f"dataset {other.uuid}", f"ktk remove {uuid_as_words(other.uuid)}"
+            what, out = f"dataset {other.uuid}", Remedy.drop(*cube_and_dataset(other.uuid))
         raise ConsistencyError(
-            f"Dataset {uuid} was known as {name}, which is now the name of {what}. Nothing was "
-            f"written. Take that out first: {out}"
+            Message(
+                f"Dataset {uuid} was known as {name}, which is now the name of {what}. Nothing was "
+                "written. Take that out first: ",
+                out,
+            )
         )

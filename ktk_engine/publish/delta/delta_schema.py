@@ -13,9 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
+from ktk_engine.cube.dataset_uuid import cube_and_dataset
 from ktk_engine.errors import PublishError
 from ktk_engine.formatting import counted
 from ktk_engine.log.snapshot import MAXIMUM_PREFIX, Snapshot
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.types.type_class import class_name, is_list, unwrap
 
 DeltaType: TypeAlias = str | dict[str, Any]
@@ -98,8 +100,11 @@ def _schemas_in_use(snapshot: Snapshot) -> list[pa.Schema]:
     numbers = snapshot.file_column("physical")
     if numbers.null_count:
         raise PublishError(
-            f"of {counted(numbers.null_count, 'file')} of another program nobody has looked at the "
-            f"types yet: run ktk publish {snapshot.uuid}"
+            Message(
+                f"of {counted(numbers.null_count, 'file')} of another program nobody has looked at "
+                "the types yet: ",
+                Remedy.publish(*cube_and_dataset(snapshot.uuid)),
+            )
         )
     return [snapshot.physical_schemas[number] for number in pc.unique(numbers).to_pylist()]
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
+from ktk_engine.cube.dataset_uuid import cube_and_dataset
 from ktk_engine.errors import KtkError, PublishError
 from ktk_engine.format.label import partition_path
 from ktk_engine.log.snapshot import (
@@ -25,6 +26,7 @@ from ktk_engine.log.snapshot import (
     Snapshot,
     is_own,
 )
+from ktk_engine.messages import Message, Remedy
 
 _COUNTED_COLUMNS = 32  # as many as Delta itself keeps statistics of, unless told otherwise
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -53,8 +55,10 @@ def add_actions(snapshot: Snapshot, time: int) -> Iterator[dict[str, Any]]:
     for key, size, values, stats in zip(keys, sizes, partitions, _stats(snapshot), strict=True):
         if size is None:
             raise PublishError(
-                "the size of files of another program is not recorded yet: run ktk publish "
-                f"{snapshot.uuid}"
+                Message(
+                    "the size of files of another program is not recorded yet: ",
+                    Remedy.publish(*cube_and_dataset(snapshot.uuid)),
+                )
             )
         yield {
             "path": relative_path(snapshot.uuid, key),

@@ -16,11 +16,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ktk_engine.cube.dataset_uuid import cube_and_dataset
 from ktk_engine.errors import KtkError, ObjectExistsError, PublishError
 from ktk_engine.formatting import counted
 from ktk_engine.log.entry import DatasetEntry
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State, resolve
+from ktk_engine.messages import Message, Remedy, joined
 from ktk_engine.publish.delta.delta_log import (
     APP_ID,
     DeltaState,
@@ -71,16 +73,21 @@ def publish_delta_logs(state: State) -> str:
         except KtkError as error:
             _LOGGER.warning("%s is committed, but not published as Delta: %s", uuid, error)
             warnings.append(
-                f"{uuid} is committed, but its Delta log still has an older version: "
-                f"{str(error).rstrip('.')}"
+                Message(
+                    f"{uuid} is committed, but its Delta log still has an older version: ",
+                    error.message.rstrip("."),
+                )
             )
         except Exception as error:
             _LOGGER.exception("%s is committed, but could not be published as Delta", uuid)
             warnings.append(
-                f"{uuid} is committed, but its Delta log still has an older version: {error!r}. "
-                f"To try again, run: ktk publish {uuid}"
+                Message(
+                    f"{uuid} is committed, but its Delta log still has an older version: "
+                    f"{error!r}. To try again: ",
+                    Remedy.publish(*cube_and_dataset(uuid)),
+                )
             )
-    return "; ".join(warnings)
+    return joined("; ", warnings)
 
 
 def drop_delta_logs(state: State, removed: Collection[str] = ()) -> State:
@@ -151,7 +158,8 @@ def publish_delta(state: State, uuid: str) -> int:
         if present.broken or due:
             put_checkpoint(state.store, uuid, version, list(table.whole(present)))
         return version
-    raise PublishError(f"its Delta log keeps changing. Run later: ktk publish {uuid}")
+    again = Remedy.publish(*cube_and_dataset(uuid))
+    raise PublishError(Message("its Delta log keeps changing. Run later: ", again))
 
 
 def _version(state: State, uuid: str) -> int:
@@ -329,11 +337,12 @@ def check_expressible(snapshot: Snapshot) -> None:
 def _fields(snapshot: Snapshot) -> list[dict[str, Any]]:
     """The columns, of a dataset whose files together are its rows."""
     if may_share_cells(snapshot):
-        name = snapshot.uuid.replace("++", " --dataset ")
         raise PublishError(
-            f"cells of {snapshot.uuid} may be in several of its files, of which the last "
-            "counts, and only ktk knows that. Compact it first, which publishes it, too: "
-            f"ktk compact {name}"
+            Message(
+                f"cells of {snapshot.uuid} may be in several of its files, of which the last "
+                "counts, as only the log knows. Compact it first, which publishes it, too: ",
+                Remedy.compact(*cube_and_dataset(snapshot.uuid)),
+            )
         )
     return delta_schema(snapshot)
 

@@ -30,6 +30,7 @@ _NOT_SHIPPED = frozenset(
 )
 _PACKAGE = Path(__file__).parents[2]  # the folder of ktk_engine, wherever it is installed
 _lock = threading.Lock()
+PARTS = "in parts: "  # before the parts of a message, as JSON, in a traceback
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
@@ -96,11 +97,16 @@ def _checked(function: Callable[[Batches], Batches]) -> Callable[[Batches], Batc
     def run(batches: Batches) -> Batches:
         from pyspark import cloudpickle
 
+        from ktk_engine.errors import KtkError
         from ktk_engine.spark.session.worker_garbage import freeze_imports
         from ktk_engine.spark.session.worker_packages import check_packages
 
         check_packages()
-        yield from cloudpickle.loads(packed)(batches)
+        try:
+            yield from cloudpickle.loads(packed)(batches)
+        except KtkError as error:  # Spark hands on its traceback alone
+            error.add_note(f"{PARTS}{error.message.to_json()}")
+            raise
         freeze_imports()
 
     return run

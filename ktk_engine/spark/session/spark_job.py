@@ -13,7 +13,9 @@ from pyspark.errors import PySparkException
 
 import ktk_engine.errors as errors
 from ktk_engine.errors import FormatError, KtkError, ObjectNotFoundError, SessionError
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.spark.compatibility import unread_file
+from ktk_engine.spark.session.executors import PARTS
 from ktk_engine.spark.session.unfit_workers import unfit_workers
 
 # The last line of a traceback in a Python worker, and what follows it of a longer message.
@@ -72,7 +74,11 @@ def worker_error(text: str) -> KtkError | None:
     kind = getattr(errors, name, None)
     if not isinstance(kind, type) or not issubclass(kind, KtkError):
         return None
-    return kind(message.strip())
+    said, _, parts = message.strip().partition(f"\n{PARTS}")
+    try:
+        return kind(Message.from_json(parts)) if parts else kind(said)
+    except ValueError:  # something cut the traceback off
+        return kind(said)
 
 
 def _interrupted(error: BaseException) -> bool:
@@ -81,18 +87,24 @@ def _interrupted(error: BaseException) -> bool:
     return isinstance(before, KeyboardInterrupt) or (before is not None and _interrupted(before))
 
 
-def _gone(file: str) -> str:
-    return (
+def _gone(file: str) -> Message:
+    return Message(
         f"The file {file} is missing. If a clean-up ran meanwhile, run it again; else restore the "
-        "file from a backup, or rebuild the dataset with --full-refresh. `ktk check` lists "
-        "every missing file."
+        "file from a backup, or ",
+        Remedy("rebuild"),
+        ". ",
+        Remedy("check_files"),
+        " lists every missing file.",
     )
 
 
-def _unreadable(file: str, cause: str) -> str:
+def _unreadable(file: str, cause: str) -> Message:
     reason = f": {cause.rstrip('.')}" if cause else ""
-    return (
+    return Message(
         f"Spark could not read the file {file}{reason}. If it is a dataset's and damaged, restore "
-        "it from a backup, or rebuild the dataset with --full-refresh: `ktk check --deep` lists "
-        "every damaged file. If it is a source's, ask for another copy of it."
+        "it from a backup, or ",
+        Remedy("rebuild"),
+        ": ",
+        Remedy("check_bytes"),
+        " lists every damaged file. If it is a source's, ask for another copy of it.",
     )

@@ -57,6 +57,6 @@ def unfit_workers(text: str) -> str:
 def _other_version(theirs: str, ours: str) -> str:
     return (
         f"The executors run Python {theirs}, this process Python {ours}; Spark needs the same on "
-        f"both sides. Install Python {ours} on the executors and name it: {_SETTING}. Or run dbt "
-        f"in an environment of Python {theirs}."
+        f"both sides. Install Python {ours} on the executors and name it: {_SETTING}. Or run "
+        f"this process with Python {theirs}."
     )

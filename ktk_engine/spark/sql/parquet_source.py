@@ -144,7 +144,7 @@ class ParquetSource:
             if option not in _OF_FILES:
                 said = next(k for k, _ in self.address.options if k.lower() == option)
                 raise ConfigurationError(
-                    f"`ktk_options` of {files.store.url} has {said}, which is of Spark's own "
+                    f"The options of {files.store.url} have {said}, which is of Spark's own "
                     f"reader. That cannot read these files: {self.obstacle}. Leave the option "
                     "out, or have the files written anew."
                 )

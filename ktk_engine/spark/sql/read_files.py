@@ -17,6 +17,7 @@ from pyspark.sql import types as st
 
 from ktk_engine.catalog.source_address import FileAddress
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.spark.arrow_types import spark_type
 from ktk_engine.spark.compatibility import condition_of
 from ktk_engine.spark.read.scan import UNBOUNDED
@@ -67,9 +68,12 @@ def read_files(session: SparkSession, address: FileAddress, name: str) -> DataFr
         if condition_of(error).partition(".")[0] not in _NOTHING_THERE:
             raise
         raise DatasetNotFoundError(
-            f"Source {name}: there are no {address.format} files at {address.location}. Correct "
-            "`ktk_location` of the source (a relative one starts at the project's folder), or put "
-            "the files there."
+            Message(
+                f"Source {name}: there are no {address.format} files at {address.location}. "
+                "Correct ",
+                Remedy("location"),
+                " (a relative one starts at the project's folder), or put the files there.",
+            )
         ) from error
 
 
@@ -105,7 +109,7 @@ def _schema(
         hint = did_you_mean(unknown[0], found.names, "{}")
         raise ConfigurationError(
             f"Source {name}: the files at {address.location} have no column {', '.join(unknown)}, "
-            f"which its YAML declares with a data_type.{hint} They have: {', '.join(found.names)}."
+            f"which is declared with a data_type.{hint} They have: {', '.join(found.names)}."
         )
     if address.format == "csv" and set(found.names) - set(declared):
         found = _load(session, address, options, None).schema
@@ -126,8 +130,8 @@ def _without_header(
     if len(found) != len(declared):
         raise ConfigurationError(
             f"Source {name}: the files at {address.location} have no header and {len(found)} "
-            f"columns, but its YAML declares {len(declared)} with a data_type. Declare all of "
-            "them in their order, or none."
+            f"columns, but {len(declared)} are declared with a data_type. Declare all of them in "
+            "their order, or none."
         )
     return st.StructType([st.StructField(column, type_) for column, type_ in declared.items()])
 

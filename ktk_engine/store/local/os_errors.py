@@ -8,8 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ktk_engine.errors import ObjectExistsError, StoreError
+from ktk_engine.messages import Message, Remedy
 
-_SPACE = "Free some space (`ktk cleanup` shows what old versions hold) and run it again"
+_SPACE = Message(
+    "Free some space (", Remedy("cleanup"), " shows what old versions hold) and run it again"
+)
 _ALLOWED = "A store is a folder that this user may read and write"
 _FILES = "Raise the limit of open files (`ulimit -n`) and run it again"
 _DEVICE = "The disk or its server failed: see the system's log, then run it again"
@@ -59,7 +62,7 @@ def os_errors(action: str, key: str, url: str, *, writes: bool = False) -> Itera
         advice = _ADVICE.get(error.errno or 0, "")
         text = f"cannot {action} {where}: {_reason(error)}"
         raise StoreError(
-            f"{text}. {advice}." if advice else text,
+            Message(text, ". ", advice, ".") if advice else text,
             nothing_written=writes and not isinstance(error, UnansweredError),
         ) from error
 

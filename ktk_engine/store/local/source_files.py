@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ktk_engine.errors import ObjectNotFoundError, StoreError
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.store.key import validate_key
 from ktk_engine.store.local.local_store import LocalStore
 
@@ -57,8 +58,12 @@ class SourceFiles(LocalStore):
             raise ObjectNotFoundError(f"there is no {path} any more") from error
         except OSError as error:
             raise StoreError(
-                f"The file {path} of {self.url} cannot be opened: {error.strerror}. Let this user "
-                "read it, or leave it out of `ktk_location`."
+                Message(
+                    f"The file {path} of {self.url} cannot be opened: {error.strerror}. Let this "
+                    "user read it, or leave it out of ",
+                    Remedy("location"),
+                    ".",
+                )
             ) from error
         try:
             yield descriptor

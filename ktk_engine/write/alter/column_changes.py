@@ -11,6 +11,7 @@ import pyarrow.types as pat
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.gate.constraint import CONSTRAINTS, Constraint
 from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.types.arrow_name import sql_name
 from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.identifier import Identifier, find_name
@@ -111,17 +112,21 @@ def _check_free(base: Snapshot, names: Iterable[str]) -> None:
             reason = "is a dimension column: it addresses the cells of the cube in every dataset"
         if reason:
             raise ConfigurationError(
-                f"Dataset {base.uuid}: `{name}` {reason}, so it can neither be dropped nor "
-                "renamed. Nothing was written. Rebuild the dataset with another layout: "
-                "--full-refresh in dbt."
+                Message(
+                    f"Dataset {base.uuid}: `{name}` {reason}, so it can neither be dropped nor "
+                    "renamed. Nothing was written. ",
+                    Remedy("other_layout"),
+                )
             )
         for constraint in constraints:
             # What a check names, Spark alone can tell.
             if name in constraint.columns or constraint.kind == "check":
                 raise ConfigurationError(
-                    f"Dataset {base.uuid}: `{name}` can neither be dropped nor renamed while there "
-                    f"is the {constraint}. Nothing was written. Change the model's contract, and "
-                    "run it with --full-refresh."
+                    Message(
+                        f"Dataset {base.uuid}: `{name}` can neither be dropped nor renamed while "
+                        f"there is the {constraint}. Nothing was written. ",
+                        Remedy("drop_constraint"),
+                    )
                 )
 
 
@@ -145,10 +150,12 @@ def _check_types(base: Snapshot, types: Mapping[str, pa.DataType]) -> None:
         found = mismatch(present, wanted, name)
         if found is not None:
             raise ConfigurationError(
-                f"Dataset {base.uuid}: `{name}` is of class {class_name(present)} and cannot "
-                f"become {class_name(wanted)}: {found.reason}. Nothing was written. Add a column "
-                f"of that type and fill it, or cast {name} in the model and run it with "
-                "--full-refresh."
+                Message(
+                    f"Dataset {base.uuid}: `{name}` is of class {class_name(present)} and cannot "
+                    f"become {class_name(wanted)}: {found.reason}. Nothing was written. Add a "
+                    "column of that type and fill it, or ",
+                    Remedy("cast_and_rebuild", column=name),
+                )
             )
 
 

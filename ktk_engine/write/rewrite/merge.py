@@ -11,6 +11,7 @@ from ktk_engine.errors import ConfigurationError, DataError
 from ktk_engine.gate.target import Target
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.spark.arrow_types import arrow_schema
 from ktk_engine.spark.frames import persisted
 from ktk_engine.spark.read.scan import Scanner
@@ -163,7 +164,7 @@ def _check_cells(rewrite: Rewrite, by: MergeBy, predicate: Condition) -> list[Co
         covered, others = split_rows(old, predicate)
         return union_by_name(others, rows_without_keys(covered, rewrite.new, by.unique_key))
 
-    reason = "since their unique_key differs or incremental_predicates leave them out"
+    reason = Remedy("other_key")
     shown = [*by.unique_key, *sorted(predicate.columns)]
     return [rewrite.check_cells(stay, reason, shown)]
 
@@ -184,7 +185,7 @@ def spelled_by(by: MergeBy, target: Target, columns: Sequence[str], state: State
         ConfigurationError: a name is that of no column, or there is no key.
     """
     known = state.snapshot(target.uuid).schema.names if target.uuid in state.datasets else []
-    keys = _spelled(target, "unique_key", by.unique_key, columns)
+    keys = _spelled(target, Remedy("key"), by.unique_key, columns)
     updated = _spelled(target, "merge_update_columns", by.update_columns or (), columns) or None
     both = tuple(dict.fromkeys([*columns, *known]))
     excluded = _spelled(target, "merge_exclude_columns", by.exclude_columns, both)
@@ -192,21 +193,29 @@ def spelled_by(by: MergeBy, target: Target, columns: Sequence[str], state: State
         updated = tuple(name for name in columns if name not in excluded)
     if not keys:
         raise ConfigurationError(
-            f"Dataset {target.uuid}: {by.strategy} needs a `unique_key`. Nothing was written."
+            Message(
+                f"Dataset {target.uuid}: {by.strategy} needs a `",
+                Remedy("key"),
+                "`. Nothing was written.",
+            )
         )
     return replace(by, unique_key=keys, update_columns=updated, exclude_columns=())
 
 
 def _spelled(
-    target: Target, what: str, names: Sequence[str], columns: Sequence[str]
+    target: Target, what: str | Remedy, names: Sequence[str], columns: Sequence[str]
 ) -> tuple[str, ...]:
     found = {name: find_name(name, columns) for name in names}
     missing = [name for name in names if found[name] is None]
     if missing:
         hint = did_you_mean(missing[0], columns)
         raise ConfigurationError(
-            f"Dataset {target.uuid}: {what} names {', '.join(missing)}, which the model lacks."
-            f"{hint} It has: {', '.join(columns)}. Nothing was written."
+            Message(
+                f"Dataset {target.uuid}: ",
+                what,
+                f" names {', '.join(missing)}, which the rows lack.{hint} They have: "
+                f"{', '.join(columns)}. Nothing was written.",
+            )
         )
     return tuple(dict.fromkeys(found[name] or name for name in names))
 
@@ -216,9 +225,13 @@ def check_known(target: Target, base: Snapshot, keys: Sequence[str]) -> None:
     unknown = [name for name in keys if name not in base.schema.names]
     if unknown:
         raise ConfigurationError(
-            f"Dataset {target.uuid}: unique_key names {', '.join(unknown)}, which the table lacks. "
-            f"It has: {', '.join(base.schema.names)}. Nothing was written. Run it with "
-            "--full-refresh to add it."
+            Message(
+                f"Dataset {target.uuid}: ",
+                Remedy("key"),
+                f" names {', '.join(unknown)}, which the table lacks. It has: "
+                f"{', '.join(base.schema.names)}. Nothing was written. ",
+                Remedy("add_key", name=target.uuid),
+            )
         )
 
 
@@ -231,8 +244,10 @@ def _check_unique(target: Target, keys: NewKeys, by: MergeBy) -> None:
         values, count = twice
         example = ", ".join(f"{key}={value!r}" for key, value in values.items())
         problem = Problem(
-            f"The model gives several rows for one unique_key ({', '.join(by.unique_key)}).",
-            "Keep one row per key in the model, or use incremental_strategy='delete+insert'.",
+            Message(
+                "There are several rows for one ", Remedy("key"), f" ({', '.join(by.unique_key)})."
+            ),
+            Remedy("one_row_a_key"),
             f"{example} occurs {count} times",
         )
         raise DataError(refusal(target.uuid, [problem]))

@@ -22,6 +22,7 @@ from ktk_engine.gate.spelling import spelled, stored_names
 from ktk_engine.gate.target import Target
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State, resolve
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.spark.frames import persisted
 from ktk_engine.spark.jvm import select_names
 from ktk_engine.spark.read.few_rows import first_rows
@@ -195,7 +196,7 @@ def _merge_into(rewrite: Rewrite, by: Versions, staged: DataFrame) -> WriteResul
     reads: list[Conditions] = [(current,)]
     if added.row_count:
         rewrite, read = _with_own_ids(rewrite, by, added)
-        reads += [read, *_check_cells(rewrite)]
+        reads += [read, *_check_cells(rewrite, by.scd_id)]
     touched, closed_count = _files_of(rewrite, by, closed, ended, current)
     old, others = split_rows(rewrite.stored(rewrite.rows(touched)), current)
     stay = union_by_name(others, update_rows(old, closed, (by.scd_id,), (by.valid_to,)))
@@ -249,11 +250,11 @@ def _with_own_ids(rewrite: Rewrite, by: Versions, added: NewKeys) -> tuple[Rewri
     return replace(rewrite, new=with_new_ids(rewrite.new, taken, by.scd_id, now)), conditions
 
 
-def _check_cells(rewrite: Rewrite) -> list[Conditions]:
+def _check_cells(rewrite: Rewrite, scd_id: str) -> list[Conditions]:
     """Refuse new versions in the cell of an old one, which would hide it; say what was read."""
     if not cell_columns(rewrite.base):
         return []
-    reason = "as all versions of a snapshot do; dbt_scd_id in dimension_columns tells them apart"
+    reason = f"as all versions of a snapshot do; {scd_id} in dimension_columns tells them apart"
     return [rewrite.check_cells(lambda old: old, reason, ())]
 
 
@@ -278,8 +279,12 @@ def _files_of(
         problem = Problem(
             f"{found.row_count:,} current versions have the {by.scd_id} of "
             f"{counted(ended.row_count, 'changed row')}, so that they cannot be told apart.",
-            f"Give each row a unique_key ({by.unique_key}) without nulls, or remove the repeated "
-            "versions from the snapshot.",
+            Message(
+                "Give each row a ",
+                Remedy("key"),
+                f" ({by.unique_key}) without nulls, or remove the repeated versions from the "
+                "snapshot.",
+            ),
         )
         raise DataError(refusal(rewrite.target.uuid, [problem]))
     if found.many:
@@ -311,9 +316,16 @@ def _check_unique(target: Target, rows: DataFrame, keys: NewKeys, by: Versions) 
     values = (f"{name}={row[name]!r}" for name in shown) if row is not None else ()
     example = ", ".join(values) or f"{by.scd_id}={found[by.scd_id]!r}"
     problem = Problem(
-        f"The snapshot's query gives several rows for one unique_key ({by.unique_key}).",
-        "Keep one row per key in the query, or add a column to unique_key that tells the rows "
-        "apart.",
+        Message(
+            "The snapshot's query gives several rows for one ",
+            Remedy("key"),
+            f" ({by.unique_key}).",
+        ),
+        Message(
+            "Keep one row per key in the query, or add a column to ",
+            Remedy("key"),
+            " that tells the rows apart.",
+        ),
         f"{example} occurs {count} times",
     )
     raise DataError(refusal(target.uuid, [problem]))

@@ -14,6 +14,7 @@ from ktk_engine.conditions.condition import And, Condition, conjunction
 from ktk_engine.conditions.literal import comparison
 from ktk_engine.conditions.parse import parse_condition
 from ktk_engine.errors import ConditionError, ConfigurationError
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.identifier import find_name
 from ktk_engine.types.type_class import class_name
@@ -26,8 +27,8 @@ class RowFilter(Protocol):
     """Tells rows by their values."""
 
     @property
-    def fix(self) -> str:
-        """What to do about a new row that it does not cover."""
+    def fix(self) -> object:
+        """What to do about a new row that it does not cover: a text or a remedy."""
 
     @property
     def holds_from_the_start(self) -> bool:
@@ -56,9 +57,9 @@ class Predicates:
     texts: Sequence[str]
 
     @property
-    def fix(self) -> str:
+    def fix(self) -> Remedy:
         """What to do about a new row that they do not cover."""
-        return "Filter the model by the predicate, or widen incremental_predicates."
+        return Remedy("fit_predicate")
 
     @property
     def holds_from_the_start(self) -> bool:
@@ -74,8 +75,7 @@ class Predicates:
             return parse_condition(text, schema, qualifier=TABLE_ALIAS, session_zone=session_zone)
         except ConditionError as error:
             raise ConfigurationError(
-                f"incremental_predicates: {error}. Compute other values in Jinja, so that the "
-                "predicate compares columns of the table with literals."
+                Message(Remedy("predicate"), ": ", error, ". ", Remedy("plain_predicate"))
             ) from error
 
 
@@ -97,12 +97,9 @@ class EventWindow:
     end: datetime
 
     @property
-    def fix(self) -> str:
+    def fix(self) -> Remedy:
         """What to do about a new row that it does not cover."""
-        return (
-            f"Set `event_time` on the models and sources that this one reads, so that dbt filters "
-            f"them, or filter by {self.column} in the model."
-        )
+        return Remedy("fit_window", column=self.column)
 
     @property
     def holds_from_the_start(self) -> bool:

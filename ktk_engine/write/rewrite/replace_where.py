@@ -129,8 +129,8 @@ def _checked_condition(
     lacking = sorted(condition.columns - set(new.columns))
     if lacking:
         raise ConfigurationError(
-            f"Dataset {target.uuid}: the predicate asks for {', '.join(lacking)}, which the model "
-            f"lacks. It has: {', '.join(new.columns)}. Nothing was written."
+            f"Dataset {target.uuid}: the predicate asks for {', '.join(lacking)}, which the rows "
+            f"lack. They have: {', '.join(new.columns)}. Nothing was written."
         )
     _, outside = split_rows(new, condition)
     example = outside.first()

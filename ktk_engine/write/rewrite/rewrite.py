@@ -13,6 +13,7 @@ from ktk_engine.errors import ConfigurationError, DataError
 from ktk_engine.gate.target import Target
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
+from ktk_engine.messages import Message
 from ktk_engine.spark.arrow_types import arrow_schema
 from ktk_engine.spark.jvm import select_names
 from ktk_engine.spark.read.scan import Scanner
@@ -82,7 +83,7 @@ class Rewrite:
         return select_names(rows, self.kept)
 
     def check_cells(
-        self, stay: Callable[[DataFrame], DataFrame], reason: str, shown: Sequence[str]
+        self, stay: Callable[[DataFrame], DataFrame], reason: object, shown: Sequence[str]
     ) -> Conditions:
         """Refuse new rows whose cell an old row has that stays.
 
@@ -104,9 +105,12 @@ class Rewrite:
         if example is not None:
             values = (f"{name}={example[name]!r}" for name in dict.fromkeys([*cells, *shown]))
             problem = Problem(
-                f"New rows have cells ({', '.join(cells)}) of old rows that stay, {reason}. Each "
-                "cell of a cube may occur only once.",
-                "Leave these rows out of the model, or let it replace the old ones.",
+                Message(
+                    f"New rows have cells ({', '.join(cells)}) of old rows that stay, ",
+                    reason,
+                    ". Each cell of a cube may occur only once.",
+                ),
+                "Leave these rows out, or let them replace the old ones.",
                 f"the old row {', '.join(values)}",
             )
             raise DataError(refusal(self.target.uuid, [problem]))
@@ -187,4 +191,6 @@ def condition_of(
     try:
         return where.condition(schema, zone)
     except ConfigurationError as error:
-        raise ConfigurationError(f"Dataset {target.uuid}: {error} Nothing was written.") from error
+        raise ConfigurationError(
+            Message(f"Dataset {target.uuid}: ", error, " Nothing was written.")
+        ) from error

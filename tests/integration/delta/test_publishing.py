@@ -350,7 +350,7 @@ def test_files_that_may_share_cells_wait_for_a_compaction(tmp_path):
     assert READERS["arrow"](url).num_rows == 3  # the dimension's values lie apart
     store.cube("c").append({"seed": pa.table({"p": ["a"], "d": [1], "v": [4.0]})})
     [found] = check_publishing(store._store, "c")
-    assert "ktk compact c --dataset seed" in found.problem
+    assert "store.cube('c').compact(dataset='seed')" in found.problem
     assert sorted(READERS["arrow"](url)["v"].to_pylist()) == [1.0, 2.0, 3.0]
     store.cube("c").delete("p = 'a'")
     assert READERS["arrow"](url)["v"].to_pylist() == [2.0]
@@ -399,7 +399,7 @@ def test_files_of_another_program_are_measured_and_read(store):
     face = Store(str(store.root))
     face._store = store
     face.write_table("t", more)
-    assert "nobody has looked at the types yet: run ktk publish t" in problem(store)
+    assert "nobody has looked at the types yet: store.relation('t').publish()" in problem(store)
     assert READERS["arrow"](url_of(store)).num_rows == 2
     publish_datasets(store, "t")
     assert (READERS["arrow"](url_of(store)).num_rows, problem(store)) == (4, "")

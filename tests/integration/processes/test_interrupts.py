@@ -262,7 +262,7 @@ def test_who_is_interrupted_learns_what_became_of_the_commit(prepared, caplog):
         with pytest.raises(KeyboardInterrupt) as caught:
             VERBS["rebuild"][1](store)
         notes += caught.value.__notes__
-    unknown = "may be committed; nothing was deleted. Look with: ktk history c"
+    unknown = "may be committed; nothing was deleted. Look with: store.relation('c').history()"
     assert [unknown in note for note in notes] == [True, True, False]
     assert "is committed and stays so" in notes[2]
     assert [record.getMessage() for record in caplog.records][-3:] == notes

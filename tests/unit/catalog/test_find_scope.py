@@ -39,7 +39,7 @@ def test_a_dataset_of_a_cube_is_called_one(told):
 
 def test_a_view_is_called_one(told):
     assert "is a view: a stored query" in told("v")
-    assert "ref('v')" in told("v")
+    assert "select * from v" in told("v")
 
 
 @pytest.mark.parametrize("name", ["ny", "a b", "../x", ""])

@@ -58,7 +58,7 @@ def test_seeds():
     assert find_seed("nyc", {"weather": enrichment(GOOD)}) is None
     with pytest.raises(ConsistencyError, match="no seed dataset yet"):
         discover_cube("nyc", {"weather": enrichment(GOOD)})
-    with pytest.raises(ConsistencyError, match=r"several seed datasets: a, b.*ktk remove nyc b"):
+    with pytest.raises(ConsistencyError, match=r"datasets: a, b.*store.cube\('nyc'\).drop\('b'\)"):
         find_seed("nyc", {"a": seed(), "b": seed()})
 
 

@@ -15,6 +15,7 @@ from ktk_engine.gate.gate import pass_gate, pass_view_gate
 from ktk_engine.gate.target import Target
 from ktk_engine.types.check_columns import change_schema  # deep: what the gate decides by
 from tests.support.committed import Snapshot, files_table
+from tests.support.voices import DBT, spoken
 
 SEED = Target("seed", "seed", "c", ("L",), ("P",))
 MODEL = pa.schema([("P", pa.int64()), ("L", pa.int64()), ("v", pa.float64())])
@@ -110,7 +111,7 @@ def test_lost_partition_columns_break_an_enrichment():
     ("built_by", "fix"),
     [
         (None, "rename it in seed, or remove it from extra or seed"),
-        ({"seed": "cells"}, "no model of this project builds extra: take it out with ktk remove"),
+        ({"seed": "cells"}, "no model of this project builds extra: take it out with dbt run-op"),
         (
             {"extra": "more", "seed": "cells"},
             "build both in one run: dbt run --full-refresh -s more cells",
@@ -121,7 +122,7 @@ def test_what_to_do_about_columns_of_others(built_by, fix):
     model = MODEL.append(pa.field("w", pa.int64()))
     with pytest.raises(TypeClassError) as error:
         pass_gate(SEED, model, CUBE, full_refresh=True, built_by=built_by)
-    assert fix in str(error.value)
+    assert fix in error.value.said(DBT)
 
 
 @pytest.mark.parametrize("name", ["partition", "__x"])
@@ -175,8 +176,8 @@ def test_a_renamed_column_of_the_layout_is_not_filled_with_nulls(name):
     partitions, dimensions = (("Q",), ("L",)) if name == "P" else (("P",), ("Q",))
     target = Target("seed", "seed", "c", dimensions, partitions)
     found = refused(target, model)
-    assert "null" not in found[name].fix
-    assert "--full-refresh" in found[name].fix
+    assert "null" not in str(found[name].fix)
+    assert "--full-refresh" in spoken(found[name].fix, DBT)
 
 
 @pytest.mark.parametrize("name", ["__HIVE_DEFAULT_PARTITION__", "__x", "KLEE_TS"])
@@ -191,7 +192,7 @@ def test_a_second_seed_dataset_names_the_first():
     with pytest.raises(ConsistencyError) as caught:
         pass_gate(other, pa.schema([*MODEL.remove(2), ("x", pa.int64())]), CUBE)
     assert "seed dataset of cube c is seed" in str(caught.value)
-    assert "s2" not in str(caught.value).partition("run:")[2]
+    assert "s2" not in str(caught.value).partition("on it:")[2]
 
 
 WIDE = pa.schema(

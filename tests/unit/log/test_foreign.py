@@ -41,6 +41,7 @@ from tests.support.dataset_builder import (
 )
 from tests.support.documents import document_key, load_document, render_document
 from tests.support.stores import fail, keys
+from tests.support.voices import COMMAND
 
 CUBE = LogScope("cube", "nyc")
 PLAIN = LogScope("dataset", "plain")
@@ -80,7 +81,7 @@ def test_fork_is_refused_by_name(store):
     store.put(document_key("plain"), render_document(fork))
     with pytest.raises(ForeignWriterError, match=r"Dataset plain .*version 1, .*has version 2"):
         append_ours(store)
-    with pytest.raises(ForeignWriterError, match=r"ktk adopt plain .*ktk remove plain"):
+    with pytest.raises(ForeignWriterError, match=r"ktk adopt plain .*store.drop\('plain'\)"):
         append_ours(store)
     with pytest.warns(ForeignWriterWarning, match="read as the log has it"):
         snapshot = resolve(store, PLAIN).snapshot("plain")
@@ -130,11 +131,10 @@ def test_a_lost_document_is_written_anew_as_the_message_says(store, document):
         store.put(key, document)
     with pytest.raises(ForeignWriterError) as caught:
         flights_builder(store).commit_rebuild(flights())
-    commands = r"anew: ktk remove (\w+) (\w+), and then ktk undrop (\w+) (\w+)"
-    ways = re.search(commands, str(caught.value))
-    assert ways is not None
-    remove(store, ways[1], ways[2])
-    undrop(store, ways[3], ways[4])
+    gone, back, *_ = caught.value.remedies
+    assert (gone.kind, back.kind) == ("drop_dataset", "undrop_dataset")
+    remove(store, **gone.arguments)
+    undrop(store, **back.arguments)
     after = json.loads(store.get(key))
     assert after["partitions"] == json.loads(before)["partitions"]
     done = flights_builder(store).commit_rebuild(flights())
@@ -151,7 +151,7 @@ def test_so_is_that_of_a_seed_dataset_with_those_that_depend_on_it(store, docume
         store.put(keys[0], document)
     with pytest.raises(ForeignWriterError) as caught:
         flights_builder(store).commit_rebuild(flights())
-    anew = re.search(r"anew: ([\w ,-]+)", str(caught.value))
+    anew = re.search(r"anew: ([\w ,-]+)", caught.value.said(COMMAND))
     assert anew is not None
     for command in anew[1].split(", and then "):
         done = CliRunner().invoke(main, ["--store", store.url, *command.split()[1:]], input="y")

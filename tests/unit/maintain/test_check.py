@@ -169,7 +169,7 @@ def test_published_documents_are_compared_with_the_log(store):
     assert "not published" in build_table(store).warning
     (found,) = check(store, "plain").problems
     assert (found.expected, found.found) == ("version 2", "version 1")
-    assert "ktk cleanup plain --delete" in found.reason
+    assert "store.cleanup('plain', delete=True)" in found.reason
     run_cleanup(store, scope_of("plain"), Retention())
     assert check(store, "plain").problems == ()
 

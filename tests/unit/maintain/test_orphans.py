@@ -28,9 +28,9 @@ def test_only_what_the_project_itself_left_behind(store):
     write(store, "model.p.kept", "kept", "e")
     write(store, "seed.p.gone", "gone")
     found = find_orphans(store, ProjectNodes("p", {"e++kept": "model.p.kept"}))
-    assert [str(item) for item in found] == [
-        "c++old (was built by model.p.old; to take it out: ktk remove c old)",
-        "gone (was built by seed.p.gone; to take it out: ktk remove gone)",
+    assert [item.message for item in found] == [
+        "c++old (was built by model.p.old; to take it out: store.cube('c').drop('old'))",
+        "gone (was built by seed.p.gone; to take it out: store.drop('gone'))",
     ]
 
 

@@ -98,7 +98,7 @@ def test_what_stands_in_the_way_is_said(store):
         with pytest.raises(error, match=said):
             rename(store, name, new)
     Store(store.root).cube("nyc").tag("q1")
-    with pytest.raises(ConsistencyError, match="ktk tag nyc q1 --delete"):
+    with pytest.raises(ConsistencyError, match=r"store.relation\('nyc'\).untag\('q1'\)"):
         rename(store, "nyc", "n")
     Store(store.root).cube("nyc").untag("q1")
     add_view(store, view)

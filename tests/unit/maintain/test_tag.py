@@ -135,7 +135,7 @@ def test_other_texts_are_no_tags(grown, name):
 def test_a_name_is_given_once(grown):
     assert tag_version(grown, "plain", "q1", 2).log == 4
     assert tag_version(grown, "plain", "q1", 2).log == 4  # it has it already
-    with pytest.raises(ConsistencyError, match=r"names version 2.*ktk tag plain q1 --delete"):
+    with pytest.raises(ConsistencyError, match=r"names version 2.*\('plain'\).untag\('q1'\)"):
         tag_version(grown, "plain", "q1", 3)
     with pytest.raises(ConsistencyError, match="names version 2"):
         Store(grown.root).table("plain").tag("q1")

@@ -94,7 +94,7 @@ def test_what_is_there_or_never_was_is_said(store):
     with pytest.raises(DatasetNotFoundError, match=r"weather\? These were removed: weather"):
         undrop(store, "nyc", "wether")
     weather_builder(store).commit_rebuild(weather())
-    with pytest.raises(ConsistencyError, match="ktk remove nyc weather"):
+    with pytest.raises(ConsistencyError, match=r"\('nyc'\).drop\('weather'\)"):
         undrop(store, "nyc", "weather")
 
 

@@ -142,7 +142,7 @@ def test_too_many_files_of_the_same_cells(store, monkeypatch):
     assert len(pieces_of(store)) > 10
     monkeypatch.setattr("ktk_engine.merge.stream._MOST_FILES", 9)
     assert len(pieces_of(store)) == 1
-    with pytest.raises(LocalEngineError, match="10 large files hold the same cells; `ktk compact`"):
+    with pytest.raises(LocalEngineError, match="10 large files hold the same cells; compacting"):
         pieces_of(store, limit=10_000)
 
 

@@ -1,7 +1,12 @@
+import traceback
+
 import pytest
 from py4j.protocol import Py4JError
 
-from ktk_engine.spark.session.spark_job import spark_job
+from ktk_engine.errors import FormatError
+from ktk_engine.spark.session import executors
+from ktk_engine.spark.session.spark_job import spark_job, worker_error
+from tests.support.voices import DBT, Message, Remedy
 
 
 def test_an_interrupt_while_batches_are_fetched_is_an_interrupt():
@@ -17,3 +22,19 @@ def test_an_interrupt_while_batches_are_fetched_is_an_interrupt():
 def test_another_error_stays_what_it_is():
     with pytest.raises(Py4JError, match="division by zero"), spark_job():
         raise Py4JError("division by zero")
+
+
+@pytest.mark.parametrize("behind", ["", "\n\nDriver stacktrace:\n", "\n\n\tat org.apache.spark.X"])
+def test_an_error_of_a_worker_keeps_its_remedies(behind):
+    def fail(batches):
+        yield from batches
+        raise FormatError(Message("It is damaged\nhere: ", Remedy("rebuild"), "."))
+
+    try:
+        list(executors._checked(fail)(iter(())))
+    except FormatError:
+        text = f"From the Python worker:\n{traceback.format_exc()}{behind}"
+    error = worker_error(text)
+    assert isinstance(error, FormatError) and error.remedies == (Remedy("rebuild"),)
+    assert str(error) == "It is damaged\nhere: build the dataset again with overwrite."
+    assert error.said(DBT) == "It is damaged\nhere: rebuild the dataset with --full-refresh."

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
+from decimal import Decimal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from ktk_engine.errors import TypeClassError
@@ -16,6 +19,7 @@ from ktk_engine.types.schema import (
     dataset_schema,
     merge_schemas,
 )
+from tests.support.voices import DBT, spoken
 
 COMMITTED = pa.schema(
     [("price", pa.float64()), ("day", pa.timestamp("us")), ("city", pa.string()), ("n", pa.null())]
@@ -55,11 +59,13 @@ def test_findings_of_a_comparison() -> None:
     )
     findings = {f.column: f for f in compare_schemas(COMMITTED, model)}
     assert list(findings) == ["price", "day", "city", "cty", "x y"]
-    assert findings["price"].fix == "cast(price as double)"
-    assert findings["day"].fix == "cast(day as timestamp_ntz)"
+    assert spoken(findings["price"].fix, DBT) == "cast(price as double)"
+    assert spoken(findings["day"].fix, DBT) == "cast(day as timestamp_ntz)"
     assert findings["city"].rule == "missing"
-    assert "did you mean city?" in findings["cty"].reason
-    assert findings["x y"].fix == "remove it, or on_schema_change: append_new_columns"
+    assert "did you mean city?" in str(findings["cty"].reason)
+    fix = findings["x y"].fix
+    assert spoken(fix, DBT) == "remove it, or on_schema_change: append_new_columns"
+    assert str(fix) == "remove it, or add it first: .alter(add={'x y': pa.int64()})"
     assert json.loads(json.dumps(findings["price"].as_dict()))["model_class"] == "decimal(scale 2)"
     assert compare_schemas(COMMITTED, COMMITTED) == []
     same = pa.schema([("city", pa.null()), ("price", pa.float32()), ("day", pa.timestamp("ns"))])
@@ -67,30 +73,76 @@ def test_findings_of_a_comparison() -> None:
 
 
 @pytest.mark.parametrize(
-    ("committed", "model", "fix"),
+    ("committed", "model", "fix", "in_python"),
     [
-        (pa.uint64(), pa.int64(), "cast(c as decimal(20,0))"),
-        (pa.int64(), pa.string(), "cast(c as bigint)"),
-        (pa.binary(), pa.int64(), "give c as binary"),
+        (pa.uint64(), pa.int64(), "cast(c as decimal(20,0))", "table['c'].cast(pa.uint64())"),
+        (pa.int64(), pa.string(), "cast(c as bigint)", "table['c'].cast(pa.int64())"),
+        (pa.binary(), pa.int64(), "give c as binary", "give c as pa.binary()"),
         (pa.timestamp("us", "Europe/Berlin"), pa.timestamp("us", "UTC"),
-         "data_type: timestamp[us, tz=Europe/Berlin]"),
-        (pa.list_(pa.int64()), pa.list_(pa.float64()), "cast(c as array<bigint>)"),
-        (pa.list_(pa.int64()), pa.int64(), "give c as array<bigint>"),
+         "data_type: timestamp[us, tz=Europe/Berlin]",
+         "table['c'].cast(pa.timestamp('us', 'Europe/Berlin'))"),
+        (pa.list_(pa.int64()), pa.list_(pa.float64()), "cast(c as array<bigint>)",
+         "table['c'].cast(pa.list_(pa.int64()))"),
+        (pa.list_(pa.int64()), pa.int64(), "give c as array<bigint>",
+         "give c as pa.list_(pa.int64())"),
         (
             pa.struct([("a", pa.int64()), ("b", pa.string())]),
             pa.struct([("b", pa.string()), ("a", pa.float64())]),
             "cast(c as struct<b: string, a: bigint>)",
+            "table['c'].cast(pa.struct({'a': pa.int64(), 'b': pa.string()}))",
         ),
         (
             pa.struct([("a", pa.int64())]),
             pa.struct([("b", pa.int64())]),
             "give c as struct<a: bigint>",
+            "give c as pa.struct({'a': pa.int64()})",
         ),
     ],
 )  # fmt: skip
-def test_fixes(committed: pa.DataType, model: pa.DataType, fix: str) -> None:
+def test_fixes(committed: pa.DataType, model: pa.DataType, fix: str, in_python: str) -> None:
     (finding,) = compare_schemas(pa.schema([("c", committed)]), pa.schema([("c", model)]))
-    assert finding.fix == fix
+    assert (spoken(finding.fix, DBT), str(finding.fix)) == (fix, in_python)
+
+
+_AT = datetime(2026, 1, 1, 12, 30)
+
+
+@pytest.mark.parametrize(
+    ("committed", "given"),
+    [
+        (pa.int64(), pa.array(["1", None])),
+        (pa.float64(), pa.array([1, None])),
+        (pa.string(), pa.array([1.5, None])),
+        (pa.bool_(), pa.array(["true"])),
+        (pa.uint64(), pa.array([1])),
+        (pa.binary(), pa.array(["a"])),
+        (pa.decimal128(38, 2), pa.array(["1.25"])),
+        (pa.decimal128(38, 3), pa.array([Decimal("1.25")])),
+        (pa.date32(), pa.array([_AT], pa.timestamp("us"))),
+        (pa.timestamp("us"), pa.array([_AT.date()])),
+        (pa.timestamp("us"), pa.array([_AT], pa.timestamp("us", "UTC"))),
+        (pa.timestamp("us", "UTC"), pa.array([_AT], pa.timestamp("us"))),
+        (pa.timestamp("us", "Europe/Berlin"), pa.array([_AT], pa.timestamp("us", "UTC"))),
+        (pa.list_(pa.int64()), pa.array([["1"], None])),
+        (pa.struct({"a": pa.int64(), "b": pa.string()}), pa.array([{"b": "x", "a": "1"}])),
+    ],
+)
+def test_casts_in_python_work(committed: pa.DataType, given: pa.Array) -> None:
+    table = pa.table({"a b": given})
+    (finding,) = compare_schemas(pa.schema([("a b", committed)]), table.schema)
+    cast = eval(str(finding.fix), {"pa": pa, "pc": pc, "table": table})
+    assert compare_schemas(pa.schema([("a b", committed)]), pa.schema([("a b", cast.type)])) == []
+
+
+def test_a_column_of_nulls_in_python_works() -> None:
+    table = pa.table({"day": pa.array([1])})
+    (finding,) = compare_schemas(pa.schema([("city", pa.string())]), table.schema.remove(0))
+    assert str(finding.fix) == (
+        "add it, or table.append_column('city', pa.nulls(len(table), pa.string())), or take it out "
+        "first: .alter(drop=['city'])"
+    )
+    added = eval(str(finding.fix).split(", or ")[1], {"pa": pa, "table": table})
+    assert added.schema.names == ["day", "city"]
 
 
 def test_the_message() -> None:
@@ -101,7 +153,7 @@ def test_the_message() -> None:
     with pytest.raises(TypeClassError) as error:
         raise_findings(findings, "model prices -> dataset geo++prices", 4)
     assert error.value.findings == tuple(findings)
-    assert str(error.value) == (
+    assert error.value.said(DBT) == (
         "Cube type check failed for model prices -> dataset geo++prices (nothing was written)\n\n"
         "| column | committed class | committed type | model's class    | model's type      | "
         "reason                                       | fix                   |\n"

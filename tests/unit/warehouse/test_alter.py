@@ -418,9 +418,9 @@ def test_a_repartition_loses_no_commit_in_between(table, monkeypatch):
 
 def test_the_refusal_of_another_layout_says_how_to_change_it(table):
     target = replace(Target.of(snapshot(table)), partition_by=())
-    with pytest.raises(ConfigurationError, match=r"Table\.repartition"):
+    with pytest.raises(ConfigurationError, match=r"\.repartition\("):
         build(table, ODD, target, mode="append")
-    with pytest.raises(ConfigurationError, match=r"never rebuilt.*Table\.repartition"):
+    with pytest.raises(ConfigurationError, match=r"never rebuilt.*\.repartition\("):
         build(table, ODD, replace(target, keeps_versions=True), mode="append")
 
 

@@ -9,6 +9,7 @@ from typing import Any, cast
 import pyarrow as pa
 from dbt_common.exceptions import DbtConfigError
 
+from dbt.adapters.ktk.voice import DBT
 from ktk_engine.errors import KtkError
 from ktk_engine.maintain.compactable import AUTO_COMPACT_FILES
 from ktk_engine.publish.publish_datasets import check_formats
@@ -139,7 +140,7 @@ class ConfigReader:
         try:
             return check_formats(self.names("publish"))
         except KtkError as error:
-            raise self.refuse("publish", f"cannot be: {error}") from error
+            raise self.refuse("publish", f"cannot be: {error.said(DBT)}") from error
 
     def contract(self) -> bool:
         """Whether a contract is enforced."""
@@ -220,7 +221,7 @@ class ConfigReader:
                 parse_type(text)
             except KtkError as error:
                 raise DbtConfigError(
-                    f"Model {self.model}: column `{name}` has data_type {text!r}: {error}"
+                    f"Model {self.model}: column `{name}` has data_type {text!r}: {error.said(DBT)}"
                 ) from error
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.ktk.config.familiar_table import FAMILIAR_CONFIGS, FamiliarConfig
+from dbt.adapters.ktk.voice import DBT
 from ktk_engine.cube.user_metadata import check_user_metadata
 from ktk_engine.errors import KtkError
 
@@ -79,7 +80,7 @@ def in_own_words(model: str, config: Mapping[str, Any], stored: bool, in_cube: b
     try:
         check_user_metadata(model, metadata)
     except KtkError as error:
-        raise DbtConfigError(f"Model {model}: {error}") from error
+        raise DbtConfigError(f"Model {model}: {error.said(DBT)}") from error
     return OwnWords(own, metadata)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from dbt_common.exceptions import DbtConfigError
 
+from dbt.adapters.ktk.voice import DBT
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.sql.read_row_change import read_action
 from ktk_engine.types.identifier import Identifier
@@ -68,7 +69,7 @@ def parse_merge_clauses(
             read_action("not matched by source", action, clauses.target_alias)
         except ConfigurationError as error:
             raise DbtConfigError(
-                f"Model {model}: config `not_matched_by_source_action`: {error}"
+                f"Model {model}: config `not_matched_by_source_action`: {error.said(DBT)}"
             ) from error
     return clauses
 

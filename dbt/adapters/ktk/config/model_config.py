@@ -20,6 +20,7 @@ from dbt.adapters.ktk.config.persist_docs import check_persist_docs
 from dbt.adapters.ktk.config.snapshot_config import check_versions, parse_versions
 from dbt.adapters.ktk.config.stage import NOT_OF_A_MODEL, STAGE
 from dbt.adapters.ktk.config.time_limit import seconds_problem
+from dbt.adapters.ktk.voice import DBT
 from ktk_engine.errors import KtkError
 from ktk_engine.gate.spelling import spelled_keys
 from ktk_engine.gate.target import Target
@@ -217,7 +218,7 @@ def parse_model_config(
             **reader.options(),
         )
     except KtkError as error:
-        raise DbtConfigError(f"Model {model}: {error}") from error
+        raise DbtConfigError(f"Model {model}: {error.said(DBT)}") from error
     cells = (*target.partition_by, *target.dimension_columns) if role else ()
     own = (model, materialized, declared, contract, target)
     compact, publish = reader.auto_compact(), reader.publish()

@@ -11,6 +11,7 @@ from typing import Any, cast
 from dbt.adapters.contracts.relation import RelationConfig
 from dbt_common.exceptions import DbtConfigError
 
+from dbt.adapters.ktk.voice import DBT
 from ktk_engine.catalog.source_address import (
     FILE_FORMATS,
     Address,
@@ -186,7 +187,7 @@ class _Source:
             try:
                 parse_type(str(text))
             except KtkError as error:
-                message = f"gives `{name}` the data_type {text!r}: {str(error).rstrip('.')}"
+                message = f"gives `{name}` the data_type {text!r}: {error.said(DBT).rstrip('.')}"
                 raise self._refused("columns", message) from error
             yield str(name), str(text)
 

@@ -26,6 +26,7 @@ from dbt.adapters.ktk.errors import translated
 from dbt.adapters.ktk.history import history_of
 from dbt.adapters.ktk.relation import KtkRelation, as_ktk
 from dbt.adapters.ktk.store_adapter import StoreAdapter
+from dbt.adapters.ktk.voice import DBT
 from ktk_engine.catalog.catalog import Relation, find_relation
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError, KtkError
 from ktk_engine.warehouse.schema_catalog import RelationDescription, SchemaCatalog
@@ -120,7 +121,7 @@ class Documentation(StoreAdapter):
             try:
                 described = self._described(relation, catalogs)
             except DatasetNotFoundError as error:
-                _LOGGER.warning(f"{relation} is left out: {error}")
+                _LOGGER.warning(f"{relation} is left out: {error.said(DBT)}")
                 continue
             except KtkError as error:
                 yield error

@@ -10,6 +10,7 @@ from dbt.adapters.events.logging import AdapterLogger
 
 from dbt.adapters.ktk.config.model_config import DatasetConfig
 from dbt.adapters.ktk.materialize.outcome import Outcome
+from dbt.adapters.ktk.voice import DBT
 from ktk_engine.errors import KtkError
 from ktk_engine.store.interface import ObjectStore
 
@@ -52,6 +53,6 @@ def auto_compacted(
             return outcome
         done = compact(found, history, target.compression, scanner)
     except KtkError as error:
-        _LOGGER.warning(f"{target} was written, but not compacted: {error}")
+        _LOGGER.warning(f"{target} was written, but not compacted: {error.said(DBT)}")
         return outcome
     return replace(outcome, message=f"{outcome.message}; {done}")

@@ -13,7 +13,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from dbt.adapters.ktk.voice import DBT
 from ktk_engine.errors import DataError, TypeClassError
+from ktk_engine.messages import Message
 
 FOLDER = "ktk_findings"
 
@@ -47,9 +49,9 @@ def findings_file(target_folder: Path | None, unique_id: str) -> Iterator[None]:
             where = f"The same list as data: {shown}"
         except OSError as problem:
             where = f"The same list could not be written to {shown}: {problem.strerror}"
-        raise type(error)(f"{error}\n{where}", error.findings) from error
+        raise type(error)(Message(error, f"\n{where}"), error.findings) from error
 
 
 def _as_dict(finding: Any) -> dict[str, Any]:
     """A finding of the gate, or one about rows."""
-    return dict(finding.as_dict() if hasattr(finding, "as_dict") else vars(finding))
+    return dict(finding.as_dict(DBT) if hasattr(finding, "as_dict") else vars(finding))

@@ -45,12 +45,14 @@ from dbt.adapters.ktk.operations.cube_query import plan_line
 from dbt.adapters.ktk.relation import KtkRelation
 from dbt.adapters.ktk.session.functions import Function
 from dbt.adapters.ktk.store_adapter import StoreAdapter
+from dbt.adapters.ktk.voice import DBT
 from ktk_engine.errors import LocalEngineError
 from ktk_engine.formatting import counted
 from ktk_engine.gate.claim import check_builder
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import resolve
+from ktk_engine.messages import spoken
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.identifier import Identifier
 from ktk_engine.warehouse.create_cube import create_cube
@@ -395,7 +397,7 @@ class Materializations(StoreAdapter):
                 self._author(model, full_refresh),
             )
         said = f"view, {counted(len(found.names), 'column')}"
-        return {"message": "; ".join([said, *notes]), "rows": None}
+        return {"message": "; ".join([said, *(spoken(note, DBT) for note in notes)]), "rows": None}
 
     @available.parse(lambda *_, **__: "")
     def define_function(self, model: Mapping[str, Any]) -> str:

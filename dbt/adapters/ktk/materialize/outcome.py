@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from dbt.adapters.ktk.voice import DBT
+from ktk_engine.messages import spoken
 from ktk_engine.write.write_result import RowChanges, WriteResult
 
 
@@ -27,8 +29,10 @@ class Outcome:
         """Say what a write did; None if there was nothing to write."""
         if result is None:
             return cls("nothing changed", RowChanges())
-        return cls(str(result), result.changes, result.leaving)
+        return cls(result.message.said(DBT), result.changes, result.leaving)
 
     def remarked(self, notes: Iterable[str]) -> Outcome:
         """The outcome with more clauses in its message."""
-        return replace(self, message="; ".join([self.message, *notes]))
+        return replace(
+            self, message="; ".join([self.message, *(spoken(note, DBT) for note in notes)])
+        )

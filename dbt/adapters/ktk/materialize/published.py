@@ -8,6 +8,7 @@ from dbt.adapters.events.logging import AdapterLogger
 
 from dbt.adapters.ktk.config.model_config import DatasetConfig
 from dbt.adapters.ktk.materialize.outcome import Outcome
+from dbt.adapters.ktk.voice import DBT
 from ktk_engine.errors import KtkError
 from ktk_engine.publish.publish_datasets import follow_setting
 from ktk_engine.store.interface import ObjectStore
@@ -36,6 +37,6 @@ def published(
     try:
         follow_setting(store, config.target.uuid, config.publish, history)
     except KtkError as error:
-        _LOGGER.warning(f"{config.target} was written, but not published: {error}")
+        _LOGGER.warning(f"{config.target} was written, but not published: {error.said(DBT)}")
         return outcome.remarked(["not published, see the warning above"])
     return outcome

@@ -25,6 +25,7 @@ from dbt.adapters.ktk.materialize.seed_text import (
     lost_zeros,
     may_have_leading_zeros,
 )
+from dbt.adapters.ktk.voice import DBT
 from ktk_engine.errors import DataError, KtkError
 from ktk_engine.formatting import counted
 from ktk_engine.gate.spelling import spelled_keys
@@ -165,7 +166,7 @@ def seed_types(model: str, config: Mapping[str, Any]) -> dict[str, pa.DataType]:
         try:
             types[str(name)] = parse_type(str(text))
         except KtkError as error:
-            raise DbtConfigError(f"Seed {model}: column_types.{name}: {error}") from error
+            raise DbtConfigError(f"Seed {model}: column_types.{name}: {error.said(DBT)}") from error
     return types
 
 

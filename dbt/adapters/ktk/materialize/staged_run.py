@@ -15,8 +15,10 @@ from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 from dbt.adapters.ktk.config.stage import STAGE
 from dbt.adapters.ktk.errors import translated
 from dbt.adapters.ktk.store_adapter import StoreAdapter
+from dbt.adapters.ktk.voice import DBT
 from ktk_engine.log.commit import Committed
 from ktk_engine.log.scope import cube_scope
+from ktk_engine.messages import spoken
 from ktk_engine.warehouse.staged_warehouse import StagedWarehouse
 
 if TYPE_CHECKING:
@@ -194,4 +196,6 @@ def _published(done: Committed) -> str:
     kind, _, name = entry.scope.partition("/")
     changed = ", ".join(cube_scope(name).dataset_id(uuid) for uuid in entry.changes)
     said = f"cube {name} ({changed})" if kind == "cube" else f"table {name}"
-    return f"{said}, version {entry.version}" + (f" ({done.warning})" if done.warning else "")
+    return f"{said}, version {entry.version}" + (
+        f" ({spoken(done.warning, DBT)})" if done.warning else ""
+    )

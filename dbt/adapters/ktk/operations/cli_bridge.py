@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import redirect_stdout
 from io import StringIO
 from typing import Any
 
@@ -11,8 +10,8 @@ from dbt.adapters.base import available
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.ktk.operations.left_out_argument import is_left_out, missing
-from dbt.adapters.ktk.operations.operation_words import missing_argument, operation_words
 from dbt.adapters.ktk.store_adapter import StoreAdapter
+from dbt.adapters.ktk.voice import DBT
 
 
 class CliBridge(StoreAdapter):
@@ -43,32 +42,54 @@ class CliBridge(StoreAdapter):
         """
         import click
 
+        from ktk_engine.cli.console import Listener
         from ktk_engine.cli.main import main
 
         said = StringIO()
         folder = f"{self.connections.warehouse.url}/{schema}"
         given = [str(item) for item in arguments if item is not None and not is_left_out(item)]
         if given and is_left_out(arguments[0]):  # the others would take its place
-            raise DbtRuntimeError(missing(f"ktk_{command}", missing_argument(command, 0)))
+            raise DbtRuntimeError(missing(f"ktk_{command}", _argument(command, 0)))
         words = ["--store", folder, command, *_options(options or {}), "--", *given]
         try:
-            with redirect_stdout(said):
-                code = main.main(
-                    words,
-                    prog_name="ktk",
-                    standalone_mode=False,
-                    obj={"storage_options": self.connections.warehouse.options},
-                )
+            code = main.main(
+                words,
+                prog_name="ktk",
+                standalone_mode=False,
+                obj={
+                    "storage_options": self.connections.warehouse.options,
+                    "listener": Listener(DBT, said),
+                },
+            )
         except click.MissingParameter as error:
-            name = missing_argument(command, len(given))
+            name = _argument(command, len(given))
             raise DbtRuntimeError(missing(f"ktk_{command}", name)) from error
+        except click.BadParameter as error:
+            of = f"{error.param.name}: " if error.param else ""
+            raise DbtRuntimeError(f"ktk_{command}: {of}{error.message}") from error
         except click.ClickException as error:
-            message = operation_words(error.format_message())
-            raise DbtRuntimeError(f"ktk_{command}: {message}") from error
-        text = operation_words(said.getvalue().strip())
+            raise DbtRuntimeError(f"ktk_{command}: {error.format_message()}") from error
+        text = said.getvalue().strip()
         if code:
             raise DbtRuntimeError(f"ktk_{command}:\n{text}")
         return text
+
+
+# The arguments that operations need, by the names of their macros; elsewhere that is a `name`.
+_ARGUMENTS = {
+    **dict.fromkeys(("report", "restore"), ("cube",)),
+    "explain": ("cube", "where"),
+    "tag": ("cube", "name"),
+    "copy": ("cube", "into"),
+    "rename": ("cube", "new"),
+    "index": ("cube", "columns"),
+    "undrop": ("cube", "dataset"),
+}
+
+
+def _argument(command: str, given: int) -> str:
+    """Name the first argument that an operation needs and was not given."""
+    return _ARGUMENTS.get(command, ("name",))[given]
 
 
 def _options(options: Mapping[str, Any]) -> list[str]:

@@ -15,10 +15,10 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.ktk.errors import translated
 from dbt.adapters.ktk.operations.cube_query import cube_query_text
 from dbt.adapters.ktk.operations.left_out_argument import check_given
-from dbt.adapters.ktk.operations.operation_words import operation_words
 from dbt.adapters.ktk.relation import KtkRelation, as_ktk
 from dbt.adapters.ktk.session.spark_message import spark_message
 from dbt.adapters.ktk.store_adapter import StoreAdapter
+from dbt.adapters.ktk.voice import DBT
 from ktk_engine.catalog.view import cube_comment
 from ktk_engine.errors import (
     ConfigurationError,
@@ -27,6 +27,7 @@ from ktk_engine.errors import (
     KtkError,
 )
 from ktk_engine.log.version import parse_moment
+from ktk_engine.messages import spoken
 from ktk_engine.types.quote import quote_text
 from ktk_engine.warehouse.author import statement_history
 from ktk_engine.warehouse.cube_tests import CubeTest, Seed
@@ -168,7 +169,7 @@ class CubeMethods(StoreAdapter):
             try:
                 return self.relations.remove(schema, cube, dataset, cascade, history)
             except KtkError as error:
-                raise DbtRuntimeError(f"ktk_remove: {operation_words(str(error))}") from error
+                raise DbtRuntimeError(f"ktk_remove: {error.said(DBT)}") from error
 
     @available.parse(lambda *_, **__: "")
     def compact_datasets(
@@ -211,7 +212,7 @@ class CubeMethods(StoreAdapter):
                     done = f"{found} would become few large ones"
                 elif found.files.num_rows:
                     done = compact(found, history, scanner=scanner)
-                lines.append(f"{found.uuid}: {done}")
+                lines.append(f"{found.uuid}: {spoken(done, DBT)}")
         if dry_run:
             lines.append("Nothing was written.")
         return "\n".join(lines)
@@ -245,8 +246,8 @@ class CubeMethods(StoreAdapter):
             try:
                 sql, message = test.failures(kind)
             except DatasetNotFoundError as error:
-                sql, message = failing_query(str(error)), ""
-        return {"sql": sql, "message": message}
+                sql, message = failing_query(error.said(DBT)), ""
+        return {"sql": sql, "message": spoken(message, DBT)}
 
     def _arrow_schema(self, relation: BaseRelation) -> pa.Schema:
         from ktk_engine.spark.arrow_types import arrow_schema

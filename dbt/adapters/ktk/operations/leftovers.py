@@ -8,10 +8,12 @@ from dbt.adapters.events.logging import AdapterLogger
 
 from dbt.adapters.ktk.builders import Builders
 from dbt.adapters.ktk.store_adapter import StoreAdapter
+from dbt.adapters.ktk.voice import DBT
 from ktk_engine.errors import KtkError
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.orphans import ProjectNodes, find_orphans
+from ktk_engine.messages import joined
 
 _LOGGER = AdapterLogger("ktk")
 _CHOICES = ("select", "models", "exclude", "selector", "resource_types", "exclude_resource_types")
@@ -60,10 +62,10 @@ class Leftovers(StoreAdapter):
             store = self.connections.warehouse.find_schema(schema)
             found = [] if store is None else find_orphans(store, nodes)
         except KtkError as error:  # the run itself is over
-            _LOGGER.debug(f"Datasets that no model builds: {error}")
+            _LOGGER.debug(f"Datasets that no model builds: {error.said(DBT)}")
             return
         if found:
-            listed = "; ".join(map(str, found))
+            listed = joined("; ", [orphan.message for orphan in found]).said(DBT)
             _LOGGER.info(
                 f"No model of {nodes.project} builds these datasets of schema {schema} any more: "
                 f"{listed}. Nothing was deleted."

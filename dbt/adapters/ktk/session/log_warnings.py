@@ -7,7 +7,9 @@ from typing import Any
 
 from dbt.adapters.events.logging import AdapterLogger
 
+from dbt.adapters.ktk.voice import DBT
 from ktk_engine.errors import ForeignWriterWarning, SourceWarning
+from ktk_engine.messages import spoken
 
 _LOGGER = AdapterLogger("ktk")
 
@@ -24,7 +26,8 @@ def log_warnings() -> None:
 
     def show(message: Warning | str, category: type[Warning], *rest: Any, **named: Any) -> None:
         if issubclass(category, ForeignWriterWarning | SourceWarning):
-            _LOGGER.warning(str(message))
+            said = message.args[0] if isinstance(message, Warning) else message
+            _LOGGER.warning(spoken(said, DBT))
         else:
             before(message, category, *rest, **named)
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from dbt.adapters.ktk.voice import DBT
 from ktk_engine.errors import without_secrets
 
 _WAITED = "Exception thrown in awaitResult"
@@ -114,7 +115,7 @@ def _workers(text: str) -> str:
     from ktk_engine.spark.session.spark_job import worker_error
 
     own = worker_error(text)
-    return _PYSPARKS_FRAME.sub("", text) if own is None else str(own)
+    return _PYSPARKS_FRAME.sub("", text) if own is None else own.said(DBT)
 
 
 def _causes(stack: str) -> list[str]:

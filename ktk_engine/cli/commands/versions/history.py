@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
-from ktk_engine.cli.console import make_console, make_table, print_table
+from ktk_engine.cli.console import listener, make_console, make_table, print_table, say, say_json
 from ktk_engine.cli.find_store import find_store, store_option
+from ktk_engine.messages import spoken
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,16 +31,17 @@ def history(cube: str, limit: int, as_json: bool, store_url: str | None) -> None
 
     entries = read_history(find_store(store_url, quiet=as_json), cube, limit)
     if as_json:
-        click.echo(json.dumps([entry.as_dict() for entry in entries], indent=2))
+        say_json([entry.as_dict() for entry in entries])
         return
     if not entries:
-        click.echo(f"{cube} has no history yet: no commit of this library changed it.")
+        say(f"{cube} has no history yet: no commit of this library changed it.")
         return
     console = make_console()
     show_history(console, entries)
     for entry in entries:
         if entry.problem:
-            console.print(f"version {entry.version}: {entry.problem}", soft_wrap=True)
+            said = spoken(entry.problem, listener().voice)
+            console.print(f"version {entry.version}: {said}", soft_wrap=True)
     if any(entry.problem for entry in entries):
         raise click.exceptions.Exit(1)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ktk_engine.cli.console import warn
+from ktk_engine.cli.console import flag, say, warn
 from ktk_engine.cli.find_store import find_store, store_option
 from ktk_engine.cli.version_options import version_options
 from ktk_engine.formatting import number
@@ -32,7 +32,10 @@ def restore(
     from ktk_engine.maintain.versions.restore import plan_restoration, run_restoration
 
     if version is None and timestamp is None:
-        raise QueryError("Say which version: --version N or --timestamp TIME; see ktk history.")
+        raise QueryError(
+            f"Say which version: {flag('version', 'N')} or {flag('timestamp', 'TIME')}; see ktk "
+            "history."
+        )
     moment = parse_moment(version, timestamp)
     plan = plan_restoration(find_store(store_url), cube, version, moment)
     scope = plan.state.scope
@@ -43,10 +46,10 @@ def restore(
     lines += [f"{scope.dataset_id(uuid)}: removed" for uuid in plan.removed]
     text = "\n".join(f"  {line}" for line in lines)
     if dry_run:
-        click.echo(f"Would restore version {plan.old.version} of {cube}. Nothing was changed.")
-        click.echo(text)
+        say(f"Would restore version {plan.old.version} of {cube}. Nothing was changed.")
+        say(text)
         return
     done = run_restoration(plan, {"command": "ktk restore"})
-    click.echo(f"Restored version {plan.old.version} of {cube}. Now version {done.version}.")
-    click.echo(text)
+    say(f"Restored version {plan.old.version} of {cube}. Now version {done.version}.")
+    say(text)
     warn(done.warning)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import click
 
-from ktk_engine.cli.console import make_console, make_table, print_table, warn
+from ktk_engine.cli.console import flag, make_console, make_table, print_table, say, say_json, warn
 from ktk_engine.cli.find_store import find_store, store_option
 from ktk_engine.cli.version_options import read_version
 
@@ -42,7 +41,9 @@ def tag(
     if name is None and (version is not None or delete):
         raise click.UsageError("Give the NAME as well.")
     if delete and version is not None:
-        raise click.UsageError("--delete needs no --version: a name stands for one version.")
+        raise click.UsageError(
+            f"{flag('delete')} needs no {flag('version', 'N')}: a name stands for one version."
+        )
     store = find_store(store_url, quiet=as_json)
     if name is None:
         _list(store, cube, as_json)
@@ -50,10 +51,10 @@ def tag(
     said = {"command": "ktk tag"}
     if delete:
         done = delete_tag(store, cube, name, said)
-        click.echo(f"{name} names version {done.version} of {cube} no longer.")
+        say(f"{name} names version {done.version} of {cube} no longer.")
     else:
         done = tag_version(store, cube, name, version, said)
-        click.echo(f"{name} names version {done.version} of {cube}.")
+        say(f"{name} names version {done.version} of {cube}.")
     warn(done.warning)
 
 
@@ -63,10 +64,10 @@ def _list(store: ObjectStore, cube: str, as_json: bool) -> None:
 
     tags = tags_of(find_scope(store, cube, removed=True))
     if as_json:
-        click.echo(json.dumps(dict(tags), indent=2))
+        say_json(dict(tags))
         return
     if not tags:
-        click.echo(f"{cube} has no tags.")
+        say(f"{cube} has no tags.")
         return
     table = make_table(["tag"], ["version"])
     for name, version in tags.items():

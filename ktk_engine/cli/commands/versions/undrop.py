@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ktk_engine.cli.console import warn
+from ktk_engine.cli.console import say, warn
 from ktk_engine.cli.find_store import find_store, store_option
 from ktk_engine.formatting import number
 
@@ -26,8 +26,8 @@ def undrop(cube: str, dataset: str | None, dry_run: bool, store_url: str | None)
     rows, files = number(plan.snapshot.rows), number(plan.snapshot.files.num_rows)
     what = f"{what} as version {plan.version} had it: rows {rows}, files {files}"
     if dry_run:
-        click.echo(f"Would bring back {what}. Nothing was changed.")
+        say(f"Would bring back {what}. Nothing was changed.")
         return
     done = run_undrop(plan, {"command": "ktk undrop"})
-    click.echo(f"Brought back {what}. Now version {done.version}.")
+    say(f"Brought back {what}. Now version {done.version}.")
     warn(done.warning)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
 from ktk_engine.cli.commands.versions.history import show_history
-from ktk_engine.cli.console import make_console
+from ktk_engine.cli.console import make_console, say, say_json
 from ktk_engine.cli.find_store import find_store, store_option
 
 
@@ -24,8 +22,8 @@ def versions(cube: str, as_json: bool, store_url: str | None) -> None:
 
     entries = read_versions(find_store(store_url, quiet=as_json), cube)
     if as_json:
-        click.echo(json.dumps([entry.as_dict() for entry in entries], indent=2))
+        say_json([entry.as_dict() for entry in entries])
     elif entries:
         show_history(make_console(), entries)
     else:
-        click.echo(f"{cube} has one version, which has no number: it has no log yet.")
+        say(f"{cube} has one version, which has no number: it has no log yet.")
