@@ -57,7 +57,7 @@ LOWEST_CORE = $(SPARK_CORE) tests/integration/delta/test_publishing.py \
 # The newest run this: what dbt and pandas have to do with.
 NEWEST_CORE = tests/functional/adapter \
 	$(addprefix tests/functional/test_, behaviour_flags.py functions.py python_models.py seed.py) \
-	tests/unit/adapter tests/unit/facade $(LOWEST_CORE)
+	tests/unit/adapter tests/unit/api $(LOWEST_CORE)
 # Old packages use what Python and one another deprecate, and the newest deprecate what others use:
 # warnings are errors with those of `.venv` alone.
 WARN = -W default

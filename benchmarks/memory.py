@@ -111,7 +111,7 @@ def chunks_of(shape: Shape, rows: int, value: str) -> Iterator[pa.RecordBatch]:
 
 def ask(folder: Path, shape: Shape) -> dict[str, float]:
     """Sum the partition and count it, and say what that took."""
-    from ktk_engine.facade import Store
+    from ktk_engine.api import Store
 
     query = Store(folder).cube(CUBE).query()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -66,11 +66,11 @@ def new_rows(spark: SparkSession, rows: int) -> DataFrame:
 
 def measure(spark: SparkSession, folder: Path, rows: int) -> dict[str, Any]:
     """Rebuild and merge, and check what each left."""
+    from ktk_engine.change.merge import MergeBy, merge
     from ktk_engine.gate.target import Target
     from ktk_engine.log.state import resolve
     from ktk_engine.store.open_store import open_store
     from ktk_engine.write.build import build
-    from ktk_engine.write.rewrite.merge import MergeBy, merge
 
     store = open_store(folder / "store")
     target = Target("t", partition_by=("P",))

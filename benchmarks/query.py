@@ -49,7 +49,7 @@ def first_answer(spark: SparkSession, parent: Path, rows: int) -> dict[str, floa
     folder = _written(spark, parent, workload_w(rows))["dbt-ktk"]
     (question,) = [each for each in questions(rows) if each.column == "k"]
     code = (
-        f"from ktk_engine.facade import Store; query = Store({str(folder)!r}).cube({CUBE!r})"
+        f"from ktk_engine.api import Store; query = Store({str(folder)!r}).cube({CUBE!r})"
         f".query(where={question.where!r}); assert query.count() > 0"
     )
     times = []

@@ -24,8 +24,8 @@ import yaml
 from benchmarks.median_seconds import median_seconds
 from benchmarks.overhead import MODEL
 from benchmarks.report import machine, write_result
+from ktk_engine.api import Store
 from ktk_engine.describe.info import describe
-from ktk_engine.facade import Store
 from ktk_engine.gate.target import Target
 from ktk_engine.log.scope import cube_scope
 from ktk_engine.log.state import resolve

@@ -47,8 +47,8 @@ _COMMANDS = """# Commands
     :depth: 1
 """
 _CLASSES = {
-    "A store and what is in it": ["facade.store.Store", "facade.cube.Cube", "facade.table.Table"],
-    "Questions and changes": ["facade.query.Query", "facade.transaction.Transaction"],
+    "A store and what is in it": ["api.store.Store", "api.cube.Cube", "api.table.Table"],
+    "Questions and changes": ["api.query.Query", "api.transaction.Transaction"],
     "Descriptions": ["cube.specification.CubeSpecification", "describe.stats.DatasetStats"],
     "Errors": ["errors"],
 }

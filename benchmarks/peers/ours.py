@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def here(folder: Path) -> Peer:
     """Answer in this process, without Spark; the store is opened anew for each question."""
-    from ktk_engine.facade import Store
+    from ktk_engine.api import Store
 
     def ask(question: Question) -> list[float]:
         sums: list[Any] = [0] * len(question.columns)

@@ -120,7 +120,7 @@ def _rows(compaction: Compaction, schema: pa.Schema, scanner: Callable[[], Scann
     """The rows of the files, of each cell the last."""
     state, base = compaction.state, compaction.snapshot
     if scanner is not None:
-        from ktk_engine.write.rewrite.affected_rows import rows_of  # loads PySpark
+        from ktk_engine.write.affected_rows import rows_of  # loads PySpark
 
         return rows_of(scanner(), base, compaction.files, state.version)
     batches = present_batches(state, replace(base, files=compaction.files), FooterCache())

@@ -42,7 +42,7 @@ def change_by_statement(
     Raises:
         KtkError: see `change_rows`; nothing was written.
     """
-    from ktk_engine.write.change.change_rows import Wanted, change_rows
+    from ktk_engine.change.change_rows import Wanted, change_rows
 
     command = statement.command
     assert isinstance(command, ChangeRows)

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from ktk_engine.catalog.catalog import Relation
+    from ktk_engine.change.change_rows import Wanted
     from ktk_engine.spark.sql.sql_session import SqlSession
     from ktk_engine.store.interface import ObjectStore
-    from ktk_engine.write.change.change_rows import Wanted
 
 _OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
 _IS_NEW = "__ktk_is_new"
@@ -66,11 +66,11 @@ class _Prepared:
 
     def write(self) -> WriteResult | None:
         """Insert the rows; None if that changes nothing."""
+        from ktk_engine.change.change_rows import change_rows
+        from ktk_engine.change.merge import MergeBy, merge
+        from ktk_engine.change.replace_where import replace_where
         from ktk_engine.spark.write.table_frame import types_beyond_spark
         from ktk_engine.write.build import build_from
-        from ktk_engine.write.change.change_rows import change_rows
-        from ktk_engine.write.rewrite.merge import MergeBy, merge
-        from ktk_engine.write.rewrite.replace_where import replace_where
 
         command, scanner = self.command, self.session.scanner(self.store)
         context = WriteContext(statement_history())
@@ -112,8 +112,8 @@ class _Prepared:
 
     def replacing_on(self, given: _Given) -> Wanted:
         """A merge of each new row twice: one deletes what it matches, the other is inserted."""
+        from ktk_engine.change.change_rows import Wanted
         from ktk_engine.spark.write.rows_to_insert import rows_twice
-        from ktk_engine.write.change.change_rows import Wanted
 
         source = self.command.source or _NEW_ROWS
         new = f"{quote_identifier(source)}.{quote_identifier(_IS_NEW)}"

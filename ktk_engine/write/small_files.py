@@ -11,8 +11,8 @@ import pyarrow.types as pat
 
 from ktk_engine.files.footers import FooterCache
 from ktk_engine.files.read_rows import read_rows
+from ktk_engine.local.answer import LocalEngine
 from ktk_engine.log.snapshot import Snapshot
-from ktk_engine.merge.answer import LocalEngine
 from ktk_engine.plan.plan_dataset import plan_dataset
 from ktk_engine.spark.arrow_types import arrow_schema, spark_schema
 from ktk_engine.store.interface import ObjectStore

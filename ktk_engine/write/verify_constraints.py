@@ -16,9 +16,9 @@ from ktk_engine.spark.write.merge_rows import repeated_key
 from ktk_engine.spark.write.rules import broken_row, count_broken
 from ktk_engine.types.refusal import REFUSED_UNCOMMITTED, refusal
 from ktk_engine.write.affected_files import affected_files
+from ktk_engine.write.affected_rows import find_keys, rows_of
 from ktk_engine.write.extension import extended
 from ktk_engine.write.retained import Conditions
-from ktk_engine.write.rewrite.affected_rows import find_keys, rows_of
 from ktk_engine.write.verify_in_memory import verify_in_memory
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ktk_engine.api import Cube, Engine, Store
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import KtkError
-from ktk_engine.facade import Cube, Engine, Store
 from tests.conftest import FEW_ROWS, SPARK_SETTINGS
 from tests.corpus.cube_frames import Frame, difference, frame_of, group_value, plain
 from tests.corpus.cube_literals import our_condition

@@ -16,8 +16,8 @@ import pandas as pd
 import pyarrow as pa
 
 from ktk_engine import Store
+from ktk_engine.api import Cube
 from ktk_engine.errors import KtkError
-from ktk_engine.facade import Cube
 from ktk_engine.maintain.cleanup import scope_to_clean  # deep: as the command does
 from tests.support.changes import Retention, remove, run_cleanup
 from tests.support.documents import CubeSpecification

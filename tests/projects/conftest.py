@@ -11,7 +11,7 @@ import yaml
 from dbt.adapters.factory import reset_adapters
 from dbt.cli.main import dbtRunner, dbtRunnerResult
 
-from ktk_engine.facade import Store
+from ktk_engine.api import Store
 from tests.functional.conftest import profile_target, unsynced  # noqa: F401 - a fixture
 
 FOLDER = Path(__file__).parent

@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from ktk_engine.change.rewrite import Rewrite
 from ktk_engine.errors import KtkError
-from ktk_engine.write.rewrite.rewrite import Rewrite
 from tests.support.changes import Target, WriteResult
 from tests.support.committed import snapshot_of
 from tests.support.queries import Condition, IsIn

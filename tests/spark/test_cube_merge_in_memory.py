@@ -9,10 +9,10 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-import ktk_engine.write.rewrite.merge
+import ktk_engine.change.merge
+from ktk_engine.change.merge_in_memory import merge_in_memory
 from ktk_engine.spark.arrow_types import spark_schema
 from ktk_engine.spark.frames import frame_of_table
-from ktk_engine.write.rewrite.merge_in_memory import merge_in_memory
 from tests.spark.committed import outcome
 from tests.support.changes import Target, build
 from tests.support.random_cubes import CLASSES, INDEXED
@@ -74,7 +74,7 @@ def both(spark, sql, store, monkeypatch):
             return here[-1]
 
         for used in (record, lambda *_: None):
-            monkeypatch.setattr(ktk_engine.write.rewrite.merge, "merge_in_memory", used)
+            monkeypatch.setattr(ktk_engine.change.merge, "merge_in_memory", used)
             build(store, parts[0], target, full_refresh=True)
             for part in parts[1:]:
                 build(store, part, target, mode="append")

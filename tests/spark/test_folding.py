@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ktk_engine.merge.read import folded_rows  # deep: patched
+from ktk_engine.local.read import folded_rows  # deep: patched
 from ktk_engine.spark.compatibility import collect_table
 from ktk_engine.spark.read import plan_frame
 from ktk_engine.spark.sql import planned_places

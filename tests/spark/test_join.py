@@ -216,8 +216,8 @@ def test_spark_guesses_the_size_of_a_cube(spark, sql, store):
 def test_a_dataset_that_lies_across_all_partitions_is_not_read_by_each_task(
     spark, sql, store, monkeypatch
 ):
-    monkeypatch.setattr("ktk_engine.merge.tasks._TASK_ROWS", 100)  # deep: patched
-    monkeypatch.setattr("ktk_engine.merge.tasks._SHARED_BYTES", 0)  # deep: patched
+    monkeypatch.setattr("ktk_engine.local.tasks._TASK_ROWS", 100)  # deep: patched
+    monkeypatch.setattr("ktk_engine.local.tasks._SHARED_BYTES", 0)  # deep: patched
     build(store, seed_frame(spark), SEED)
     enrichment(spark, store, "e", partition_by=())
     plan = load_cube(resolve(store, cube_scope("c"))).plan(["L", "e"])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktk_engine.facade import Query, Store
+from ktk_engine.api import Query, Store
 from tests.support.changes import Target, build
 from tests.support.foreign_cubes import write_foreign
 from tests.support.random_cubes import INDEXED, columns_of, conditions, cubes, examples, write

@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pyarrow as pa
 import pytest
 
-import ktk_engine.write.rewrite.merge
+import ktk_engine.change.merge
+from ktk_engine.change.merge_in_memory import merge_in_memory
 from ktk_engine.spark.arrow_types import spark_schema
 from ktk_engine.spark.frames import frame_of_table
-from ktk_engine.write.rewrite.merge_in_memory import merge_in_memory
 from tests.spark.shown import shown
 from tests.support.changes import Target, build
 from tests.support.committed import snapshot_of
@@ -60,7 +60,7 @@ def both(spark, sql, store, monkeypatch, new, by):
         return without[-1]
 
     for used in (record, lambda *_: None):
-        monkeypatch.setattr(ktk_engine.write.rewrite.merge, "merge_in_memory", used)
+        monkeypatch.setattr(ktk_engine.change.merge, "merge_in_memory", used)
         build(store, table(0, 10, 0), TARGET, full_refresh=True)
         done = merge(sql.scanner(store), as_spark_has_it(spark, new), TARGET, by)
         rows = sql.sql(f"select P, L, {', '.join(COLUMNS)} from an.t").collect()

@@ -7,12 +7,12 @@ from datetime import datetime
 import pytest
 from pyspark.sql import functions as F
 
+from ktk_engine.change import merge_versions as module
+from ktk_engine.change import versions_in_memory
+from ktk_engine.change.merge_versions import build_versions, merge_versions
+from ktk_engine.change.versions import Versions
 from ktk_engine.errors import CommitConflictError, ConfigurationError, DataError
 from ktk_engine.spark.write import write_frame
-from ktk_engine.write.rewrite import merge_versions as module
-from ktk_engine.write.rewrite import versions_in_memory
-from ktk_engine.write.rewrite.merge_versions import build_versions, merge_versions
-from ktk_engine.write.rewrite.versions import Versions
 from tests.spark.numbered_rows import snapshot
 from tests.support.changes import RowChanges, Target, build
 from tests.support.committed import resolve, version_of

@@ -102,7 +102,7 @@ def test_folded_rows_are_read_here_where_spark_has_no_other_machines(cube, sql, 
 
 def test_few_rows_of_workers_that_are_only_aggregated_need_no_exchange(cube, sql, monkeypatch):
     monkeypatch.setattr(plan_frame, "_SMALL_READ", 0)
-    monkeypatch.setattr("ktk_engine.merge.tasks._SHARED_ROWS", 10)  # deep: patched
+    monkeypatch.setattr("ktk_engine.local.tasks._SHARED_ROWS", 10)  # deep: patched
     text = "select sum(P), sum(v), sum(e) from an.c where P in (3, 4)"
     found = sql.sql(text)
     assert found.collect() == [(1400, 400_800, 150_300.0)]

@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import ktk_engine.change.merge
 import ktk_engine.maintain.compact  # deep: patched
-import ktk_engine.write.rewrite.merge
+from ktk_engine.change.predicates import EVERY_ROW
 from ktk_engine.errors import DataError
 from ktk_engine.spark.frames import frame_of_table
 from ktk_engine.spark.sql.sql_session import SqlSession
-from ktk_engine.write.rewrite.predicates import EVERY_ROW
 from tests.spark.shown import shown
 from tests.support.changes import Target, build, compact, find_compaction
 from tests.support.committed import resolve
@@ -183,7 +183,7 @@ def write(sql: SqlSession, store: LocalStore, target: Target, step: Step) -> Non
 def test_random_writes(sql, tmp_path_factory, monkeypatch, target, in_memory):
     address = ("P", "L") if target.cube else ()
     if not in_memory:
-        monkeypatch.setattr(ktk_engine.write.rewrite.merge, "merge_in_memory", lambda *_: None)
+        monkeypatch.setattr(ktk_engine.change.merge, "merge_in_memory", lambda *_: None)
         monkeypatch.setattr(ktk_engine.maintain.compact, "IN_PROCESS_BYTES", 0)
 
     @examples(4)

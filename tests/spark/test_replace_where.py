@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from ktk_engine.change.predicates import EventWindow
 from ktk_engine.errors import CommitConflictError, ConfigurationError, DataError
-from ktk_engine.write.rewrite.predicates import EventWindow
 from tests.spark.numbered_rows import SEED, TABLE, check_index, content, rows, snapshot
 from tests.support.changes import RowChanges, Target, build
 from tests.support.committed import resolve, version_of

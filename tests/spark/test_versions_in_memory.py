@@ -9,10 +9,10 @@ from functools import cache
 import pyarrow as pa
 import pytest
 
-from ktk_engine.write.rewrite import merge_versions as module
-from ktk_engine.write.rewrite.merge_versions import merge_versions
-from ktk_engine.write.rewrite.versions import Versions
-from ktk_engine.write.rewrite.versions_in_memory import versions_in_memory
+from ktk_engine.change import merge_versions as module
+from ktk_engine.change.merge_versions import merge_versions
+from ktk_engine.change.versions import Versions
+from ktk_engine.change.versions_in_memory import versions_in_memory
 from tests.spark.committed import outcome
 from tests.support.changes import Target, build
 from tests.support.spark import queried

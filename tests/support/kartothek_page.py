@@ -161,8 +161,8 @@ COMMANDS = {
     "stats": "--include --exclude",
 }
 
-_VERBS, _CUBE = "unit/facade/test_cube_verbs.py", "unit/facade/test_cube_facade.py"
-_TABLES, _COPY = "unit/facade/test_coming_from_kartothek.py", "unit/maintain/test_copy.py"
+_VERBS, _CUBE = "unit/api/test_cube_verbs.py", "unit/api/test_cube.py"
+_TABLES, _COPY = "unit/api/test_coming_from_kartothek.py", "unit/maintain/test_copy.py"
 _SUITE = (
     "kartothek_suite/test_kartothek_suite.py::test_every_case_has_the_outcome_that_is_written_down"
 )
@@ -205,7 +205,7 @@ TESTS = {
     "Datasets": {
         "store_dataframes_as_dataset": f"{_TABLES}::test_a_table_is_stored_and_updated",
         "update_dataset_from_dataframes": f"{_TABLES}::test_a_table_is_stored_and_updated",
-        "read_table": "unit/facade/test_table_facade.py::test_rows_and_columns",
+        "read_table": "unit/api/test_table.py::test_rows_and_columns",
         "build_dataset_indices": "unit/maintain/test_index.py::test_awkward_values_of_a_table",
         "create_empty_dataset_header": f"{_TABLES}::test_parts_are_one_commit",
         "delete_dataset": f"{_VERBS}::test_a_whole_cube_or_table_goes_and_comes_back",
@@ -220,7 +220,7 @@ TESTS = {
         "metadata": f"{_TABLES}::test_arguments_of_a_table",
         "overwrite": f"{_TABLES}::test_a_table_is_stored_and_updated",
         "delete_scope": f"{_TABLES}::test_rows_of_a_table_are_deleted",
-        "columns": "unit/facade/test_table_facade.py::test_conditions_prune_and_hold",
+        "columns": "unit/api/test_table.py::test_conditions_prune_and_hold",
         "source_dataset_uuid": f"{_COPY}::test_tables",
     },
     "Commands": {

@@ -13,8 +13,8 @@ from ktk_engine.files.file_statistics import computable
 from ktk_engine.files.footers import FooterCache
 from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.files.read_rows import read_rows
-from ktk_engine.merge.answer import LocalEngine
-from ktk_engine.merge.sorted_rows import sorted_indices
+from ktk_engine.local.answer import LocalEngine
+from ktk_engine.local.sorted_rows import sorted_indices
 from ktk_engine.plan.explain import explain
 from ktk_engine.plan.folding import Folding
 from ktk_engine.plan.plan import Plan

@@ -8,6 +8,9 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
+from ktk_engine.change import replace_where as replace_where_module
+from ktk_engine.change.merge import MergeBy, merge
+from ktk_engine.change.predicates import Predicates
 from ktk_engine.log.change.reads import Reads
 from ktk_engine.spark.compatibility import spark_version
 from ktk_engine.spark.frames import frame_of_table
@@ -15,9 +18,6 @@ from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.session.scratch import make_scratch_folder
 from ktk_engine.spark.session.session import new_session, start_session
 from ktk_engine.spark.sql.sql_session import SqlSession
-from ktk_engine.write.rewrite import replace_where as replace_where_module
-from ktk_engine.write.rewrite.merge import MergeBy, merge
-from ktk_engine.write.rewrite.predicates import Predicates
 from tests.support.changes import Source, Target, WriteContext, WriteResult
 from tests.support.stores import ObjectStore
 

@@ -16,16 +16,16 @@ from tokenize import generate_tokens
 ROOT = Path(__file__).parents[2]
 TESTS = ROOT / "tests"
 # What users have too.
-PUBLIC = ("ktk_engine", "ktk_engine.errors", "ktk_engine.facade", "ktk_engine.cli.main")
+PUBLIC = ("ktk_engine", "ktk_engine.errors", "ktk_engine.api", "ktk_engine.cli.main")
 # What the tests below a path are tests of, where its name is not that of the room in tests/unit.
 ROOMS = {
     "corpus": ("types", "conditions", "format", "cube"),
     "integration/delta": ("publish",),
     "integration/kartothek": ("maintain.adoption",),
     "integration/processes": ("spark.session", "java"),
-    "integration/random": ("plan", "merge"),
+    "integration/random": ("plan", "local"),
     "integration/stores": ("store",),
-    "spark": ("spark", "sql", "write.rewrite"),
+    "spark": ("spark", "sql", "change"),
     "spark/test_class_archive.py": ("spark", "java", "cli.commands.prepare"),
     "spark/test_verify_in_memory.py": ("spark", "write"),
     "unit/test_formatting.py": ("formatting",),
@@ -119,8 +119,8 @@ from ktk_engine.log.state import resolve
 from ktk_engine.log.chain import (  # deep: entries by number
     read_entry,
 )
-import ktk_engine.merge.tasks as tasks
-from ktk_engine.merge import merge  # deep: of its own room
+import ktk_engine.local.tasks as tasks
+from ktk_engine.local import merge  # deep: of its own room
 patch("ktk_engine.log.commit.commit")
 PROGRAM = """
 from ktk_engine.gate.target import Target
@@ -132,7 +132,7 @@ print("ktk_engine.Store")
     def found(*rooms):
         return [int(line.partition(":")[0]) for line in wrong_lines(text, rooms)]
 
-    assert found("merge") == [4, 9, 10, 12]
+    assert found("local") == [4, 9, 10, 12]
     assert found("log") == [5, 8, 12]
-    assert rooms_of("unit/merge/test_merge.py") == ("merge",)
+    assert rooms_of("unit/local/test_merge.py") == ("local",)
     assert rooms_of("unit/test_rooms.py") == rooms_of("faults/verbs.py") == ()

@@ -29,8 +29,8 @@ def delete(
     They go in one commit. Without --dataset, rows of the seed dataset and of all that have the
     condition's columns.
     """
-    from ktk_engine.facade import Store
-    from ktk_engine.facade.deletion import plan_deletion
+    from ktk_engine.api import Store
+    from ktk_engine.api.deletion import plan_deletion
 
     store = Store.of(find_store(store_url))
     plan = plan_deletion(store, cube, where, datasets or None)

@@ -31,7 +31,7 @@ def explain(
 
     WHERE is a condition like "origin = 'JFK'".
     """
-    from ktk_engine.facade import Store
+    from ktk_engine.api import Store
     from ktk_engine.plan.explain import explain as explain_plan
     from ktk_engine.plan.explain import explain_as_dict
 

@@ -53,8 +53,8 @@ def query(
     opened that cannot hold one of the first rows. Without it the first 50 rows are shown as a
     table. Rows that do not fit into memory are refused.
     """
+    from ktk_engine.api import Store
     from ktk_engine.cli.render_rows import print_rows, write_rows
-    from ktk_engine.facade import Store
     from ktk_engine.formatting import parse_size
 
     chosen_format = _format(format_, output)

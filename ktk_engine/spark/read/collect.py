@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.types as pat
 
-from ktk_engine.merge.answer import plan_schema
-from ktk_engine.merge.sorted_rows import sorted_indices, sorted_rows
+from ktk_engine.local.answer import plan_schema
+from ktk_engine.local.sorted_rows import sorted_indices, sorted_rows
 from ktk_engine.plan.plan import Plan
 from ktk_engine.spark.compatibility import collect_table
 from ktk_engine.spark.jvm import select_names

@@ -13,10 +13,10 @@ import pyspark  # noqa: F401
 from pyspark.sql import functions as F
 
 from ktk_engine.errors import LocalEngineError
-from ktk_engine.merge.answer import LocalEngine, plan_schema
-from ktk_engine.merge.rereading import bytes_read
-from ktk_engine.merge.task import Task, row_width
-from ktk_engine.merge.tasks import tasks
+from ktk_engine.local.answer import LocalEngine, plan_schema
+from ktk_engine.local.rereading import bytes_read
+from ktk_engine.local.task import Task, row_width
+from ktk_engine.local.tasks import tasks
 from ktk_engine.plan.plan import Plan
 from ktk_engine.spark.arrow_types import seen_by_spark, spark_schema
 from ktk_engine.spark.frames import empty_frame, frame_of_table

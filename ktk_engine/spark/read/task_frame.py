@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ktk_engine.merge.merge import merge
-from ktk_engine.merge.merge_run import MergeRun
-from ktk_engine.merge.task import Task
+from ktk_engine.local.merge import merge
+from ktk_engine.local.merge_run import MergeRun
+from ktk_engine.local.task import Task
 from ktk_engine.spark.arrow_types import arrow_schema, cast_for_spark, spark_schema
 from ktk_engine.spark.frames import empty_frame
 from ktk_engine.spark.session.executors import map_in_workers

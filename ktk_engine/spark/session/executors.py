@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 # Rooms that only this process enters: they decide and commit.
 _NOT_SHIPPED = frozenset(
-    {"catalog", "cli", "describe", "facade", "gate", "maintain", "warehouse", "write"}
+    {"api", "catalog", "change", "cli", "describe", "gate", "maintain"}
+    | {"publish", "warehouse", "write"}
 )
 _PACKAGE = Path(__file__).parents[2]  # the folder of ktk_engine, wherever it is installed
 _lock = threading.Lock()

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from ktk_engine.errors import LocalEngineError
-from ktk_engine.merge.merge_run import arrow_limits
+from ktk_engine.local.merge_run import arrow_limits
 from ktk_engine.plan.plan import Plan
 from ktk_engine.plan.statement.named_relations import KnownStores, NamedRelations
 from ktk_engine.warehouse.in_process.expressions import (

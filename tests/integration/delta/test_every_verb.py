@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from ktk_engine import Store
-from ktk_engine.facade.cube import Cube  # deep: which verbs there are
-from ktk_engine.facade.table import Table  # deep: likewise
+from ktk_engine.api.cube import Cube  # deep: which verbs there are
+from ktk_engine.api.table import Table  # deep: likewise
 from tests.integration.delta.readers import by_arrow
 
 ENGINE = Path(__file__).parents[3] / "ktk_engine"

@@ -31,7 +31,7 @@ def test_commands_without_a_query_import_no_pandas(store):
         ("ktk_engine", ["pyarrow"]),
         ("ktk_engine.cli.main", ["pyarrow.parquet", "rich.table", "yaml", "pandas", "pyspark"]),
         ("ktk_engine.describe.info", ["pandas", "pyspark", "sqlglot", "rich"]),
-        ("ktk_engine.facade", ["pyspark"]),
+        ("ktk_engine.api", ["pyspark"]),
     ],
 )
 def test_imports_are_cheap(module, unwanted):
@@ -84,7 +84,7 @@ assert evaluate(is_in("at", at, [moment]), table).to_pylist() == [True, False]
 
 def test_nothing_of_pyspark_is_imported():
     code = (
-        "import ktk_engine.merge.answer, sys; assert not {'pyspark', 'pandas'} & set(sys.modules)"
+        "import ktk_engine.local.answer, sys; assert not {'pyspark', 'pandas'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -93,7 +93,7 @@ def test_nothing_of_pyspark_is_imported():
 MODULES = (
     "ktk_engine.files.file_writer",
     "ktk_engine.files.read_rows",
-    "ktk_engine.merge.merge",
+    "ktk_engine.local.merge",
     "ktk_engine.spark.read.task_frame",
     "ktk_engine.spark.session.worker_garbage",
     "ktk_engine.spark.session.worker_packages",

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ktk_engine import Store
+from ktk_engine.api.write_table import delete_from  # deep: with its history
 from ktk_engine.errors import KtkError
-from ktk_engine.facade.write_table import delete_from  # deep: with its history
 from ktk_engine.log.change.reads import Read, Reads  # deep: what a session notes of a query
 from tests.support.changes import (
     Retained,

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktk_engine import Store
-from ktk_engine.merge.answer import LocalEngine
+from ktk_engine.local.answer import LocalEngine
 from tests.support.foreign_cubes import joined_with_nulls, write_foreign
 from tests.support.queries import FooterCache, Plan
 from tests.support.random_cubes import (
@@ -38,17 +38,17 @@ EVERYTHING = RandomCondition("", lambda row: True)
 @pytest.fixture(autouse=True)
 def small_tasks(monkeypatch):
     """Partitions of a dozen rows are cut and put together as larger ones are."""
-    monkeypatch.setattr("ktk_engine.merge.tasks._TASK_ROWS", 3)
-    monkeypatch.setattr("ktk_engine.merge.read.decoded_size._LEAST_ROWS", 4)
-    monkeypatch.setattr("ktk_engine.merge.read.first_rows._MOST_FILES", 2)
-    monkeypatch.setattr("ktk_engine.merge.read.first_rows._FEW_ROWS", 2)
+    monkeypatch.setattr("ktk_engine.local.tasks._TASK_ROWS", 3)
+    monkeypatch.setattr("ktk_engine.local.read.decoded_size._LEAST_ROWS", 4)
+    monkeypatch.setattr("ktk_engine.local.read.first_rows._MOST_FILES", 2)
+    monkeypatch.setattr("ktk_engine.local.read.first_rows._FEW_ROWS", 2)
 
 
 @contextmanager
 def slices(rows: int) -> Iterator[None]:
     """Let tasks be cut into slices of about so many rows; 0: read them in one piece."""
     tiny = {"_WHOLE_BYTES": 1, "_SLICE_BYTES": 100, "_SLICE_ROWS": rows, "_BLOCK_ROWS": rows}
-    with patch.multiple("ktk_engine.merge.stream", **(tiny if rows else {"_WHOLE_BYTES": 1 << 30})):
+    with patch.multiple("ktk_engine.local.stream", **(tiny if rows else {"_WHOLE_BYTES": 1 << 30})):
         yield
 
 

@@ -401,7 +401,7 @@ def test_another_layout(table):
 
 def test_a_repartition_loses_no_commit_in_between(table, monkeypatch):
     """It is computed again on top of that."""
-    from ktk_engine.facade import alter as facade
+    from ktk_engine.api import alter as api
 
     added = []
 
@@ -412,7 +412,7 @@ def test_a_repartition_loses_no_commit_in_between(table, monkeypatch):
             build(table, ODD.slice(0, 1), Target.of(base), mode="append")
         return found
 
-    monkeypatch.setattr(facade, "present_rows", slow)
+    monkeypatch.setattr(api, "present_rows", slow)
     assert Store(table.root).table("t").repartition().rows == 7
 
 

@@ -6,12 +6,12 @@ import re
 
 import pytest
 
+from ktk_engine.change.equal_columns import equal_columns
+from ktk_engine.change.fit_clauses import fit_clauses
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.sql.read_row_change import read_action  # deep: what is read
 from ktk_engine.sql.row_change import Clause, RowChange  # deep: what is read
 from ktk_engine.sql.statement import read_statement  # deep: what is read
-from ktk_engine.write.change.equal_columns import equal_columns
-from ktk_engine.write.change.fit_clauses import fit_clauses
 
 ALONE = "not matched by source"
 

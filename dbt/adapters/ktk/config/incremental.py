@@ -9,8 +9,8 @@ from typing import Any, Literal, cast, get_args
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.ktk.config.merge_clauses import parse_merge_clauses
+from ktk_engine.change.merge_clauses import MergeClauses
 from ktk_engine.types.did_you_mean import did_you_mean
-from ktk_engine.write.change.merge_clauses import MergeClauses
 
 Strategy = Literal[
     "append", "insert_overwrite", "merge", "delete+insert", "replace_where", "microbatch"

@@ -8,10 +8,10 @@ from typing import Any
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.ktk.voice import DBT
+from ktk_engine.change.merge_clauses import DESTINATION, SOURCE, MergeClauses
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.sql.read_row_change import read_action
 from ktk_engine.types.identifier import Identifier
-from ktk_engine.write.change.merge_clauses import DESTINATION, SOURCE, MergeClauses
 
 _FLAGS = ("skip_matched_step", "skip_not_matched_step")
 _TEXTS = (

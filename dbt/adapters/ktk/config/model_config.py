@@ -21,12 +21,12 @@ from dbt.adapters.ktk.config.snapshot_config import check_versions, parse_versio
 from dbt.adapters.ktk.config.stage import NOT_OF_A_MODEL, STAGE
 from dbt.adapters.ktk.config.time_limit import seconds_problem
 from dbt.adapters.ktk.voice import DBT
+from ktk_engine.change.versions import Versions
 from ktk_engine.errors import KtkError
 from ktk_engine.gate.spelling import spelled_keys
 from ktk_engine.gate.target import Target
 from ktk_engine.types.arrow_name import arrow_name
 from ktk_engine.types.declared import apply_declared
-from ktk_engine.write.rewrite.versions import Versions
 
 _STORED = frozenset({*ROLES, *WITH_ROLE, "table"})
 

@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 from dbt_common.exceptions import DbtConfigError
 
+from ktk_engine.change.versions import Versions
 from ktk_engine.gate.target import Target
 from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.identifier import Identifier, find_name
-from ktk_engine.write.rewrite.versions import Versions
 
 _COLUMNS = ("scd_id", "valid_from", "valid_to", "updated_at", "is_deleted")
 

@@ -138,8 +138,8 @@ class Snapshots(Materializations):
         The gate comes before dbt's SQL compares old values with new ones, which Spark would
         refuse with less to say, or cast.
         """
+        from ktk_engine.change.merge_versions import check_source
         from ktk_engine.spark.arrow_types import arrow_schema
-        from ktk_engine.write.rewrite.merge_versions import check_source
 
         schema = str(relation.schema)
         store = self.connections.warehouse.create_schema(schema)
@@ -150,7 +150,7 @@ class Snapshots(Materializations):
     def _build_versions(
         self, model: Mapping[str, Any], relation: BaseRelation, query: str, config: SnapshotConfig
     ) -> Outcome:
-        from ktk_engine.write.rewrite.merge_versions import build_versions
+        from ktk_engine.change.merge_versions import build_versions
 
         schema, frame = str(relation.schema), self._rows_of(relation, query)
         check_comparable(config.model, model["config"], schema_of(frame))
@@ -166,7 +166,7 @@ class Snapshots(Materializations):
     def _merge_versions(
         self, model: Mapping[str, Any], relation: BaseRelation, query: str, config: SnapshotConfig
     ) -> Outcome:
-        from ktk_engine.write.rewrite.merge_versions import merge_versions
+        from ktk_engine.change.merge_versions import merge_versions
 
         schema = str(relation.schema)
         store = self.connections.warehouse.create_schema(schema)

@@ -22,8 +22,8 @@ from ktk_engine.write.write_context import WriteContext
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from ktk_engine.change.predicates import RowFilter
     from ktk_engine.spark.read.scan import Scanner
-    from ktk_engine.write.rewrite.predicates import RowFilter
     from ktk_engine.write.write_result import WriteResult
 
 
@@ -93,12 +93,12 @@ def _write_incrementally(
     write: _Write, model: str, how: Incremental, batch: Mapping[str, Any] | None
 ) -> WriteResult | None:
     """Let new rows meet the old ones as the strategy says."""
+    from ktk_engine.change.merge import MergeBy, merge
+    from ktk_engine.change.merge_by_clauses import merge_by_clauses
+    from ktk_engine.change.predicates import Predicates
+    from ktk_engine.change.replace_where import replace_where
     from ktk_engine.write.build import build_from
-    from ktk_engine.write.change.merge_by_clauses import merge_by_clauses
     from ktk_engine.write.retained import Retained
-    from ktk_engine.write.rewrite.merge import MergeBy, merge
-    from ktk_engine.write.rewrite.predicates import Predicates
-    from ktk_engine.write.rewrite.replace_where import replace_where
 
     rows, target, context = write.rows, write.target, write.context
     if how.strategy == "microbatch":
@@ -134,7 +134,7 @@ def _retained(how: Incremental, target: Target) -> Literal["append", "partitions
 
 def _window(model: str, how: Incremental, batch: Mapping[str, Any] | None) -> RowFilter:
     """The span of event time that a batch replaces."""
-    from ktk_engine.write.rewrite.predicates import EventWindow
+    from ktk_engine.change.predicates import EventWindow
 
     if not batch:
         raise DbtRuntimeError(

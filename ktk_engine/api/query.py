@@ -1,0 +1,431 @@
+"""A planned query of a cube or table, as Python programs see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from importlib import import_module
+from itertools import chain
+from types import ModuleType
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, get_args
+
+import pyarrow as pa
+
+from ktk_engine.api.opened_store import OpenedStore
+from ktk_engine.conditions.group_condition import group_condition
+from ktk_engine.errors import ConfigurationError, LocalEngineError, QueryError, SessionError
+from ktk_engine.formatting import parse_size
+from ktk_engine.messages import Message
+from ktk_engine.plan.cube_query import CubeQuery
+from ktk_engine.plan.explain import explain
+from ktk_engine.plan.plan_cube import LoadedCube
+from ktk_engine.plan.plan_table import LoadedTable
+from ktk_engine.progress import Progress, telling
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    from duckdb import DuckDBPyConnection, DuckDBPyRelation
+    from pyspark.sql import DataFrame, SparkSession
+
+    from ktk_engine.local.answer import LocalEngine
+    from ktk_engine.local.sorted_rows import Values
+
+Engine: TypeAlias = Literal["auto", "local", "spark"]
+T = TypeVar("T")
+
+
+def _installed(module: str) -> ModuleType:
+    """Import a library that only some queries need."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module:
+            raise
+        raise ConfigurationError(
+            f"to_{module} needs {module}, which is not installed in this environment: "
+            f"`pip install {module}`. to_arrow and to_pandas need nothing more."
+        ) from None
+
+
+class Query:
+    """A planned query.
+
+    Make one with `Cube.query` or `Table.query`. Libraries that know Arrow (DuckDB, Polars, pandas)
+    take it as it is.
+
+    Attributes:
+        plan: which files are read and how they are joined; plain data.
+    """
+
+    def __init__(
+        self, store: OpenedStore, loaded: LoadedCube | LoadedTable, question: CubeQuery
+    ) -> None:
+        self._store = store
+        self._loaded = loaded
+        self._question = question
+        with loaded.state.reading():
+            self.plan = loaded.answer(question)
+
+    def __repr__(self) -> str:
+        """Show what is read."""
+        return self.explain()
+
+    def _repr_html_(self) -> str:
+        """Show how many files each step of planning leaves, in a notebook."""
+        from ktk_engine.describe.as_html import plan_html
+
+        return plan_html(self.plan)
+
+    def explain(self) -> str:
+        """Say for each dataset what every tier of pruning left over.
+
+        Examples:
+            >>> "not read: weather" in cube.query(["dest"]).explain()
+            True
+        """
+        return explain(self.plan)
+
+    def spark(self, session: SparkSession | None = None) -> DataFrame:
+        """Give the rows as a Spark DataFrame; nothing is computed yet, and nothing is sorted.
+
+        Conditions that are put on the frame later open no fewer files: give them to `query`.
+
+        Args:
+            session: the session to take settings and context from; the frame belongs to a new
+                session over the same context, since plans rely on settings of their own. None
+                starts Spark, or takes the session that runs.
+
+        Raises:
+            QueryError: the session is one of Spark Connect.
+            SessionError: Java is missing or too old.
+        """
+        from ktk_engine.spark.read.plan_frame import plan_frame
+
+        scanner = self._store._scanner(session)
+        with self._loaded.state.reading():
+            return plan_frame(scanner, self.plan)
+
+    def groups(self, session: SparkSession | None = None) -> Iterator[tuple[Values, DataFrame]]:
+        """Give a Spark DataFrame for each group of `partition_by`, sorted, null last.
+
+        One job finds the groups. Each DataFrame has a plan of its own and opens only the files
+        that can hold rows of its group.
+
+        Args:
+            session: as for `spark`.
+
+        Yields:
+            The group's values by column, and its rows, not computed yet.
+
+        Raises:
+            QueryError: the query has no `partition_by`.
+        """
+        from ktk_engine.local.answer import plan_schema
+        from ktk_engine.spark.read.collect import find_groups
+        from ktk_engine.spark.read.plan_frame import plan_frame
+
+        self._check_groups()
+        assert isinstance(self._loaded, LoadedCube), "only cubes have groups"
+        scanner = self._store._scanner(session)
+        frame = plan_frame(scanner, self.plan, with_address=True)
+        whole = self._loaded.resolved(self._question)
+        with self._loaded.state.reading():
+            groups = find_groups(frame, self.plan)
+        schema = plan_schema(self.plan, self.plan.partition_by)
+        for values in groups.to_pylist():
+            conjuncts = (*whole.conjuncts, *group_condition(schema, values))
+            plan = self._loaded.plan_resolved(replace(whole, conjuncts=conjuncts))
+            yield values, plan_frame(scanner, plan)
+
+    def to_arrow(
+        self,
+        session: SparkSession | None = None,
+        *,
+        engine: Engine = "auto",
+        memory_limit: int | str | None = None,
+        progress: Progress | bool = False,
+    ) -> pa.Table:
+        """Collect the rows, sorted by dimension columns, then partition columns.
+
+        Both engines give the same rows in the same types and order.
+
+        Args:
+            session: as for `spark`; with a session, "auto" means Spark.
+            engine: "local" answers in threads of this process, without Java; "spark" starts
+                Spark, or takes the session that runs; "auto" takes "local" where the answer fits.
+            memory_limit: bytes that an answer in this process may take, as a number or as text
+                (`2GB`); None means a quarter of the memory.
+            progress: True shows a bar on a terminal and in a notebook. A function is told how many
+                rows are done and about how many there are, now and then. Both while rows are read
+                in this process.
+
+        Returns:
+            The columns in the types of their classes: int64, uint64, float64, ...
+
+        Raises:
+            LocalEngineError: `engine` is "local", and the answer does not fit.
+            VersionGoneError: a clean-up has removed the version that the cube was opened at.
+
+        Examples:
+            >>> cube.query(["gust"]).to_arrow()["gust"].to_pylist()
+            [31.0, 12.5, None]
+        """
+        with telling(progress, "reading") as tell:
+            return self._table(self.plan.columns, session, engine, memory_limit, tell)
+
+    def to_pandas(
+        self,
+        session: SparkSession | None = None,
+        *,
+        engine: Engine = "auto",
+        memory_limit: int | str | None = None,
+        progress: Progress | bool = False,
+    ) -> pd.DataFrame:
+        """Collect the rows as `to_arrow` does; types are Arrow's, so integers stay integers.
+
+        Args:
+            session: as for `to_arrow`.
+            engine: as for `to_arrow`.
+            memory_limit: as for `to_arrow`.
+            progress: as for `to_arrow`.
+
+        Examples:
+            >>> cube.query(["gust"]).to_pandas()["gust"].max()
+            31.0
+        """
+        import pandas as pd
+
+        table = self.to_arrow(session, engine=engine, memory_limit=memory_limit, progress=progress)
+        frame: pd.DataFrame = table.to_pandas(types_mapper=pd.ArrowDtype)
+        return frame
+
+    def to_polars(
+        self,
+        session: SparkSession | None = None,
+        *,
+        engine: Engine = "auto",
+        memory_limit: int | str | None = None,
+        progress: Progress | bool = False,
+    ) -> pl.DataFrame:
+        """Collect the rows as `to_arrow` does, for Polars.
+
+        Args:
+            session: as for `to_arrow`.
+            engine: as for `to_arrow`.
+            memory_limit: as for `to_arrow`.
+            progress: as for `to_arrow`.
+
+        Raises:
+            ConfigurationError: Polars is not installed.
+
+        Examples:
+            >>> cube.query(["gust"]).to_polars()["gust"].max()
+            31.0
+        """
+        polars = _installed("polars")
+        frame: pl.DataFrame = polars.from_arrow(
+            self.to_arrow(session, engine=engine, memory_limit=memory_limit, progress=progress)
+        )
+        return frame
+
+    def to_duckdb(
+        self,
+        connection: DuckDBPyConnection | None = None,
+        session: SparkSession | None = None,
+        *,
+        engine: Engine = "auto",
+        memory_limit: int | str | None = None,
+        progress: Progress | bool = False,
+    ) -> DuckDBPyRelation:
+        """Collect the rows as `to_arrow` does, as a relation of DuckDB.
+
+        Args:
+            connection: DuckDB's connection that the relation belongs to; None means its default.
+            session: as for `to_arrow`.
+            engine: as for `to_arrow`.
+            memory_limit: as for `to_arrow`.
+            progress: as for `to_arrow`.
+
+        Raises:
+            ConfigurationError: DuckDB is not installed.
+
+        Examples:
+            >>> cube.query(["gust"]).to_duckdb().aggregate("max(gust)").fetchall()
+            [(31.0,)]
+        """
+        duckdb = _installed("duckdb")
+        rows = self.to_arrow(session, engine=engine, memory_limit=memory_limit, progress=progress)
+        relation: DuckDBPyRelation = (connection or duckdb).from_arrow(rows)
+        return relation
+
+    def to_batches(
+        self,
+        session: SparkSession | None = None,
+        *,
+        engine: Engine = "auto",
+        memory_limit: int | str | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Give the rows piece by piece, in no certain order and in the types of `to_arrow`.
+
+        In this process only a few pieces are in memory at a time; Spark collects all rows first.
+
+        Args:
+            session: as for `to_arrow`.
+            engine: as for `to_arrow`.
+            memory_limit: as for `to_arrow`.
+
+        Yields:
+            Batches of one schema; none for an answer without rows.
+
+        Raises:
+            LocalEngineError: the answer does not fit, and `engine` is "local", or rows were given
+                already.
+
+        Examples:
+            >>> sum(batch.num_rows for batch in cube.query().to_batches())
+            3
+        """
+
+        def local() -> Iterator[pa.RecordBatch]:
+            batches = self._local_engine(memory_limit).batches(self.plan)
+            first = next(batches, None)  # Spark can still take over
+            return batches if first is None else chain((first,), batches)
+
+        def by_spark() -> Iterator[pa.RecordBatch]:
+            return iter(self.to_arrow(session, engine="spark").to_batches())
+
+        with self._loaded.state.reading():
+            yield from self._answered(local, by_spark, session, engine)
+
+    def count(
+        self,
+        session: SparkSession | None = None,
+        *,
+        engine: Engine = "auto",
+        memory_limit: int | str | None = None,
+    ) -> int:
+        """Count the rows; only the columns that decide about them are read.
+
+        Args:
+            session: as for `to_arrow`.
+            engine: as for `to_arrow`.
+            memory_limit: as for `to_arrow`.
+
+        Examples:
+            >>> cube.query(where="gust > 20").count()
+            1
+        """
+
+        def local() -> int:
+            return self._local_engine(memory_limit).count(self.plan)
+
+        def by_spark() -> int:
+            from ktk_engine.spark.session.spark_job import spark_job
+
+            frame = self.spark(session)
+            with spark_job():
+                return frame.count()
+
+        with self._loaded.state.reading():
+            return self._answered(local, by_spark, session, engine)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Give the rows to another library (Arrow's PyCapsule interface), as `to_batches` does."""
+        from ktk_engine.local.answer import plan_schema
+
+        schema = plan_schema(self.plan, self.plan.columns)
+        reader = pa.RecordBatchReader.from_batches(schema, self.to_batches())
+        return reader.__arrow_c_stream__(requested_schema)
+
+    def arrow_groups(
+        self,
+        session: SparkSession | None = None,
+        *,
+        engine: Engine = "auto",
+        memory_limit: int | str | None = None,
+    ) -> Iterator[tuple[Values, pa.Table]]:
+        """Collect all groups at once; for results that fit into memory.
+
+        Args:
+            session: as for `to_arrow`.
+            engine: as for `to_arrow`.
+            memory_limit: as for `to_arrow`.
+
+        Yields:
+            The group's values by column, sorted with null last, and its rows as `to_arrow` has
+            them.
+
+        Raises:
+            QueryError: the query has no `partition_by`.
+
+        Examples:
+            >>> groups = cube.query(["flight"], partition_by=["dest"]).arrow_groups()
+            >>> [(values, table.num_rows) for values, table in groups]
+            [({'dest': 'LAX'}, 1), ({'dest': 'SFO'}, 2)]
+        """
+        from ktk_engine.local.sorted_rows import groups_of
+
+        self._check_groups()
+        names = tuple(dict.fromkeys([*self.plan.columns, *self.plan.partition_by]))
+        table = self._table(names, session, engine, memory_limit)
+        return groups_of(table, self.plan.partition_by, self.plan.columns)
+
+    def _table(
+        self,
+        names: Sequence[str],
+        session: SparkSession | None,
+        engine: Engine,
+        memory_limit: int | str | None,
+        progress: Progress | None = None,
+    ) -> pa.Table:
+        """Columns of the plan, by one of the engines."""
+
+        def local() -> pa.Table:
+            return self._local_engine(memory_limit, progress).table(self.plan, names)
+
+        def by_spark() -> pa.Table:
+            from ktk_engine.spark.read.collect import collect
+
+            return collect(self._store._scanner(session), self.plan).select(list(names))
+
+        with self._loaded.state.reading():
+            return self._answered(local, by_spark, session, engine)
+
+    def _answered(
+        self,
+        local: Callable[[], T],
+        by_spark: Callable[[], T],
+        session: SparkSession | None,
+        engine: Engine,
+    ) -> T:
+        """Ask the engine that is asked for, or the one that can."""
+        if engine not in get_args(Engine):
+            known = ", ".join(f'"{name}"' for name in get_args(Engine))
+            raise QueryError(f"There is no engine {engine!r}; known are {known}.")
+        if engine == "spark" or (engine == "auto" and session is not None):
+            return by_spark()
+        try:
+            return local()
+        except LocalEngineError as reason:
+            if engine == "local":
+                raise
+            try:
+                return by_spark()
+            except SessionError as error:
+                raise SessionError(Message(error, " Spark was needed: ", reason)) from error
+
+    def _local_engine(
+        self, memory_limit: int | str | None, progress: Progress | None = None
+    ) -> LocalEngine:
+        from ktk_engine.local.answer import LocalEngine
+        from ktk_engine.local.memory_limit import default_memory_limit
+
+        limit = default_memory_limit() if memory_limit is None else memory_limit
+        limit = parse_size(limit) if isinstance(limit, str) else limit
+        footers = self._store._known.footers
+        return LocalEngine(self._loaded.state.store, footers, limit, progress=progress)
+
+    def _check_groups(self) -> None:
+        if not self.plan.partition_by:
+            raise QueryError("The query has no groups: give partition_by.")

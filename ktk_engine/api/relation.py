@@ -1,0 +1,377 @@
+"""What cubes and tables have in common: versions, tags, indices, and what is known of them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from datetime import date
+from typing import TYPE_CHECKING, Any, Self
+
+import pyarrow as pa
+
+from ktk_engine.api.opened_store import OpenedStore
+from ktk_engine.api.query import Query
+from ktk_engine.catalog.find_scope import find_scope
+from ktk_engine.conditions.condition import Condition
+from ktk_engine.describe.history import HistoryEntry, read_history
+from ktk_engine.describe.info import describe_state
+from ktk_engine.formatting import parse_size
+from ktk_engine.log.change.after_commit import after_commit
+from ktk_engine.log.state import State
+from ktk_engine.log.version import parse_moment, tags_of
+from ktk_engine.maintain.check import check
+from ktk_engine.maintain.compactable import TARGET_BYTES, find_compactions
+from ktk_engine.maintain.index import change_indexes
+from ktk_engine.maintain.rename import rename
+from ktk_engine.maintain.versions.restore import restore
+from ktk_engine.maintain.versions.tag import delete_tag, tag_state
+from ktk_engine.plan.plan_cube import LoadedCube
+from ktk_engine.plan.plan_table import LoadedTable
+from ktk_engine.publish.publish_datasets import (
+    check_formats,
+    publish_datasets,
+    stop_publishing,
+)
+from ktk_engine.warehouse.author import python_history
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class History(list[dict[str, Any]]):
+    """The commits of a cube or table, newest first: a list of dicts, a table in notebooks."""
+
+    def __init__(self, entries: Sequence[HistoryEntry]) -> None:
+        super().__init__(entry.as_dict() for entry in entries)
+        self._entries = entries
+
+    def _repr_html_(self) -> str:
+        """Show what changed in each commit, and who did it."""
+        from ktk_engine.describe.as_html import history_html
+
+        return history_html(self._entries)
+
+
+class Relation(ABC):
+    """A cube or a table at one version."""
+
+    _store: OpenedStore
+    _loaded: LoadedCube | LoadedTable
+
+    def __repr__(self) -> str:
+        """Show name and version."""
+        return f"{type(self).__name__}({self.name!r}, version={self.version})"
+
+    def _repr_html_(self) -> str:
+        """Show datasets, layout and columns, in a notebook."""
+        from ktk_engine.describe.as_html import cube_html
+
+        return cube_html(describe_state(self._state))
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Its name in the store."""
+
+    @abstractmethod
+    def _open(self, name: str, version: int | str | None, moment: date | str | None) -> Self:
+        """Open one of the same kind."""
+
+    @property
+    def _state(self) -> State:
+        return self._loaded.state
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns in order, in the types of their classes."""
+        return self._loaded.schema
+
+    @property
+    def version(self) -> int:
+        """Version of its log; 0 for what another program wrote."""
+        return self._state.version
+
+    def at(self, version: int | str | None = None, timestamp: date | str | None = None) -> Self:
+        """Open it at another version; all datasets of a cube are of that one.
+
+        Args:
+            version: number of a commit, or a tag; default: the newest.
+            timestamp: instead of a version, the moment as of which it is read.
+
+        Raises:
+            VersionGoneError: there is no such version (any more); the message says which are left.
+            QueryError: both are given, or `timestamp` is no date or time.
+
+        Examples:
+            >>> cube.delete("dest = 'LAX'").at(1).query().count()
+            3
+        """
+        return self._open(self.name, version, timestamp)
+
+    @abstractmethod
+    def _of(self, state: State) -> Self:
+        """Open it at a state that is known."""
+
+    def _changed(self, state: State | None = None) -> Self:
+        """Open it after a change; the store is asked only where the commit could not tell."""
+        with after_commit(self.name):
+            return self.at() if state is None else self._of(state)
+
+    def restore(
+        self, version: int | str | None = None, timestamp: date | str | None = None
+    ) -> Self:
+        """Make an earlier version the newest one again, as one commit; no data is written.
+
+        Args:
+            version: number of the commit to go back to, or a tag.
+            timestamp: instead of a version, a moment: the last commit until then counts.
+
+        Returns:
+            It at its new version.
+
+        Raises:
+            VersionGoneError: there is no such version (any more).
+            ConsistencyError: nothing would change.
+            CommitConflictError: another run changed it meanwhile; nothing was committed.
+
+        Examples:
+            >>> cube.delete("dest = 'LAX'").restore(1)
+            Cube('trips', version=3)
+        """
+        restore(self._state.store, self.name, version, parse_moment(version, timestamp))
+        return self._changed()
+
+    def tag(self, name: str) -> None:
+        """Name this version, so that no clean-up takes it as long as it has the name.
+
+        `at`, `Store.cube`, `Store.table` and SQL take the name in the place of a number.
+
+        Args:
+            name: for instance `2026-q1`; nothing that looks like a number.
+
+        Raises:
+            ConfigurationError: the name cannot be a tag.
+            ConsistencyError: another version has the name.
+            VersionGoneError: a clean-up has taken files of this version.
+            CommitConflictError: the name was given, or a clean-up ran, meanwhile.
+
+        Examples:
+            >>> cube.tag("2026-q1")
+            >>> cube.at("2026-q1").version
+            1
+        """
+        tag_state(self._state, name, python_history())
+
+    def untag(self, name: str) -> None:
+        """Take a name back from whichever version has it.
+
+        Raises:
+            VersionGoneError: no version has it.
+
+        Examples:
+            >>> cube.tag("2026-q1")
+            >>> cube.untag("2026-q1")
+            >>> cube.tags()
+            {}
+        """
+        delete_tag(self._state.store, self.name, name, python_history())
+
+    def tags(self) -> dict[str, int]:
+        """Names of versions and their numbers, as they are now.
+
+        Examples:
+            >>> cube.tag("2026-q1")
+            >>> cube.tags()
+            {'2026-q1': 1}
+        """
+        return dict(tags_of(find_scope(self._state.store, self.name, removed=True)))
+
+    def index(self, *columns: str, dataset: str | None = None) -> Self:
+        """Give columns a secondary index, as one commit that rewrites no data file.
+
+        Args:
+            columns: their names. One that is indexed already stays so.
+            dataset: id of the only dataset of a cube to index; None for every one that has the
+                column.
+
+        Returns:
+            It at its newest version.
+
+        Raises:
+            ConfigurationError: a column does not exist, is a partition column, or of a class that
+                cannot be indexed.
+            DataError: a row has no value in the column.
+            CommitConflictError: another run removed a dataset or column; nothing was committed.
+
+        Examples:
+            >>> cube.index("origin_name")
+            Traceback (most recent call last):
+            ...
+            ktk_engine.errors.ConfigurationError: ...
+        """
+        change_indexes(self._state.store, self.name, columns, dataset, python_history())
+        return self._changed()
+
+    def drop_index(self, *columns: str, dataset: str | None = None) -> Self:
+        """Take secondary indices away, as one commit; see `index`.
+
+        A dimension column of the seed dataset becomes one of `suppress_index_on`.
+
+        Examples:
+            >>> sorted(cube.drop_index("dest").specification.index_columns)
+            []
+        """
+        store = self._state.store
+        change_indexes(store, self.name, columns, dataset, python_history(), drop=True)
+        return self._changed()
+
+    def compact(self, *, dataset: str | None = None, target_size: int | str = TARGET_BYTES) -> Self:
+        """Rewrite small and overlaid files as few large ones, one commit a dataset; rows stay.
+
+        The old files stay for earlier versions until a clean-up.
+
+        Args:
+            dataset: id of the only dataset of a cube to compact; None means all.
+            target_size: size of the new files, in bytes or as `128MB`; files below half of it are
+                small.
+
+        Returns:
+            It at its newest version; the same as before where there was nothing to do.
+
+        Raises:
+            DatasetNotFoundError: there is no such dataset.
+            CommitConflictError: another run changed the same partitions meanwhile; nothing was
+                committed for this dataset.
+            LocalEngineError: a piece of the rows does not fit into memory.
+
+        Examples:
+            >>> table = store.write_table("fares", pa.table({"flight": [3], "fare": [80.0]}))
+            >>> table.stats().files, table.compact().stats().files
+            (2, 1)
+        """
+        from ktk_engine.maintain.compact import compact  # what writes files, readers do not need
+
+        size = parse_size(target_size) if isinstance(target_size, str) else target_size
+        for found in find_compactions(self._state.store, self.name, dataset, size):
+            if found.files.num_rows:
+                compact(found, python_history())
+        return self._changed()
+
+    def publish(self, formats: str | None = "delta", dataset: str | None = None) -> Self:
+        """Let other engines read it: a Delta log beside the files follows every commit.
+
+        Args:
+            formats: `delta`; None to publish it no more.
+            dataset: id of the only dataset of a cube to publish; None for all of them.
+
+        Returns:
+            It at its newest version.
+
+        Raises:
+            ConfigurationError: an unknown format.
+            PublishError: Delta cannot say what it holds, with the columns and what to do; nothing
+                was changed.
+
+        Examples:
+            >>> cube.publish("delta", dataset="weather")
+            Cube('trips', version=2)
+        """
+        store, said = self._state.store, python_history()
+        if formats is None:
+            stop_publishing(store, self.name, dataset, said)
+        else:
+            check_formats(formats)
+            publish_datasets(store, self.name, dataset, said)
+        return self._changed()
+
+    def rename(self, name: str) -> Self:
+        """Give it another name in its store; its history stays under the old one.
+
+        Args:
+            name: its new name.
+
+        Returns:
+            The newest version under the new name.
+
+        Raises:
+            SpecificationError: it cannot be a name.
+            ConsistencyError: the name is taken, or a tag or a cube model refers to the old one.
+            CommitConflictError: somebody changed it meanwhile; it keeps its name.
+
+        Examples:
+            >>> cube.rename("journeys")
+            Cube('journeys', version=1)
+            >>> store.cubes()
+            ['journeys']
+        """
+        rename(self._state.store, self.name, name, python_history())
+        with after_commit(name):
+            return self._open(name, None, None)
+
+    @abstractmethod
+    def query(
+        self,
+        columns: Sequence[str] | None = None,
+        where: str | Condition | None = None,
+        *,
+        limit: int | None = None,
+    ) -> Query:
+        """Ask for rows."""
+
+    def head(self, rows: int = 5) -> pd.DataFrame:
+        """Give the first rows with all columns; no other file is opened than can hold one.
+
+        Args:
+            rows: how many.
+
+        Returns:
+            The rows as `Query.to_pandas` gives them.
+
+        Examples:
+            >>> cube.head(2)["dest"].tolist()
+            ['SFO', 'LAX']
+        """
+        return self.query(limit=rows).to_pandas()
+
+    def info(self) -> dict[str, Any]:
+        """Describe this version: datasets, columns, sizes, comments, the last commit.
+
+        Returns:
+            The same as `ktk info --json`: only plain dicts, lists, texts and numbers.
+
+        Examples:
+            >>> [dataset["rows"] for dataset in cube.info()["datasets"]]
+            [3, 2]
+        """
+        return describe_state(self._state).as_dict()
+
+    def check(self, *, deep: bool = False) -> dict[str, Any]:
+        """Check the files, the log and what is published of the newest version.
+
+        Args:
+            deep: read every page of every data file, and every version of the log.
+
+        Returns:
+            The same as `ktk check --json`; `problems` is empty if all is well.
+
+        Examples:
+            >>> cube.check(deep=True)["problems"]
+            ()
+        """
+        return check(self._state.store, self.name, deep=deep).as_dict()
+
+    def history(self, limit: int | None = None) -> History:
+        """List the commits, newest first, whichever version this one is.
+
+        Args:
+            limit: at most so many; None means all.
+
+        Returns:
+            The same as `ktk history --json`: a list with a dict each, which notebooks show as a
+            table.
+
+        Examples:
+            >>> [entry["version"] for entry in cube.history()]
+            [1]
+        """
+        return History(read_history(self._state.store, self.name, limit))

@@ -1,0 +1,150 @@
+"""Writes plain tables, as Python programs do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow as pa
+
+from ktk_engine.api.frames import Frame, rows_of
+from ktk_engine.api.names import names_of
+from ktk_engine.api.opened_store import OpenedStore
+from ktk_engine.change.delete_rows import delete_rows
+from ktk_engine.change.merge_table import merge_table
+from ktk_engine.conditions.condition import Condition
+from ktk_engine.cube.user_metadata import check_user_metadata
+from ktk_engine.errors import ConfigurationError, ConsistencyError
+from ktk_engine.gate.target import Target
+from ktk_engine.log.scope import cube_scope, scope_of
+from ktk_engine.log.state import State, resolve
+from ktk_engine.plan.cube_query import deleting_condition
+from ktk_engine.store.key import check_new_uuid
+from ktk_engine.warehouse.author import by_hand, python_history
+from ktk_engine.warehouse.name_claim import displaced_by
+from ktk_engine.write.build import build
+from ktk_engine.write.recompute import compute_again
+from ktk_engine.write.retained import Retained
+from ktk_engine.write.rows import Rows
+from ktk_engine.write.staging import staged
+from ktk_engine.write.write_context import WriteContext
+
+if TYPE_CHECKING:
+    from ktk_engine.store.interface import ObjectStore
+
+Mode = Literal["append", "overwrite", "merge"]
+
+
+def write_table(
+    store: OpenedStore,
+    name: str,
+    frame: Frame,
+    mode: Mode,
+    key: Sequence[str],
+    layout: Mapping[str, Sequence[str] | None],
+    metadata: Mapping[str, Any],
+) -> None:
+    """Write rows to a table, in one commit; see `Store.write_table`.
+
+    Args:
+        store: where.
+        name: the table.
+        frame: the rows.
+        mode: what becomes of the rows that it has.
+        key: for a merge.
+        layout: `partition_by`, `indexes` and `clustered_by`; None leaves it as it is.
+        metadata: what users note of it.
+    """
+    if mode not in ("append", "overwrite", "merge"):
+        raise ConfigurationError(
+            f"Table {name}: mode must be append, overwrite or merge, but is {mode!r}. Nothing was "
+            "written."
+        )
+    check_user_metadata(name, metadata)
+    objects, rows = store._store, rows_of(name, frame)
+    check_new_uuid(name)
+    state = resolve(objects, scope_of(name))
+    target = _target(objects, state, name, layout, metadata)
+    context = WriteContext(python_history())
+    if target.uuid not in state.datasets or mode == "overwrite":
+        build(objects, rows, target, context, state=state)
+    elif mode == "append":
+        build(objects, rows, target, context, Retained("append"), state)
+    else:
+        _merge(store, target, rows, names_of("key", key), context)
+
+
+def delete_from(
+    store: OpenedStore, name: str, where: str | Condition, history: Mapping[str, str] | None = None
+) -> State | None:
+    """Take rows out of a table; see `Table.delete`. Gives its state after that, if it is known."""
+
+    def run(state: State) -> State | None:
+        schema = state.snapshot(name).schema
+        condition = deleting_condition(f"Table {name}", where, schema)
+        with staged(state, f"delete from {name}", history or python_history()) as staging:
+            delete_rows(staging, name, condition, store._known)
+        return staging.done.state if staging.done else None
+
+    return compute_again(store._store, scope_of(name), run)
+
+
+def _merge(
+    store: OpenedStore, target: Target, rows: Rows, key: Sequence[str], context: WriteContext
+) -> None:
+    if not isinstance(rows, pa.Table | pa.RecordBatchReader):
+        from ktk_engine.change.merge import MergeBy, merge
+
+        scanner = store._scanner(rows.sparkSession)
+        merge(scanner, rows, target, MergeBy(tuple(key)), context)
+        return
+    new = rows if isinstance(rows, pa.Table) else rows.read_all()
+
+    def run(state: State) -> None:
+        with staged(state, f"merge into {target.uuid}", context.history) as staging:
+            merge_table(staging, target, new, key, store._known)
+
+    compute_again(store._store, target.scope, run)
+
+
+def _target(
+    store: ObjectStore,
+    state: State,
+    name: str,
+    layout: Mapping[str, Sequence[str] | None],
+    metadata: Mapping[str, Any],
+) -> Target:
+    """The table as it is, or is to be, laid out."""
+    known = Target.of(state.snapshot(name)) if name in state.datasets else Target(name)
+    target = replace(
+        known,
+        partition_by=_names(layout, "partition_by", known.partition_by),
+        indexes=_names(layout, "indexes", known.indexes),
+        clustered_by=_names(layout, "clustered_by", known.clustered_by),
+        metadata=dict(metadata),
+    )
+    if name in state.datasets:
+        return target
+    if resolve(store, cube_scope(name)).datasets:
+        raise ConsistencyError(
+            f"{name} of {store.url} is a cube: write to its datasets with Store.cube, or give the "
+            "table another name. Nothing was written."
+        )
+    if found := displaced_by(store, by_hand().dataset(target)):
+        raise ConsistencyError(
+            f"{name} is the name of a view of {store.url}: drop it first, or give the table "
+            f"another name. Nothing was written."
+            if not found[0].uuid
+            else f"{name} is the name of {found[0].uuid}. Nothing was written."
+        )
+    return target
+
+
+def _names(
+    layout: Mapping[str, Sequence[str] | None], argument: str, known: tuple[str, ...]
+) -> tuple[str, ...]:
+    names = layout[argument]
+    if names is None:
+        return known
+    return names_of(argument, names)

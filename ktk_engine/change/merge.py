@@ -1,0 +1,253 @@
+"""Merges rows into a dataset by a unique key; only files that can hold a key are rewritten."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from ktk_engine.change.merge_in_memory import merge_in_memory
+from ktk_engine.change.predicates import EVERY_ROW, RowFilter
+from ktk_engine.change.rewrite import Rewrite, condition_of, start_rewrite
+from ktk_engine.conditions.condition import Condition, TrueCondition, conjuncts
+from ktk_engine.errors import ConfigurationError, DataError
+from ktk_engine.gate.target import Target
+from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.log.state import State
+from ktk_engine.messages import Message, Remedy
+from ktk_engine.spark.arrow_types import arrow_schema
+from ktk_engine.spark.frames import persisted
+from ktk_engine.spark.read.scan import Scanner
+from ktk_engine.spark.write.merge_rows import (
+    merge_rows,
+    rows_without_keys,
+    split_rows,
+    union_by_name,
+)
+from ktk_engine.types.did_you_mean import did_you_mean
+from ktk_engine.types.identifier import find_name
+from ktk_engine.types.refusal import Problem, refusal
+from ktk_engine.write.affected_files import cell_columns
+from ktk_engine.write.affected_rows import NewKeys, find_keys
+from ktk_engine.write.build import build
+from ktk_engine.write.recompute import Source, recompute, source_of
+from ktk_engine.write.retained import Conditions
+from ktk_engine.write.rows import as_stored
+from ktk_engine.write.write_context import NO_CONTEXT, WriteContext
+from ktk_engine.write.write_result import WriteResult
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class MergeBy:
+    """How new rows meet old ones.
+
+    Attributes:
+        unique_key: columns by which a new row replaces an old one; null matches nothing.
+        strategy: `merge` wants each key once; `delete+insert` drops every old row whose key is
+            among the new ones, and takes all new rows.
+        update_columns: columns that take the new value where a row is replaced; None means all
+            that the new rows have. For `merge` only.
+        exclude_columns: columns that do not, instead.
+        predicates: which old rows may match at all.
+    """
+
+    unique_key: tuple[str, ...]
+    strategy: Literal["merge", "delete+insert"] = "merge"
+    update_columns: tuple[str, ...] | None = None
+    exclude_columns: tuple[str, ...] = ()
+    predicates: RowFilter = EVERY_ROW
+
+
+def merge(
+    scanner: Scanner,
+    rows: DataFrame | Source[DataFrame],
+    target: Target,
+    by: MergeBy,
+    context: WriteContext = NO_CONTEXT,
+) -> WriteResult:
+    """Merge rows into a dataset, in one commit; one that does not exist yet is built.
+
+    Partition values, secondary indices and statistics choose the files that can hold a key; the
+    others stay as they are. Where another commit changes these files meanwhile, or what the new
+    rows were computed from, all is computed again.
+
+    Args:
+        scanner: reads the files of the store.
+        rows: the new rows, or what gives them; columns by name.
+        target: the dataset and its layout.
+        by: how new rows meet old ones.
+        context: the run that writes.
+
+    Raises:
+        DataError: a key occurs twice among the new rows of a `merge`, or a new row would repeat
+            a cell of an old one that it does not replace; nothing was written.
+        ConfigurationError: the key or an update column is missing, a predicate cannot be read,
+            or the layout differs.
+        TypeClassError: see `build`.
+        CommitConflictError: other commits came first each time.
+    """
+
+    def write(state: State, new: DataFrame, context: WriteContext) -> WriteResult:
+        new, named = as_stored(new, target, state, keeps_rows=True, beside=context.beside)
+        known = spelled_by(by, named, new.columns, state)
+        with persisted(new) as new:
+            keys = find_keys(new, known.unique_key)
+            _check_unique(named, keys, known)
+            if named.uuid in state.datasets:
+                rewrite = start_rewrite(scanner, new, named, state, context)
+                return _merge_into(rewrite, known, keys)
+            condition_of(by.predicates, named, arrow_schema(new.schema), scanner)
+            return build(scanner.store, new, named, context, state=state)
+
+    return recompute(scanner.store, target, source_of(rows), write, context)
+
+
+def _merge_into(rewrite: Rewrite, by: MergeBy, keys: NewKeys) -> WriteResult:
+    """Rewrite the files that can hold a key, without the old rows of these keys."""
+    base = rewrite.base
+    check_known(rewrite.target, base, by.unique_key)
+    predicate = condition_of(by.predicates, rewrite.target, base.schema, rewrite.scanner)
+    conditions = [*keys.conditions(base), *conjuncts(predicate)]
+    touched = rewrite.files(conditions)
+    updated = _updated(by, rewrite.new.columns, rewrite)
+    count, updates = keys.row_count, by.strategy == "merge"
+    if isinstance(predicate, TrueCondition):
+        done = merge_in_memory(rewrite, touched, by.unique_key, updated)
+        if done is not None:
+            reads = (conditions, *done.reads)
+            return rewrite.commit(done.rows, touched, reads, count, updates, done.before)
+    reads = (conditions, *_check_cells(rewrite, by, predicate))
+    rows = _merged_rows(rewrite, by.unique_key, updated, predicate, touched)
+    return rewrite.commit(rows, touched, reads, count, updates)
+
+
+def _merged_rows(
+    rewrite: Rewrite,
+    keys: Sequence[str],
+    updated: Sequence[str] | None,
+    predicate: Condition,
+    files: pa.Table,
+) -> DataFrame:
+    """The rows of some files after the merge; old ones that the predicate leaves out stay."""
+    if isinstance(predicate, TrueCondition):
+        return merge_rows(rewrite.stored(rewrite.rows(files)), rewrite.new, keys, updated)
+    covered, others = map(rewrite.stored, split_rows(rewrite.rows(files), predicate))
+    return union_by_name(others, merge_rows(covered, rewrite.new, keys, updated))
+
+
+def _updated(by: MergeBy, new: Sequence[str], rewrite: Rewrite) -> Sequence[str] | None:
+    """Columns that a matching row takes over; None puts the new row in its place.
+
+    A merge updates what the model has: a column that it lacks keeps its value, and of several
+    old rows of one key each stays a row. Where a row is deleted and inserted, neither holds.
+    """
+    if by.strategy != "merge":
+        return None
+    if by.update_columns is not None:
+        return by.update_columns
+    cells = cell_columns(rewrite.base)
+    once = bool(cells) and set(cells) <= set(by.unique_key)
+    return None if once and set(rewrite.kept) <= set(new) else new
+
+
+def _check_cells(rewrite: Rewrite, by: MergeBy, predicate: Condition) -> list[Conditions]:
+    """Refuse new rows whose cell an old row has that they do not replace; say what was read."""
+    cells = set(cell_columns(rewrite.base))
+    if not cells or (set(by.unique_key) <= cells and isinstance(predicate, TrueCondition)):
+        return []  # a row with the cell has the key
+
+    def stay(old: DataFrame) -> DataFrame:
+        covered, others = split_rows(old, predicate)
+        return union_by_name(others, rows_without_keys(covered, rewrite.new, by.unique_key))
+
+    reason = Remedy("other_key")
+    shown = [*by.unique_key, *sorted(predicate.columns)]
+    return [rewrite.check_cells(stay, reason, shown)]
+
+
+def spelled_by(by: MergeBy, target: Target, columns: Sequence[str], state: State) -> MergeBy:
+    """Name the columns of a merge as the new rows do.
+
+    Args:
+        by: as it was configured.
+        target: the dataset.
+        columns: the new rows' columns, as they are stored.
+        state: the dataset's scope.
+
+    Returns:
+        The same, with the columns to update in place of those to leave alone.
+
+    Raises:
+        ConfigurationError: a name is that of no column, or there is no key.
+    """
+    known = state.snapshot(target.uuid).schema.names if target.uuid in state.datasets else []
+    keys = _spelled(target, Remedy("key"), by.unique_key, columns)
+    updated = _spelled(target, "merge_update_columns", by.update_columns or (), columns) or None
+    both = tuple(dict.fromkeys([*columns, *known]))
+    excluded = _spelled(target, "merge_exclude_columns", by.exclude_columns, both)
+    if excluded:
+        updated = tuple(name for name in columns if name not in excluded)
+    if not keys:
+        raise ConfigurationError(
+            Message(
+                f"Dataset {target.uuid}: {by.strategy} needs a `",
+                Remedy("key"),
+                "`. Nothing was written.",
+            )
+        )
+    return replace(by, unique_key=keys, update_columns=updated, exclude_columns=())
+
+
+def _spelled(
+    target: Target, what: str | Remedy, names: Sequence[str], columns: Sequence[str]
+) -> tuple[str, ...]:
+    found = {name: find_name(name, columns) for name in names}
+    missing = [name for name in names if found[name] is None]
+    if missing:
+        hint = did_you_mean(missing[0], columns)
+        raise ConfigurationError(
+            Message(
+                f"Dataset {target.uuid}: ",
+                what,
+                f" names {', '.join(missing)}, which the rows lack.{hint} They have: "
+                f"{', '.join(columns)}. Nothing was written.",
+            )
+        )
+    return tuple(dict.fromkeys(found[name] or name for name in names))
+
+
+def check_known(target: Target, base: Snapshot, keys: Sequence[str]) -> None:
+    """By a column that the table does not have, nothing can be found in it."""
+    unknown = [name for name in keys if name not in base.schema.names]
+    if unknown:
+        raise ConfigurationError(
+            Message(
+                f"Dataset {target.uuid}: ",
+                Remedy("key"),
+                f" names {', '.join(unknown)}, which the table lacks. It has: "
+                f"{', '.join(base.schema.names)}. Nothing was written. ",
+                Remedy("add_key", name=target.uuid),
+            )
+        )
+
+
+def _check_unique(target: Target, keys: NewKeys, by: MergeBy) -> None:
+    """A merge cannot choose between two new rows of one key."""
+    if by.strategy != "merge":
+        return
+    twice = keys.repeated()
+    if twice is not None:
+        values, count = twice
+        example = ", ".join(f"{key}={value!r}" for key, value in values.items())
+        problem = Problem(
+            Message(
+                "There are several rows for one ", Remedy("key"), f" ({', '.join(by.unique_key)})."
+            ),
+            Remedy("one_row_a_key"),
+            f"{example} occurs {count} times",
+        )
+        raise DataError(refusal(target.uuid, [problem]))

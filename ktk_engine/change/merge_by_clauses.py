@@ -1,0 +1,84 @@
+"""Merges a model's rows into a dataset as clauses say: see `MergeClauses`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ktk_engine.change.change_rows import change_in
+from ktk_engine.change.merge import MergeBy, check_known, spelled_by
+from ktk_engine.change.merge_clauses import MergeClauses
+from ktk_engine.change.rewrite import Rewrite, start_rewrite
+from ktk_engine.conditions.parse import parse_condition
+from ktk_engine.conditions.render import to_sql
+from ktk_engine.errors import ConditionError
+from ktk_engine.gate.target import Target
+from ktk_engine.log.state import State
+from ktk_engine.spark.frames import persisted
+from ktk_engine.spark.read.scan import Scanner
+from ktk_engine.write.build import build
+from ktk_engine.write.recompute import Source, recompute, source_of
+from ktk_engine.write.rows import as_stored
+from ktk_engine.write.write_context import NO_CONTEXT, WriteContext
+from ktk_engine.write.write_result import WriteResult
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def merge_by_clauses(
+    scanner: Scanner,
+    rows: DataFrame | Source[DataFrame],
+    target: Target,
+    by: MergeBy,
+    clauses: MergeClauses,
+    predicates: tuple[str, ...] = (),
+    context: WriteContext = NO_CONTEXT,
+) -> WriteResult | None:
+    """Merge rows into a dataset, in one commit; one that does not exist yet is built.
+
+    Args:
+        scanner: reads the files of the store.
+        rows: the new rows, or what gives them; columns by name.
+        target: the dataset and its layout.
+        by: the key and the columns to update.
+        clauses: what becomes of which rows.
+        predicates: which rows match at all, beside the key. Columns may be those of both sides;
+            without a qualifier they are the dataset's.
+        context: the run that writes.
+
+    Returns:
+        What was written; None if nothing changes.
+
+    Raises:
+        KtkError: see `change_rows` and `merge`; nothing was written.
+    """
+
+    def write(state: State, new: DataFrame, context: WriteContext) -> WriteResult | None:
+        new, named = as_stored(new, target, state, keeps_rows=True, beside=context.beside)
+        known = spelled_by(by, named, new.columns, state)
+        with persisted(new) as new:
+            if named.uuid not in state.datasets:
+                return build(scanner.store, new, named, context, state=state)
+            rewrite = start_rewrite(scanner, new, named, state, context)
+            check_known(named, rewrite.base, known.unique_key)
+            columns = rewrite.new.columns
+            updated = [name for name in known.update_columns or columns if name in columns]
+            on = list(_qualified(rewrite, clauses.target_alias, predicates))
+            change = clauses.change(known.unique_key, on, columns, updated)
+            return change_in(rewrite, change, new)
+
+    return recompute(scanner.store, target, source_of(rows), write, context)
+
+
+def _qualified(rewrite: Rewrite, alias: str, predicates: tuple[str, ...]) -> Iterator[str]:
+    """Let columns of the dataset alone be known as such: the new rows mostly have them too."""
+    zone = str(rewrite.scanner.session.conf.get("spark.sql.session.timeZone"))
+    for text in predicates:
+        try:
+            condition = parse_condition(
+                text, rewrite.base.schema, qualifier=alias, session_zone=zone
+            )
+            yield to_sql(condition, alias)
+        except ConditionError:
+            yield text  # Spark's

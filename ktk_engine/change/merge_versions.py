@@ -1,0 +1,331 @@
+"""Keeps the versions of rows (slowly changing dimensions, type 2): what dbt calls a snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from ktk_engine.change.rewrite import Rewrite, start_rewrite
+from ktk_engine.change.versions import Versions
+from ktk_engine.change.versions_in_memory import (
+    CHANGED_ROWS,
+    changed_rows,
+    versions_in_memory,
+)
+from ktk_engine.conditions.condition import Condition, IsNull, Or
+from ktk_engine.conditions.literal import comparison
+from ktk_engine.errors import (
+    CommitConflictError,
+    ConfigurationError,
+    DataError,
+    DatasetNotFoundError,
+)
+from ktk_engine.formatting import counted
+from ktk_engine.gate.gate import pass_gate
+from ktk_engine.gate.spelling import spelled, stored_names
+from ktk_engine.gate.target import Target
+from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.log.state import State, resolve
+from ktk_engine.messages import Message, Remedy
+from ktk_engine.spark.frames import persisted
+from ktk_engine.spark.jvm import select_names
+from ktk_engine.spark.read.few_rows import first_rows
+from ktk_engine.spark.read.scan import Scanner
+from ktk_engine.spark.write.merge_rows import (
+    counted_keys,
+    rows_with_keys,
+    split_rows,
+    union_by_name,
+    update_rows,
+)
+from ktk_engine.spark.write.version_rows import (
+    CHANGE_TYPE,
+    closed_versions,
+    constant,
+    new_versions,
+    rows_with_value,
+    with_new_ids,
+    with_stored_times,
+)
+from ktk_engine.store.interface import ObjectStore
+from ktk_engine.types.refusal import Problem, refusal
+from ktk_engine.write.affected_files import cell_columns
+from ktk_engine.write.affected_rows import NewKeys, find_keys
+from ktk_engine.write.build import build
+from ktk_engine.write.recompute import Source, recompute
+from ktk_engine.write.retained import Conditions
+from ktk_engine.write.rows import as_stored
+from ktk_engine.write.small_files import is_sparks_own
+from ktk_engine.write.write_context import NO_CONTEXT, WriteContext
+from ktk_engine.write.write_result import RowChanges, WriteResult
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_SHOWN_COLUMNS = 6
+
+
+def check_source(
+    store: ObjectStore,
+    source: pa.Schema,
+    target: Target,
+    by: Versions,
+    context: WriteContext = NO_CONTEXT,
+) -> None:
+    """Check a snapshot's query against the stored versions, before they are compared.
+
+    Raises:
+        TypeClassError: a column's class differs; nothing was written.
+        ConfigurationError: see `pass_gate`.
+    """
+    state = resolve(store, target.scope)
+    if target.uuid not in state.datasets:
+        return
+    known, datasets = state.snapshot(target.uuid).schema, state.snapshots_by_id()
+    names = stored_names(target, source.names, datasets, False, True)
+    given = [item.with_name(names.get(item.name, item.name)) for item in source]
+    there = {item.name for item in given}
+    versions = by.spelled(known.names).names
+    own = [known.field(n) for n in versions if n in known.names and n not in there]
+    schema = pa.schema([*given, *own])
+    target = spelled(target, schema.names)
+    pass_gate(
+        target, schema, datasets, False, context.built_by, keeps_rows=True, beside=context.beside
+    )
+
+
+def build_versions(
+    store: ObjectStore,
+    frame: DataFrame,
+    target: Target,
+    by: Versions,
+    context: WriteContext = NO_CONTEXT,
+) -> WriteResult:
+    """Store the first version of each row.
+
+    Args:
+        store: where to write.
+        frame: the rows with the columns of `by`.
+        target: the dataset, which does not exist yet, and its layout.
+        by: the columns of versions.
+        context: the run that writes.
+
+    Raises:
+        DataError: a row occurs twice; nothing was written.
+        CommitConflictError: another run has stored versions meanwhile.
+        KtkError: see `build`.
+    """
+    state = resolve(store, target.scope)
+    if target.uuid in state.datasets:
+        raise CommitConflictError(
+            f"Dataset {target.uuid} was built by another run meanwhile. Nothing was written. Run "
+            "it again."
+        )
+    with persisted(frame) as frame:
+        _check_unique(target, frame, find_keys(frame, (by.scd_id,)), by)
+        return build(store, frame, target, context, state=state)
+
+
+def merge_versions(
+    scanner: Scanner,
+    changes: Source[DataFrame],
+    target: Target,
+    by: Versions,
+    context: WriteContext = NO_CONTEXT,
+) -> WriteResult | None:
+    """Close versions that no longer hold and add those that do, in one commit.
+
+    Does what dbt's `snapshot_merge_sql` does with its staging table. A version that would have
+    the id of an older one, since its row went and came back unchanged, gets an id of its own, as
+    dbt gives one to records of deletions. Only files that can hold a closed version are
+    rewritten. Where another commit changes versions meanwhile, all is computed again.
+
+    Args:
+        scanner: reads the files of the store.
+        changes: gives dbt's staging table, computed from the newest versions; its column
+            `dbt_change_type` is `insert`, `update` or `delete`.
+        target: the dataset and its layout.
+        by: the columns of versions.
+        context: the run that writes.
+
+    Returns:
+        What was written; None if nothing has changed, which commits nothing.
+
+    Raises:
+        DataError: versions cannot be told apart; nothing was written.
+        ConfigurationError: a column of `by` is missing, or the layout differs.
+        TypeClassError: see `build`.
+        CommitConflictError: other commits came first each time.
+    """
+
+    def write(state: State, rows: DataFrame, context: WriteContext) -> WriteResult | None:
+        if target.uuid not in state.datasets:
+            raise DatasetNotFoundError(
+                f"Dataset {target.uuid} was removed while this run read it. Nothing was written. "
+                "Run it again."
+            )
+        base = state.snapshot(target.uuid)
+        versions = by.spelled(base.schema.names)
+        _check_known(target, base, versions)
+        rows, named = as_stored(rows, target, state, keeps_rows=True, beside=context.beside)
+        with persisted(with_stored_times(rows, base.schema, versions.times)) as staged:
+            rewrite = start_rewrite(scanner, new_versions(staged), named, state, context)
+            return _merge_into(rewrite, versions, staged)
+
+    return recompute(scanner.store, target, changes, write, context)
+
+
+def _merge_into(rewrite: Rewrite, by: Versions, staged: DataFrame) -> WriteResult | None:
+    """Rewrite the files that hold closed versions, and add the new ones."""
+    closed = closed_versions(staged, by.scd_id, by.valid_to)
+    few = _few_changes(staged, by)
+    ended = _keys(closed, few, ("update", "delete"), (by.scd_id,))
+    added = _keys(rewrite.new, few, ("insert",), (by.scd_id, by.valid_from))
+    _check_unique(rewrite.target, closed, ended, by)
+    _check_unique(rewrite.target, rewrite.new, added, by)
+    if not (ended.row_count or added.row_count or rewrite.changes_layout):
+        return None
+    current = _current(rewrite, by)
+    if few is not None:
+        written = versions_in_memory(rewrite, by, few, ended, added, current)
+        if written is not None:
+            return _counted(*written, added.row_count)
+    reads: list[Conditions] = [(current,)]
+    if added.row_count:
+        rewrite, read = _with_own_ids(rewrite, by, added)
+        reads += [read, *_check_cells(rewrite, by.scd_id)]
+    touched, closed_count = _files_of(rewrite, by, closed, ended, current)
+    old, others = split_rows(rewrite.stored(rewrite.rows(touched)), current)
+    stay = union_by_name(others, update_rows(old, closed, (by.scd_id,), (by.valid_to,)))
+    new_count = added.row_count
+    done = rewrite.commit(union_by_name(stay, rewrite.new), touched, tuple(reads), new_count, True)
+    return _counted(done, closed_count, new_count)
+
+
+def _few_changes(staged: DataFrame, by: Versions) -> pa.Table | None:
+    """What changes, unless it is many rows, or has other names than Arrow would look for."""
+    names = (CHANGE_TYPE, by.scd_id, by.valid_from, by.valid_to)
+    if not {*names} <= {*staged.columns}:
+        return None  # Spark does not mind letter case
+    return first_rows(select_names(staged, names), CHANGED_ROWS)
+
+
+def _counted(done: WriteResult, closed: int, new: int) -> WriteResult:
+    return replace(done, changes=RowChanges(new, updated=closed))
+
+
+def _keys(
+    rows: DataFrame, few: pa.Table | None, kinds: Sequence[str], names: Sequence[str]
+) -> NewKeys:
+    """The keys of changed rows; without another job where all are known."""
+    if few is None or any(is_sparks_own(few.schema.field(name).type) for name in names):
+        return find_keys(rows, names)
+    return NewKeys(rows, *counted_keys(changed_rows(few, *kinds), names))
+
+
+def _current(rewrite: Rewrite, by: Versions) -> Condition:
+    """What a version fulfils that holds now."""
+    open_ended = IsNull(by.valid_to)
+    if not by.current:
+        return open_ended
+    type_ = rewrite.base.schema.field(by.valid_to).type
+    value = constant(rewrite.scanner.session, by.current, type_)
+    if value is None:
+        return open_ended
+    return Or((open_ended, comparison(by.valid_to, type_, "=", value)))
+
+
+def _with_own_ids(rewrite: Rewrite, by: Versions, added: NewKeys) -> tuple[Rewrite, Conditions]:
+    """Give new versions whose id an older version has an id of their own; say what was read."""
+    conditions = added.conditions(rewrite.base)
+    files = rewrite.files(conditions)
+    if not files.num_rows:
+        return rewrite, conditions
+    key = (by.scd_id, by.valid_from)
+    taken = rows_with_keys(rewrite.rows(files), rewrite.new, key)
+    now = rewrite.scanner.store.now().isoformat()
+    return replace(rewrite, new=with_new_ids(rewrite.new, taken, by.scd_id, now)), conditions
+
+
+def _check_cells(rewrite: Rewrite, scd_id: str) -> list[Conditions]:
+    """Refuse new versions in the cell of an old one, which would hide it; say what was read."""
+    if not cell_columns(rewrite.base):
+        return []
+    reason = f"as all versions of a snapshot do; {scd_id} in dimension_columns tells them apart"
+    return [rewrite.check_cells(lambda old: old, reason, ())]
+
+
+def _files_of(
+    rewrite: Rewrite, by: Versions, closed: DataFrame, ended: NewKeys, current: Condition
+) -> tuple[pa.Table, int]:
+    """The files that can hold the versions to be closed, and how many these are.
+
+    Ids are random texts, so that statistics tell little of them. The versions' places in the
+    layout tell more: they are asked for first.
+    """
+    base = rewrite.base
+    conditions = [*ended.conditions(base), current]
+    files = rewrite.files(conditions)
+    if not files.num_rows:
+        return files, 0
+    old, _ = split_rows(rewrite.rows(files), current)
+    cells = cell_columns(base)  # what only asks for cells leaves files beside theirs alone
+    names = tuple(dict.fromkeys(cells or (*base.partition_keys, *base.indices, by.valid_from)))
+    found = find_keys(rows_with_keys(old, closed, (by.scd_id,)), names)
+    if found.row_count > ended.row_count:
+        problem = Problem(
+            f"{found.row_count:,} current versions have the {by.scd_id} of "
+            f"{counted(ended.row_count, 'changed row')}, so that they cannot be told apart.",
+            Message(
+                "Give each row a ",
+                Remedy("key"),
+                f" ({by.unique_key}) without nulls, or remove the repeated versions from the "
+                "snapshot.",
+            ),
+        )
+        raise DataError(refusal(rewrite.target.uuid, [problem]))
+    if found.many:
+        return files, found.row_count
+    known = [name for name in names if not found.values[name].null_count]
+    places = replace(found, values=found.values.select(known)).conditions(base)
+    return rewrite.files(places if cells else [*conditions, *places]), found.row_count
+
+
+def _check_known(target: Target, base: Snapshot, by: Versions) -> None:
+    missing = [name for name in (by.scd_id, *by.times) if name not in base.schema.names]
+    if missing:
+        raise ConfigurationError(
+            f"Dataset {target.uuid}: the snapshot lacks {', '.join(missing)}. It has: "
+            f"{', '.join(base.schema.names)}. Nothing was written. Names in "
+            "snapshot_meta_column_names cannot be changed later."
+        )
+
+
+def _check_unique(target: Target, rows: DataFrame, keys: NewKeys, by: Versions) -> None:
+    """Rows of one unique key give versions of one id, which nothing could tell apart."""
+    twice = keys.repeated()
+    if twice is None:
+        return
+    found, count = twice
+    examples = rows_with_value(rows, by.scd_id, found[by.scd_id])
+    shown = [name for name in examples.columns if name not in by.names][:_SHOWN_COLUMNS]
+    row = examples.first()
+    values = (f"{name}={row[name]!r}" for name in shown) if row is not None else ()
+    example = ", ".join(values) or f"{by.scd_id}={found[by.scd_id]!r}"
+    problem = Problem(
+        Message(
+            "The snapshot's query gives several rows for one ",
+            Remedy("key"),
+            f" ({by.unique_key}).",
+        ),
+        Message(
+            "Keep one row per key in the query, or add a column to ",
+            Remedy("key"),
+            " that tells the rows apart.",
+        ),
+        f"{example} occurs {count} times",
+    )
+    raise DataError(refusal(target.uuid, [problem]))

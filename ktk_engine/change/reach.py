@@ -1,0 +1,119 @@
+"""Which stored rows a change has to look at: the files of all others are not opened."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from ktk_engine.change.equal_columns import equal_columns
+from ktk_engine.conditions.condition import And, Condition, Or, conjuncts
+from ktk_engine.errors import ConfigurationError
+from ktk_engine.spark.arrow_types import arrow_schema
+from ktk_engine.spark.jvm import is_deterministic, select_names
+from ktk_engine.spark.read.scan import Scanner
+from ktk_engine.spark.sql.implied_condition import implied_condition
+from ktk_engine.spark.write.changed_rows import named_columns, where_any, where_matching
+from ktk_engine.sql.row_change import RowChange
+from ktk_engine.types.type_class import normalize
+from ktk_engine.write.affected_rows import NewKeys, find_keys
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from ktk_engine.log.snapshot import Snapshot
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Which stored rows a change has to look at.
+
+    Attributes:
+        conditions: what each of them fulfils; more rows may.
+        once: whether it is known that no two source rows match one stored row.
+    """
+
+    conditions: tuple[Condition, ...]
+    once: bool
+
+
+def find_reach(
+    scanner: Scanner, base: Snapshot, change: RowChange, source: DataFrame | None
+) -> Reach:
+    """Say which stored rows a change has to look at.
+
+    Those are the rows that match a source row, also where it is only to be inserted if there is
+    none, and those that a clause takes though no source row matches them. Spark says what the
+    conditions mean for the stored rows; the source's keys say more.
+
+    Args:
+        scanner: the session.
+        base: the dataset.
+        change: fitted to its columns.
+        source: the source's rows, persisted; None without a source.
+
+    Raises:
+        ConfigurationError: a condition is not the same each time; nothing was written.
+    """
+    parts: list[Condition] = []
+    once = True
+    if source is not None and (change.of("matched") or change.of("not matched")):
+        keys = _source_keys(base, change, source)
+        once = keys is not None and keys.repeated() is None
+        implied = _matching(scanner, base, change, source)
+        given = keys.conditions(base) if keys is not None else ()
+        parts.append(And((implied, *given)))
+    if unmatched := change.of("not matched by source"):
+        conditions = [clause.condition for clause in unmatched]
+
+        def taken(rows: DataFrame) -> DataFrame:
+            return _same_each_time(where_any(rows.alias(change.target), conditions))
+
+        parts.append(implied_condition(scanner, base.schema, taken))
+    if not parts or any(not conjuncts(part) for part in parts):
+        return Reach((), once)
+    return Reach(conjuncts(parts[0]) if len(parts) == 1 else (Or(tuple(parts)),), once)
+
+
+def _matching(scanner: Scanner, base: Snapshot, change: RowChange, source: DataFrame) -> Condition:
+    def narrow(rows: DataFrame) -> DataFrame:
+        stored = rows.alias(change.target)
+        return _same_each_time(where_matching(stored, source, change.source, change.on))
+
+    return implied_condition(scanner, base.schema, narrow)
+
+
+def _source_keys(base: Snapshot, change: RowChange, source: DataFrame) -> NewKeys | None:
+    """The source's values of columns that stored columns have to equal; None without any.
+
+    Only columns of one class: between others Spark compares what it casts them to. Floating
+    numbers are left out, which have several zeros.
+    """
+    names = equal_columns(
+        change.on, change.target, base.schema.names, change.source, source.columns
+    )
+    given = arrow_schema(select_names(source, list(names.values())).schema)
+    usable = {
+        stored: name
+        for stored, name in names.items()
+        if _same_exact_class(base.schema.field(stored).type, given.field(name).type)
+    }
+    return find_keys(named_columns(source, usable), tuple(usable)) if usable else None
+
+
+def _same_exact_class(stored: pa.DataType, given: pa.DataType) -> bool:
+    type_ = normalize(stored)
+    inexact = pat.is_nested(type_) or pat.is_floating(type_) or pat.is_null(type_)
+    return not inexact and bool(type_.equals(normalize(given)))
+
+
+def _same_each_time(rows: DataFrame) -> DataFrame:
+    """Refuse `rand()` and the like: rows are counted before they are written."""
+    if not is_deterministic(rows):
+        raise ConfigurationError(
+            "A condition on rows gives another answer each time it is asked (rand(), uuid()). "
+            "Compute it in the source's query. Nothing was written."
+        )
+    return rows

@@ -1,0 +1,197 @@
+"""Answers plans in this process, without Spark."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from ktk_engine.errors import LocalEngineError
+from ktk_engine.files.footers import FooterCache
+from ktk_engine.local.memory_limit import default_memory_limit
+from ktk_engine.local.merge_run import MemoryBudget, MergeRun, arrow_limits, too_large
+from ktk_engine.local.read.first_rows import FirstRows, around, cells_of
+from ktk_engine.local.run_tasks import run_tasks
+from ktk_engine.local.sorted_rows import sorted_rows
+from ktk_engine.local.take import in_schema
+from ktk_engine.local.task import Task
+from ktk_engine.local.tasks import decoded_bytes, tasks
+from ktk_engine.plan.plan import Plan
+from ktk_engine.progress import Progress
+from ktk_engine.store.interface import ObjectStore
+
+
+def _threads() -> int:
+    return os.cpu_count() or 1
+
+
+@dataclass(frozen=True)
+class LocalEngine:
+    """Answers plans in threads of this process.
+
+    Attributes:
+        store: where the files lie.
+        footers: what is known of files of other writers.
+        limit: bytes that an answer may take in memory.
+        threads: how many tasks are at work at a time.
+        progress: is told the rows that are done, and all of them, after each task.
+    """
+
+    store: ObjectStore
+    footers: FooterCache
+    limit: int = field(default_factory=default_memory_limit)
+    threads: int = field(default_factory=_threads)
+    progress: Progress | None = None
+
+    def table(self, plan: Plan, names: Sequence[str] | None = None) -> pa.Table:
+        """Give the rows of a plan, sorted by `plan.order_by`; the first ones if it has a limit.
+
+        Args:
+            plan: any plan.
+            names: the columns to give; None means `plan.columns`.
+
+        Returns:
+            The columns in order, in the container types of their classes.
+
+        Raises:
+            LocalEngineError: they do not fit into the limit, or only Spark can answer the plan.
+        """
+        output = tuple(plan.columns if names is None else names)
+        address = list(dict.fromkeys([*output, *plan.order_by]))
+        if plan.limit is not None:
+            return self._first_rows(plan, address).select(list(output))
+        self._check_size(decoded_bytes(self.store, self.footers, plan))
+        budget = MemoryBudget(self.limit)
+        batches = []
+        for found in self._run(self._tasks(plan, address), self.limit):
+            budget.take(sum(batch.nbytes for batch in found))
+            batches += found
+        schema = plan_schema(plan, address)
+        with arrow_limits():
+            table = sorted_rows(pa.Table.from_batches(batches, schema), plan.order_by)
+            return in_schema(table, schema).select(list(output))
+
+    def _first_rows(self, plan: Plan, names: Sequence[str]) -> pa.Table:
+        """The first rows of a plan; what cannot hold one of them is not read."""
+        alone = cells_of(plan)
+        if alone is not None:
+            cells = self._gathered(alone, plan.order_by)
+            if not cells.num_rows:
+                return plan_schema(plan, names).empty_table()
+            plan = around(plan, cells)
+        return self._gathered(plan, names)
+
+    def _gathered(self, plan: Plan, names: Sequence[str]) -> pa.Table:
+        found = FirstRows(plan, plan_schema(plan, names))
+        for part in found.parts():
+            todo = tasks(self.store, self.footers, part, names, sys.maxsize)
+            while todo:
+                for batches in self._portions(todo[: self.threads]):
+                    found.take(batches)
+                    self._check_size(found.bytes)
+                found.settle()
+                todo = [task for task in todo[self.threads :] if found.may_hold_range(task.range)]
+            if self.progress is not None:
+                self.progress(found.rows, found.limit)
+        with arrow_limits():
+            return in_schema(found.table(), found.schema)
+
+    def batches(self, plan: Plan, names: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Give the rows of a plan piece by piece, in no certain order.
+
+        Args:
+            plan: any plan.
+            names: the columns to give; None means `plan.columns`.
+
+        Yields:
+            Batches of `plan_schema`; only a few tasks, or slices of large ones, are in memory at
+            a time.
+
+        Raises:
+            LocalEngineError: a slice does not fit into the limit, or only Spark can answer.
+        """
+        if plan.limit is not None:
+            yield from self.table(plan, names).to_batches()
+            return
+        for batches in self._portions(self._tasks(plan, names)):
+            yield from batches
+
+    def small_table(self, plan: Plan, names: Sequence[str], most: int) -> pa.Table | None:
+        """Give the rows of a plan, in no certain order, unless they turn out to be many.
+
+        Args:
+            plan: any plan.
+            names: the columns to give.
+            most: how many bytes they may have.
+
+        Raises:
+            LocalEngineError: as for `batches`.
+        """
+        found, size = [], 0
+        for batch in self.batches(plan, names):
+            found.append(batch)
+            size += batch.nbytes
+            if size > most:
+                return None
+        return pa.Table.from_batches(found, plan_schema(plan, names))
+
+    def count(self, plan: Plan) -> int:
+        """Count the rows of a plan.
+
+        Args:
+            plan: any plan.
+
+        Raises:
+            LocalEngineError: as for `batches`.
+        """
+        names = [c for c in plan.datasets[0].cell_columns if c not in _partitions(plan)]
+        if plan.limit is not None:
+            first: int = self.table(plan, (names or list(plan.columns))[:1]).num_rows
+            return first
+        found = self._tasks(plan, (names or list(plan.columns))[:1])
+        return sum(batch.num_rows for batches in self._portions(found) for batch in batches)
+
+    def _tasks(self, plan: Plan, names: Sequence[str] | None) -> list[Task]:
+        return tasks(self.store, self.footers, plan, names, self.threads)
+
+    def _portions(self, found: Sequence[Task]) -> Iterator[list[pa.RecordBatch]]:
+        """Rows in no certain order; what cannot be cut is refused before anything is read."""
+        held = self.threads + 2  # at work, waiting, and with anyone who asked
+        uncut = (t.bytes for t in found if not (t.range.columns or t.is_cut_by_rows))
+        self._check_size(max(uncut, default=0) * held)
+        yield from self._run(found, self.limit // held, ordered=False)
+
+    def _check_size(self, needed: int) -> None:
+        if needed > self.limit:
+            raise LocalEngineError(too_large(needed, self.limit, "as far as the plan tells"))
+
+    def _run(
+        self, found: Sequence[Task], limit: int, ordered: bool = True
+    ) -> Iterator[list[pa.RecordBatch]]:
+        run = MergeRun(self.store, limit, use_threads=len(found) < self.threads)
+        total, done = sum(task.rows for task in found), 0
+
+        def tell(rows: int) -> None:
+            nonlocal done
+            done += rows
+            if self.progress is not None:
+                self.progress(done, total)
+
+        yield from run_tasks(run, found, self.threads, tell, ordered)
+
+
+def _partitions(plan: Plan) -> tuple[str, ...]:
+    return plan.datasets[0].snapshot.partition_keys
+
+
+def plan_schema(plan: Plan, names: Sequence[str]) -> pa.Schema:
+    """The types of columns of a plan: those of the classes."""
+    types: dict[str, pa.DataType] = {}
+    for item in plan.datasets:
+        for field_ in item.snapshot.schema:
+            if field_.name in item.columns:
+                types.setdefault(field_.name, field_.type)
+    return pa.schema([pa.field(name, types[name]) for name in names])

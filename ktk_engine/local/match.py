@@ -1,0 +1,201 @@
+"""Finds for each row of one dataset the rows of another that have its cell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from ktk_engine.local.cell_codes import Codes, cell_codes
+
+Positions: TypeAlias = "npt.NDArray[np.int64]"
+
+NOTHING = -1
+# A table of all codes is worth its memory up to so many codes a row.
+_DENSE = 8
+_DENSE_AT_LEAST = 1 << 16
+# So few wanted codes are found faster by bisection.
+_FEW = 16
+
+
+@dataclass(frozen=True)
+class Matches:
+    """Rows that belong together.
+
+    Attributes:
+        left: positions of rows of the left side, ascending; None means each once, in order.
+        right: the positions that belong to them, `NOTHING` where there is none; None means each
+            row once, in order.
+    """
+
+    left: Positions | None
+    right: Positions | None
+
+
+def match(left: pa.Table, right: pa.Table, how: Literal["inner", "left"]) -> Matches:
+    """Join two tables on all their columns, as SQL does: null equals nothing, NaN equals NaN.
+
+    Args:
+        left: the key columns of one side, in containers.
+        right: the same columns of the other side.
+        how: what becomes of left rows without a match: dropped, or kept with `NOTHING`.
+    """
+    if _have_same_cells(left, right):
+        return Matches(None, None)
+    codes = cell_codes([left, right])
+    wanted, offered = codes.parts
+    rows = _valid_rows(right)
+    if rows is not None:
+        offered = offered[rows]
+    unmatchable = _null_rows(left)
+    found = _looked_up(wanted, offered, codes.width)
+    if found is None:
+        order, offered = _sorted(offered)
+        if order is not None:
+            rows = order if rows is None else rows[order]
+        if len(offered) > 1 and bool((offered[1:] == offered[:-1]).any()):
+            return _with_repeats(wanted, offered, rows, unmatchable, how)
+        found = _searched(wanted, offered)
+    if unmatchable is not None:
+        found[unmatchable] = NOTHING
+    if rows is not None and len(rows):
+        found = np.where(found == NOTHING, NOTHING, rows[found])
+    if how == "left":
+        return Matches(None, found)
+    kept = np.flatnonzero(found != NOTHING)
+    return Matches(None, found) if len(kept) == len(found) else Matches(kept, found[kept])
+
+
+def last_of_each(cells: pa.Table) -> Positions | None:
+    """Positions of the last row of each cell, ascending; None if each has one row."""
+    return _one_of_each(cells, last=True)
+
+
+def first_of_each(cells: pa.Table) -> Positions | None:
+    """Positions of the first row of each cell, ascending; None if each has one row."""
+    return _one_of_each(cells, last=False)
+
+
+def _one_of_each(cells: pa.Table, last: bool) -> Positions | None:
+    (codes,) = cell_codes([cells]).parts
+    order, codes = _sorted(codes)
+    if len(codes) < 2:
+        return None
+    differs = codes[1:] != codes[:-1]
+    if bool(differs.all()):
+        return None
+    edge = np.ones(1, np.bool_)
+    chosen = np.flatnonzero(np.concatenate([differs, edge] if last else [edge, differs]))
+    return chosen if order is None else np.sort(order[chosen])
+
+
+def _have_same_cells(left: pa.Table, right: pa.Table) -> bool:
+    """Whether both have the same cells in the same order, surely each of them once."""
+    if left.num_rows != right.num_rows or not left.num_columns:
+        return False
+    if any(column.null_count for column in (*left.columns, *right.columns)):
+        return False
+    return left.equals(right) and is_strictly_ascending(left)
+
+
+def is_strictly_ascending(cells: pa.Table) -> bool:
+    """Tell whether each row is larger than the one before, column by column.
+
+    Args:
+        cells: any columns that have an order; a row with null or NaN counts as not larger.
+    """
+    return _ascends(cells, strictly=True)
+
+
+def is_ascending(cells: pa.Table) -> bool:
+    """Tell whether no row is smaller than the one before; null and NaN as above."""
+    return _ascends(cells, strictly=False)
+
+
+def _ascends(cells: pa.Table, strictly: bool) -> bool:
+    if cells.num_rows < 2:
+        return True
+    larger: Any = np.zeros(cells.num_rows - 1, np.bool_)
+    equal: Any = np.ones(cells.num_rows - 1, np.bool_)
+    for column in cells.columns:
+        values = column.combine_chunks()
+        if pat.is_boolean(values.type):
+            values = values.cast(pa.int8())
+        before, after = values.slice(0, len(values) - 1), values.slice(1)
+        larger |= equal & _numpy(pc.greater(after, before))
+        if bool(larger.all()):
+            return True
+        equal &= _numpy(pc.equal(after, before))
+    return not strictly and bool((larger | equal).all())
+
+
+def _numpy(values: pa.BooleanArray) -> npt.NDArray[np.bool_]:
+    known = pc.fill_null(values, False) if values.null_count else values
+    flags: npt.NDArray[np.bool_] = known.to_numpy(zero_copy_only=False)
+    return flags
+
+
+def _null_rows(cells: pa.Table) -> npt.NDArray[np.bool_] | None:
+    """Which rows have a null; None if none has."""
+    masks = [_numpy(c.combine_chunks().is_null()) for c in cells.columns if c.null_count]
+    return np.logical_or.reduce(masks) if masks else None
+
+
+def _valid_rows(cells: pa.Table) -> Positions | None:
+    """Positions of the rows without a null; None if all are."""
+    nulls = _null_rows(cells)
+    return None if nulls is None else np.flatnonzero(~nulls)
+
+
+def _sorted(codes: Codes) -> tuple[Positions | None, Codes]:
+    """Codes in ascending order, and where they stood; None if they are in order."""
+    if len(codes) < 2 or bool((codes[1:] >= codes[:-1]).all()):
+        return None, codes
+    order = np.argsort(codes, kind="stable")
+    return order, codes[order]
+
+
+def _looked_up(wanted: Codes, offered: Codes, width: int) -> Positions | None:
+    """Where each wanted code stands; None if codes repeat, or a table is not worth its memory."""
+    if width > max(_DENSE * len(offered), _DENSE_AT_LEAST) or _FEW * len(wanted) < len(offered):
+        return None
+    numbers = np.arange(len(offered))
+    table = np.full(width, NOTHING, np.int64)
+    table[offered] = numbers
+    return table[wanted] if bool((table[offered] == numbers).all()) else None
+
+
+def _searched(wanted: Codes, offered: Codes) -> Positions:
+    """Where each wanted code stands in a sorted array of different codes."""
+    if not len(offered):
+        return np.full(len(wanted), NOTHING, np.int64)
+    found = np.searchsorted(offered, wanted)
+    found[found == len(offered)] = 0
+    return np.where(offered[found] == wanted, found, NOTHING)
+
+
+def _with_repeats(
+    wanted: Codes,
+    offered: Codes,
+    rows: Positions | None,
+    unmatchable: npt.NDArray[np.bool_] | None,
+    how: str,
+) -> Matches:
+    """The join where a cell of the right side has several rows: other writers do not check."""
+    start = np.searchsorted(offered, wanted, "left")
+    count = np.searchsorted(offered, wanted, "right") - start
+    if unmatchable is not None:
+        count[unmatchable] = 0
+    given = np.maximum(count, 1) if how == "left" else count
+    left = np.repeat(np.arange(len(wanted)), given)
+    first = np.cumsum(given) - given
+    within = np.arange(len(left)) - first[left]
+    right = np.where(count[left] > 0, start[left] + within, NOTHING)
+    if rows is not None:
+        right = np.where(right == NOTHING, NOTHING, rows[right])
+    return Matches(left, right)

@@ -1,0 +1,151 @@
+"""What the tasks of one run share: the store, a limit of memory, and whether to go on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, TypeVar, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ktk_engine.errors import LocalEngineError
+from ktk_engine.files.data_file import read_footer
+from ktk_engine.formatting import size
+from ktk_engine.local.task import TaskFile
+from ktk_engine.messages import Message, Remedy
+from ktk_engine.store.interface import ObjectStore
+from ktk_engine.store.read_cache import ReadCache
+
+_Shared = TypeVar("_Shared")
+_Item = TypeVar("_Item")
+_Answer = TypeVar("_Answer")
+_MOST_FOOTERS = 2_000
+
+OpenedFooter: TypeAlias = tuple[pq.FileMetaData, pa.Schema]
+
+
+def _footers() -> ReadCache[str, OpenedFooter]:
+    return ReadCache(_MOST_FOOTERS, lambda footer: 1)
+
+
+def _shared() -> ReadCache[str, Any]:
+    return ReadCache(1, lambda rows: 0)
+
+
+@dataclass(frozen=True)
+class MergeRun:
+    """One execution of tasks, in any number of threads.
+
+    Attributes:
+        store: where the files lie.
+        limit: bytes that one task may hold in memory.
+        use_threads: whether one task may use several threads: Arrow, to decode the columns of a
+            file, and readers of several datasets.
+        cancelled: set by anyone who wants the tasks to end.
+    """
+
+    store: ObjectStore
+    limit: int
+    use_threads: bool = False
+    cancelled: threading.Event = field(default_factory=threading.Event)
+    _footers: ReadCache[str, OpenedFooter] = field(default_factory=_footers)
+    _shared: ReadCache[str, Any] = field(default_factory=_shared)
+
+    def check(self) -> None:
+        """Go on, unless the run was cancelled.
+
+        Raises:
+            CancelledError: it was.
+        """
+        if self.cancelled.is_set():
+            raise CancelledError
+
+    def footer(self, file: TaskFile) -> OpenedFooter:
+        """Give a file's verified footer and physical types, read once per run."""
+        return self._footers.get(
+            file.key, lambda: read_footer(self.store, file.key, file.digest)[:2]
+        )
+
+    def side_by_side(
+        self, ask: Callable[[_Item], _Answer], items: Sequence[_Item]
+    ) -> list[_Answer]:
+        """Ask about each item, in threads of their own where tasks leave threads without work.
+
+        Args:
+            ask: reads something; asks nothing side by side itself.
+            items: what to ask about.
+        """
+        if not self.use_threads or len(items) < 2:
+            return [ask(item) for item in items]
+        with ThreadPoolExecutor(len(items), thread_name_prefix="ktk-read") as pool:
+            return list(pool.map(ask, items))
+
+    def shared(self, name: str, make: Callable[[], _Shared]) -> _Shared:
+        """Give what all tasks need alike, such as the rows of a small dataset; made once per run.
+
+        Args:
+            name: what it is.
+            make: makes it.
+        """
+        return cast(_Shared, self._shared.get(name, make))
+
+
+@dataclass
+class MemoryBudget:
+    """Counts what is held in memory; safe between threads.
+
+    Attributes:
+        limit: how many bytes that may be.
+        used: how many it is.
+    """
+
+    limit: int
+    used: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def take(self, count: int) -> None:
+        """Count bytes that were read.
+
+        Raises:
+            LocalEngineError: they are too many.
+        """
+        with self._lock:
+            self.used += count
+            used = self.used
+        if used > self.limit:
+            raise LocalEngineError(too_large(used, self.limit, "so far"))
+
+
+def too_large(needed: int, limit: int, what: str) -> Message:
+    """Say that an answer does not fit, and the ways out."""
+    return Message(
+        f"The query takes {size(needed)} of memory ({what}), more than the limit of "
+        f"{size(limit)} for this process. Ask for fewer columns or rows, give a larger ",
+        Remedy("memory_limit"),
+        ", or ask Spark: ",
+        Remedy("ask_spark"),
+        ".",
+    )
+
+
+@contextmanager
+def arrow_limits() -> Iterator[None]:
+    """Let what Arrow cannot compute be an error that names the other engine.
+
+    Raises:
+        LocalEngineError: there is no kernel for a type, or texts of more than 2 GB met.
+    """
+    try:
+        yield
+    except (pa.ArrowNotImplementedError, pa.ArrowCapacityError, pa.ArrowInvalid) as error:
+        raise LocalEngineError(
+            Message(
+                f"Arrow cannot answer the query in this process: {error}. Ask Spark: ",
+                Remedy("ask_spark"),
+                ".",
+            )
+        ) from error

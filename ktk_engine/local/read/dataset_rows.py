@@ -1,0 +1,222 @@
+"""Reads the rows of one dataset for a task: first what decides, later what is asked.
+
+Columns by which rows are found are read first. Other columns are read when it is known which rows
+are left, and only from blocks that hold one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from ktk_engine.conditions.condition import Condition, TrueCondition, conjunction, conjuncts
+from ktk_engine.conditions.evaluate import evaluate
+from ktk_engine.local.match import NOTHING, Positions, first_of_each, last_of_each
+from ktk_engine.local.merge_run import MemoryBudget
+from ktk_engine.local.read.stored_rows import Blocks, StoredRows
+from ktk_engine.local.take import take
+from ktk_engine.local.task import TaskDataset
+
+# Conditions see a column in one chunk, which holds 2 GB of text at most.
+_EVALUATED_BYTES = 1 << 30
+
+
+@dataclass(frozen=True)
+class DatasetRows:
+    """Rows of a dataset that take part in a task.
+
+    Attributes:
+        item: the dataset.
+        known: the columns that are in memory already, in containers; in one chunk each, but for
+            those that nobody compares.
+        stored: the blocks of its files that hold the rows.
+        at: where the rows are among all those of the blocks; None: all of them.
+    """
+
+    item: TaskDataset
+    known: pa.Table
+    stored: tuple[Blocks, ...]
+    at: Positions | None
+
+    def columns(
+        self, source: StoredRows, budget: MemoryBudget, names: Sequence[str], at: Positions | None
+    ) -> pa.Table:
+        """Give columns of some rows.
+
+        Args:
+            source: where to read what is not known yet.
+            budget: counts it.
+            names: the columns, in order.
+            at: positions of rows, `NOTHING` for a row of nulls; None means all in order.
+        """
+        there = set(self.known.column_names)
+        known = [name for name in names if name in there]
+        late = [name for name in names if name not in there]
+        found: dict[str, pa.ChunkedArray] = {}
+        if known:
+            table = self.known.select(known)
+            found.update(zip(known, _taken(table, at).columns, strict=True))
+        if late:
+            table = self._late(source, budget, late, at)
+            found.update(zip(late, table.columns, strict=True))
+        return pa.table([found[name] for name in names], names=list(names))
+
+    def _late(
+        self, source: StoredRows, budget: MemoryBudget, names: Sequence[str], at: Positions | None
+    ) -> pa.Table:
+        """Read columns from the blocks that hold one of the rows."""
+        if at is None:
+            at = self.at
+        elif self.at is not None:
+            at = np.where(at == NOTHING, NOTHING, self.at[at]) if len(self.at) else at
+        if at is None:
+            return _read(source, budget, self.item.schema, self.stored, names)
+        blocks, at = _only_needed(self.stored, at)
+        return _taken(_read(source, budget, self.item.schema, blocks, names), at)
+
+
+def read_dataset(
+    source: StoredRows,
+    budget: MemoryBudget,
+    item: TaskDataset,
+    keys: Collection[str],
+    asked: Collection[str],
+    range_: Condition,
+    bounds: Condition,
+) -> DatasetRows:
+    """Read the rows of a dataset that take part in a task, as far as they are needed to decide.
+
+    Args:
+        source: where they are read from.
+        budget: counts them.
+        item: the dataset.
+        keys: columns by which others will be joined.
+        asked: columns to read at once too, though they decide nothing.
+        range_: rows outside it belong to other tasks.
+        bounds: blocks without a row that fulfils it are not needed; it says nothing of rows.
+    """
+    deciding = {*keys, *range_.columns, *item.condition.columns, *item.distinct}
+    if item.overlaid:
+        deciding |= set(item.cell_columns)
+    names = [name for name in item.schema.names if name in deciding or name in asked]
+    names = names or item.schema.names[:1]  # a table without columns does not know its rows
+    skipped = skippable(item, (range_, item.condition, bounds))
+    stored = tuple(blocks for blocks in source.blocks(item, skipped) if blocks.numbers)
+    table = _in_one_chunk(_read(source, budget, item.schema, stored, names), deciding)
+    table, at = _kept(table, None, fulfilling(range_, table))
+    if item.overlaid:
+        table, at = _kept(table, at, last_of_each(table.select(list(item.cell_columns))))
+    table, at = _kept(table, at, fulfilling(item.condition, table))
+    if item.distinct:
+        table = without_negative_zero(table, item.distinct)
+        table, at = _kept(table, at, first_of_each(table.select(list(item.distinct))))
+    return DatasetRows(item, table, stored, at)
+
+
+def without_negative_zero(table: pa.Table, names: Iterable[str]) -> pa.Table:
+    """Give columns of floats with 0.0 in place of -0.0, as anyone who groups by them does."""
+    for name in names:
+        if pat.is_floating(table[name].type):
+            position = table.schema.get_field_index(name)
+            table = table.set_column(position, name, pc.add(table[name], 0.0))
+    return table
+
+
+def fulfilling(condition: Condition, table: pa.Table) -> Positions | None:
+    """Positions of the rows for which a condition is true; None if it is for all."""
+    if isinstance(condition, TrueCondition):
+        return None
+    rows = max(table.num_rows * _EVALUATED_BYTES // max(table.nbytes, 1), 1)
+    parts = [table.slice(start, rows) for start in range(0, table.num_rows, rows)] or [table]
+    flags = [pc.fill_null(evaluate(condition, part), False) for part in parts]
+    mask = np.concatenate([part.to_numpy(zero_copy_only=False) for part in flags])
+    return None if bool(mask.all()) else np.flatnonzero(mask)
+
+
+def _kept(
+    table: pa.Table, at: Positions | None, chosen: Positions | None
+) -> tuple[pa.Table, Positions | None]:
+    """Keep some rows, and remember where they stood."""
+    if chosen is None:
+        return table, at
+    return _taken(table, chosen), chosen if at is None else at[chosen]
+
+
+def _taken(table: pa.Table, at: Positions | None) -> pa.Table:
+    """Rows by position; null where there is none."""
+    if at is None or not table.num_columns:
+        return table
+    missing = at == NOTHING
+    if not bool(missing.any()):
+        if len(at) == table.num_rows and bool((at == np.arange(len(at))).all()):
+            return table
+        return take(table, pa.array(at))
+    if not table.num_rows:
+        return pa.table({f.name: pa.nulls(len(at), f.type) for f in table.schema})
+    return take(table, pa.array(at, mask=missing))
+
+
+def skippable(item: TaskDataset, conditions: Iterable[Condition]) -> Condition:
+    """Say what blocks may be skipped by.
+
+    In an overlaid dataset only conditions on what addresses cells: if a newer row were skipped
+    by its payload, the row that it replaced would come back.
+    """
+    parts = [part for condition in conditions for part in conjuncts(condition)]
+    allowed = set(item.cell_columns) if item.overlaid else set(item.schema.names)
+    return conjunction(part for part in parts if part.columns <= allowed)
+
+
+def _only_needed(stored: Sequence[Blocks], at: Positions) -> tuple[list[Blocks], Positions]:
+    """The blocks that hold some rows, and where the rows are among theirs."""
+    rows = np.array([count for blocks in stored for count in blocks.rows], np.int64)
+    ends = np.cumsum(rows)
+    there = at != NOTHING
+    number = np.searchsorted(ends, at[there], "right")
+    needed = np.zeros(len(rows), np.bool_)
+    needed[number] = True
+    dropped_before = np.cumsum(np.where(needed, 0, rows))
+    moved = np.full(len(at), NOTHING, np.int64)
+    moved[there] = at[there] - dropped_before[number]
+    found, position = [], 0
+    for blocks in stored:
+        flags = needed[position : position + len(blocks.numbers)]
+        position += len(blocks.numbers)
+        if flags.any():
+            chosen = [i for i, flag in enumerate(flags) if flag]
+            numbers = tuple(blocks.numbers[i] for i in chosen)
+            counts = tuple(blocks.rows[i] for i in chosen)
+            found.append(Blocks(blocks.file, numbers, counts))
+    return found, moved
+
+
+def _read(
+    source: StoredRows,
+    budget: MemoryBudget,
+    schema: pa.Schema,
+    stored: Sequence[Blocks],
+    names: Sequence[str],
+) -> pa.Table:
+    """Read columns of blocks, in containers."""
+    target = pa.schema([schema.field(name) for name in names])
+    tables = []
+    for blocks in stored:
+        table = source.read(blocks, target)
+        budget.take(table.nbytes)
+        tables.append(table)
+    return pa.concat_tables(tables) if tables else target.empty_table()
+
+
+def _in_one_chunk(table: pa.Table, names: Collection[str]) -> pa.Table:
+    """Put what is compared together; the rest is not copied."""
+    if not names:
+        return table
+    together = table.select([name for name in table.column_names if name in names])
+    found = dict(zip(together.column_names, together.combine_chunks().columns, strict=True))
+    columns_ = [found.get(name, table[name]) for name in table.column_names]
+    return pa.Table.from_arrays(columns_, schema=table.schema)

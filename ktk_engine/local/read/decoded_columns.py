@@ -1,0 +1,106 @@
+"""Decoded columns of files, given to other files that hold the same bytes.
+
+Each dataset of a cube holds the cells again, and one writer writes equal values as equal bytes. Of
+our own files a digest tells that cells are equal (docs/design/reading.md); of those of others the
+bytes do, which are compared in a fraction of the time that it takes to decode them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ktk_engine.files.data_file import chunk_ranges
+from ktk_engine.format.file_digest import named_damage
+from ktk_engine.local.merge_run import MergeRun
+from ktk_engine.local.task import TaskFile
+
+_Layout: TypeAlias = tuple[Hashable, ...]
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A column that was decoded.
+
+    Attributes:
+        file: where it lies.
+        groups: in which row groups.
+        values: what it holds.
+    """
+
+    file: TaskFile
+    groups: tuple[int, ...]
+    values: pa.ChunkedArray
+
+
+class DecodedColumns:
+    """The decoded columns of one task; safe between threads.
+
+    Args:
+        run: reads the files. On a remote store nothing is kept: bytes are fetched once.
+        names: the columns that several datasets have.
+    """
+
+    def __init__(self, run: MergeRun, names: Collection[str] = ()) -> None:
+        self._run = run
+        self._names = frozenset(() if run.store.is_remote else names)
+        self._found: dict[_Layout, _Column] = {}
+
+    def known(
+        self, file: TaskFile, groups: tuple[int, ...], names: Sequence[str]
+    ) -> dict[str, pa.ChunkedArray]:
+        """Give the columns of a file that another one holds byte for byte.
+
+        Args:
+            file: the file.
+            groups: numbers of its row groups.
+            names: columns that it has.
+        """
+        found = {}
+        for name in self._shared(file, names):
+            other = self._found.get(self._layout(file, groups, name))
+            if other is not None and self._bytes(file, groups, name) == self._bytes(
+                other.file, other.groups, name
+            ):
+                found[name] = other.values
+        return found
+
+    def keep(self, file: TaskFile, groups: tuple[int, ...], table: pa.Table) -> None:
+        """Remember decoded columns; see `known`."""
+        for name in self._shared(file, table.column_names):
+            layout = self._layout(file, groups, name)
+            self._found.setdefault(layout, _Column(file, groups, table[name]))
+
+    def _shared(self, file: TaskFile, names: Sequence[str]) -> list[str]:
+        """The columns of a file that others may hold too, as far as each is one in parquet."""
+        metadata, _ = self._run.footer(file)
+        found = self._names.intersection(names)
+        return [name for name in found if len(_positions(metadata, name)) == 1]
+
+    def _layout(self, file: TaskFile, groups: Sequence[int], name: str) -> _Layout:
+        """All that decoding depends on beside the bytes themselves."""
+        metadata, physical = self._run.footer(file)
+        (number,) = _positions(metadata, name)
+        chunks = (metadata.row_group(group).column(number) for group in groups)
+        sizes = (
+            (c.num_values, c.total_compressed_size, c.total_uncompressed_size, c.compression)
+            for c in chunks
+        )
+        return (name, physical.field(name).type, str(metadata.schema.column(number)), *sizes)
+
+    def _bytes(self, file: TaskFile, groups: Sequence[int], name: str) -> list[bytes]:
+        metadata, _ = self._run.footer(file)
+        store = self._run.store
+        with named_damage(store, file.key):
+            ranges = chunk_ranges(metadata, [name], groups)
+            return [store.get_range(file.key, start, length) for start, length in ranges]
+
+
+def _positions(metadata: pq.FileMetaData, name: str) -> list[int]:
+    """The numbers of the columns with a path: none of a nested one, two where names have dots."""
+    columns = range(metadata.num_columns)
+    return [number for number in columns if metadata.schema.column(number).path == name]

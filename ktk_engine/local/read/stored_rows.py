@@ -1,0 +1,217 @@
+"""Rows as they lie in files, in blocks of which it is known what they may hold.
+
+A block is a row group with the bounds of its footer, or a piece of one (`slices.py`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.types as pat
+
+from ktk_engine.conditions.condition import Condition, TrueCondition
+from ktk_engine.conditions.may_match import may_match
+from ktk_engine.errors import DataError
+from ktk_engine.files.data_file import read_row_groups
+from ktk_engine.files.footers import row_group_footers, statistics_of
+from ktk_engine.files.read_rows import misfit
+from ktk_engine.local.merge_run import MergeRun
+from ktk_engine.local.read.decoded_columns import DecodedColumns
+from ktk_engine.local.task import TaskDataset, TaskFile
+from ktk_engine.log.snapshot import MAXIMUM_PREFIX, MINIMUM_PREFIX, NULLS_PREFIX
+from ktk_engine.types.to_container import to_container
+
+_Numbers: TypeAlias = "npt.NDArray[np.int64]"
+_Flags: TypeAlias = "npt.NDArray[np.bool_]"
+
+# Offsets of 32 bits do not reach further.
+_LARGEST_CHUNK = 1 << 31
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Blocks of rows of one file.
+
+    Attributes:
+        file: the file.
+        numbers: numbers of the blocks, ascending.
+        rows: how many rows each of them has.
+    """
+
+    file: TaskFile
+    numbers: tuple[int, ...]
+    rows: tuple[int, ...]
+
+
+class StoredRows(ABC):
+    """Where the rows of a task lie.
+
+    Attributes:
+        run: reads them.
+    """
+
+    def __init__(self, run: MergeRun) -> None:
+        self.run = run
+
+    @abstractmethod
+    def blocks(self, item: TaskDataset, condition: Condition) -> tuple[Blocks, ...]:
+        """Name the blocks of each file that may hold a row that fulfils a condition."""
+
+    @abstractmethod
+    def physical(self, blocks: Blocks, names: Sequence[str]) -> pa.Table:
+        """Read columns of blocks as they are stored; the file has them."""
+
+    def read(self, blocks: Blocks, target: pa.Schema) -> pa.Table:
+        """Read columns of blocks, in containers.
+
+        Args:
+            blocks: blocks of one file.
+            target: the columns; null where the file has none.
+        """
+        self.run.check()
+        names = self.stored_names(blocks.file, target)
+        table = self.physical(blocks, names) if names else pa.table({})
+        try:
+            return in_containers(table, sum(blocks.rows), target, blocks.file.values)
+        except MisfitError as error:
+            raise misfit(self.run.store, blocks.file.key, error.column, error) from error
+
+    def stored_names(self, file: TaskFile, target: pa.Schema) -> list[str]:
+        """The columns that a file itself holds."""
+        _, physical = self.run.footer(file)
+        there = set(physical.names)
+        return [
+            field.name
+            for field in target
+            if field.name not in file.values and field.name in there and not pat.is_null(field.type)
+        ]
+
+
+class RowGroups(StoredRows):
+    """Blocks that are row groups.
+
+    Args:
+        run: reads them.
+        shared: columns that several datasets may hold alike.
+    """
+
+    def __init__(self, run: MergeRun, shared: Collection[str] = ()) -> None:
+        super().__init__(run)
+        self._decoded = DecodedColumns(run, shared)
+
+    def blocks(self, item: TaskDataset, condition: Condition) -> tuple[Blocks, ...]:
+        """Name the row groups of each file that may hold a row that fulfils a condition."""
+        rows = [self._row_counts(file) for file in item.files]
+        counts = np.array([len(found) for found in rows], np.int64)
+        may = np.array([count > 0 for found in rows for count in found], np.bool_)
+        # A dataset's only row group was chosen by the plan: its bounds rarely say more.
+        if not isinstance(condition, TrueCondition) and len(may) > 1:
+            may &= self._may_match(item, counts, condition)
+        found, end = [], 0
+        for file, sizes in zip(item.files, rows, strict=True):
+            start, end = end, end + len(sizes)
+            chosen = tuple(np.flatnonzero(may[start:end]).tolist())
+            found.append(Blocks(file, chosen, tuple(sizes[number] for number in chosen)))
+        return tuple(found)
+
+    def _row_counts(self, file: TaskFile) -> list[int]:
+        """How many rows each row group of a file has."""
+        self.run.check()
+        metadata, _ = self.run.footer(file)
+        return [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
+
+    def _may_match(self, item: TaskDataset, counts: _Numbers, condition: Condition) -> _Flags:
+        """Which row groups of a dataset may match; partition values are known exactly."""
+        given = sorted(condition.columns & set(item.files[0].values))
+        stored = sorted(condition.columns - set(given))
+        footers = [
+            footer
+            for file in item.files
+            for footer in row_group_footers(*self.run.footer(file), stored)
+        ]
+        bounds = statistics_of(footers, stored, item.schema)
+        of_file = pa.array(np.repeat(np.arange(len(counts)), counts))
+        values = {}
+        for name in given:
+            each = [file.values[name] for file in item.files]
+            values[name] = pa.array(each, item.schema.field(name).type).take(of_file)
+        found = may_match(
+            condition,
+            pa.table({**values, **{name: bounds[MINIMUM_PREFIX + name] for name in stored}}),
+            pa.table({**values, **{name: bounds[MAXIMUM_PREFIX + name] for name in stored}}),
+            pa.table({name: bounds[NULLS_PREFIX + name] for name in stored}),
+            pa.array([footer.rows for footer in footers], pa.int64()),
+        )
+        flags: _Flags = found.to_numpy(zero_copy_only=False)
+        return flags
+
+    def physical(self, blocks: Blocks, names: Sequence[str]) -> pa.Table:
+        """Read columns of row groups as they are stored."""
+        run, file = self.run, blocks.file
+        metadata, physical = run.footer(file)
+        known = self._decoded.known(file, blocks.numbers, names)
+        left = [name for name in names if name not in known]
+        if not left:
+            return pa.table(known)
+        table = read_row_groups(
+            run.store, file.key, metadata, physical, file.digest, left, blocks.numbers,
+            run.use_threads,
+        )  # fmt: skip
+        self._decoded.keep(file, blocks.numbers, table)
+        return pa.table({**known, **{name: table[name] for name in left}})
+
+
+class MisfitError(DataError):
+    """A value does not fit into its class.
+
+    Attributes:
+        column: in which column.
+    """
+
+    def __init__(self, column: str, reason: Exception) -> None:
+        super().__init__(str(reason))
+        self.column = column
+
+
+def in_containers(
+    table: pa.Table, count: int, target: pa.Schema, values: Mapping[str, object]
+) -> pa.Table:
+    """Bring columns of a file to the containers of their classes.
+
+    Args:
+        table: the columns as they are stored.
+        count: how many rows there are.
+        target: the columns to give; null where nobody has them.
+        values: what only the file's path tells, by column.
+
+    Raises:
+        MisfitError: a value is finer than its class.
+    """
+    found: list[pa.Array | pa.ChunkedArray] = []
+    stored = dict(zip(table.column_names, table.columns, strict=True))
+    for field in target:
+        if field.name in values:
+            found.append(pa.repeat(pa.scalar(values[field.name], field.type), count))
+        elif field.name in stored:
+            try:
+                found.append(_in_container(stored[field.name], field.type))
+            except DataError as error:
+                raise MisfitError(field.name, error) from error
+        else:
+            found.append(pa.nulls(count, field.type))
+    return pa.Table.from_arrays(found, schema=target)
+
+
+def _in_container(values: pa.ChunkedArray, t: pa.DataType) -> pa.Array | pa.ChunkedArray:
+    """As it is, if it needs no change; else one chunk, if all text of the column fits into one."""
+    if values.type.equals(t):
+        return values
+    if values.nbytes < _LARGEST_CHUNK and not pat.is_dictionary(values.type):
+        return to_container(values, t)
+    return pa.chunked_array([to_container(chunk, t) for chunk in values.chunks], t)

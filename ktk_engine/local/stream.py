@@ -1,0 +1,252 @@
+"""Gives the rows of a task in pieces that fit into memory, whatever the size of its files.
+
+A task that is small is one piece. A large one is cut into slices of cells: all files are sorted by
+the leading dimensions and are read in step, from front to back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.types as pat
+
+from ktk_engine.conditions.condition import FalseCondition
+from ktk_engine.conditions.evaluate import evaluate
+from ktk_engine.errors import LocalEngineError
+from ktk_engine.local.cell_range import CellRange
+from ktk_engine.local.merge_run import MemoryBudget, MergeRun, too_large
+from ktk_engine.local.merged_rows import merged_rows
+from ktk_engine.local.ranges import cell_at
+from ktk_engine.local.read.dataset_rows import skippable
+from ktk_engine.local.read.decoded_size import decoded_width
+from ktk_engine.local.read.scanned_blocks import ScannedBlocks, scan_blocks
+from ktk_engine.local.read.slices import SliceRows, cuts_between, each_block, place
+from ktk_engine.local.read.stored_rows import Blocks, RowGroups
+from ktk_engine.local.task import Task, TaskDataset
+
+_Numbers: TypeAlias = "npt.NDArray[np.int64]"
+
+# Tasks of at most so many bytes are one piece.
+_WHOLE_BYTES = 128 * 1024 * 1024
+_SLICE_BYTES = 32 * 1024 * 1024
+_LEAST_SLICE_BYTES = 64 * 1024
+_SLICE_ROWS = 524_288
+_BLOCK_ROWS = 65_536
+_BLOCKS_A_SLICE = 4
+# Columns are copied a few times on their way.
+_SLICES_IN_LIMIT = 8
+# Each is open as often as there are sets of columns that are read together.
+_MOST_FILES = 200
+
+
+@dataclass(frozen=True)
+class _Extent:
+    """What has to be read of one dataset.
+
+    Attributes:
+        item: the dataset.
+        groups: row groups that may hold rows of the task, of each file.
+        width: about how many bytes a row takes in memory.
+    """
+
+    item: TaskDataset
+    groups: tuple[Blocks, ...]
+    width: int
+
+    @property
+    def rows(self) -> int:
+        """How many rows the row groups have."""
+        return sum(sum(blocks.rows) for blocks in self.groups)
+
+    @property
+    def bytes(self) -> int:
+        """About how many bytes they take in memory."""
+        return self.rows * self.width
+
+
+def stream(run: MergeRun, task: Task) -> Iterator[pa.Table]:
+    """Give the rows of a task piece by piece.
+
+    Args:
+        run: where it runs.
+        task: any task.
+
+    Yields:
+        Rows as `merged_rows` gives them; the cells of a piece follow those of the one before.
+
+    Raises:
+        LocalEngineError: a piece does not fit into the limit of the run.
+    """
+    if isinstance(task.condition, FalseCondition):
+        return
+    most = min(_WHOLE_BYTES, run.limit // 2)
+    widths = {item.dataset: _width(run, item) for item in task.datasets}
+    task = _without_large_shared(task, widths)
+    own = [item for item in task.datasets if not item.shared]
+    if sum(_rows(item) * widths[item.dataset] for item in own) > most:
+        extents = [_extent(run, task, item, widths[item.dataset]) for item in own]
+        if task.is_cut_by_rows:
+            yield from _by_rows(run, task, extents[0])
+            return
+        needed = sum(extent.bytes for extent in extents)
+        if needed > most and extents[0].rows:
+            slices = _Slices(run, task, extents)
+            if slices.obstacle is None:
+                yield from slices.tables()
+                return
+            if needed > run.limit:
+                raise LocalEngineError(too_large(needed, run.limit, slices.obstacle))
+    shared = {name for item in task.datasets[1:] if not item.aligned for name in item.on}
+    yield merged_rows(RowGroups(run, shared), MemoryBudget(run.limit), task)
+
+
+def _rows(item: TaskDataset) -> int:
+    return sum(file.rows for file in item.files)
+
+
+def _width(run: MergeRun, item: TaskDataset) -> int:
+    if not item.shared:
+        return decoded_width(run, item)
+    return run.shared(f"width of {item.dataset}", lambda: decoded_width(run, item))
+
+
+def _without_large_shared(task: Task, widths: Mapping[str, int]) -> Task:
+    """Let the task read its own part of a dataset whose long texts nobody knew of before."""
+    datasets = tuple(
+        replace(item, shared=item.shared and _rows(item) * widths[item.dataset] <= _WHOLE_BYTES)
+        for item in task.datasets
+    )
+    return replace(task, datasets=datasets)
+
+
+def _extent(run: MergeRun, task: Task, item: TaskDataset, width: int) -> _Extent:
+    range_ = task.range.condition(item.cell_columns)
+    condition = skippable(item, (range_, item.condition))
+    return _Extent(item, RowGroups(run).blocks(item, condition), width)
+
+
+def _by_rows(run: MergeRun, task: Task, extent: _Extent) -> Iterator[pa.Table]:
+    """Give the rows of a plain table in pieces of about a size in bytes, by the width of a row."""
+    most = min(max(run.limit // _SLICES_IN_LIMIT, _LEAST_SLICE_BYTES), _SLICE_BYTES)
+    rows = max(min(most // (_BLOCKS_A_SLICE * extent.width), _BLOCK_ROWS), 1)
+    for groups in extent.groups:
+        scanned = scan_blocks(run, groups, pa.schema([]), rows)
+        windows = {groups.file.key: each_block(scanned)}
+        files = replace(task.datasets[0], files=(groups.file,))
+        part = replace(task, datasets=(files,))
+        start, count, step = 0, len(scanned.starts) - 1, _BLOCKS_A_SLICE
+        while start < count:
+            budget = MemoryBudget(run.limit)
+            stop = min(start + step, count)
+            table = merged_rows(SliceRows(run, windows, range(start, stop)), budget, part)
+            took = max(budget.used, table.nbytes, 1)
+            step = max(min(2 * step, most * (stop - start) // took), 1)
+            start = stop
+            yield table
+
+
+class _Slices:
+    """A large task, cut into slices.
+
+    Attributes:
+        obstacle: why slices are of no use; None if each fits into memory and is small.
+    """
+
+    def __init__(self, run: MergeRun, task: Task, extents: Sequence[_Extent]) -> None:
+        self._run, self._task = run, task
+        fitting = max(run.limit // _SLICES_IN_LIMIT, _LEAST_SLICE_BYTES)
+        self._bytes = min(_SLICE_BYTES, fitting)
+        self.obstacle = self._nothing_to_cut_by()
+        if self.obstacle is not None:
+            return
+        needed = sum(extent.bytes for extent in extents)
+        scanned = [self._scanned(extent, needed) for extent in extents]
+        self._cuts = self._inside(cuts_between(scanned[0]))
+        self._count = self._cuts.num_rows + 1
+        placed = [[place(blocks, self._cuts) for blocks in files] for files in scanned]
+        self._windows = {w.scanned.groups.file.key: w for files in placed for w in files}
+        self._ends = np.cumsum(self._by_gap(w.rows_from_gaps(self._count) for w in placed[0]))
+        sizes = [
+            self._by_gap(extent.width * w.rows_of_gaps(self._count) for w in files)
+            for extent, files in zip(extents, placed, strict=True)
+        ]
+        self._always = sum(int(size.min()) for size in sizes)
+        growing = max(needed - self._always, 1)
+        self._pace = max(self._bytes * extents[0].rows // growing, 1)
+        self.obstacle = self._obstacle(extents, sizes)
+
+    def _nothing_to_cut_by(self) -> str | None:
+        seed, range_ = self._task.datasets[0], self._task.range
+        if _compared(seed, range_).names:
+            return None
+        partitions = "some partitions" if len(seed.files) > 1 else "a partition"
+        left_out = "" if range_.columns else ", since the query leaves out the leading dimension"
+        return f"all rows of {partitions} have to be read at once{left_out}"
+
+    def _by_gap(self, parts: Iterable[_Numbers]) -> _Numbers:
+        """Sums for each gap between cuts."""
+        return sum(parts, start=np.zeros(self._count, np.int64))
+
+    def _obstacle(self, extents: Sequence[_Extent], sizes: Sequence[_Numbers]) -> str | None:
+        """Why slices are of no use."""
+        opened = self._by_gap(w.is_open(self._count) for w in self._windows.values())
+        if opened.max() > _MOST_FILES:
+            return f"{opened.max()} large files hold the same cells; compacting unites them"
+        names = ", ".join(f"`{name}`" for name in self._task.range.columns)
+        largest = [int(size.max()) for size in sizes]
+        mixed = 2 * largest[0] > extents[0].bytes
+        if not mixed and self._by_gap(sizes).max() <= self._run.limit:
+            return None
+        worst = 0 if mixed else int(np.argmax(largest))
+        return (
+            f"rows of dataset {extents[worst].item.dataset} have to be read at once, since its "
+            f"files overlap or are not sorted by {names}"
+        )
+
+    def _scanned(self, extent: _Extent, needed: int) -> list[ScannedBlocks]:
+        """Find out where the cells of a dataset lie."""
+        dimensions = _compared(extent.item, self._task.range)
+        rows = extent.rows * self._bytes // (_BLOCKS_A_SLICE * needed)
+        rows = max(min(rows, _BLOCK_ROWS), 1)
+        return [scan_blocks(self._run, groups, dimensions, rows) for groups in extent.groups]
+
+    def _inside(self, cuts: pa.Table) -> pa.Table:
+        """Those cuts that lie in the range of the task."""
+        return cuts.filter(evaluate(self._task.range.condition(cuts.column_names), cuts))
+
+    def tables(self) -> Iterator[pa.Table]:
+        """The rows of each slice; how many cells the next one takes follows from its bytes."""
+        start, pace = 0, self._pace
+        while start < self._count:
+            before = int(self._ends[start - 1]) if start else 0
+            wanted = before + min(pace, _SLICE_ROWS)
+            stop = max(int(np.searchsorted(self._ends, wanted, "right")), start + 1)
+            budget = MemoryBudget(self._run.limit)
+            part = replace(self._task, range=self._range(start, stop))
+            source = SliceRows(self._run, self._windows, range(start, stop))
+            table = merged_rows(source, budget, part)
+            took = max(budget.used - self._always, table.nbytes, 1)
+            rows = int(self._ends[stop - 1]) - before
+            pace = max(min(2 * pace, self._bytes * rows // took), 1)
+            start = stop
+            yield table
+
+    def _range(self, start: int, stop: int) -> CellRange:
+        """The cells of some gaps between cuts."""
+        whole = self._task.range
+        low = cell_at(self._cuts, start - 1) if start else whole.low
+        high = cell_at(self._cuts, stop - 1) if stop < self._count else whole.high
+        return CellRange(whole.columns, low, high)
+
+
+def _compared(item: TaskDataset, range_: CellRange) -> pa.Schema:
+    """The columns of a range by which rows of a dataset can be compared: leading ones."""
+    stored = {f.name: f for f in item.schema if not pat.is_null(f.type)}
+    names = takewhile(lambda name: name in stored and name in item.cell_columns, range_.columns)
+    return pa.schema([stored[name] for name in names])

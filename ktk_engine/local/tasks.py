@@ -1,0 +1,328 @@
+"""Cuts a plan into tasks: partitions, ranges of large ones, several small ones together.
+
+No data is read for it: snapshots and footers say all that is needed.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import takewhile
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from ktk_engine.errors import LocalEngineError
+from ktk_engine.files.footers import FooterCache
+from ktk_engine.files.read_rows import KEY, POSITION, values_by_file
+from ktk_engine.local.cell_range import CellRange
+from ktk_engine.local.ranges import ranges, worth_cutting
+from ktk_engine.local.sorted_rows import sorted_indices
+from ktk_engine.local.task import Task, TaskDataset, TaskFile, row_width
+from ktk_engine.log.snapshot import PARTITION_PREFIX, digests_of
+from ktk_engine.messages import Message, Remedy
+from ktk_engine.plan.plan import DatasetPlan, Plan
+from ktk_engine.store.interface import ObjectStore
+
+_TASK_ROWS = 1_000_000
+# Partitions that are put together have to be compared by their partition columns too.
+_TOGETHER_ROWS = 524_288
+_TASK_BYTES = 128 * 1024 * 1024
+# Fewer rows are not worth a task of their own, though another worker has nothing to do.
+_SHARED_ROWS = 131_072
+# Each file costs about a millisecond, whatever it holds.
+_TASK_FILES = 64
+_SHARED_BYTES = 64 * 1024 * 1024
+
+_Group: TypeAlias = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class _Planned:
+    """A dataset of a plan with all its files.
+
+    Attributes:
+        item: how it takes part, with all files.
+        groups: for each file the partition values that it shares with the seed dataset.
+        rows: rows of each file.
+        width: about how many bytes a row takes in memory.
+        cells: digest of the cells of each file; None where there is none.
+    """
+
+    item: TaskDataset
+    groups: tuple[_Group, ...]
+    rows: tuple[int, ...]
+    width: int
+    cells: tuple[bytes | None, ...]
+
+    @cached_property
+    def places(self) -> dict[tuple[_Group, bytes | None], int]:
+        """Numbers of the files by partition and cells; null is in no partition of a join."""
+        return {
+            (group, cells): number
+            for number, (group, cells) in enumerate(zip(self.groups, self.cells, strict=True))
+            if cells is not None and all(value is not None for _, value in group)
+        }
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """What one task takes of the seed dataset.
+
+    Attributes:
+        files: numbers of its files.
+        range: which of their cells.
+        rows: about how many rows these are.
+    """
+
+    files: list[int]
+    range: CellRange
+    rows: int
+
+
+def tasks(
+    store: ObjectStore,
+    footers: FooterCache,
+    plan: Plan,
+    names: Sequence[str] | None = None,
+    workers: int = 1,
+    uncut: int = 0,
+) -> list[Task]:
+    """Cut a plan into tasks; their rows one after the other are the plan's.
+
+    Args:
+        store: where footers lie: of files of other writers, and of partitions to cut.
+        footers: what is known of files of other writers.
+        plan: any plan.
+        names: the columns to give, of those that the plan reads; None means `plan.columns`.
+        workers: how many tasks are at work at a time; so many are made of many rows at least.
+        uncut: so few rows in all are not cut for the sake of workers.
+
+    Returns:
+        The tasks, by partition values and then by the leading dimension.
+
+    Raises:
+        LocalEngineError: only Spark can answer the plan.
+        FormatError: a partition value that is needed cannot be read.
+    """
+    output = tuple(plan.columns if names is None else names)
+    distinct = tuple(dict.fromkeys([*plan.order_by, *plan.partition_by])) if plan.distinct else ()
+    needed = {*output, *plan.condition.columns, *distinct}
+    _check(plan, needed)
+    seed, *others = (_planned(store, footers, plan, item, needed) for item in plan.datasets)
+    total = sum(seed.rows)
+    share = total if total <= uncut else max(total // workers, _SHARED_ROWS)
+    pieces = list(_pieces(store, plan, seed, share))
+    found = []
+    for piece in pieces:
+        groups = {seed.groups[number] for number in piece.files}
+        datasets = [_with_files(seed, piece.files)]
+        for other in others:
+            aligned = _aligned(seed, piece.files, other)
+            datasets.append(aligned or _other(other, groups, many=len(pieces) > 1))
+        found.append(
+            Task(
+                tuple(datasets),
+                output,
+                plan.condition,
+                distinct,
+                piece.range,
+                piece.rows,
+                plan.folding,
+            )
+        )
+    return found
+
+
+def decoded_bytes(store: ObjectStore, footers: FooterCache, plan: Plan) -> int:
+    """About how many bytes the columns that a plan reads take in memory.
+
+    Args:
+        store: where footers of files of other writers lie.
+        footers: what is known of them.
+        plan: any plan.
+    """
+    total = 0
+    for item in plan.datasets:
+        schema = pa.schema([item.snapshot.schema.field(name) for name in item.columns])
+        total += sum(_rows(store, footers, item.files)) * row_width(schema)
+    return total
+
+
+def _check(plan: Plan, needed: set[str]) -> None:
+    """Refuse what only Spark can do."""
+    owners: dict[str, str] = {}
+    for item in plan.datasets:
+        if item.join != "seed" and not item.on:
+            raise LocalEngineError(
+                Message(
+                    f"Dataset {item.dataset} of cube {plan.cube} has no dimension by which it "
+                    "could be joined in this process. Ask Spark: ",
+                    Remedy("ask_spark"),
+                    ".",
+                )
+            )
+        for name in item.columns:
+            if name in needed and name not in item.on and name in owners:
+                raise LocalEngineError(
+                    f"Datasets {owners[name]} and {item.dataset} of cube {plan.cube} both have "
+                    f"column `{name}`, but are not joined by it. Leave it out of the query."
+                )
+            owners.setdefault(name, item.dataset)
+
+
+def _planned(
+    store: ObjectStore, footers: FooterCache, plan: Plan, item: DatasetPlan, needed: set[str]
+) -> _Planned:
+    """A dataset with all its files, reduced to the columns that are needed of it."""
+    seed = plan.datasets[0]
+    own = {*needed, *item.on, *item.condition.columns, *item.distinct}
+    if item.join == "seed":
+        own |= {name for other in plan.datasets for name in other.on}
+        own |= set(_cut_columns(plan))
+    if item.overlaid:
+        own |= set(item.cell_columns)
+    names = [name for name in item.columns if name in own]
+    keys = item.snapshot.partition_keys
+    values = values_by_file(item.snapshot, item.files, names).drop_columns([POSITION])
+    digests = digests_of(item.files)
+    rows = tuple(_rows(store, footers, item.files))
+    files = tuple(
+        TaskFile(row.pop(KEY), digest, row, count)
+        for row, digest, count in zip(values.to_pylist(), digests, rows, strict=True)
+    )
+    within = [c for c in _partitions(seed) if c in keys and c in item.cell_columns]
+    shared = item.files.select([PARTITION_PREFIX + name for name in within]).to_pylist()
+    dataset = TaskDataset(
+        dataset=item.dataset,
+        files=files,
+        schema=pa.schema([item.snapshot.schema.field(name) for name in names]),
+        join=item.join,
+        on=item.on,
+        condition=item.condition,
+        overlaid=item.overlaid,
+        cell_columns=item.cell_columns,
+        distinct=item.distinct,
+    )
+    groups: tuple[_Group, ...] = tuple(
+        tuple((name, _value(v)) for name, v in row.items()) for row in shared
+    )
+    if not within:
+        groups = ((),) * len(files)
+    addressed = set(item.snapshot.dimension_columns) == set(item.cell_columns).difference(keys)
+    addressed = addressed and set(keys) <= set(item.cell_columns)  # else two files may be alike
+    cells = tuple(item.files["cells"].to_pylist() if addressed else [None] * len(files))
+    return _Planned(dataset, groups, rows, row_width(dataset.schema), cells)
+
+
+def _partitions(seed: DatasetPlan) -> list[str]:
+    """The partition columns of the seed dataset that address its cells."""
+    return [name for name in seed.cell_columns if name in seed.snapshot.partition_keys]
+
+
+def _leading(seed: DatasetPlan) -> list[str]:
+    """What addresses the cells of a partition: the first column is what its rows are sorted by."""
+    return [name for name in seed.cell_columns if name not in seed.snapshot.partition_keys]
+
+
+def _value(value: Any) -> Any:
+    """A partition value as joins compare it: NaN is one value, -0.0 is 0.0."""
+    if isinstance(value, float):
+        return "NaN" if value != value else value + 0.0
+    return value
+
+
+def _rows(store: ObjectStore, footers: FooterCache, files: pa.Table) -> list[int]:
+    """Rows of each file; footers are asked where a snapshot does not know."""
+    rows: list[int | None] = files["rows"].to_pylist()
+    keys = files["key"].to_pylist()
+    unknown = [key for key, count in zip(keys, rows, strict=True) if count is None]
+    known = dict(zip(unknown, footers.read(store, unknown), strict=True)) if unknown else {}
+    return [
+        known[key].rows if count is None else count for key, count in zip(keys, rows, strict=True)
+    ]
+
+
+def _pieces(store: ObjectStore, plan: Plan, seed: _Planned, share: int) -> Iterator[_Piece]:
+    """Cut the seed dataset's files into what the tasks take."""
+    most = max(min(_TASK_ROWS, _TASK_BYTES // seed.width, share), 1)
+    cut_by = _cut_columns(plan)
+    dimensions = pa.schema([seed.item.schema.field(name) for name in cut_by])
+    whole = CellRange(cut_by)
+    waiting = _Piece([], whole, 0)
+    for chosen in _partition_groups(plan, seed):
+        rows = sum(seed.rows[number] for number in chosen)
+        many = len(waiting.files) + len(chosen) > _TASK_FILES
+        if waiting.files and (many or waiting.rows + rows > min(most, _TOGETHER_ROWS)):
+            yield waiting
+            waiting = _Piece([], whole, 0)
+        if cut_by and worth_cutting(rows, most):
+            files = [seed.item.files[number] for number in chosen]
+            for range_, count in ranges(store, files, dimensions, most):
+                yield _Piece(chosen, range_, count)
+        else:
+            waiting = _Piece([*waiting.files, *chosen], whole, waiting.rows + rows)
+    if waiting.files:
+        yield waiting
+
+
+def _cut_columns(plan: Plan) -> tuple[str, ...]:
+    """The columns by whose values a partition may be cut, leading ones first.
+
+    Rows that become one since dimensions are dropped have to stay together.
+    """
+    found = _leading(plan.datasets[0])
+    if plan.distinct or plan.datasets[0].distinct:
+        found = list(takewhile(plan.order_by.__contains__, found))
+    return tuple(found)
+
+
+def _partition_groups(plan: Plan, seed: _Planned) -> Iterator[list[int]]:
+    """Numbers of the seed dataset's files by partition, in the order of the partition values.
+
+    Those of a plain table one by one.
+    """
+    if not plan.datasets[0].cell_columns:  # nothing has to come together
+        yield from ([number] for number in range(len(seed.groups)))
+        return
+    members: dict[_Group, list[int]] = defaultdict(list)
+    for number, group in enumerate(seed.groups):
+        members[group].append(number)
+    found = list(members.values())
+    names = [PARTITION_PREFIX + name for name in _partitions(plan.datasets[0])]
+    if names and len(found) > 1:
+        firsts = plan.datasets[0].files.select(names).take(pa.array([m[0] for m in found]))
+        found = [found[at] for at in sorted_indices(firsts, names).to_pylist()]
+    yield from found
+
+
+def _with_files(planned: _Planned, chosen: Sequence[int]) -> TaskDataset:
+    return replace(planned.item, files=tuple(planned.item.files[number] for number in chosen))
+
+
+def _other(other: _Planned, groups: set[_Group], many: bool) -> TaskDataset:
+    """The files of a dataset that can hold cells of some of the seed dataset's partitions."""
+    names = [name for name, _ in other.groups[0]] if other.groups else []
+    if not names:
+        few = sum(other.rows) * other.width <= _SHARED_BYTES
+        return replace(other.item, shared=many and few)
+    wanted = {tuple((c, v) for c, v in group if c in names) for group in groups}
+    return _with_files(other, [n for n, group in enumerate(other.groups) if group in wanted])
+
+
+def _aligned(seed: _Planned, chosen: Sequence[int], other: _Planned) -> TaskDataset | None:
+    """The files of a dataset that hold the cells of some of the seed dataset's, one by one.
+
+    None if digests do not say so. A dataset holds a cell once, so its other files are not needed.
+    """
+    whole = set(other.item.on) == set(seed.item.cell_columns)
+    reduced = seed.item.distinct or other.item.distinct
+    overlaid = seed.item.overlaid or other.item.overlaid
+    if not whole or reduced or overlaid or not other.item.condition.columns <= {*other.item.on}:
+        return None
+    places = other.places
+    found = [places.get((seed.groups[number], seed.cells[number])) for number in chosen]
+    numbers = [number for number in found if number is not None]
+    return replace(_with_files(other, numbers), aligned=True) if numbers == found else None

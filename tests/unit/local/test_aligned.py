@@ -1,0 +1,230 @@
+"""Datasets whose files hold the seed dataset's cells are put beside it without comparing any."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+from unittest.mock import patch
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ktk_engine import Store
+from ktk_engine.files.cells_digest import CellsDigest  # deep: counted
+from ktk_engine.local.answer import LocalEngine
+from ktk_engine.local.read import aligned_rows
+from ktk_engine.local.tasks import tasks
+from tests.support.changes import Target, build
+from tests.support.queries import FooterCache, read_row_groups
+from tests.support.random_cubes import examples
+from tests.support.stores import LocalStore
+
+WHERE = ("", "v > 5", "a > 20", "L > 3 and L < 9", "P = 1", "v in (3, 11)", "v > 5 or a = 0")
+
+
+def write(store, name, rows, row_group_rows=131_072):
+    dimensions = ("L", "M")
+    role = "seed" if name == "seed" else "enrichment"
+    target = Target(
+        name, role, "c", dimensions, ("P",), (), dimensions, row_group_rows=row_group_rows
+    )
+    build(store, rows, target)
+
+
+def cells(numbers):
+    return {
+        "P": [n % 3 for n in numbers],
+        "L": [n // 3 for n in numbers],
+        "M": [f"m{n % 2}" for n in numbers],
+    }
+
+
+def plan_of(store, columns=None, where=None):
+    return Store(store.root).cube("c").query(columns, where or None).plan
+
+
+def aligned(store, **question):
+    """For each task, the enrichments that are aligned."""
+    found = tasks(store, FooterCache(), plan_of(store, **question), None, 2)
+    return [[item.dataset for item in task.datasets if item.aligned] for task in found]
+
+
+def compared(*_):
+    return None
+
+
+@given(
+    numbers=st.sets(st.integers(0, 40), min_size=1),
+    others=st.sets(st.integers(0, 40), min_size=1),
+    groups=st.tuples(*[st.integers(1, 6)] * 3),
+    most=st.sampled_from([3, 1_000]),
+    columns=st.sets(st.sampled_from(["P", "L", "M", "v", "a", "b"]), min_size=1),
+)
+@examples(25)
+def test_gives_the_same_rows(tmp_path_factory, numbers, others, groups, most, columns):
+    store = LocalStore(tmp_path_factory.mktemp("aligned") / "a")
+    same, own = sorted(numbers), sorted(others)
+    write(store, "seed", pa.table({**cells(same), "v": same}), groups[0])
+    write(store, "a", pa.table({**cells(same), "a": [3 * n for n in same]}), groups[1])
+    write(store, "b", pa.table({**cells(own), "b": [5 * n for n in own]}), groups[2])
+    engine, names = LocalEngine(store, FooterCache(), threads=2), sorted(columns)
+    with patch("ktk_engine.local.tasks._TASK_ROWS", most):
+        assert {"a"} <= set(aligned(store)[0]) <= {"a", "b"}
+        for where in WHERE:
+            plan = plan_of(store, names, where)
+            found, count = engine.table(plan), engine.count(plan)
+            with patch("ktk_engine.local.tasks._aligned", compared):
+                assert found.equals(engine.table(plan)) and count == engine.count(plan)
+
+
+@pytest.fixture
+def read(monkeypatch):
+    """Which columns are read of which dataset."""
+    found = set()
+
+    def spy(store, key, metadata, schema, digest, columns, groups=None, use_threads=True):
+        found.add((key.partition("/")[0].partition("++")[2], *sorted(columns)))
+        return read_row_groups(store, key, metadata, schema, digest, columns, groups, use_threads)
+
+    monkeypatch.setattr("ktk_engine.local.read.stored_rows.read_row_groups", spy)
+    return found
+
+
+def two(store, **columns):
+    rows = cells(range(12))
+    write(store, "seed", pa.table({**rows, "v": range(12)}))
+    write(store, "a", pa.table({**rows, "a": range(12), **columns}))
+
+
+def test_no_cell_is_read_that_nobody_asked_for(store, read):
+    two(store)
+    engine = LocalEngine(store, FooterCache())
+    assert sum(batch.num_rows for batch in engine.batches(plan_of(store, ["v", "a"]))) == 12
+    assert read == {("seed", "v"), ("a", "a")}
+
+
+def test_a_condition_reads_what_it_needs(store, read):
+    two(store)
+    engine = LocalEngine(store, FooterCache())
+    found = [row for b in engine.batches(plan_of(store, ["a"], "v = 7")) for row in b.to_pylist()]
+    assert found == [{"a": 7}]
+    assert read == {("seed", "v"), ("a", "a")}
+
+
+def test_rows_in_equal_row_groups_need_no_places(store, monkeypatch):
+    rows = {"P": [0] * 40, "L": range(40), "M": ["m"] * 40}
+    write(store, "seed", pa.table({**rows, "v": range(40)}), 8)
+    write(store, "a", pa.table({**rows, "a": range(40)}), 8)
+    write(store, "b", pa.table({**rows, "b": range(40)}), 5)
+    placed, real = [], aligned_rows._places
+    monkeypatch.setattr("ktk_engine.local.tasks._TASK_ROWS", 16)
+    monkeypatch.setattr(aligned_rows, "_places", lambda *a: placed.append(a) or real(*a))
+    for where in (None, "v > 3 and v < 30", "L > 3 and L < 30"):
+        for names, number in ((["v", "a"], 0), (["v", "b"], 1)):
+            placed.clear()
+            plan = plan_of(store, names, where)
+            found = LocalEngine(store, FooterCache(), threads=2).table(plan)
+            expected = list(range(4, 30) if where else range(40))
+            assert found[0].to_pylist() == found[1].to_pylist() == expected
+            assert bool(placed) == bool(number)
+
+
+def test_other_cells_are_compared(store):
+    two(store, L=[n // 3 + (n == 11) for n in range(12)])
+    assert aligned(store) == [[]]
+    found = Store(store.root).cube("c").query(["v", "a"], "v >= 10").to_arrow(engine="local")
+    assert found["a"].to_pylist() == [10, None]
+
+
+def test_rows_that_were_added_are_compared(store):
+    two(store)
+    cube = Store(store.root).cube("c")
+    cube.append({"a": pa.table({"P": [0], "L": [0], "M": ["m0"], "a": [100]})})
+    assert aligned(store) == [[]]
+    found = Store(store.root).cube("c").query(["v", "a"], "v <= 1").to_arrow(engine="local")
+    assert sorted(found["a"].to_pylist()) == [1, 100]
+
+
+def test_a_partition_that_is_missing_is_compared(store):
+    two(store)
+    Store(store.root).cube("c").remove_partitions("P = 1", ["a"])
+    assert aligned(store) == [[]]
+    assert aligned(store, where="P = 2") == [["a"]]
+
+
+@pytest.mark.parametrize("where", [None, "r = 'b'"])
+def test_files_that_differ_in_another_partition_column_are_compared(store, where):
+    rows = cells(range(12))
+    twice = [
+        pa.table({**rows, "r": [name] * 12, "a": [sign * n for n in range(12)]})
+        for name, sign in (("a", 1), ("b", -1))
+    ]
+    cube = Store(store.root).build(
+        "c",
+        {"seed": pa.table({**rows, "v": range(12)}), "a": pa.concat_tables(twice)},
+        dimension_columns=["L", "M"],
+        partition_by=["P"],
+        partition_on={"a": ["P", "r"]},
+    )
+    assert set(map(tuple, aligned(store))) == {()}
+    found = cube.query(["v", "r", "a"], where).to_arrow(engine="local").to_pylist()
+    expected = [{"v": n, "r": r, "a": n if r == "a" else -n} for n in range(12) for r in "ab"]
+    if where:
+        expected = expected[1::2]
+    assert sorted(found, key=str) == sorted(expected, key=str)
+
+
+def digest(*tables, names=("x",)):
+    found = CellsDigest(names)
+    for table in tables:
+        found.add(table)
+    return found.digest()
+
+
+VALUES = [
+    pa.array([1, 2, 3]),
+    pa.array([1, 2, 3], pa.uint64()),
+    pa.array([1.5, 2.5, float("nan")]),
+    pa.array(["", "a", "bb"]),
+    pa.array([b"", b"a", b"bb"]),
+    pa.array([False, True, True]),
+    pa.array([date(2020, 1, n) for n in (1, 2, 3)]),
+    pa.array([Decimal("1.50"), Decimal("2.50"), Decimal("3.50")]),
+    pa.array([1, 2, 3], pa.timestamp("us")),
+    pa.array([1, 2, 3], pa.timestamp("us", "UTC")),
+    pa.array([1, 2, 3], pa.time64("us")),
+]
+
+
+@pytest.mark.parametrize("values", VALUES, ids=lambda values: str(values.type))
+def test_how_rows_are_cut_does_not_matter(values):
+    table = pa.table({"x": values})
+    whole = digest(table)
+    assert whole == digest(table.slice(0, 1), table.slice(1)) == digest(table.slice(0, 0), table)
+    assert whole != digest(table.slice(0, 2)) and whole != digest(table.slice(1))
+    assert whole != digest(table.take([1, 0, 2]))
+    assert whole != digest(table.rename_columns(["y"]), names=("y",))
+
+
+def test_values_of_different_classes_differ():
+    found = [digest(pa.table({"x": values})) for values in VALUES]
+    assert None not in found and len(set(found)) == len(found)
+
+
+def test_physical_types_of_a_class_do_not_matter():
+    wide = digest(pa.table({"x": pa.array([1, 2])}))
+    assert wide == digest(pa.table({"x": pa.array([1, 2], pa.int8())}))
+
+
+def test_texts_keep_their_borders():
+    assert digest(pa.table({"x": ["a", "bc"]})) != digest(pa.table({"x": ["ab", "c"]}))
+
+
+@pytest.mark.parametrize(
+    "values", [[1, None], [[1], [2]], pa.array([1, 2_001], pa.timestamp("ns"))], ids=str
+)
+def test_what_cannot_be_digested_has_none(values):
+    assert digest(pa.table({"x": values})) is None
+    assert digest() is None and digest(pa.table({"x": [1]}), names=()) is None
