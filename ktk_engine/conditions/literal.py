@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable
 from decimal import Context, Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -307,16 +307,15 @@ def _microseconds(column: str, container: pa.DataType, value: object) -> Fractio
     if zoned != (container.tz is not None):
         hint = "give a time zone" if container.tz else "the column has no time zone"
         raise refusal(column, container, value, hint)
-    if hasattr(value, "to_datetime64"):  # pandas' Timestamp has nanoseconds, and a wider range
-        value = value.to_datetime64()
+    if not isinstance(value, np.datetime64) and hasattr(value, "to_datetime64"):
+        value = cast(np.datetime64, value.to_datetime64())  # pandas': in nanoseconds, of more years
     if isinstance(value, np.datetime64):
         unit, count = np.datetime_data(value.dtype)
         if unit not in _TICKS:
             raise refusal(column, container, value, "give a time of day")
         return Fraction(int(value.astype(np.int64)) * count * _TICKS[unit], 1000)
-    if value.tzinfo is not None:
-        value = value.astimezone(datetime.UTC).replace(tzinfo=None)
-    return Fraction((value - _EPOCH) // datetime.timedelta(microseconds=1))
+    since = value.replace(tzinfo=None) - _EPOCH - (value.utcoffset() or datetime.timedelta())
+    return Fraction(since // datetime.timedelta(microseconds=1))
 
 
 def _float(column: str, t: pa.DataType, value: object) -> float:

@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.base import BaseAdapter, available
 from dbt.adapters.base.relation import BaseRelation
-from dbt.adapters.catalogs import CatalogIntegration, CatalogIntegrationConfig
+from dbt.adapters.catalogs import (  # type: ignore[attr-defined]
+    CatalogIntegration,
+    CatalogIntegrationConfig,
+)
 from dbt.adapters.contracts.connection import AdapterRequiredConfig
 from dbt.adapters.contracts.relation import RelationType
 from dbt.adapters.spark import SparkColumn

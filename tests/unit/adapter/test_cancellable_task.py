@@ -100,7 +100,7 @@ def test_a_lost_master_stops_what_waits_for_it(monkeypatch, running, problems, s
     [
         ("model.shop.orders", "orders"),
         ("model.shop.orders.v2", "orders.v2"),
-        ("test.shop.not_null_orders_id.cf6c17daed", "not_null_orders_id"),
+        ("test.shop.not_null_orders_id.cf6c17eaed", "not_null_orders_id"),
         ("test.shop.singular", "singular"),
         ("master", "master"),
     ],
