@@ -181,6 +181,7 @@ PYTHON: Voice = {
     "delete_garbage": "store.cleanup({name!r}, delete=True)",
     "cleanup": "Store.cleanup",
     "rename": "store.relation({name!r}).rename({new!r})",
+    "rename_in_cube": "store.cube({name!r}).rename(...) renames the cube.",
     "untag": "store.relation({name!r}).untag({tag!r})",
     "history": "store.relation({name!r}).history()",
     "history_of_removed": "`ktk history {name}` on the command line",
@@ -189,6 +190,9 @@ PYTHON: Voice = {
     "check_bytes": "Relation.check(deep=True)",
     "describe": "store.relation({name!r}).info() shows columns, types, partitions and "
     "properties, .history() the commits.",
+    "make_index": "store.cube({name!r}).index({quoted}) makes it.",
+    "build_cube_again": "Build that dataset again.",
+    "rebuild_together": "take them out first (Cube.drop), and build them again afterwards.",
     "create_index": "Use Table.index(...).",
     "adopt": "`ktk adopt {name}` on the command line",
     "look_at_adoption": "`ktk adopt {name} --dry-run` on the command line",

@@ -154,8 +154,11 @@ def cube_state(view: ViewDocument, state_in: Callable[[str], State]) -> State:
     for uuid, state in others.items():
         if uuid not in state.datasets:
             raise DatasetNotFoundError(
-                f"Cube {view.name} reads {uuid} from {state.store.url}, which has no such dataset "
-                "any more. Build the model that is materialized cube again, or its dataset here."
+                Message(
+                    f"Cube {view.name} reads {uuid} from {state.store.url}, which has no such "
+                    "dataset any more. ",
+                    Remedy("build_cube_again"),
+                )
             )
     return own.beside(others)
 

@@ -27,7 +27,10 @@ COMMAND: Voice = {
     "check_bytes": "`ktk check --deep`",
     "describe": "`ktk info {name}` shows columns, types, partitions and properties, "
     "`ktk history` the commits.",
+    "make_index": "ktk index {name} {words} makes it.",
+    "rebuild_together": "take them out first (`ktk remove`), and build them again afterwards.",
     "create_index": "Use `ktk index`.",
+    "rename_in_cube": "ktk rename {name} ... renames the cube.",
     "adopt": "ktk adopt {name}",
     "look_at_adoption": "ktk adopt {name} --dry-run",
     "adopt_with_loss": "ktk adopt {name} --force",

@@ -13,6 +13,7 @@ from ktk_engine.cube.cube_metadata import DIMENSION_COLUMNS, cube_value
 from ktk_engine.cube.discovery import find_seed, visible_columns
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import ConsistencyError
+from ktk_engine.messages import Message, Remedy, joined
 from ktk_engine.types.mismatch import mismatch
 from ktk_engine.types.type_class import class_name
 
@@ -65,8 +66,10 @@ def check_readable(
 def _raise(prefix: str, problems: Sequence[str]) -> None:
     if problems:
         raise ConsistencyError(
-            f"The datasets of cube {prefix} do not fit together:\n"
-            + "\n".join(f"- {problem}" for problem in problems)
+            Message(
+                f"The datasets of cube {prefix} do not fit together:\n",
+                joined("\n", [Message("- ", problem) for problem in problems]),
+            )
         )
 
 
@@ -146,8 +149,14 @@ def layout_problems(
             if of_seed
             else "where the cube has one in each dataset with the column"
         )
-        command = f"ktk index {specification.prefix} {' '.join(sorted(missing))}"
-        yield f"Dataset {name} has no index on {_listed(missing)}, {why}: {command} makes it."
+        lacking = sorted(missing)
+        fix = Remedy(
+            "make_index",
+            name=specification.prefix,
+            words=" ".join(lacking),
+            quoted=", ".join(map(repr, lacking)),
+        )
+        yield Message(f"Dataset {name} has no index on {_listed(missing)}, {why}: ", fix)
 
 
 def _column_problems(

@@ -9,7 +9,7 @@ import pyarrow as pa
 from ktk_engine.cube.consistency import layout_problems
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.log.snapshot import Snapshot
-from ktk_engine.messages import Message, Remedy
+from ktk_engine.messages import Message, Remedy, joined
 from ktk_engine.types.mismatch import mismatch
 from ktk_engine.types.type_class import class_name
 
@@ -54,13 +54,13 @@ def breakage_text(
         full_refresh: whether this run is one.
         elsewhere: ids of datasets that lie in other stores, and stay as they are.
     """
-    lines = [f"This breaks {len(broken)} of the enrichments of cube {cube}:"]
-    lines += [f"- {name}: {'; '.join(reasons)}." for name, reasons in broken.items()]
+    lines: list[object] = [f"This breaks {len(broken)} of the enrichments of cube {cube}:"]
+    lines += [Message(f"- {n}: ", joined("; ", reasons), ".") for n, reasons in broken.items()]
     if deferred := [name for name in broken if name in elsewhere]:
         fix = Remedy("unbreak_elsewhere", names=", ".join(deferred))
-        return Message("\n".join([*lines, ""]), fix, " Nothing was written.")
+        return Message(joined("\n", [*lines, fix]), " Nothing was written.")
     fix = Remedy("unbreak_in_full_refresh" if full_refresh else "unbreak")
-    return Message("\n".join([*lines, "Fix: "]), fix, ". Nothing was written.")
+    return Message(joined("\n", [*lines, "Fix: "]), fix, ". Nothing was written.")
 
 
 def _reasons(

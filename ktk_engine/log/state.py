@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
-from ktk_engine.cube.dataset_uuid import cube_and_dataset
 from ktk_engine.errors import (
     CommitConflictError,
     CommitStateUnknownError,
@@ -16,68 +15,24 @@ from ktk_engine.errors import (
     ForeignWriterError,
     ForeignWriterWarning,
     FormatError,
-    InvalidKeyError,
     KtkError,
     ObjectNotFoundError,
-    UnsupportedFormatError,
     VersionGoneError,
 )
 from ktk_engine.format.dataset_key import document_key
-from ktk_engine.format.document import DatasetDocument
-from ktk_engine.format.load_document import document_bytes, list_documents, load_document
-from ktk_engine.format.stamp import BASE_KEY, STAMP_BYTES, Stamp, read_stamp
+from ktk_engine.format.load_document import list_documents, load_document
+from ktk_engine.format.stamp import Stamp
 from ktk_engine.log.chain import logged_versions, read_entries, read_entry
+from ktk_engine.log.dataset_state import DatasetState, published_stamp, unstamped, without_document
 from ktk_engine.log.entry import DatasetEntry, LogEntry, digest, render_entry
-from ktk_engine.log.foreign import has_files_of, snapshot_of_document, with_document
+from ktk_engine.log.foreign import snapshot_of_document, with_document
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.snapshot import Snapshot, read_snapshot
 from ktk_engine.log.staged_logs import StagedLogs
-from ktk_engine.messages import Message, Remedy, joined
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.store.ask_all import ask_all
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.joined_store import JoinedStore
-
-_READ_FROM_LOG = "It is read as the log has it. "
-
-
-@dataclass(frozen=True)
-class DatasetState:
-    """One dataset of a scope, as resolved.
-
-    Attributes:
-        uuid: the dataset's uuid.
-        entry: where the log has it; None for a dataset that the log does not know.
-        stamp: the published document's stamp; None if there is no document of ours.
-        document: SHA-256 of a document of another program; empty if it is ours or missing.
-        foreign: SHA-256 of a document that another program wrote on top of `entry` (or without
-            any log): its content is the truth. Empty if the log is.
-        same_files: whether that document has exactly the files of `entry`, so that the log
-            knows its rows, and only indices and metadata are the other program's.
-        problem: why nothing may be written on top; empty if all is well. What is read then is
-            what the log has, or else the document.
-        unsupported: whether that is a document of a form that this version does not know.
-        staged: whether it is what a transaction would make of it, which is not committed yet.
-    """
-
-    uuid: str
-    entry: DatasetEntry | None
-    stamp: Stamp | None
-    document: str = ""
-    foreign: str = ""
-    same_files: bool = False
-    problem: str = ""
-    unsupported: bool = False
-    staged: bool = False
-
-    @property
-    def is_readable(self) -> bool:
-        """Whether the log, a sound document or a transaction knows its rows."""
-        return self.entry is not None or bool(self.foreign) or self.staged
-
-    @property
-    def error(self) -> type[KtkError]:
-        """What its problem is raised as."""
-        return UnsupportedFormatError if self.unsupported else ForeignWriterError
 
 
 @dataclass(frozen=True)
@@ -331,7 +286,7 @@ def resolve(store: ObjectStore, scope: LogScope) -> State:
     if isinstance(store, StagedLogs) and (since := store.staged_since(scope)):
         return _staged_head(store, scope, since)
     uuids = _document_uuids(store, scope)
-    stamps = ask_all(store, lambda uuid: _stamp(store, uuid), uuids)
+    stamps = ask_all(store, lambda uuid: published_stamp(store, uuid), uuids)
     documents = dict(zip(uuids, stamps, strict=True))
     version, head, sha256 = _find_head(store, scope, documents)
     entries: Mapping[str, DatasetEntry] = head.datasets if head else {}
@@ -340,11 +295,11 @@ def resolve(store: ObjectStore, scope: LogScope) -> State:
     for uuid in sorted({*documents, *entries}):
         found: DatasetState | None
         if uuid not in documents:
-            found = _without_document(store, scope, uuid, entries)
+            found = without_document(store, scope, uuid, entries)
         elif (stamp := documents[uuid]) is not None:
             found = DatasetState(uuid, entries.get(uuid), stamp)
         else:
-            found = _unstamped(store, scope, uuid, head)
+            found = unstamped(store, scope, uuid, head)
         if found is None:
             continue  # removed while we looked
         if found.stamp is not None and found.stamp.version > version:
@@ -368,15 +323,6 @@ def _staged_head(store: StagedLogs, scope: LogScope, since: int) -> State:
 def _document_uuids(store: ObjectStore, scope: LogScope) -> list[str]:
     prefix = scope.uuid_of("") if scope.kind == "cube" else scope.name
     return [uuid for uuid in list_documents(store, prefix) if scope.owns(uuid)]
-
-
-def _stamp(store: ObjectStore, uuid: str) -> Stamp | None:
-    try:
-        return read_stamp(store.get_range(document_key(uuid), 0, STAMP_BYTES))
-    except ObjectNotFoundError:
-        return None  # only the msgpack form exists, which is never ours
-    except FormatError:
-        return None  # damaged; the whole document is judged below
 
 
 def _find_head(
@@ -404,126 +350,3 @@ def _is_removed(found: DatasetState, head: LogEntry | None) -> bool:
     if found.stamp is not None:
         return True
     return head is not None and head.removed.get(found.uuid, "") == found.document
-
-
-def _unstamped(
-    store: ObjectStore, scope: LogScope, uuid: str, head: LogEntry | None
-) -> DatasetState | None:
-    """Judge a dataset whose document is another program's.
-
-    See docs/design/files-and-commits.md, Foreign writers.
-
-    Returns:
-        None if the document has vanished, and the log does not have the dataset.
-    """
-    entries = head.datasets if head else {}
-    entry = entries.get(uuid)
-    try:
-        _, data = document_bytes(store, uuid)
-    except ObjectNotFoundError:
-        return None if entry is None else _without_document(store, scope, uuid, entries)
-    except FormatError as error:
-        return _unreadable(store, scope, uuid, entries, error)
-    sha256 = digest(data)
-    try:
-        stamp = read_stamp(data)
-        if stamp is not None:  # published since the documents were listed
-            return DatasetState(uuid, entry, stamp)
-        if entry is not None and entry.adopted == sha256:
-            return DatasetState(uuid, entry, None, sha256)  # taken over, but not published yet
-        document = load_document(store, uuid)
-    except (FormatError, InvalidKeyError) as error:
-        return _unreadable(store, scope, uuid, entries, error, sha256)
-    except DatasetNotFoundError:
-        return None if entry is None else _without_document(store, scope, uuid, entries)
-    if entry is not None and _has_files_of(store, document, entry):
-        return DatasetState(uuid, entry, None, sha256, foreign=sha256, same_files=True)
-    base = str(document.metadata.get(BASE_KEY) or "")
-    if head is None or base.partition(":")[2] == (entry.commit if entry else ""):
-        return DatasetState(uuid, entry, None, sha256, foreign=sha256)
-    based_on = f"version {base.partition(':')[0]}" if base else "no version of the log"
-    known = f"version {entry.version}" if entry else "no such dataset"
-    reading = _READ_FROM_LOG if entry else "It is read as that document has it. "
-    problem = Message(
-        f"Dataset {uuid} of {store.url} was changed by another program: its document is based on "
-        f"{based_on}, the log has {known}. {reading}Nothing can be written until it is clear "
-        "which of the two counts. To see what the other program changed, and to take that over: ",
-        Remedy("look_at_adoption", name=scope.name),
-        ". To drop both and rebuild it: ",
-        Remedy.drop(*cube_and_dataset(uuid)),
-    )
-    return DatasetState(uuid, entry, None, sha256, foreign="" if entry else sha256, problem=problem)
-
-
-def _unreadable(
-    store: ObjectStore,
-    scope: LogScope,
-    uuid: str,
-    entries: Mapping[str, DatasetEntry],
-    error: KtkError,
-    sha256: str = "",
-) -> DatasetState:
-    """A dataset whose document is damaged, or of a form that is unknown here: that stays as it is.
-
-    Of what the log knows, a damaged document is written anew; nothing else is ever advised that
-    would destroy one.
-    """
-    entry = entries.get(uuid)
-    known = _READ_FROM_LOG if entry else ""
-    where = f"The document of dataset {uuid} in {store.url}"
-    if isinstance(error, UnsupportedFormatError):
-        problem = Message(
-            f"{where} is not supported: {error}. {known}Another program, or a later release of "
-            f"this one, may read it; here it stays as it is"
-        )
-        return DatasetState(uuid, entry, None, sha256, problem=problem, unsupported=True)
-    said = f"{where} is damaged: {error}. {known}Restore the file from a backup, or "
-    if entry is None:
-        problem = Message(f"{said}write it anew with the program that wrote it")
-    else:
-        problem = Message(f"{said}write it anew: ", _renewal(scope, uuid, entries))
-    return DatasetState(uuid, entry, None, sha256, problem=problem)
-
-
-def _has_files_of(store: ObjectStore, document: DatasetDocument, entry: DatasetEntry) -> bool:
-    try:
-        return has_files_of(document, read_snapshot(store, entry.snapshot, entry.snapshot_sha256))
-    except (FormatError, ObjectNotFoundError):
-        return False  # anyone who reads the snapshot is told
-
-
-def _without_document(
-    store: ObjectStore, scope: LogScope, uuid: str, entries: Mapping[str, DatasetEntry]
-) -> DatasetState:
-    """A dataset of the log that is not published: not yet, or no more?
-
-    The mark is made after the first publishing. Where it is missing, the last publisher died or was
-    refused, and the next commit publishes it.
-    """
-    entry = entries[uuid]
-    waits_for_seed = scope.kind == "cube" and not any(
-        item.role == "seed" for item in entries.values()
-    )
-    if waits_for_seed or not store.exists(scope.published_key(uuid)):
-        return DatasetState(uuid, entry, None)
-    if store.exists(document_key(uuid)):  # published since the documents were listed
-        return DatasetState(uuid, entry, _stamp(store, uuid))
-    problem = Message(
-        f"Dataset {uuid} of {store.url}: its document {document_key(uuid)} was removed by another "
-        f"program, the log has version {entry.version}. {_READ_FROM_LOG}If the removal was not "
-        "meant, write it anew: ",
-        _renewal(scope, uuid, entries),
-        ". If it was: ",
-        Remedy.drop(*cube_and_dataset(uuid)),
-    )
-    return DatasetState(uuid, entry, None, problem=problem)
-
-
-def _renewal(scope: LogScope, uuid: str, entries: Mapping[str, DatasetEntry]) -> Message:
-    """How to publish what the log has of a dataset; no data file is read or written."""
-    gone, all_of_them = Remedy.drop(*cube_and_dataset(uuid)), [uuid]
-    if scope.kind == "cube" and entries[uuid].role == "seed" and len(entries) > 1:
-        gone = Remedy("drop_seed", name=scope.name, dataset=scope.dataset_id(uuid))
-        all_of_them += sorted(set(entries) - {uuid})
-    back = (Remedy.undrop(*cube_and_dataset(each)) for each in all_of_them)
-    return joined(", and then ", [gone, *back])

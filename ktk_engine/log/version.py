@@ -9,8 +9,9 @@ from datetime import UTC, date, datetime
 
 from ktk_engine.errors import ConfigurationError, QueryError, VersionGoneError
 from ktk_engine.log.chain import break_of, logged_versions, read_chain, read_entries, read_entry
+from ktk_engine.log.dataset_state import DatasetState
 from ktk_engine.log.entry import LogEntry
-from ktk_engine.log.state import DatasetState, State
+from ktk_engine.log.state import State
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.identifier import find_name

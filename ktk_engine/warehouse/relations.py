@@ -34,6 +34,7 @@ from ktk_engine.log.state import State, resolve
 from ktk_engine.maintain.comment import comment_on
 from ktk_engine.maintain.remove import remove
 from ktk_engine.maintain.rename import rename
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.plan.plan_cube import load_cube
 from ktk_engine.sql.statement import read_statement
 from ktk_engine.store.interface import ObjectStore
@@ -238,9 +239,11 @@ class Relations:
             if is_in_cube(relation.uuid):
                 cube = split_uuid(relation.uuid)[0]
                 raise ConfigurationError(
-                    f"{schema}.{old} is a dataset of cube {cube}, which keeps its name. Nothing "
-                    "was changed. Give its model another `alias`, and `dataset` for the name "
-                    f"within the cube; ktk rename {cube} ... renames the cube."
+                    Message(
+                        f"{schema}.{old} is a dataset of cube {cube}, which keeps its name. "
+                        "Nothing was changed. ",
+                        Remedy("rename_in_cube", name=cube),
+                    )
                 )
             rename(store, relation.uuid, new, author.history)
             return

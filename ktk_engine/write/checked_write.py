@@ -135,9 +135,11 @@ def _with_way_out(
         return error
     own = built_by.get(target.dataset, target.dataset)
     return ConsistencyError(
-        f"{error}\nIf you have changed the models of {', '.join(misfits)} as well, which are "
-        f"stored as they were: dbt build --full-refresh -s {' '.join([*models, own])} builds them "
-        "anew in one run, in any order."
+        Message(
+            error,
+            f"\nIf {', '.join(misfits)} have changed as well, which are stored as they were: ",
+            Remedy("rebuild_together", select=" ".join([*models, own])),
+        )
     )
 
 

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 
-from ktk_engine.warehouse.in_process.local_sql import LocalSql
+from ktk_engine.warehouse.in_process.local_sql import (
+    LocalSql,  # deep: what it answers without Spark
+)
 from tests.functional.relations import rows
 from tests.support.queries import KnownStores
 from tests.support.stores import Warehouse

@@ -56,7 +56,7 @@ def test_whole_files_go_unread(spark, sql, store, target):
 
 @BOTH
 def test_another_commit_in_between(spark, sql, store, target, monkeypatch):
-    from ktk_engine.change import change_rows as module  # deep: patched
+    from ktk_engine.change import change_rows as module
 
     build(store, rows(spark, 0, 50), target)
     seen = []

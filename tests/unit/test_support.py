@@ -31,6 +31,7 @@ ROOMS = {
     "unit/test_formatting.py": ("formatting",),
     "unit/publish": ("publish", "log"),
     "unit/types": ("types", "conditions"),
+    "unit/write": ("write", "change"),
 }
 # Modules by name are what these are about.
 NAMING = {

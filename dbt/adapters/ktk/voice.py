@@ -26,6 +26,8 @@ DBT: Voice = {
     "delete_garbage": _operation("cleanup", name="{name}", delete="true"),
     "cleanup": "`dbt run-operation ktk_cleanup`",
     "rename": _operation("rename", cube="{name}", new="{new}"),
+    "rename_in_cube": "Give its model another `alias`, and `dataset` for the name within the cube; "
+    "ktk rename {name} ... renames the cube.",
     "untag": _operation("tag", cube="{name}", name="{tag}", delete="true"),
     "history": _operation("history", name="{name}"),
     "history_of_removed": _operation("history", name="{name}"),
@@ -34,6 +36,10 @@ DBT: Voice = {
     "check_bytes": "`ktk check --deep`",
     "describe": "`ktk info {name}` shows columns, types, partitions and properties, "
     "`ktk history` the commits; macros ask adapter.get_columns_in_relation(...).",
+    "make_index": "ktk index {name} {words} makes it.",
+    "build_cube_again": "Build the model that is materialized cube again, or its dataset here.",
+    "rebuild_together": "dbt build --full-refresh -s {select} builds them anew in one run, in any "
+    "order.",
     "create_index": "Use the model's config `indexes`, or `ktk index`.",
     "adopt": _operation("adopt", name="{name}"),
     "look_at_adoption": _operation("adopt", name="{name}", dry_run="true"),

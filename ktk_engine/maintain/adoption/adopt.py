@@ -26,6 +26,7 @@ from ktk_engine.gate.gate import CubeCheck, pass_gate
 from ktk_engine.gate.target import Target
 from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.commit import role_of
+from ktk_engine.log.dataset_state import DatasetState
 from ktk_engine.log.entry import DatasetEntry
 from ktk_engine.log.foreign import kept_metadata, snapshot_of_document, with_document
 from ktk_engine.log.scope import LogScope
@@ -36,7 +37,7 @@ from ktk_engine.log.snapshot import (
     check_partition_values,
     read_snapshot,
 )
-from ktk_engine.log.state import DatasetState, State
+from ktk_engine.log.state import State
 from ktk_engine.log.write import Write
 from ktk_engine.maintain.adoption.kartothek_readers import reader_notes
 from ktk_engine.maintain.adoption.recover_cube import CubeWords, recover_cube

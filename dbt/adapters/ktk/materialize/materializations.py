@@ -6,7 +6,6 @@ import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from multiprocessing.context import SpawnContext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,7 +18,6 @@ from dbt.adapters.events.types import AdapterEventWarning
 from dbt_common.events.functions import warn_or_error
 from dbt_common.exceptions import DbtConfigError, DbtRuntimeError
 
-from dbt.adapters.ktk.builders import Built, selected_nodes
 from dbt.adapters.ktk.config.familiar import hints
 from dbt.adapters.ktk.config.incremental import STRATEGIES
 from dbt.adapters.ktk.config.model_config import (
@@ -30,6 +28,7 @@ from dbt.adapters.ktk.config.model_config import (
 )
 from dbt.adapters.ktk.connections import KtkCursor
 from dbt.adapters.ktk.errors import translated
+from dbt.adapters.ktk.materialize.cube_of_run import CubeOfRun
 from dbt.adapters.ktk.materialize.findings_file import findings_file
 from dbt.adapters.ktk.materialize.published import published
 from dbt.adapters.ktk.materialize.response import KtkResponse, response_of
@@ -44,17 +43,13 @@ from dbt.adapters.ktk.materialize.write_dataset import write_dataset
 from dbt.adapters.ktk.operations.cube_query import plan_line
 from dbt.adapters.ktk.relation import KtkRelation
 from dbt.adapters.ktk.session.functions import Function
-from dbt.adapters.ktk.store_adapter import StoreAdapter
 from dbt.adapters.ktk.voice import DBT
 from ktk_engine.errors import LocalEngineError
 from ktk_engine.formatting import counted
 from ktk_engine.gate.claim import check_builder
-from ktk_engine.log.scope import scope_of
-from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import resolve
 from ktk_engine.messages import spoken
 from ktk_engine.store.interface import ObjectStore
-from ktk_engine.types.identifier import Identifier
 from ktk_engine.warehouse.create_cube import create_cube
 from ktk_engine.warehouse.name_claim import NameClaim, displace, displaced_by
 from ktk_engine.warehouse.relations import Relations, check_view_columns
@@ -73,7 +68,7 @@ _LOGGER = AdapterLogger("ktk")
 _C = TypeVar("_C", bound=DatasetConfig)
 
 
-class Materializations(StoreAdapter):
+class Materializations(CubeOfRun):
     """Writes what models, seeds and stored test failures give."""
 
     def __init__(self, config: AdapterRequiredConfig, mp_context: SpawnContext) -> None:
@@ -174,72 +169,6 @@ class Materializations(StoreAdapter):
             _LOGGER.info(f"{relation} reads {plan_line(plan)}")
         self.connections.sessions.check()
         return frame
-
-    def _context(
-        self,
-        schema: str,
-        config: DatasetConfig,
-        history: Mapping[str, str],
-        full_refresh: bool = False,
-    ) -> WriteContext:
-        """What a write of a node is told of the run, and of its cube's other datasets."""
-        target = config.target
-        if self._builders is None or not target.cube:
-            return WriteContext(history, None, full_refresh)
-        others = [
-            item
-            for item in self._builders.of_cube(schema, target.cube)
-            if item.dataset != target.dataset
-        ]
-        return WriteContext(
-            history,
-            self._builders.of(schema, target.cube),
-            full_refresh,
-            beside=self._beside(schema, others),
-            rebuilt=partial(self._rebuilt, others) if full_refresh else tuple,
-        )
-
-    def _rebuilt(self, others: Iterable[Built]) -> frozenset[str]:
-        """Ids of the datasets that this run is yet to rebuild, or rebuilds at this moment.
-
-        What reads a node that has failed is skipped by dbt, and stays as it is.
-        """
-        assert self._builders is not None
-        runs, of_run = selected_nodes(), bool(getattr(self.config.args, "FULL_REFRESH", False))
-        return frozenset(
-            item.dataset
-            for item in others
-            if item.node in runs
-            and item.node not in self._ended
-            and not (self._failed and self._builders.is_below(item.node, self._failed))
-            and (of_run if item.full_refresh is None else item.full_refresh)
-        )
-
-    def _beside(self, schema: str, others: Iterable[Built]) -> dict[str, Snapshot]:
-        """Datasets of a cube that are read in another schema or store, by id.
-
-        They are those that this run does not build, and that are here only as a clone, or not at
-        all where dbt defers to another environment.
-        """
-        runs, found = selected_nodes(), {}
-        unbuilt = [item for item in others if item.node not in runs]
-        listed = self.list_relations(None, schema) if unbuilt else []
-        is_view = {Identifier(str(item.identifier)): item.is_view for item in listed}
-        for item in unbuilt:
-            known = is_view.get(Identifier(item.alias))
-            if known is False:
-                continue
-            place = (schema, item.alias) if known else None
-            if place is None and item.deferred:
-                place = self._place_of_state(item)
-            behind = self.relations.behind(*place) if place is not None else None
-            if behind is None or behind[1].uuid != item.uuid:
-                continue
-            where, relation = behind
-            if not self.relations.is_same_store(where, schema):
-                state = resolve(self.relations.store_of(where), scope_of(relation.uuid))
-                found[item.dataset] = state.snapshot(relation.uuid)
-        return found
 
     def _warn_of(self, config: DatasetConfig) -> None:
         """Say what is configured and not checked."""

@@ -1,0 +1,85 @@
+"""What a write is told of its cube's other datasets: by this run, or where dbt defers to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+
+from dbt.adapters.ktk.builders import Built, selected_nodes
+from dbt.adapters.ktk.config.model_config import DatasetConfig
+from dbt.adapters.ktk.store_adapter import StoreAdapter
+from ktk_engine.log.scope import scope_of
+from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.log.state import resolve
+from ktk_engine.types.identifier import Identifier
+from ktk_engine.write.write_context import WriteContext
+
+
+class CubeOfRun(StoreAdapter):
+    """Knows which datasets of a cube a run builds, and where the others lie."""
+
+    def _context(
+        self,
+        schema: str,
+        config: DatasetConfig,
+        history: Mapping[str, str],
+        full_refresh: bool = False,
+    ) -> WriteContext:
+        """What a write of a node is told of the run, and of its cube's other datasets."""
+        target = config.target
+        if self._builders is None or not target.cube:
+            return WriteContext(history, None, full_refresh)
+        others = [
+            item
+            for item in self._builders.of_cube(schema, target.cube)
+            if item.dataset != target.dataset
+        ]
+        return WriteContext(
+            history,
+            self._builders.of(schema, target.cube),
+            full_refresh,
+            beside=self._beside(schema, others),
+            rebuilt=partial(self._rebuilt, others) if full_refresh else tuple,
+        )
+
+    def _rebuilt(self, others: Iterable[Built]) -> frozenset[str]:
+        """Ids of the datasets that this run is yet to rebuild, or rebuilds at this moment.
+
+        What reads a node that has failed is skipped by dbt, and stays as it is.
+        """
+        assert self._builders is not None
+        runs, of_run = selected_nodes(), bool(getattr(self.config.args, "FULL_REFRESH", False))
+        return frozenset(
+            item.dataset
+            for item in others
+            if item.node in runs
+            and item.node not in self._ended
+            and not (self._failed and self._builders.is_below(item.node, self._failed))
+            and (of_run if item.full_refresh is None else item.full_refresh)
+        )
+
+    def _beside(self, schema: str, others: Iterable[Built]) -> dict[str, Snapshot]:
+        """Datasets of a cube that are read in another schema or store, by id.
+
+        They are those that this run does not build, and that are here only as a clone, or not at
+        all where dbt defers to another environment.
+        """
+        runs, found = selected_nodes(), {}
+        unbuilt = [item for item in others if item.node not in runs]
+        listed = self.list_relations(None, schema) if unbuilt else []
+        is_view = {Identifier(str(item.identifier)): item.is_view for item in listed}
+        for item in unbuilt:
+            known = is_view.get(Identifier(item.alias))
+            if known is False:
+                continue
+            place = (schema, item.alias) if known else None
+            if place is None and item.deferred:
+                place = self._place_of_state(item)
+            behind = self.relations.behind(*place) if place is not None else None
+            if behind is None or behind[1].uuid != item.uuid:
+                continue
+            where, relation = behind
+            if not self.relations.is_same_store(where, schema):
+                state = resolve(self.relations.store_of(where), scope_of(relation.uuid))
+                found[item.dataset] = state.snapshot(relation.uuid)
+        return found
