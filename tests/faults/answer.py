@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from ktk_engine.errors import KtkError
+from ktk_engine.errors import ForeignWriterWarning, KtkError
 from ktk_engine.format.dataset_key import DOCUMENT_SUFFIX  # deep: tells documents
 
 
@@ -18,11 +19,14 @@ class Answer:
         value: the answer; None if there was an error.
         error: text of the error, empty if there was none.
         ours: whether the error is one of ours.
+        warned: text of the warnings that came with it: what the log has is read beside a document
+            that is damaged.
     """
 
     value: Any = None
     error: str = ""
     ours: bool = True
+    warned: str = field(default="", compare=False)
 
 
 def names_file(text: str, file: str) -> bool:
@@ -34,7 +38,11 @@ def names_file(text: str, file: str) -> bool:
 def answered(ask: Callable[[], Any]) -> Answer:
     """Ask; an error is an answer, too."""
     try:
-        return Answer(ask())
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("error")
+            warnings.simplefilter("always", ForeignWriterWarning)
+            value = ask()
+        return Answer(value, warned=" ".join(str(item.message) for item in said))
     except KtkError as error:
         return Answer(error=str(error) or type(error).__name__)
     except Exception as error:  # noqa: BLE001 - whether it is one of ours is the question

@@ -106,6 +106,8 @@ class _Flip:
                 tally.bad(case, complaint)
         elif any(answer.error for answer in self.given.values()):
             tally.good("an error that names the file")
+        elif any(answer.warned for answer in self.given.values()):
+            tally.good("right, and a warning names the file")
         else:
             tally.good("right, and check names the file" if problems else "right")
 
@@ -120,6 +122,8 @@ class _Flip:
                 return f"{name}: a raw error: {answer.error[:600]}"
             if answer.error and not self._names_file(answer.error):
                 return f"{name}: the error does not name the file: {answer.error[:600]}"
+            if answer.warned and not self._names_file(answer.warned):
+                return f"{name}: the warning does not name the file: {answer.warned[:600]}"
         problems = [] if self.checked.error else self.checked.value
         if problems and not any(self._names_file(problem) for problem in problems):
             return f"check does not name the file: {problems}"
