@@ -89,6 +89,7 @@ class Project:
         text = re.sub(r"^\d\d:\d\d:\d\d  ", "", text, flags=re.MULTILINE)
         text = re.sub(r"(dbt|ktk)=[\w.]+", r"\1=<version>", text)
         text = re.sub(r"\d+ macros", "<n> macros", text)
+        text = re.sub(r"^.*Spark is starting: \d+ s so far\n", "", text, flags=re.MULTILINE)
         text = re.sub(r"\d+ hours \d+ minutes and [\d.]+ seconds \([\d.]+s\)", "<time>", text)
         text = re.sub(r"in [\d.]+s\]", "in <time>]", text)
         lines = [x for x in text.splitlines() if not x.startswith("Unable to do partial parsing")]
