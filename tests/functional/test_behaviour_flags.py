@@ -29,7 +29,7 @@ select id, a from {{ ref('numbers') }} where {{ equals('a', 'a') }}
 """
 BATCHES = """
 {{ config(materialized='incremental', incremental_strategy='microbatch', event_time='at',
-  batch_size='year', begin=modules.datetime.date.today().strftime('%Y-01-01'), lookback=1) }}
+  batch_size='year', begin=modules.datetime.date.today().strftime('%Y-01-01'), lookback=0) }}
 select id, timestamp '{{ modules.datetime.date.today().year }}-01-01' as at from {{ ref('cells') }}
 """
 SNAPSHOT = """
@@ -117,12 +117,18 @@ class TestAllOn:
 class TestAllOff(TestAllOn):
     value = False
 
+
+class TestNamesWithBlanks:
+    @pytest.fixture(scope="class")
+    def project_config_update(self):
+        return {"flags": {"require_resource_names_without_spaces": False}}
+
     @pytest.fixture(scope="class")
     def models(self):
-        return {**self.own_models(), "two words.sql": "select id from {{ ref('cells') }}"}
+        return {"two words.sql": "select 1 as id"}
 
-    def test_a_name_with_blanks_is_refused_here(self, project):
-        (result,) = run_dbt(["run", "--select", "two words"], expect_pass=False)
+    def test_are_refused(self, project):
+        (result,) = run_dbt(["run"], expect_pass=False)
         assert "'two words': only letters, digits" in result.message
 
 
