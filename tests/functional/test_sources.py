@@ -296,7 +296,8 @@ class TestWrong:
             ({"ktk_store": "old"}, "s.t: the store {root}/old has no t. It has: nyc++flights, nyc"),
             (
                 {"ktk_location": "a.csv"},
-                "have no column amount, which its YAML declares with a data_type",
+                "have no column amount, which is declared in YAML with a data_type. Did you mean "
+                "amout? They have: id, amout.",
             ),
         ],
     )

@@ -264,7 +264,7 @@ DIES = """
 import os, signal, sys, time
 from dbt.cli.main import dbtRunner
 from ktk_engine.log import commit  # deep: patched in a process
-from ktk_engine.log.stage import publish_stages  # deep: patched in a process
+from ktk_engine.publish import publish_stages  # deep: patched in a process
 moment, name, calls = *sys.argv[1:], []
 number, module = (3, commit) if moment == "stages" else (1, publish_stages)
 function = "stageable" if moment == "stages" else "commit"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from dbt.tests.util import run_dbt
+from dbt_common.exceptions import DbtRuntimeError
 
 from tests.functional.cube_models import SEED
 from tests.functional.relations import rows, store_of
@@ -24,7 +25,9 @@ class TestStatements:
         }
 
     def run(self, project, text):
-        return project.run_sql(text.replace("{s}", project.test_schema))
+        """Run a statement as dbt does; errors say what dbt shows."""
+        with project.adapter.connection_named("_test"):
+            project.adapter.execute(text.replace("{s}", project.test_schema))
 
     def test_tables_by_hand(self, project):
         self.run(project, "create table {s}.t (a int, b string)")
@@ -45,9 +48,9 @@ class TestStatements:
         self.run(project, "create view {s}.w (`p`, `a b`) as select c, 2 from {s}.u -- two")
         self.run(project, "create view if not exists {s}.w as select 'other' as x")
         assert rows(project, "select `a b`, p from {s}.w") == [(2, 10)]
-        with pytest.raises(Exception, match="ARITY_MISMATCH"):
+        with pytest.raises(DbtRuntimeError, match="ARITY_MISMATCH"):
             self.run(project, "create view {s}.x (a, b, c) as select 1")
-        with pytest.raises(Exception, match="several columns named `A`, which SQL could"):
+        with pytest.raises(DbtRuntimeError, match="several columns named `A`, which SQL could"):
             self.run(project, "create view {s}.x as select 1 as a, 2 as A")
         for text, advice in (
             ("drop view {s}.u", "is no view, but a table with rows"),
@@ -58,7 +61,7 @@ class TestStatements:
             ("create table {s}.y like {s}.u", "u where false"),
             ("alter table {s}.u drop partition (c=1)", "partition \\(c=1\\)` is not supported"),
         ):
-            with pytest.raises(Exception, match=advice) as error:
+            with pytest.raises(DbtRuntimeError, match=advice) as error:
                 self.run(project, text)
             assert "/*" not in str(error.value)
         assert version_of(store_of(project), scope_of("t")) == 4
@@ -95,25 +98,25 @@ class TestStatements:
     )
     def test_what_a_table_by_hand_cannot_be_is_refused(self, project, clause):
         statement = f"create table {{s}}.r (a int, b date, x struct<y: int>) {clause}"
-        with pytest.raises(Exception, match=r"cannot be created with `.*Nothing was done"):
+        with pytest.raises(DbtRuntimeError, match=r"cannot be created with `.*Nothing was done"):
             self.run(project, statement)
         assert "r" not in [item.name for item in self.listed(project)]
 
     def test_schemas_by_hand(self, project):
         self.run(project, "create schema {s}_two")
         self.run(project, "create schema if not exists {s}_two")
-        with pytest.raises(Exception, match="exists: use create schema if not exists"):
+        with pytest.raises(DbtRuntimeError, match="exists: use create schema if not exists"):
             self.run(project, "create schema {s}_two")
         self.run(project, "create table {s}_two.t (a int)")
         for text in ("drop schema {s}_two", "drop schema if exists {s}_two restrict"):
-            with pytest.raises(Exception, match="is not empty: drop schema"):
+            with pytest.raises(DbtRuntimeError, match="is not empty: drop schema"):
                 self.run(project, text)
         assert rows(project, "select * from {s}_two.t") == []
         self.run(project, "drop schema {s}_two cascade")
         with project.adapter.connection_named("_test"):
             assert f"{project.test_schema}_two" not in project.adapter.list_schemas("")
         self.run(project, "drop schema if exists {s}_two cascade")
-        with pytest.raises(Exception, match="SCHEMA_NOT_FOUND"):
+        with pytest.raises(DbtRuntimeError, match="SCHEMA_NOT_FOUND"):
             self.run(project, "drop schema {s}_two")
 
     def listed(self, project):
@@ -137,7 +140,7 @@ class TestStatements:
     )
     def test_what_else_there_is_says_what_to_use(self, project, text, message):
         self.run(project, "create table if not exists {s}.t (a int, b string)")
-        with pytest.raises(Exception, match=message):
+        with pytest.raises(DbtRuntimeError, match=message):
             self.run(project, text)
 
     def test_hooks_and_stored_failures(self, project):
@@ -149,7 +152,7 @@ class TestStatements:
         run_dbt(["run", "-s", "cells"])
         self.run(project, "insert into {s}.cells (P, L, v) values (1, 1000, 7)")
         assert rows(project, "select v from {s}.cells where L = 1000") == [(7,)]
-        with pytest.raises(Exception, match="1 row repeats a cell"):
+        with pytest.raises(DbtRuntimeError, match="1 row repeats a cell"):
             self.run(project, "insert into {s}.cells (P, L, v) values (1, 5, 7), (1, 5, 8)")
 
     def test_truncated_tables_keep_their_columns_and_layout(self, project):
@@ -166,5 +169,5 @@ class TestStatements:
             assert (new.schema, new.partition_keys) == (old.schema, old.partition_keys)
             assert set(new.indices) == set(old.indices)
         self.run(project, "create or replace view {s}.seen as select 1 as x")
-        with pytest.raises(Exception, match="is a view"):
+        with pytest.raises(DbtRuntimeError, match="is a view"):
             self.run(project, "truncate table {s}.seen")

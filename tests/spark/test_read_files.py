@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dbt.adapters.ktk.voice import DBT
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError
 from ktk_engine.spark.sql.read_files import read_files
 from tests.support.queries import FileAddress
@@ -90,7 +91,20 @@ def test_columns_that_the_files_lack_are_named(spark, tmp_path):
     (tmp_path / "a.csv").write_text("amout\n1\n")
     with pytest.raises(ConfigurationError, match=r"no column amount.*Did you mean amout\?"):
         read(spark, str(tmp_path / "a.csv"), "csv", columns={"amount": "int"})
-    with pytest.raises(ConfigurationError, match="have no header and 1 columns, but its YAML decl"):
+    said = r"no header and 1 columns, but 2 are declared with a data_type\. Declare all of them"
+    with pytest.raises(ConfigurationError, match=said):
         options = {"header": "false"}
         columns = {"a": "int", "b": "int"}
         read(spark, str(tmp_path / "a.csv"), "csv", columns=columns, options=options)
+
+
+def test_dbt_is_told_that_columns_are_declared_in_yaml(spark, tmp_path):
+    (tmp_path / "a.csv").write_text("amout\n1\n")
+    for header, said in (
+        ("true", "which is declared in YAML with a data_type. Did you mean amout?"),
+        ("false", "but 2 are declared in YAML with a data_type. Declare all of them"),
+    ):
+        columns, options = {"amount": "int", "amout": "int"}, {"header": header}
+        with pytest.raises(ConfigurationError) as error:
+            read(spark, str(tmp_path / "a.csv"), "csv", columns=columns, options=options)
+        assert said in error.value.said(DBT)

@@ -108,8 +108,12 @@ def _schema(
     if unknown:
         hint = did_you_mean(unknown[0], found.names, "{}")
         raise ConfigurationError(
-            f"Source {name}: the files at {address.location} have no column {', '.join(unknown)}, "
-            f"which is declared with a data_type.{hint} They have: {', '.join(found.names)}."
+            Message(
+                f"Source {name}: the files at {address.location} have no column "
+                f"{', '.join(unknown)}, which is ",
+                Remedy("declared"),
+                f" with a data_type.{hint} They have: {', '.join(found.names)}.",
+            )
         )
     if address.format == "csv" and set(found.names) - set(declared):
         found = _load(session, address, options, None).schema
@@ -129,9 +133,12 @@ def _without_header(
     found = _load(session, address, {**options, "inferschema": "false"}, None).schema
     if len(found) != len(declared):
         raise ConfigurationError(
-            f"Source {name}: the files at {address.location} have no header and {len(found)} "
-            f"columns, but {len(declared)} are declared with a data_type. Declare all of them in "
-            "their order, or none."
+            Message(
+                f"Source {name}: the files at {address.location} have no header and {len(found)} "
+                f"columns, but {len(declared)} are ",
+                Remedy("declared"),
+                " with a data_type. Declare all of them in their order, or none.",
+            )
         )
     return st.StructType([st.StructField(column, type_) for column, type_ in declared.items()])
 
