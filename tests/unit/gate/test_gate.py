@@ -96,9 +96,7 @@ def test_what_lies_in_another_store_binds_and_never_leaves():
     with pytest.raises(TypeClassError, match="read from another store, and never changed there"):
         pass_gate(cascade, model, {}, full_refresh=True, beside=beside)
     owned = MODEL.append(pa.field("w", pa.int64()))
-    with pytest.raises(
-        TypeClassError, match="rename w in seed: extra"
-    ):
+    with pytest.raises(TypeClassError, match="rename w in seed: extra"):
         pass_gate(SEED, owned, {}, built_by={}, beside=beside)
 
 
