@@ -90,7 +90,8 @@ def test_columns_that_the_files_lack_are_named(spark, tmp_path):
     (tmp_path / "a.csv").write_text("amout\n1\n")
     with pytest.raises(ConfigurationError, match=r"no column amount.*Did you mean amout\?"):
         read(spark, str(tmp_path / "a.csv"), "csv", columns={"amount": "int"})
-    with pytest.raises(ConfigurationError, match="have no header and 1 columns, but its YAML decl"):
+    said = r"no header and 1 columns, but 2 are declared with a data_type\. Declare all of them"
+    with pytest.raises(ConfigurationError, match=said):
         options = {"header": "false"}
         columns = {"a": "int", "b": "int"}
         read(spark, str(tmp_path / "a.csv"), "csv", columns=columns, options=options)
