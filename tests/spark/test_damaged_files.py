@@ -12,6 +12,7 @@ from dbt.adapters.ktk.session.spark_message import spark_message
 from ktk_engine import Store
 from ktk_engine.errors import FormatError
 from tests.support.changes import Target, build
+from tests.support.voices import DBT
 
 COUNT = 400
 ROWS = pa.table(
@@ -89,4 +90,5 @@ def test_a_file_that_tasks_read_is_named(spark, store, damage):
     with pytest.raises(PySparkException) as raw:
         query.spark(spark).collect()
     message = spark_message(raw.value)
-    assert message == str(caught.value)
+    assert message == caught.value.said(DBT)
+    assert "check(deep=True)" in str(caught.value)

@@ -16,6 +16,7 @@ from tests.support.changes import Target, build
 from tests.support.committed import check, snapshot_of
 from tests.support.queries import parse_type
 from tests.support.stores import tree
+from tests.support.voices import DBT
 
 U64 = Decimal(2**64 - 1)
 BERLIN = "timestamp[us, tz=Europe/Berlin]"
@@ -132,7 +133,8 @@ def test_another_class_is_refused_with_the_cast_that_helps(spark, store, declare
     target = Target("t", declared={"v": parse_type(declared)})
     with pytest.raises(TypeClassError, match="declared as another class") as error:
         build(store, spark.sql(f"select 1 as id, {sql_value} as v"), target)
-    assert fix in str(error.value)
+    assert fix in error.value.said(DBT)
+    assert "table['v'].cast(pa." in str(error.value)
     assert tree(store.root) == {}
     fixed = fix.replace("(v as", f"({sql_value} as")
     if "array" not in fix:

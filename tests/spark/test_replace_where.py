@@ -14,6 +14,7 @@ from tests.support.changes import RowChanges, Target, build
 from tests.support.committed import resolve, version_of
 from tests.support.spark import MergeBy, Predicates, merge, replace_where
 from tests.support.stores import tree
+from tests.support.voices import DBT
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 
@@ -83,8 +84,9 @@ def test_the_first_run_builds_and_checks(spark, sql, store):
     where = Predicates(["L >= 50"])
     with pytest.raises(ConfigurationError, match="Unknown column `l2`"):
         replace_where(sql.scanner(store), rows(spark, 0, 9), TABLE, Predicates(["l2 > 3"]))
-    with pytest.raises(ConfigurationError, match="Compute other values in Jinja"):
+    with pytest.raises(ConfigurationError, match="Compute other values before, so that") as plain:
         replace_where(sql.scanner(store), rows(spark, 0, 9), TABLE, Predicates(["L > abs(3)"]))
+    assert "Compute other values in Jinja" in plain.value.said(DBT)
     assert not resolve(store, TABLE.scope).datasets
     done = replace_where(sql.scanner(store), rows(spark, 0, 100), TABLE, where)
     assert str(done).startswith("100 rows, 5 files")  # the predicate is about later runs

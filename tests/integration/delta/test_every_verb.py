@@ -16,7 +16,7 @@ from tests.integration.delta.readers import by_arrow
 
 ENGINE = Path(__file__).parents[3] / "ktk_engine"
 # What reads only.
-READS = {"query", "at", "info", "check", "history", "stats", "tags"}
+READS = {"query", "at", "info", "check", "history", "stats", "tags", "head"}
 CUBE = {
     "append": lambda cube: cube.append({"seed": rows([2], [4]), "more": payload([9], [9])}),
     "update": lambda cube: cube.update({"seed": rows([1], [7])}),

@@ -6,7 +6,9 @@ import pyarrow as pa
 import pytest
 
 from ktk_engine import Store
+from ktk_engine.api.cube import Cube
 from ktk_engine.api.opened_store import OpenedStore
+from ktk_engine.api.table import Table
 from ktk_engine.errors import KtkError, StoreError
 from tests.support.committed import cube_scope, scope_of, version_of
 
@@ -56,6 +58,8 @@ def silent_after(monkeypatch):
         with monkeypatch.context() as patch, pytest.raises(StoreError, match="no answer") as caught:
             patch.setattr(OpenedStore, "_load_cube", opened)
             patch.setattr(OpenedStore, "_load_table", opened)
+            for kind in (Cube, Table):  # whose commit told what it left, which is opened anew
+                patch.setattr(kind, "_of", opened)
             change()
         (note,) = caught.value.__notes__
         assert "is committed and stays so" in note and "Do not repeat it" in note

@@ -14,6 +14,7 @@ from tests.support.committed import resolve, scope_of
 from tests.support.documents import cube_comment, shown_by
 from tests.support.queries import KnownStores, Moment, NamedRelations
 from tests.support.stores import Warehouse, tree
+from tests.support.voices import DBT
 
 SEED = Target("cs", "seed", "c", ("L",), ("P",))
 EXTRA = Target("ce", "enrichment", "c", ("L",), ("P",))
@@ -72,8 +73,9 @@ def test_a_clone_stands_for_its_dataset(warehouse):
 
 def test_without_leave_it_is_refused(warehouse):
     build(warehouse.find_schema("dev"), ROWS, EXTRA)
-    with pytest.raises(ConfigurationError, match="--defer --state"):
+    with pytest.raises(ConfigurationError, match="not a cube dataset of schema dev") as refused:
         create(warehouse, deferred=())
+    assert "--defer --state" in refused.value.said(DBT)
 
 
 @pytest.mark.parametrize(
