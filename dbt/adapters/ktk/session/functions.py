@@ -172,6 +172,7 @@ class Function:
 
     def _register(self, session: SparkSession) -> None:
         """Let a session know the Python function; workers get it by value."""
+        import pyspark  # noqa: F401 -- all of it before a part
         from pyspark.sql.functions import udf
         from pyspark.sql.types import _parse_datatype_string
 
@@ -205,6 +206,7 @@ def _argument(argument: Mapping[str, Any]) -> str:
 
 def _verified(function: Callable[..., Any], kind: Any, name: str) -> Callable[..., Any]:
     """Make a function fail that gives values of another type: Spark would take them for null."""
+    import pyspark  # noqa: F401 -- all of it before a part
     from pyspark.sql.types import _make_type_verifier
 
     verify = _make_type_verifier(kind, name=f"what {name} returns")
