@@ -1,4 +1,4 @@
-"""Messages whose remedies are data: who reads them is told what to do in their own words.
+"""Messages whose remedies are data, so that each reader sees what to do in familiar words.
 
 The engine says what is wrong; what to do depends on who asked. So a message keeps its remedies
 apart from its text, and a *voice* turns each of them into words: Python's is here, the command
@@ -38,32 +38,11 @@ class Remedy:
         self.arguments = arguments
 
     @classmethod
-    def drop(cls, name: str, dataset: str | None = None) -> Remedy:
-        """Take a dataset out of a cube, or drop a table."""
+    def on(cls, kind: str, name: str, dataset: str | None = None) -> Remedy:
+        """Make one for a cube or table, or for one dataset of a cube: `drop`, `drop_dataset`."""
         if dataset is None:
-            return cls("drop", name=name)
-        return cls("drop_dataset", name=name, dataset=dataset)
-
-    @classmethod
-    def undrop(cls, name: str, dataset: str | None = None) -> Remedy:
-        """Bring back what `drop` took out."""
-        if dataset is None:
-            return cls("undrop", name=name)
-        return cls("undrop_dataset", name=name, dataset=dataset)
-
-    @classmethod
-    def publish(cls, name: str, dataset: str | None = None) -> Remedy:
-        """Publish a table, or a dataset of a cube, as Delta."""
-        if dataset is None:
-            return cls("publish", name=name)
-        return cls("publish_dataset", name=name, dataset=dataset)
-
-    @classmethod
-    def compact(cls, name: str, dataset: str | None = None) -> Remedy:
-        """Compact a table, or a dataset of a cube."""
-        if dataset is None:
-            return cls("compact", name=name)
-        return cls("compact_dataset", name=name, dataset=dataset)
+            return cls(kind, name=name)
+        return cls(f"{kind}_dataset", name=name, dataset=dataset)
 
     def said(self, voice: Voice) -> str:
         """Give it in the words of a voice; in Python's where that has none of its own."""

@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Literal, TypeAlias
 
 Progress: TypeAlias = Callable[[int, int], None]
-"""Is told how much is done, and of how much, as often as that changes; by any thread."""
+"""Gets how much is done, and of how much, whenever that changes; any thread may call it."""
 
 
 Step: TypeAlias = Literal["computing", "reading", "sorting and writing", "writing", "committing"]
@@ -43,7 +43,7 @@ def watching(work: Watched) -> Iterator[None]:
 
 @contextmanager
 def doing(step: Step) -> Iterator[None]:
-    """Say what is done within a block, to anyone who watches."""
+    """Set the step that watchers of this work see while a block runs."""
     work = _WATCHED.get()
     if work is None:
         yield
@@ -85,7 +85,7 @@ def untold(done: int, total: int) -> None:
 
 @contextmanager
 def telling(progress: Progress | bool, what: str) -> Iterator[Progress]:
-    """Give what is told how far work is, within a block.
+    """Give the function that reports progress within a block.
 
     Args:
         progress: a function; True for a bar, False for nothing.

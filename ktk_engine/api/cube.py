@@ -379,8 +379,8 @@ class Cube(Relation):
                 dataset that has such a column as payload is joined inner.
             payload_columns: names, or "*" for all.
             datasets: ids of the datasets to look at, the seed dataset among them; None means all.
-            limit: at most so many rows, the first in the order of collected rows; files that can
-                hold none of them are not opened. None means all.
+            limit: the largest number of rows, the first in the order of collected rows. Files that
+                can hold none of them are not opened. None means all.
 
         Raises:
             QueryError: an unknown column, with the nearest known one; a projection that would

@@ -156,9 +156,9 @@ class Query:
                 Spark, or takes the session that runs; "auto" takes "local" where the answer fits.
             memory_limit: bytes that an answer in this process may take, as a number or as text
                 (`2GB`); None means a quarter of the memory.
-            progress: True shows a bar on a terminal and in a notebook. A function is told how many
-                rows are done and about how many there are, now and then. Both while rows are read
-                in this process.
+            progress: True shows a bar on a terminal and in a notebook. A function gets the
+                number of rows done and about how many there are, from time to time. Both work
+                only while rows are read in this process.
 
         Returns:
             The columns in the types of their classes: int64, uint64, float64, ...

@@ -147,7 +147,7 @@ class Table(Relation):
         Args:
             columns: output columns, in order; None means all.
             where: a condition as SQL text, for instance `distance > 500`.
-            limit: at most so many rows, of the files that are read first; None means all.
+            limit: the largest number of rows, from the files that are read first; None means all.
 
         Raises:
             QueryError: an unknown column, with the nearest known one.

@@ -25,7 +25,7 @@ class Listener:
     """Who reads what a command says, where it is not a person at a terminal.
 
     Attributes:
-        voice: in whose words it is told what to do.
+        voice: the words in which remedies are written.
         output: what takes the place of standard output; None leaves that.
     """
 

@@ -42,7 +42,7 @@ def find_seed(prefix: str, datasets: Mapping[str, CubeDataset]) -> str | None:
             Message(
                 f"Cube {prefix} has several seed datasets: {', '.join(seeds)}. Keep one, and take "
                 "the others out: ",
-                Remedy.drop(prefix, seeds[-1]),
+                Remedy.on("drop", prefix, seeds[-1]),
             )
         )
     return seeds[0] if seeds else None

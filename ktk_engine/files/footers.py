@@ -86,7 +86,7 @@ class FooterCache:
         Args:
             store: where the files lie.
             keys: their keys.
-            progress: is told how many footers were read, and of how many.
+            progress: gets how many footers were read, and of how many.
 
         Raises:
             FormatError: a file is damaged.

@@ -74,7 +74,7 @@ def _of_another(target: Target, claimant: Claimant, found: Builder) -> Message:
         "written. ",
         Remedy("other_dataset"),
         " If the first no longer exists, take its dataset out: ",
-        Remedy.drop(target.cube, target.dataset),
+        Remedy.on("drop", target.cube, target.dataset),
     )
 
 

@@ -332,7 +332,7 @@ def _check_declared(target: Target, model: pa.Schema, missing: str) -> None:
 def _with_fix_of_layout(
     target: Target, own: Snapshot | None, findings: Iterable[Finding]
 ) -> list[Finding]:
-    """A column of the layout cannot be filled with nulls where the model lacks it."""
+    """A missing column of the layout cannot be filled with nulls: say what to do instead."""
     layout = {*own.partition_keys, *own.dimension_columns} if own is not None else set()
     fix: str | Remedy = Remedy("keep_column")
     if target.keeps_versions:

@@ -37,7 +37,7 @@ class LocalEngine:
         footers: what is known of files of other writers.
         limit: bytes that an answer may take in memory.
         threads: how many tasks are at work at a time.
-        progress: is told the rows that are done, and all of them, after each task.
+        progress: gets the number of rows done, and of all, after each task.
     """
 
     store: ObjectStore

@@ -32,7 +32,7 @@ def run_tasks(
         run: where they run.
         tasks: the tasks.
         threads: how many are at work at a time; one more may wait with its rows.
-        progress: is told about how many rows of the seed dataset are done, after each portion;
+        progress: gets about how many rows of the seed dataset are done, after each portion;
             all together those of the tasks.
         ordered: whether all rows of a task come before those of the next one. Otherwise large
             tasks take turns, so that all threads are at work.

@@ -123,7 +123,7 @@ def unstamped(
         "which of the two counts. To see what the other program changed, and to take that over: ",
         Remedy("look_at_adoption", name=scope.name),
         ". To drop both and rebuild it: ",
-        Remedy.drop(*cube_and_dataset(uuid)),
+        Remedy.on("drop", *cube_and_dataset(uuid)),
     )
     return DatasetState(uuid, entry, None, sha256, foreign="" if entry else sha256, problem=problem)
 
@@ -162,7 +162,7 @@ def _has_files_of(store: ObjectStore, document: DatasetDocument, entry: DatasetE
     try:
         return has_files_of(document, read_snapshot(store, entry.snapshot, entry.snapshot_sha256))
     except (FormatError, ObjectNotFoundError):
-        return False  # anyone who reads the snapshot is told
+        return False  # reading the snapshot raises the error
 
 
 def without_document(
@@ -187,16 +187,16 @@ def without_document(
         "meant, write it anew: ",
         _renewal(scope, uuid, entries),
         ". If it was: ",
-        Remedy.drop(*cube_and_dataset(uuid)),
+        Remedy.on("drop", *cube_and_dataset(uuid)),
     )
     return DatasetState(uuid, entry, None, problem=problem)
 
 
 def _renewal(scope: LogScope, uuid: str, entries: Mapping[str, DatasetEntry]) -> Message:
     """How to publish what the log has of a dataset; no data file is read or written."""
-    gone, all_of_them = Remedy.drop(*cube_and_dataset(uuid)), [uuid]
+    gone, all_of_them = Remedy.on("drop", *cube_and_dataset(uuid)), [uuid]
     if scope.kind == "cube" and entries[uuid].role == "seed" and len(entries) > 1:
         gone = Remedy("drop_seed", name=scope.name, dataset=scope.dataset_id(uuid))
         all_of_them += sorted(set(entries) - {uuid})
-    back = (Remedy.undrop(*cube_and_dataset(each)) for each in all_of_them)
+    back = (Remedy.on("undrop", *cube_and_dataset(each)) for each in all_of_them)
     return joined(", and then ", [gone, *back])

@@ -247,7 +247,7 @@ class State:
         missing = [key for key in digests if key not in self.known]
         if not self.store.is_remote or len(missing) < 2:
             return
-        with suppress(KtkError):  # who reads that one is told
+        with suppress(KtkError):  # reading that one raises the error
             found = ask_all(
                 self.store, lambda key: read_snapshot(self.store, key, digests[key]), missing
             )
@@ -269,7 +269,7 @@ class State:
         try:
             before = read_snapshot(self.store, entry.snapshot, entry.snapshot_sha256)
         except (FormatError, ObjectNotFoundError):
-            return found  # anyone who reads that one is told
+            return found  # reading that one raises the error
         return found.published_like(before)
 
 

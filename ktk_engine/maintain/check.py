@@ -64,7 +64,7 @@ def check(
         only: ids of the datasets to check; None for all, how they fit together, versions with a
             tag, and the log.
         deep: read every page of every data file, and every snapshot of history.
-        progress: is told how many of a dataset's data files are done.
+        progress: gets how many of a dataset's data files are done.
 
     Returns:
         The outcome: files whose columns are of another class than committed (columns without

@@ -49,7 +49,7 @@ def check_files(
         deep: read all that data files hold, not their footers alone. A thread holds at most one
             column of a row group in memory, or a megabyte of a file whose digest is known.
         known: keys of files that need not be looked at again.
-        progress: is told how many of the data files are done.
+        progress: gets how many of the data files are done.
     """
     check = _FileCheck(store, dataset, snapshot, deep)
     names = ("key", "bytes", "rows")

@@ -120,7 +120,7 @@ def _delta_problems(state: State, uuid: str) -> Iterator[Problem]:
     except PublishError as error:
         reason = f"its Delta log still has an older version: {error}"
     if reason and resolve(state.store, state.scope).version == state.version:
-        said = Message(f"{reason}. To publish it: ", Remedy.publish(state.scope.name))
+        said = Message(f"{reason}. To publish it: ", Remedy.on("publish", state.scope.name))
         dataset = state.scope.dataset_id(uuid)
         yield Problem(dataset, log_folder(uuid), "", f"version {state.version}", "", said)
 

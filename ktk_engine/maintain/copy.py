@@ -163,7 +163,7 @@ def run_copy(
     Args:
         plan: what is copied, and where to.
         history: what the log says of the commit, for people.
-        progress: is told how many files are copied.
+        progress: gets how many files are copied.
 
     Raises:
         FormatError: a file is damaged; nothing was committed.

@@ -38,7 +38,7 @@ class Orphan:
     @property
     def message(self) -> Message:
         """What it is, and how it goes."""
-        removal = Remedy.drop(*cube_and_dataset(self.uuid))
+        removal = Remedy.on("drop", *cube_and_dataset(self.uuid))
         return Message(f"{self.uuid} (was built by {self.builder}; to take it out: ", removal, ")")
 
 

@@ -88,7 +88,7 @@ def plan_removal(
     if state.scope.kind != "cube":
         if dataset is not None:
             raise DatasetNotFoundError(
-                Message(f"{name} is a table, not a cube: ", Remedy.drop(name))
+                Message(f"{name} is a table, not a cube: ", Remedy.on("drop", name))
             )
         return _planned(state, ordered)
     if dataset is None:

@@ -35,7 +35,7 @@ from ktk_engine.log.entry import DatasetEntry, LogEntry, digest
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State, resolve
-from ktk_engine.messages import Message
+from ktk_engine.messages import Message, joined
 from ktk_engine.publish.delta.publish_delta import drop_delta_logs, publish_delta_logs
 from ktk_engine.store.interface import ObjectStore
 
@@ -69,6 +69,11 @@ def _publish(
 ) -> tuple[str, State | None]:
     """Publish all forms.
 
+    Of Kartothek's documents, enrichments come first and the seed dataset last, so that an old
+    reader never meets a seed whose enrichments it cannot see; removed datasets vanish in the
+    opposite order. A cube without a seed dataset publishes nothing. What another program wrote
+    since is left alone.
+
     Args:
         store: where the scope lives.
         scope: what was committed to.
@@ -81,25 +86,7 @@ def _publish(
     """
     if store.is_staged:
         return "", state  # nobody is to see it yet
-    documents, state = _publish_documents(store, scope, state, known, removed)
-    if state is None:
-        return documents, None
-    return "; ".join(filter(None, (documents, publish_delta_logs(state)))), state
-
-
-def _publish_documents(
-    store: ObjectStore,
-    scope: LogScope,
-    state: State | None,
-    known: Mapping[str, Snapshot],
-    removed: Collection[str],
-) -> tuple[str, State | None]:
-    """Bring Kartothek's documents up to a state; gives a warning, and the state if it is known.
-
-    Enrichments come first and the seed dataset last, so that an old reader never meets a seed
-    whose enrichments it cannot see; removed datasets vanish in the opposite order. A cube without
-    a seed dataset publishes nothing. What another program wrote since is left alone.
-    """
+    warning: str = ""
     try:
         state = state or resolve(store, scope)
         state.known.update(known)
@@ -107,18 +94,18 @@ def _publish_documents(
         state.known.update(known)
         for uuid in _order(state):
             state = _publish_dataset(state, uuid)
-        troubled = [uuid for uuid, item in state.datasets.items() if item.problem]
-        if troubled:
+        if troubled := [uuid for uuid, item in state.datasets.items() if item.problem]:
             names = ", ".join(troubled)
-            return f"committed; another program changed {names}, which stay as they are", state
+            warning = f"committed; another program changed {names}, which stay as they are"
     except KtkError as error:
         _LOGGER.warning("%s is committed, but not published yet: %s", scope, error)
-        said = Message("committed, but not published for Kartothek readers yet: ", error)
-        return said, state
+        warning = Message("committed, but not published for Kartothek readers yet: ", error)
     except Exception as error:
         _LOGGER.exception("%s is committed, but could not be published", scope)
-        return f"committed, but not published for Kartothek readers yet: {error!r}", state
-    return "", state
+        warning = f"committed, but not published for Kartothek readers yet: {error!r}"
+    if state is None:
+        return warning, None
+    return joined("; ", filter(None, (warning, publish_delta_logs(state)))), state
 
 
 def _publish_removals(state: State) -> State:

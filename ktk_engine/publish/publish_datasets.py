@@ -143,7 +143,7 @@ def check_publishing(store: ObjectStore, name: str, dataset: str | None = None) 
         raise PublishError(
             Message(
                 f"{name} is not published as Delta. To publish it, and every commit from now on: ",
-                Remedy.publish(name),
+                Remedy.on("publish", name),
             )
         )
     found = []

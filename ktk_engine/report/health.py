@@ -69,14 +69,14 @@ def _compactions(state: State) -> Iterator[Remark]:
             dataset = state.scope.dataset_id(uuid)
             overlaid = f", {number(found.overlaid)} of them overlaid" if found.overlaid else ""
             what = f"{found} are small or overlaid{overlaid}; compaction makes few large ones"
-            yield Remark(dataset, what, Remedy.compact(*cube_and_dataset(uuid)))
+            yield Remark(dataset, what, Remedy.on("compact", *cube_and_dataset(uuid)))
 
 
 def _orphans(state: State, orphans: Sequence[Orphan]) -> Iterator[Remark]:
     for orphan in orphans:
         if orphan.uuid in state.datasets:
             what = f"nothing of the project builds it any more; {orphan.builder} did"
-            fix = Remedy.drop(*cube_and_dataset(orphan.uuid))
+            fix = Remedy.on("drop", *cube_and_dataset(orphan.uuid))
             yield Remark(state.scope.dataset_id(orphan.uuid), what, fix)
 
 

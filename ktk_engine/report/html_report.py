@@ -20,7 +20,7 @@ def render_html(report: CubeReport, voice: Voice = PYTHON) -> str:
 
     Args:
         report: what it shows.
-        voice: in whose words it says what to do.
+        voice: the words in which remedies are written.
 
     Returns:
         The page. Names and values of the store are escaped in it.

@@ -170,7 +170,7 @@ def _settled(known: pa.DataType, model: pa.DataType, settle: _Settle) -> pa.Data
 
 
 def _fix(name: str, model: pa.DataType, declared: pa.DataType) -> Remedy:
-    """Say how the model comes to the declared class, or the declaration to the model's."""
+    """Say how to cast the column to the declared class, or what else to declare."""
     if class_problem(declared) is not None or class_problem(model) is not None:
         return Remedy("declare_class")
     cast = cast_to(name, model, declared)
@@ -189,7 +189,7 @@ def _undeclared(field: pa.Field, candidates: set[str]) -> Finding:
 
 
 def _absent(name: str, declared: pa.DataType, candidates: set[str]) -> Finding:
-    """A declared column that the model lacks."""
+    """A declared column that the rows lack."""
     near = nearest_name(name, candidates)
     reason = Message("missing in definition, though ", Remedy("declared"))
     fix = Remedy("select_or_undeclare", column=name)

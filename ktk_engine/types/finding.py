@@ -69,14 +69,14 @@ class Finding:
 
     @property
     def model_class(self) -> str | None:
-        """The class of the model's type."""
+        """The class of the given type."""
         return None if self.model is None else class_name(self.model)
 
     def as_dict(self, voice: Voice = PYTHON) -> dict[str, str | None]:
         """Give the finding as data for JSON.
 
         Args:
-            voice: in whose words reason and fix are.
+            voice: the words in which reason and fix are written.
 
         Returns:
             The attributes, types by name, with both classes.
@@ -117,7 +117,7 @@ def findings_table(findings: Iterable[Finding], voice: Voice = PYTHON) -> str:
 
     Args:
         findings: the findings, in the order of the lines; columns that are fine have none.
-        voice: in whose words.
+        voice: the words in which remedies are written.
 
     Returns:
         Lines without a line break at the end; "-" stands where there is no type.

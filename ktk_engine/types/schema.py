@@ -330,7 +330,7 @@ def _class_finding(
 
 
 def _missing_finding(name: str, committed: pa.DataType) -> Finding:
-    """Describe a column that the model lacks."""
+    """Describe a column that the rows lack."""
     fix: list[object] = [Remedy("add_column")]
     if class_problem(committed) is None:
         fix += [", or ", null_column(name, committed)]

@@ -143,7 +143,7 @@ def _in_the_order_of(model: pa.DataType, committed: pa.DataType) -> pa.DataType 
 
 
 def _struct_in_the_order_of(model: pa.StructType, committed: pa.StructType) -> pa.DataType | None:
-    """Build the committed struct in the model's order, None if the fields differ."""
+    """Build the committed struct in the order of the given one, None if the fields differ."""
     if {f.name for f in model} != {f.name for f in committed}:
         return None
     fields: list[pa.Field] = []

@@ -111,7 +111,7 @@ def displace(
         reason = {"reason": f"{claim.who} now builds {claim.what}"}
         done = run_removal(plan_removal(store, name, dataset), {**history, **reason})
         what = f"took {dataset} out of cube {name}" if dataset else f"dropped the table {name}"
-        back = Remedy.undrop(name, dataset)
+        back = Remedy.on("undrop", name, dataset)
         notes.append(Message(f"{what}, version {done.version} (", back, " brings it back)"))
     return notes
 
@@ -242,7 +242,7 @@ def _removal(relation: Relation) -> Remedy:
     """How to take a relation out."""
     if not relation.uuid:
         return Remedy("drop_view", name=relation.name)
-    return Remedy.drop(*cube_and_dataset(relation.uuid))
+    return Remedy.on("drop", *cube_and_dataset(relation.uuid))
 
 
 def _taken(claim: NameClaim, relation: Relation, builder: Builder | None) -> Message:
@@ -281,6 +281,6 @@ def _leaving(claim: NameClaim, relation: Relation) -> Message:
         f"{claim.what}: {leaves}, with its rows. Nothing was written. ",
         Remedy("leave_or_stay", select=select),
         " would take it out, and ",
-        Remedy.undrop(cube, dataset),
+        Remedy.on("undrop", cube, dataset),
         " would bring it back.",
     )

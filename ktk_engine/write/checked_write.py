@@ -116,30 +116,29 @@ def _passed_gate(
         misfits = sorted(name for name in own if name != target.dataset and not fits(name))
         leaving = tuple(sorted({*misfits} & {*context.rebuilt()}))
         if not leaving:
-            raise _with_way_out(error, target, misfits, context) from error
+            if way_out := _way_out(error, target, misfits, context):
+                raise ConsistencyError(Message(error, "\n", way_out)) from error
+            raise
     found = passed({name: item for name, item in own.items() if name not in leaving})
     note = f"taken out of the cube until this run builds it: {', '.join(leaving)}"
     return replace(found, leaving=(*found.leaving, *leaving), notes=(*found.notes, note))
 
 
-def _with_way_out(
+def _way_out(
     error: TypeClassError | ConsistencyError,
     target: Target,
     misfits: Sequence[str],
     context: WriteContext,
-) -> TypeClassError | ConsistencyError:
-    """Say how models that were changed together are built, where stored ones stand in the way."""
+) -> Message | None:
+    """Say how to rebuild datasets that were changed together, if stored ones stand in the way."""
     built_by = context.built_by or {}
     models = [built_by[name] for name in misfits if name in built_by]
     if isinstance(error, TypeClassError) or not models or target.claimant is None:
-        return error
+        return None
     own = built_by.get(target.dataset, target.dataset)
-    return ConsistencyError(
-        Message(
-            error,
-            f"\nIf {', '.join(misfits)} have changed as well, which are stored as they were: ",
-            Remedy("rebuild_together", select=" ".join([*models, own])),
-        )
+    return Message(
+        f"If {', '.join(misfits)} have changed as well, which are stored as they were: ",
+        Remedy("rebuild_together", select=" ".join([*models, own])),
     )
 
 

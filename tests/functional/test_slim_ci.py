@@ -13,26 +13,18 @@ from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 from ktk_engine.warehouse.in_process.local_sql import (
     LocalSql,  # deep: what it answers without Spark
 )
+from tests.functional.cube_models import ENRICHMENT, SEED
 from tests.functional.relations import rows
 from tests.support.queries import KnownStores
 from tests.support.stores import Warehouse
 
-SEED = """
-{{ config(materialized='cube_seed', cube='c', dimension_columns=['L'], partition_by=['P']) }}
-select id % 3 as P, id as L, id * 2 as v from range(60)
-"""
-EXTRA = """
-{{ config(materialized='cube_enrichment', cube='c', dimension_columns=['L'], partition_by=['P']) }}
-select id % 3 as P, id as L, id * 1.5D as w from range(60)
-"""
 NAMES = """
-{{ config(materialized='cube_enrichment', cube='c', dimension_columns=['P']) }}
-select id as P, concat('p', id) as name from range(3)
+{{ config(materialized='cube_enrichment', cube='c', dimension_columns=['L']) }}
+select id as L, concat('p', id) as name from range(3)
 """
-NAMES = NAMES.replace("['P']", "['L']").replace("id as P", "id as L")
 MODELS = {
     "cs.sql": SEED,
-    "ce.sql": EXTRA,
+    "ce.sql": ENRICHMENT,
     "cn.sql": NAMES,
     "c.sql": "{{ config(materialized='cube') }}{{ cube_of(ref('cs'), ref('ce'), ref('cn')) }}",
     "sums.sql": "{{ config(materialized='table') }} "
@@ -49,7 +41,7 @@ models:
       - cube_compatible
 """,
 }
-CHANGED = EXTRA.replace("id * 1.5D", "id * 2.5D")
+CHANGED = ENRICHMENT.replace("id * 1.5D", "id * 2.5D")
 
 
 def digests(folder: Path) -> dict[str, str]:
@@ -188,7 +180,9 @@ class TestChangedEnrichment(Deferring):
         assert "This breaks 2 of the enrichments of cube c" in log
         assert "let this run build them as well (add them to --select)" in log
         cast = "cast(id as string) as L"
-        change(production, ce=EXTRA.replace("id as L", cast), cn=NAMES.replace("id as L", cast))
+        change(
+            production, ce=ENRICHMENT.replace("id as L", cast), cn=NAMES.replace("id as L", cast)
+        )
         run_dbt(["build", "--target", target, *MODIFIED])
         assert shown(target, "select count(*) from {{ ref('c') }} where L = '7'") == [(1,)]
 

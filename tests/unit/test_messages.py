@@ -91,13 +91,13 @@ NYC = {"name": "nyc", "dataset": "weather"}
     ("remedy", "python", "command", "dbt"),
     [
         (
-            Remedy.drop("nyc", "weather"),
+            Remedy.on("drop", "nyc", "weather"),
             "store.cube('nyc').drop('weather')",
             "ktk remove nyc weather",
             "dbt run-operation ktk_remove --args '{cube: nyc, dataset: weather}'",
         ),
         (
-            Remedy.drop("fares"),
+            Remedy.on("drop", "fares"),
             "store.drop('fares')",
             "ktk remove fares",
             "dbt run-operation ktk_remove --args '{cube: fares}'",
@@ -109,13 +109,13 @@ NYC = {"name": "nyc", "dataset": "weather"}
             "dbt run-operation ktk_remove --args '{cube: nyc, dataset: weather, cascade: true}'",
         ),
         (
-            Remedy.undrop("nyc", "weather"),
+            Remedy.on("undrop", "nyc", "weather"),
             "`ktk undrop nyc weather` on the command line",
             "ktk undrop nyc weather",
             "dbt run-operation ktk_undrop --args '{cube: nyc, dataset: weather}'",
         ),
         (
-            Remedy.publish("nyc", "weather"),
+            Remedy.on("publish", "nyc", "weather"),
             "store.cube('nyc').publish(dataset='weather')",
             "ktk publish nyc --dataset weather",
             "dbt run-operation ktk_publish --args '{name: nyc, dataset: weather}'",
@@ -170,7 +170,7 @@ def test_a_remedy_in_three_voices(remedy, python, command, dbt):
 
 @pytest.mark.parametrize("kind", [KtkError, TypeClassError, DataError, FormatError])
 def test_remedies_pass_where_errors_pass(kind):
-    error = kind(Message("Gone: ", Remedy.drop("nyc"), "."))
+    error = kind(Message("Gone: ", Remedy.on("drop", "nyc"), "."))
     for same in (pickle.loads(pickle.dumps(error)), copy.deepcopy(error)):
         assert (type(same), same.remedies) == (kind, error.remedies)
     assert Message.from_json(error.message.to_json()).parts == error.message.parts

@@ -22,7 +22,7 @@ def describe_files(
     Args:
         store: where the files lie.
         snapshots: datasets, with files of other programs among theirs.
-        progress: is told how many footers were read, and of how many.
+        progress: gets how many footers were read, and of how many.
 
     Returns:
         The datasets in the same order; files, their order and all else stay.

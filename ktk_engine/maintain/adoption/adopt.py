@@ -142,7 +142,7 @@ def plan_adoption(
         store: where it lives.
         name: the cube or the table.
         words: what a person says of a cube whose documents do not say what it is.
-        progress: is told how many footers were read, and of how many.
+        progress: gets how many footers were read, and of how many.
 
     Raises:
         DatasetNotFoundError: there is no such cube or table.

@@ -86,7 +86,7 @@ def plan_undrop(store: ObjectStore, name: str, dataset: str | None = None) -> Un
             Message(
                 f"Dataset {uuid} exists: there is nothing to bring back. To have an older one in "
                 "its place, take this one out first: ",
-                Remedy.drop(*cube_and_dataset(uuid)),
+                Remedy.on("drop", *cube_and_dataset(uuid)),
             )
         )
     version, entry, given_up = _last(state, uuid)
@@ -126,7 +126,7 @@ def _uuid(state: State, dataset: str | None) -> str:
     if scope.kind != "cube":
         if dataset is not None:
             raise DatasetNotFoundError(
-                Message(f"{scope.name} is a table, not a cube: ", Remedy.undrop(scope.name))
+                Message(f"{scope.name} is a table, not a cube: ", Remedy.on("undrop", scope.name))
             )
         return scope.name
     if dataset is None:
@@ -134,7 +134,7 @@ def _uuid(state: State, dataset: str | None) -> str:
         raise ConsistencyError(
             Message(
                 f"{scope.name} is a cube. Name the dataset to bring back: ",
-                Remedy.undrop(scope.name, "DATASET"),
+                Remedy.on("undrop", scope.name, "DATASET"),
                 f". These were removed: {', '.join(gone) or 'none'}.",
             )
         )
@@ -176,7 +176,7 @@ def _check_name(state: State, uuid: str, entry: DatasetEntry) -> None:
             continue
         what, out = f"the view {name}", Remedy("drop_view", name=name)
         if other.uuid:
-            what, out = f"dataset {other.uuid}", Remedy.drop(*cube_and_dataset(other.uuid))
+            what, out = f"dataset {other.uuid}", Remedy.on("drop", *cube_and_dataset(other.uuid))
         raise ConsistencyError(
             Message(
                 f"Dataset {uuid} was known as {name}, which is now the name of {what}. Nothing was "

@@ -103,7 +103,7 @@ def _schemas_in_use(snapshot: Snapshot) -> list[pa.Schema]:
             Message(
                 f"of {counted(numbers.null_count, 'file')} of another program nobody has looked at "
                 "the types yet: ",
-                Remedy.publish(*cube_and_dataset(snapshot.uuid)),
+                Remedy.on("publish", *cube_and_dataset(snapshot.uuid)),
             )
         )
     return [snapshot.physical_schemas[number] for number in pc.unique(numbers).to_pylist()]

@@ -57,7 +57,7 @@ def add_actions(snapshot: Snapshot, time: int) -> Iterator[dict[str, Any]]:
             raise PublishError(
                 Message(
                     "the size of files of another program is not recorded yet: ",
-                    Remedy.publish(*cube_and_dataset(snapshot.uuid)),
+                    Remedy.on("publish", *cube_and_dataset(snapshot.uuid)),
                 )
             )
         yield {

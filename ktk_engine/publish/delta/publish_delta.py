@@ -84,7 +84,7 @@ def publish_delta_logs(state: State) -> str:
                 Message(
                     f"{uuid} is committed, but its Delta log still has an older version: "
                     f"{error!r}. To try again: ",
-                    Remedy.publish(*cube_and_dataset(uuid)),
+                    Remedy.on("publish", *cube_and_dataset(uuid)),
                 )
             )
     return joined("; ", warnings)
@@ -158,7 +158,7 @@ def publish_delta(state: State, uuid: str) -> int:
         if present.broken or due:
             put_checkpoint(state.store, uuid, version, list(table.whole(present)))
         return version
-    again = Remedy.publish(*cube_and_dataset(uuid))
+    again = Remedy.on("publish", *cube_and_dataset(uuid))
     raise PublishError(Message("its Delta log keeps changing. Run later: ", again))
 
 
@@ -341,7 +341,7 @@ def _fields(snapshot: Snapshot) -> list[dict[str, Any]]:
             Message(
                 f"cells of {snapshot.uuid} may be in several of its files, of which the last "
                 "counts, as only the log knows. Compact it first, which publishes it, too: ",
-                Remedy.compact(*cube_and_dataset(snapshot.uuid)),
+                Remedy.on("compact", *cube_and_dataset(snapshot.uuid)),
             )
         )
     return delta_schema(snapshot)

@@ -59,7 +59,7 @@ def test_a_partition_that_is_much_larger(store):
 def test_what_no_model_builds_any_more(store, cube):
     orphan = Orphan("c", "c++more", Builder("model.shop.more", "shop"))
     (found,) = (i for i in make_report(store, "c", orphans=[orphan]).remarks if "model" in i.what)
-    assert (found.dataset, found.fix) == ("more", Remedy.drop("c", "more"))
+    assert (found.dataset, found.fix) == ("more", Remedy.on("drop", "c", "more"))
 
 
 def test_how_well_indices_choose(store, cube):

@@ -13,7 +13,7 @@ from ktk_engine.gate.constraint import Constraint
 from ktk_engine.types.quote import quote_identifier
 
 _UNCHECKED = ("foreign_key", "custom")
-# Types of texts that have at most so many characters; a column has no such type here.
+# Types that limit the length of a text. Columns here have no such type: the limit is a check.
 _LIMITED = re.compile(
     r"\s*(?:var)?char(?:acter)?(?:\s+varying)?\s*\(\s*(\d+)\s*\)\s*", re.IGNORECASE
 )

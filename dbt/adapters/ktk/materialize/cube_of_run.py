@@ -1,4 +1,4 @@
-"""What a write is told of its cube's other datasets: by this run, or where dbt defers to."""
+"""The other datasets of a cube that a run writes to: built by the run, or read where dbt defers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class CubeOfRun(StoreAdapter):
         history: Mapping[str, str],
         full_refresh: bool = False,
     ) -> WriteContext:
-        """What a write of a node is told of the run, and of its cube's other datasets."""
+        """Describe the run and the cube's other datasets for the write of a node."""
         target = config.target
         if self._builders is None or not target.cube:
             return WriteContext(history, None, full_refresh)

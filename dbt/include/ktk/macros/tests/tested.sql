@@ -1,6 +1,6 @@
-{#- The relation that the running test belongs to, without its `where`: what dbt defers to, if it
-    does so. dbt does not say which of
-    several sources that is: it is not the seed dataset that the test reads beside it. -#}
+{#- The relation that the running test belongs to, without its `where`; with `--defer`, what dbt
+    defers to. dbt does not say which of several sources that is: it is not the seed dataset that
+    the test reads beside it. -#}
 {% macro ktk_tested(seed) %}
   {%- set first = model.depends_on.nodes | first -%}
   {%- set node = graph.nodes.get(model.attached_node) or graph.nodes.get(first) -%}
