@@ -212,6 +212,14 @@ def test_short_rows_are_filled_where_that_is_said(tmp_path, mark, delimiter):
     ]
 
 
+@pytest.mark.parametrize("row", ['1,{}5"\n', '1,"{}"\n2\n', '1,"{}\ny"\n'])
+def test_cells_of_any_size(tmp_path, row):
+    """A lone quote is looked at row by row, and short rows are filled so."""
+    large = "x" * 200_000
+    table = read(tmp_path, "a,b\n" + row.format(large), ragged=True)
+    assert table["b"][0].as_py().startswith(large)
+
+
 def test_long_rows_are_refused_where_short_ones_are_filled(tmp_path):
     with pytest.raises(DataError, match=r"row 3: 3 cells instead of 2: 1,2,3\. Put quotes"):
         read(tmp_path, "a,b\n1\n1,2,3\n", ragged=True)

@@ -69,6 +69,8 @@ def filled(content: bytes, delimiter: str) -> bytes:
 
 def _rows(text: str, delimiter: str) -> Iterator[list[str]]:
     """Rows of cells; an empty line is none."""
+    # Python refuses cells of 128 kB unless told otherwise. It is never lowered: threads share it.
+    csv.field_size_limit(max(csv.field_size_limit(), len(text)))
     try:
         yield from filter(None, csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
     except csv.Error as error:
@@ -97,5 +99,5 @@ def lost_zeros(texts: Mapping[str, pa.ChunkedArray]) -> str:
     types = ", ".join(f"{name}: string" for name, _ in found)
     return (
         f"leading zeros are lost, since all values are numbers: {shown}. To keep them: "
-        f"column_types: {{{types}}}. Name a number's type there to be rid of this line"
+        f"column_types: {{{types}}}. To silence this line, name a type of numbers there"
     )
