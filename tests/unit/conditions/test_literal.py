@@ -155,3 +155,14 @@ def test_lists() -> None:
         literal.is_in("c", pa.int8(), [1, "2"])
     with pytest.raises(ConditionError):
         literal.is_in("c", pa.string(), ["a", None])
+
+
+@pytest.mark.parametrize(
+    ("moment", "hours"),
+    [(datetime.datetime.max, -12), (datetime.datetime.min, 14), (MOMENT, 2)],
+)
+def test_instants_beyond_the_years_of_python_in_utc(moment, hours):
+    zone = datetime.timezone(datetime.timedelta(hours=hours))
+    value = literal.comparison("t", BERLIN, "=", moment.replace(tzinfo=zone)).value
+    microseconds = (moment - datetime.datetime(1970, 1, 1)) // datetime.timedelta(microseconds=1)
+    assert value.value == microseconds - hours * 3_600_000_000

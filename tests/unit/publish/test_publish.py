@@ -205,3 +205,31 @@ def test_what_another_program_writes_right_after_a_commit_stays(store):
     as_it_commits(store, lambda: store.put(document_key("plain"), theirs))
     build_table(store)
     assert store.get(document_key("plain")) == theirs
+
+
+def write_anew(store):
+    remove(store, "plain")
+    build_table(store)
+
+
+def damage(store):
+    store.put(document_key("plain"), store.get(document_key("plain"))[:-40])
+
+
+@pytest.mark.parametrize("change", [build_table, write_anew, damage])
+def test_what_happens_before_the_document_is_swapped_is_looked_at_again(store, change):
+    """Another writer of ours commits, or removes and builds anew; a disk spoils the document."""
+    build_table(store)
+
+    def meanwhile(method, key):
+        if method == "replace" and key == document_key("plain"):
+            store.hooks.clear()
+            change(store)
+
+    store.hooks.append(meanwhile)
+    done = build_table(store)
+    state = resolve(store, LogScope("dataset", "plain"))
+    assert state.version >= done.entry.version
+    assert done.warning == "" and not state.datasets["plain"].problem
+    assert load_document(store, "plain").stamp.version == state.version
+    assert done.state.datasets == state.datasets
