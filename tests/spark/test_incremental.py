@@ -76,8 +76,8 @@ def test_rows_pass_the_gate_once(spark, sql, store, write, monkeypatch):
         passed.append(args)
         return pass_gate(*args, **options)
 
-    for module in ("write.checked_write", "change.merge_versions"):
-        monkeypatch.setattr(f"ktk_engine.{module}.pass_gate", counted)  # deep: patched
+    monkeypatch.setattr("ktk_engine.write.checked_write.pass_gate", counted)  # deep: patched
+    monkeypatch.setattr("ktk_engine.change.merge_versions.pass_gate", counted)
     new = rows(spark, 0, 5).where("L = 1")
     if write == "merge":
         merge(sql.scanner(store), new, TABLE, MergeBy(("L",)))
