@@ -145,7 +145,7 @@ class TestInterrupt:
             wait_for(lambda: "\nselect count(*) from range(0, 10000000" in log_of(project))
             text = self.interrupt(process)
         assert process.returncode == 2
-        assert text.count("Traceback") == 1, "dbt's own, of the interrupt"
+        assert text.count("Traceback") == 1, text  # dbt's own, of the interrupt
         assert "START sql table" not in text
         assert tree(warehouse) == before
 
