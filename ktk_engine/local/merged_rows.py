@@ -140,7 +140,7 @@ class _Merge:
 
     def _is_aligned(self, item: TaskDataset) -> bool:
         """Whether rows need not be compared; slices of cells are cut in every file by itself."""
-        return item.aligned and isinstance(self._source, RowGroups)
+        return item.aligned and self._source.keeps_alignment
 
     def _read(self, item: TaskDataset, keys: Sequence[str], bounds: Condition) -> DatasetRows:
         source, run = self._source, self._source.run

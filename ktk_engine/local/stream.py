@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
+from itertools import accumulate, takewhile
 from typing import TypeAlias
 
 import numpy as np
@@ -26,8 +26,8 @@ from ktk_engine.local.ranges import cell_at
 from ktk_engine.local.read.dataset_rows import skippable
 from ktk_engine.local.read.decoded_size import decoded_width
 from ktk_engine.local.read.scanned_blocks import ScannedBlocks, scan_blocks
-from ktk_engine.local.read.slices import SliceRows, cuts_between, each_block, place
-from ktk_engine.local.read.stored_rows import Blocks, RowGroups
+from ktk_engine.local.read.slices import SliceRows, cuts_between, place, rows_of
+from ktk_engine.local.read.stored_rows import Blocks, RowGroups, row_counts
 from ktk_engine.local.task import Task, TaskDataset
 
 _Numbers: TypeAlias = "npt.NDArray[np.int64]"
@@ -91,8 +91,8 @@ def stream(run: MergeRun, task: Task) -> Iterator[pa.Table]:
     own = [item for item in task.datasets if not item.shared]
     if sum(_rows(item) * widths[item.dataset] for item in own) > most:
         extents = [_extent(run, task, item, widths[item.dataset]) for item in own]
-        if task.is_cut_by_rows:
-            yield from _by_rows(run, task, extents[0])
+        if task.is_cut_by_rows and len(own) <= _MOST_FILES:
+            yield from _by_rows(run, task, extents)
             return
         needed = sum(extent.bytes for extent in extents)
         if needed > most and extents[0].rows:
@@ -131,24 +131,42 @@ def _extent(run: MergeRun, task: Task, item: TaskDataset, width: int) -> _Extent
     return _Extent(item, RowGroups(run).blocks(item, condition), width)
 
 
-def _by_rows(run: MergeRun, task: Task, extent: _Extent) -> Iterator[pa.Table]:
-    """Give the rows of a plain table in pieces of about a size in bytes, by the width of a row."""
+def _by_rows(run: MergeRun, task: Task, extents: Sequence[_Extent]) -> Iterator[pa.Table]:
+    """Give rows in pieces of about a size in bytes; all files of a place are cut at the same rows.
+
+    Row groups may be cut at other places in each of them, so only the seed dataset's are skipped.
+    """
     most = min(max(run.limit // _SLICES_IN_LIMIT, _LEAST_SLICE_BYTES), _SLICE_BYTES)
-    rows = max(min(most // (_BLOCKS_A_SLICE * extent.width), _BLOCK_ROWS), 1)
-    for groups in extent.groups:
-        scanned = scan_blocks(run, groups, pa.schema([]), rows)
-        windows = {groups.file.key: each_block(scanned)}
-        files = replace(task.datasets[0], files=(groups.file,))
-        part = replace(task, datasets=(files,))
-        start, count, step = 0, len(scanned.starts) - 1, _BLOCKS_A_SLICE
-        while start < count:
-            budget = MemoryBudget(run.limit)
-            stop = min(start + step, count)
-            table = merged_rows(SliceRows(run, windows, range(start, stop)), budget, part)
-            took = max(budget.used, table.nbytes, 1)
-            step = max(min(2 * step, most * (stop - start) // took), 1)
-            start = stop
-            yield table
+    width = sum(extent.width for extent in extents)
+    rows = max(min(most // (_BLOCKS_A_SLICE * width), _BLOCK_ROWS), 1)
+    for place_, chosen in enumerate(extents[0].groups):
+        datasets = tuple(replace(item, files=(item.files[place_],)) for item in task.datasets)
+        part = replace(task, datasets=datasets)
+        windows = {item.files[0].key: rows_of(run, item.files[0], rows) for item in datasets}
+        step = _BLOCKS_A_SLICE
+        for start, end in _stretches(run, chosen, rows):
+            while start < end:
+                budget = MemoryBudget(run.limit)
+                stop = min(start + step, end)
+                source = SliceRows(run, windows, range(start, stop), keeps_alignment=True)
+                table = merged_rows(source, budget, part)
+                took = max(budget.used, table.nbytes, 1)
+                step = max(min(2 * step, most * (stop - start) // took), 1)
+                start = stop
+                yield table
+
+
+def _stretches(run: MergeRun, chosen: Blocks, block_rows: int) -> Iterator[tuple[int, int]]:
+    """Stretches of blocks of some rows that cover the chosen row groups of a file."""
+    ends = list(accumulate(row_counts(run, chosen.file)))
+    start = end = 0
+    for number, rows in zip(chosen.numbers, chosen.rows, strict=True):
+        first, last = (ends[number] - rows) // block_rows, (ends[number] - 1) // block_rows
+        if first > end:
+            yield start, end
+            start = first
+        end = last + 1
+    yield start, end
 
 
 class _Slices:

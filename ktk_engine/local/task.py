@@ -98,8 +98,9 @@ class Task:
     @property
     def is_cut_by_rows(self) -> bool:
         """Whether its rows may be read in any pieces: no two of them have to come together."""
-        (first, *others), found = self.datasets, self.range.columns
-        return not (others or found or first.cell_columns or first.distinct or self.distinct)
+        (first, *others) = self.datasets
+        reduced = first.overlaid or first.distinct or self.distinct
+        return not reduced and all(item.aligned for item in others)
 
     @property
     def schema(self) -> pa.Schema:

@@ -114,7 +114,8 @@ def tasks(
     seed, *others = (_planned(store, footers, plan, item, needed) for item in plan.datasets)
     total = sum(seed.rows)
     share = total if total <= uncut else max(total // workers, _SHARED_ROWS)
-    pieces = list(_pieces(store, plan, seed, share))
+    width = sum(item.width for item in (seed, *others))
+    pieces = list(_pieces(store, plan, seed, share, _TASK_BYTES // width))
     found = []
     for piece in pieces:
         groups = {seed.groups[number] for number in piece.files}
@@ -245,9 +246,16 @@ def _rows(store: ObjectStore, footers: FooterCache, files: pa.Table) -> list[int
     ]
 
 
-def _pieces(store: ObjectStore, plan: Plan, seed: _Planned, share: int) -> Iterator[_Piece]:
-    """Cut the seed dataset's files into what the tasks take."""
+def _pieces(
+    store: ObjectStore, plan: Plan, seed: _Planned, share: int, fitting: int
+) -> Iterator[_Piece]:
+    """Cut the seed dataset's files into what the tasks take.
+
+    Partitions are put together up to `fitting` rows: as many as, with the columns of all datasets,
+    are read in one piece.
+    """
     most = max(min(_TASK_ROWS, _TASK_BYTES // seed.width, share), 1)
+    together = min(most, _TOGETHER_ROWS, fitting)
     cut_by = _cut_columns(plan)
     dimensions = pa.schema([seed.item.schema.field(name) for name in cut_by])
     whole = CellRange(cut_by)
@@ -255,7 +263,7 @@ def _pieces(store: ObjectStore, plan: Plan, seed: _Planned, share: int) -> Itera
     for chosen in _partition_groups(plan, seed):
         rows = sum(seed.rows[number] for number in chosen)
         many = len(waiting.files) + len(chosen) > _TASK_FILES
-        if waiting.files and (many or waiting.rows + rows > min(most, _TOGETHER_ROWS)):
+        if waiting.files and (many or waiting.rows + rows > together):
             yield waiting
             waiting = _Piece([], whole, 0)
         if cut_by and worth_cutting(rows, most):

@@ -20,7 +20,7 @@ from ktk_engine.local.merge_run import MergeRun
 from ktk_engine.local.ranges import cell_starts
 from ktk_engine.local.read.cursor import Cursor
 from ktk_engine.local.read.scanned_blocks import ScannedBlocks
-from ktk_engine.local.read.stored_rows import Blocks, StoredRows
+from ktk_engine.local.read.stored_rows import Blocks, StoredRows, row_counts
 from ktk_engine.local.sorted_rows import sorted_indices
 from ktk_engine.local.task import TaskDataset, TaskFile
 
@@ -93,10 +93,14 @@ def place(scanned: ScannedBlocks, cuts: pa.Table) -> FileWindows:
     return FileWindows(scanned, first, np.maximum.accumulate(last))
 
 
-def each_block(scanned: ScannedBlocks) -> FileWindows:
-    """Let each block of a file lie in a gap of its own, where nothing is compared."""
-    count = np.arange(len(scanned.starts) - 1)
-    return FileWindows(scanned, count, count)
+def rows_of(run: MergeRun, file: TaskFile, block_rows: int) -> FileWindows:
+    """Cut all rows of a file into blocks, each in a gap of its own, where nothing is compared."""
+    counts = row_counts(run, file)
+    starts = (*range(0, sum(counts), block_rows), sum(counts))
+    none = pa.table({})
+    groups = Blocks(file, tuple(range(len(counts))), tuple(counts))
+    numbers = np.arange(len(starts) - 1)
+    return FileWindows(ScannedBlocks(groups, starts, none, none), numbers, numbers)
 
 
 def _ranks(tables: Sequence[pa.Table]) -> list[_Numbers]:
@@ -123,15 +127,22 @@ def cuts_between(scanned: Iterable[ScannedBlocks]) -> pa.Table:
 class SliceRows(StoredRows):
     """The blocks of one slice."""
 
-    def __init__(self, run: MergeRun, windows: Mapping[str, FileWindows], gaps: range) -> None:
+    def __init__(
+        self,
+        run: MergeRun,
+        windows: Mapping[str, FileWindows],
+        gaps: range,
+        keeps_alignment: bool = False,
+    ) -> None:
         """Read nothing yet.
 
         Args:
             run: reads them.
             windows: the files by key.
             gaps: between which cuts the slice lies.
+            keeps_alignment: whether all files are cut at the same rows.
         """
-        super().__init__(run)
+        super().__init__(run, keeps_alignment)
         self._windows, self._gaps = windows, gaps
 
     def blocks(self, item: TaskDataset, condition: Condition) -> tuple[Blocks, ...]:

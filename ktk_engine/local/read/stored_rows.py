@@ -54,10 +54,11 @@ class StoredRows(ABC):
 
     Attributes:
         run: reads them.
+        keeps_alignment: whether the blocks of aligned files hold the same rows.
     """
 
-    def __init__(self, run: MergeRun) -> None:
-        self.run = run
+    def __init__(self, run: MergeRun, keeps_alignment: bool) -> None:
+        self.run, self.keeps_alignment = run, keeps_alignment
 
     @abstractmethod
     def blocks(self, item: TaskDataset, condition: Condition) -> tuple[Blocks, ...]:
@@ -102,12 +103,12 @@ class RowGroups(StoredRows):
     """
 
     def __init__(self, run: MergeRun, shared: Collection[str] = ()) -> None:
-        super().__init__(run)
+        super().__init__(run, keeps_alignment=True)
         self._decoded = DecodedColumns(run, shared)
 
     def blocks(self, item: TaskDataset, condition: Condition) -> tuple[Blocks, ...]:
         """Name the row groups of each file that may hold a row that fulfils a condition."""
-        rows = [self._row_counts(file) for file in item.files]
+        rows = [row_counts(self.run, file) for file in item.files]
         counts = np.array([len(found) for found in rows], np.int64)
         may = np.array([count > 0 for found in rows for count in found], np.bool_)
         # A dataset's only row group was chosen by the plan: its bounds rarely say more.
@@ -119,12 +120,6 @@ class RowGroups(StoredRows):
             chosen = tuple(np.flatnonzero(may[start:end]).tolist())
             found.append(Blocks(file, chosen, tuple(sizes[number] for number in chosen)))
         return tuple(found)
-
-    def _row_counts(self, file: TaskFile) -> list[int]:
-        """How many rows each row group of a file has."""
-        self.run.check()
-        metadata, _ = self.run.footer(file)
-        return [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
 
     def _may_match(self, item: TaskDataset, counts: _Numbers, condition: Condition) -> _Flags:
         """Which row groups of a dataset may match; partition values are known exactly."""
@@ -165,6 +160,13 @@ class RowGroups(StoredRows):
         )  # fmt: skip
         self._decoded.keep(file, blocks.numbers, table)
         return pa.table({**known, **{name: table[name] for name in left}})
+
+
+def row_counts(run: MergeRun, file: TaskFile) -> list[int]:
+    """How many rows each row group of a file has."""
+    run.check()
+    metadata, _ = run.footer(file)
+    return [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
 
 
 class MisfitError(DataError):

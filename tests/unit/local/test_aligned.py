@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from datetime import date
 from decimal import Decimal
 from unittest.mock import patch
@@ -55,22 +56,31 @@ def compared(*_):
     return None
 
 
+def slices(block_rows):
+    """Read each task in slices of blocks of so many rows; None: in one piece."""
+    if block_rows is None:
+        return nullcontext()
+    limits = {"_WHOLE_BYTES": 1, "_SLICE_BYTES": 200, "_BLOCK_ROWS": block_rows}
+    return patch.multiple("ktk_engine.local.stream", **limits)
+
+
 @given(
     numbers=st.sets(st.integers(0, 40), min_size=1),
     others=st.sets(st.integers(0, 40), min_size=1),
     groups=st.tuples(*[st.integers(1, 6)] * 3),
     most=st.sampled_from([3, 1_000]),
     columns=st.sets(st.sampled_from(["P", "L", "M", "v", "a", "b"]), min_size=1),
+    block_rows=st.sampled_from([1, 4, None]),
 )
-@examples(25)
-def test_gives_the_same_rows(tmp_path_factory, numbers, others, groups, most, columns):
+@examples(40)
+def test_gives_the_same_rows(tmp_path_factory, numbers, others, groups, most, columns, block_rows):
     store = LocalStore(tmp_path_factory.mktemp("aligned") / "a")
     same, own = sorted(numbers), sorted(others)
     write(store, "seed", pa.table({**cells(same), "v": same}), groups[0])
     write(store, "a", pa.table({**cells(same), "a": [3 * n for n in same]}), groups[1])
     write(store, "b", pa.table({**cells(own), "b": [5 * n for n in own]}), groups[2])
     engine, names = LocalEngine(store, FooterCache(), threads=2), sorted(columns)
-    with patch("ktk_engine.local.tasks._TASK_ROWS", most):
+    with patch("ktk_engine.local.tasks._TASK_ROWS", most), slices(block_rows):
         assert {"a"} <= set(aligned(store)[0]) <= {"a", "b"}
         for where in WHERE:
             plan = plan_of(store, names, where)
@@ -103,6 +113,37 @@ def test_no_cell_is_read_that_nobody_asked_for(store, read):
     engine = LocalEngine(store, FooterCache())
     assert sum(batch.num_rows for batch in engine.batches(plan_of(store, ["v", "a"]))) == 12
     assert read == {("seed", "v"), ("a", "a")}
+
+
+@pytest.mark.parametrize(("where", "rows"), [(None, 400), ("v >= 390", 10), ("L < 7", 14)])
+def test_slices_compare_no_cell(store, where, rows):
+    numbers = [n - n % 8 + (3 * n) % 8 for n in range(400)]
+    keys = {
+        "P": [0] * 400,
+        "L": [n // 2 for n in range(400)],
+        "M": [f"m{n % 2}" for n in range(400)],
+    }
+    write(store, "seed", pa.table({**keys, "v": range(400)}), 50)
+    write(store, "a", pa.table({**keys, "a": numbers}), 64)
+    write(store, "b", pa.table({**keys, "b": numbers}), 400)
+    plan = plan_of(store, ["v", "a", "b"], where)
+    with slices(16), patch("ktk_engine.local.merged_rows.match", AssertionError):
+        parts = list(LocalEngine(store, FooterCache()).batches(plan))
+    found = pa.Table.from_batches(parts)
+    assert len(parts) > 1 or rows < 16
+    assert found.num_rows == rows
+    assert found["a"].to_pylist() == [numbers[n] for n in found["v"].to_pylist()]
+    assert found["a"].equals(found["b"])
+
+
+def test_wide_partitions_are_put_together_by_bytes(store, monkeypatch):
+    for name in ("seed", "a", "b"):
+        write(store, name, pa.table({**cells(range(120)), name: range(120)}))
+    sizes = {}
+    for limit in (1 << 20, 120 * 3 * 24):
+        monkeypatch.setattr("ktk_engine.local.tasks._TASK_BYTES", limit)
+        sizes[limit] = [len(names) for names in aligned(store)]
+    assert list(map(len, sizes.values())) == [1, 3]
 
 
 def test_a_condition_reads_what_it_needs(store, read):

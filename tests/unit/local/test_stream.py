@@ -116,14 +116,23 @@ def test_an_unsorted_enrichment_is_kept_while_slices_pass(store, monkeypatch):
     assert opened == [0] * 4  # cells and payload of each dataset
 
 
-def test_an_unsorted_seed_is_read_at_once_or_refused(store):
-    write_cube(store, seed=[shuffled(numbers("v"))])
+def test_an_unsorted_seed_alone_is_read_as_it_lies(store):
+    rows = shuffled(numbers("v"))
+    write_cube(store, seed=[rows])
+    pieces = pieces_of(store, limit=20_000)
+    assert len(pieces) >= 10
+    assert rows_of(pieces) == rows.to_pylist()
+
+
+def test_an_unsorted_seed_beside_other_cells_is_read_at_once_or_refused(store):
+    write_cube(store, seed=[shuffled(numbers("v"))], a=[numbers("a", 3, step=2)])
     (whole,) = pieces_of(store)
     assert sorted(row["L"] for row in whole.to_pylist()) == list(range(N))
     with pytest.raises(LocalEngineError, match=r"dataset seed .* not sorted by `L`.*spark"):
         pieces_of(store, limit=10_000)
+    query = Store(store.root).cube("c").query(where="a is null")
     with pytest.raises(LocalEngineError, match="not sorted"):
-        Store(store.root).cube("c").query().count(engine="local", memory_limit=20_000)
+        query.count(engine="local", memory_limit=20_000)
 
 
 def test_without_the_leading_dimension_rows_stay_together(store):

@@ -1,0 +1,198 @@
+"""A cube of hundreds of columns of which a few are computed again, beside one wide table.
+
+`python -m benchmarks.wide [--rows 400000] [--repeats 5]`. The same rows lie in a cube (a seed
+dataset and enrichments of 5 columns each), in one wide Delta table (deltalake), and in one wide
+parquet table that DuckDB reads. Five columns are refreshed: here one enrichment is replaced, in
+Delta they are merged by their cells. Then all columns are read, and five of them. Everybody is
+asked once to warm up and then in turns; medians count. Results go to `benchmarks/results/`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import statistics
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from benchmarks.cpu_seconds import cpu_seconds
+from benchmarks.report import machine, write_result
+from ktk_engine import Store
+
+_COLUMNS = 5  # of an enrichment
+_PARTITIONS = 8
+_WIDTHS = (20, 40, 100)  # enrichments
+_KTK, _DELTA, _DUCKDB = "ktk", "Delta", "DuckDB, parquet"
+
+
+def _cells(rows: int) -> dict[str, pa.Array]:
+    numbers = np.arange(rows)
+    each = -(-rows // _PARTITIONS)
+    return {"P": pa.array(numbers // each), "L": pa.array(numbers)}
+
+
+def _payload(rows: int, enrichment: int, seed: int = 0) -> dict[str, pa.Array]:
+    random = np.random.default_rng([seed, enrichment])
+    return {f"c{enrichment}_{number}": pa.array(random.random(rows)) for number in range(_COLUMNS)}
+
+
+def _written(folder: Path, work: Callable[[], object]) -> int:
+    """Bytes of the files that work adds to a folder."""
+    before = {path for path in folder.rglob("*") if path.is_file()}
+    work()
+    new = {path for path in folder.rglob("*") if path.is_file()} - before
+    return sum(path.stat().st_size for path in new)
+
+
+def _stores(folder: Path, rows: int, enrichments: int) -> None:
+    """Write the same rows as a cube, a Delta table and parquet files."""
+    cells = _cells(rows)
+    parts = [_payload(rows, number) for number in range(enrichments)]
+    wide = pa.table({**cells, **{name: values for part in parts for name, values in part.items()}})
+    Store(str(folder / "cube")).build(
+        "wide",
+        {
+            "seed": pa.table(cells),
+            **{f"e{number}": pa.table({**cells, **part}) for number, part in enumerate(parts)},
+        },
+        dimension_columns=["L"],
+        partition_by=["P"],
+        suppress_index_on=["L"],
+    )
+    deltalake.write_deltalake(str(folder / "delta"), wide, partition_by=["P"])
+    with duckdb.connect() as connection:
+        connection.register("wide", wide)
+        connection.execute(
+            f"copy wide to '{folder / 'parquet'}' (format parquet, partition_by (P))"
+        )
+
+
+def _readers(folder: Path) -> Mapping[str, Callable[[list[str]], pa.Table]]:
+    connection = duckdb.connect()
+
+    def cube(names: list[str]) -> pa.Table:
+        return Store(str(folder / "cube")).cube("wide").query(names).to_arrow(engine="local")
+
+    def delta(names: list[str]) -> pa.Table:
+        return deltalake.DeltaTable(str(folder / "delta")).to_pyarrow_table(columns=names)
+
+    def duck(names: list[str]) -> pa.Table:
+        chosen = ", ".join(names)
+        files = f"read_parquet('{folder / 'parquet'}/*/*.parquet', hive_partitioning = true)"
+        return connection.execute(f"select {chosen} from {files}").to_arrow_table()
+
+    return {_KTK: cube, _DELTA: delta, _DUCKDB: duck}
+
+
+def _refreshers(folder: Path, rows: int) -> Mapping[str, tuple[Path, Callable[[], object]]]:
+    new = pa.table({**_cells(rows), **_payload(rows, 3, seed=1)})
+    changed = {name: f"s.{name}" for name in new.column_names if name.startswith("c")}
+
+    def cube() -> object:
+        return Store(str(folder / "cube")).cube("wide").extend({"e3": new}, overwrite=True)
+
+    def delta() -> object:
+        table = deltalake.DeltaTable(str(folder / "delta"))
+        by = "t.P = s.P and t.L = s.L"
+        merge = table.merge(new, predicate=by, source_alias="s", target_alias="t")
+        return merge.when_matched_update(changed).execute()
+
+    return {_KTK: (folder / "cube", cube), _DELTA: (folder / "delta", delta)}
+
+
+def _measure(work: Callable[[], object]) -> tuple[float, float]:
+    """Wall-clock and CPU seconds."""
+    start, cpu = time.perf_counter(), cpu_seconds()
+    work()
+    return time.perf_counter() - start, cpu_seconds() - cpu
+
+
+def _size_of(table: pa.Table) -> int:
+    """Bytes of a table's files, written as those of a cube are."""
+    with tempfile.TemporaryDirectory() as scratch:
+        store = Store(str(Path(scratch) / "store"))
+        store.write_table("t", table, partition_by=["P"])
+        return sum(path.stat().st_size for path in Path(scratch).rglob("*.parquet"))
+
+
+def _of_width(rows: int, enrichments: int, repeats: int) -> list[dict[str, Any]]:
+    """What is measured of a cube with some enrichments."""
+    found = []
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        _stores(folder, rows, enrichments)
+        every = ["P", "L", *(f"c{e}_{n}" for e in range(enrichments) for n in range(_COLUMNS))]
+        few = ["P", "L", *(f"c{enrichments // 2}_{n}" for n in range(_COLUMNS))]
+        questions = {f"read all {len(every) - 2} columns": every, "read 5 columns": few}
+        readers = _readers(folder)
+        for question, names in questions.items():
+            times = defaultdict(list)
+            for turn in range(repeats + 1):
+                for who, read in readers.items():
+                    took = _measure(partial(read, names))
+                    if turn:
+                        times[who].append(took)
+            found += [_row(enrichments, question, who, taken) for who, taken in times.items()]
+        changed = _size_of(pa.table({**_cells(rows), **_payload(rows, 3)}).drop_columns(["L"]))
+        for who, (where, refresh) in _refreshers(folder, rows).items():
+            start, cpu = time.perf_counter(), cpu_seconds()
+            written = _written(where, refresh)
+            taken = [(time.perf_counter() - start, cpu_seconds() - cpu)]
+            row = _row(enrichments, "refresh 5 columns", who, taken)
+            found.append({**row, "written": written, "changed": changed})
+        shutil.rmtree(folder / "parquet")
+    return found
+
+
+def _row(
+    enrichments: int, question: str, who: str, taken: list[tuple[float, float]]
+) -> dict[str, Any]:
+    return {
+        "enrichments": enrichments,
+        "question": question,
+        "who": who,
+        "seconds": statistics.median(wall for wall, _ in taken),
+        "cpu": statistics.median(cpu for _, cpu in taken),
+    }
+
+
+def _table(found: list[dict[str, Any]]) -> list[str]:
+    lines = ["| enrichments | question | who | seconds | CPU seconds | written |"]
+    lines.append("|---|---|---|---|---|---|")
+    for row in found:
+        written = f"{row['written'] / 1e6:.1f} MB" if "written" in row else ""
+        if written and row["who"] == _KTK:
+            written += f", {row['written'] / row['changed']:.2f} times the changed columns"
+        lines.append(
+            f"| {row['enrichments']} | {row['question']} | {row['who']} | {row['seconds']:.2f} "
+            f"| {row['cpu']:.2f} | {written} |"
+        )
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=400_000)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--enrichments", type=int, nargs="*", default=_WIDTHS)
+    arguments = parser.parse_args()
+    about, found = machine(), list[dict[str, Any]]()
+    for enrichments in arguments.enrichments:
+        found += _of_width(arguments.rows, enrichments, arguments.repeats)
+    result = {"machine": about, "rows": arguments.rows, "found": found}
+    text = f"{arguments.rows:,} rows in {_PARTITIONS} partitions, 5 columns an enrichment."
+    print(write_result("wide", result, "Wide cubes", [text], _table(found)))
+
+
+if __name__ == "__main__":
+    main()
