@@ -18,7 +18,6 @@ from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.to_container import to_container
 
 KEY = "__ktk_key"
-POSITION = "__ktk_position"
 _THREADS = 8
 
 
@@ -54,7 +53,7 @@ def read_rows(
 
 
 def values_by_file(snapshot: Snapshot, files: pa.Table, columns: Sequence[str]) -> pa.Table:
-    """Give what files do not hold themselves: `KEY`, `POSITION` and partition values.
+    """Give what files do not hold themselves: `KEY` and partition values.
 
     Args:
         snapshot: the dataset.
@@ -63,8 +62,8 @@ def values_by_file(snapshot: Snapshot, files: pa.Table, columns: Sequence[str]) 
     """
     names = [name for name in columns if name in snapshot.partition_keys]
     check_partition_values(replace(snapshot, files=files), names)
-    facts = files.select(["key", "position", *(PARTITION_PREFIX + name for name in names)])
-    return facts.rename_columns([KEY, POSITION, *names])
+    facts = files.select(["key", *(PARTITION_PREFIX + name for name in names)])
+    return facts.rename_columns([KEY, *names])
 
 
 def digests_by_key(files: pa.Table) -> dict[str, FileDigest | None]:

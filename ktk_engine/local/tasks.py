@@ -14,15 +14,13 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from ktk_engine.errors import LocalEngineError
 from ktk_engine.files.footers import FooterCache
-from ktk_engine.files.read_rows import KEY, POSITION, values_by_file
+from ktk_engine.files.read_rows import KEY, values_by_file
 from ktk_engine.local.cell_range import CellRange
 from ktk_engine.local.ranges import ranges, worth_cutting
 from ktk_engine.local.sorted_rows import sorted_indices
 from ktk_engine.local.task import Task, TaskDataset, TaskFile, row_width
 from ktk_engine.log.snapshot import PARTITION_PREFIX, digests_of
-from ktk_engine.messages import Message, Remedy
 from ktk_engine.plan.plan import DatasetPlan, Plan
 from ktk_engine.store.interface import ObjectStore
 
@@ -104,13 +102,11 @@ def tasks(
         The tasks, by partition values and then by the leading dimension.
 
     Raises:
-        LocalEngineError: only Spark can answer the plan.
         FormatError: a partition value that is needed cannot be read.
     """
     output = tuple(plan.columns if names is None else names)
     distinct = tuple(dict.fromkeys([*plan.order_by, *plan.partition_by])) if plan.distinct else ()
     needed = {*output, *plan.condition.columns, *distinct}
-    _check(plan, needed)
     seed, *others = (_planned(store, footers, plan, item, needed) for item in plan.datasets)
     total = sum(seed.rows)
     share = total if total <= uncut else max(total // workers, _SHARED_ROWS)
@@ -152,28 +148,6 @@ def decoded_bytes(store: ObjectStore, footers: FooterCache, plan: Plan) -> int:
     return total
 
 
-def _check(plan: Plan, needed: set[str]) -> None:
-    """Refuse what only Spark can do."""
-    owners: dict[str, str] = {}
-    for item in plan.datasets:
-        if item.join != "seed" and not item.on:
-            raise LocalEngineError(
-                Message(
-                    f"Dataset {item.dataset} of cube {plan.cube} has no dimension by which it "
-                    "could be joined in this process. Ask Spark: ",
-                    Remedy("ask_spark"),
-                    ".",
-                )
-            )
-        for name in item.columns:
-            if name in needed and name not in item.on and name in owners:
-                raise LocalEngineError(
-                    f"Datasets {owners[name]} and {item.dataset} of cube {plan.cube} both have "
-                    f"column `{name}`, but are not joined by it. Leave it out of the query."
-                )
-            owners.setdefault(name, item.dataset)
-
-
 def _planned(
     store: ObjectStore, footers: FooterCache, plan: Plan, item: DatasetPlan, needed: set[str]
 ) -> _Planned:
@@ -187,7 +161,7 @@ def _planned(
         own |= set(item.cell_columns)
     names = [name for name in item.columns if name in own]
     keys = item.snapshot.partition_keys
-    values = values_by_file(item.snapshot, item.files, names).drop_columns([POSITION])
+    values = values_by_file(item.snapshot, item.files, names)
     digests = digests_of(item.files)
     rows = tuple(_rows(store, footers, item.files))
     files = tuple(

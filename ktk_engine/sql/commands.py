@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from ktk_engine.messages import Remedy
 from ktk_engine.sql.row_change import RowChange
@@ -272,3 +272,16 @@ class Describe(Command):
 @dataclass(frozen=True, kw_only=True)
 class Use(Command):
     """`use`: the schema of names that have none."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a statement gave.
+
+    Attributes:
+        columns: (name, Spark's name of the type) of each.
+        rows: their values.
+    """
+
+    columns: tuple[tuple[str, str], ...]
+    rows: tuple[tuple[Any, ...], ...]

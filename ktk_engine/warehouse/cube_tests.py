@@ -14,6 +14,7 @@ from ktk_engine.catalog.view import ViewDocument
 from ktk_engine.cube.discovery import discover_cube
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError, KtkError
 from ktk_engine.formatting import counted
+from ktk_engine.local.sql.known_queries import coverage_query, orphans_query
 from ktk_engine.log.scope import LogScope, cube_scope, scope_of
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State, resolve
@@ -26,7 +27,6 @@ from ktk_engine.types.identifier import find_name
 from ktk_engine.types.mismatch import mismatch
 from ktk_engine.types.quote import quote_identifier, quote_text
 from ktk_engine.types.type_class import class_name
-from ktk_engine.warehouse.known_queries import coverage_query, orphans_query
 from ktk_engine.warehouse.relations import Relations
 
 _CLASSES = (

@@ -4,33 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
 
 from ktk_engine.catalog.catalog import Relation
 from ktk_engine.cube.user_metadata import user_metadata
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import resolve
-from ktk_engine.sql.commands import Describe, Show
+from ktk_engine.sql.commands import Answer, Describe, Show
 from ktk_engine.types.identifier import Name
 from ktk_engine.warehouse.relations import Relations
 from ktk_engine.warehouse.schema_catalog import RelationDescription, SchemaCatalog
 
 _Rows = Iterable[tuple[str | bool, ...]]
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What a statement gave.
-
-    Attributes:
-        columns: (name, Spark's name of the type) of each.
-        rows: their values.
-    """
-
-    columns: tuple[tuple[str, str], ...]
-    rows: tuple[tuple[Any, ...], ...]
 
 
 def show(relations: Relations, command: Show | Describe, name: Name) -> Answer | None:

@@ -22,7 +22,7 @@ from ktk_engine.warehouse.change_statement import change_by_statement
 from ktk_engine.warehouse.create_statement import create_table, create_view
 from ktk_engine.warehouse.insert_statement import insert, insert_several
 from ktk_engine.warehouse.relations import Relations
-from ktk_engine.warehouse.show import Answer, show
+from ktk_engine.warehouse.show import show
 from ktk_engine.write.write_context import WriteContext
 from ktk_engine.write.write_result import RowChanges, WriteResult
 
@@ -43,7 +43,7 @@ class Done:
 
     rows: RowChanges | None = None
     message: str = "OK"
-    answer: Answer | None = None
+    answer: c.Answer | None = None
 
     @classmethod
     def of(cls, result: WriteResult | None) -> Done:
@@ -141,7 +141,7 @@ class _Run:
             return Done.of(done)
         return Done()
 
-    def with_metastore(self, shown: Answer, name: Name) -> Answer:
+    def with_metastore(self, shown: c.Answer, name: Name) -> c.Answer:
         """What the store shows of a schema, and the tables of that name in a metastore."""
         command = self.statement.command
         if not (self.in_metastore and isinstance(command, c.Show) and command.is_of_schema):

@@ -13,7 +13,7 @@ from ktk_engine.conditions.condition import Condition
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.plan.key_conditions import MAXIMUM_KEYS, key_conditions
 from ktk_engine.plan.plan_dataset import plan_dataset
-from ktk_engine.spark.read.join import run_plan
+from ktk_engine.spark.read.plan_frame import plan_frame
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.write.aggregate import count_rows
 from ktk_engine.spark.write.merge_rows import count_keys, key_bounds, repeated_key
@@ -26,13 +26,13 @@ def stored_rows(scanner: Scanner, base: Snapshot, files: pa.Table, version: int)
     """How many rows `rows_of` gives; where no cell is overlaid, the snapshot knows it."""
     plan = plan_dataset(replace(base, files=files), version)
     if plan.datasets[0].overlaid or files["rows"].null_count:
-        return count_rows(run_plan(scanner, plan))
+        return count_rows(plan_frame(scanner, plan))
     return int(pc.sum(files["rows"]).as_py() or 0)
 
 
 def rows_of(scanner: Scanner, base: Snapshot, files: pa.Table, version: int) -> DataFrame:
     """The rows of some files, of each cell the last; all columns of the dataset."""
-    return run_plan(scanner, plan_dataset(replace(base, files=files), version))
+    return plan_frame(scanner, plan_dataset(replace(base, files=files), version))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 
-from ktk_engine.warehouse.in_process.local_sql import (
+from ktk_engine.local.sql.local_sql import (
     LocalSql,  # deep: what it answers without Spark
 )
 from tests.functional.cube_models import ENRICHMENT, SEED

@@ -19,7 +19,7 @@ SCHEMA = "an"
 # SQL in this process has no face of its own: dbt asks it for the rows of tests.
 def rows_in_process(root: Path, text: str) -> list[Mapping[str, Any]]:
     """Answer a query without Spark; relations are those of the schema `an`."""
-    from ktk_engine.warehouse.in_process.local_sql import LocalSql  # deep: it has no face
+    from ktk_engine.local.sql.local_sql import LocalSql  # deep: it has no face
 
     store = LocalStore(root)
     local = LocalSql(KnownStores(lambda name: store if name == SCHEMA else None))

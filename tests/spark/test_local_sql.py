@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktk_engine.spark.arrow_types import seen_by_spark
-from ktk_engine.spark.compatibility import collect_table
-from ktk_engine.spark.sql.sql_session import SqlSession
-from ktk_engine.warehouse.in_process.local_sql import LocalSql  # deep: compared with Spark
-from ktk_engine.warehouse.known_queries import (  # deep: compared with Spark
+from ktk_engine.local.sql.known_queries import (  # deep: compared with Spark
     coverage_query,
     orphans_query,
 )
+from ktk_engine.local.sql.local_sql import LocalSql  # deep: compared with Spark
+from ktk_engine.spark.arrow_types import seen_by_spark
+from ktk_engine.spark.compatibility import collect_table
+from ktk_engine.spark.sql.sql_session import SqlSession
 from tests.support.documents import ViewDocument, add_view
 from tests.support.queries import KnownStores, quote_identifier, quote_literal
 from tests.support.random_cubes import (

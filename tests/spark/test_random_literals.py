@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 
 from ktk_engine import Store
 from ktk_engine.errors import KtkError, LocalEngineError
-from ktk_engine.warehouse.in_process.local_sql import LocalSql  # deep: compared with Spark
+from ktk_engine.local.sql.local_sql import LocalSql  # deep: compared with Spark
 from tests.spark.changing import run
 from tests.support.changes import Target, build
 from tests.support.queries import KnownStores

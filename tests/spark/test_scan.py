@@ -1,4 +1,4 @@
-"""Scans read exactly the planned files; every trap of manifests has its test."""
+"""Spark reads exactly the planned files; every trap of manifests has its test."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from ktk_engine.spark.read.plan_frame import plan_frame
 from tests.support.changes import Target, build
 from tests.support.committed import snapshot_of
 from tests.support.dataset_builder import write_plain
 from tests.support.documents import document_key, render_document
+from tests.support.queries import MetadataCache, plan_rows
 
 SEED = Target("seed", "seed", "c", ("L",), ("P", "Q"), buckets=4)
 AWKWARD = ["plain", "a/b", "x=y", "100%", "ü", "", " ", "nan", "__HIVE_DEFAULT_PARTITION__", ".."]
@@ -27,9 +29,10 @@ def seed(spark, store):
     return snapshot_of(store, SEED.uuid)
 
 
-def read(sql, store, snapshot, files, **options):
-    scanner = sql.scanner(store)
-    return scanner.scan(snapshot, files, snapshot.schema.names, **options)
+def read(sql, store, snapshot, files, names=None):
+    chosen = replace(snapshot, files=files)
+    names = snapshot.schema.names if names is None else names
+    return plan_frame(sql.scanner(store), plan_rows(store, chosen, 0, names, [], MetadataCache()))
 
 
 def test_all_files_give_all_rows(sql, store, seed):
@@ -88,18 +91,8 @@ def test_an_unpartitioned_dataset(spark, sql, store):
     assert read(sql, store, snapshot, snapshot.files).count() == 100
 
 
-def test_positions_are_those_of_the_files(sql, store, seed):
-    frame = read(sql, store, seed, seed.files, with_position=True)
-    expected = {
-        (file["partition.P"], file["partition.Q"]): file["position"]
-        for file in seed.files.to_pylist()
-    }
-    found = {(row.P, row.Q): row["__ktk_position"] for row in frame.collect()}
-    assert found == expected
-
-
 def test_partition_columns_alone(sql, store, seed):
-    frame = sql.scanner(store).scan(seed, seed.files, ["Q"])
+    frame = read(sql, store, seed, seed.files, ["Q"])
     assert sorted(row.Q for row in frame.collect()) == sorted([0, 1, 2] * 10)
 
 
@@ -111,6 +104,6 @@ def test_a_store_below_awkward_folders(spark, sql, tmp_path):
     frame = spark.range(10).selectExpr("concat('ü', id % 2) as P", "id as L")
     build(store, frame, target)
     snapshot = snapshot_of(store, target.uuid)
-    rows = read(sql, store, snapshot, snapshot.files, with_position=True).collect()
+    rows = read(sql, store, snapshot, snapshot.files).collect()
     assert sorted((row.P, row.L) for row in rows) == sorted((f"ü{i % 2}", i) for i in range(10))
     assert isinstance(snapshot.files, pa.Table)

@@ -19,6 +19,7 @@ from ktk_engine.plan.explain import explain
 from ktk_engine.plan.folding import Folding
 from ktk_engine.plan.plan import Plan
 from ktk_engine.plan.plan_cube import load_cube
+from ktk_engine.plan.plan_dataset import plan_rows
 from ktk_engine.plan.prune import prune
 from ktk_engine.plan.statement.named_relations import KnownStores, NamedRelations
 from ktk_engine.report.cube_report import make_report

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     import agate
     from pyspark.sql import DataFrame
 
-    from ktk_engine.warehouse.show import Answer
+    from ktk_engine.sql.commands import Answer
 
 _LOGGER = AdapterLogger("Ktk")
 

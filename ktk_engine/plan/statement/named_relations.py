@@ -26,7 +26,7 @@ from ktk_engine.conditions.condition import Condition, conjuncts
 from ktk_engine.errors import ConsistencyError, DatasetNotFoundError, QueryError
 from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.log.scope import LogScope, cube_scope, scope_of
-from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.log.snapshot import PARTITION_PREFIX, Snapshot
 from ktk_engine.log.state import State, resolve
 from ktk_engine.plan.plan import Plan
 from ktk_engine.plan.plan_cube import LoadedCube, load_cube
@@ -248,8 +248,7 @@ class NamedRelations:
             parts = conjuncts(condition)
             return plan_rows(state.store, snapshot, state.version, names, parts, known)
 
-        least = [*snapshot.partition_keys, *snapshot.dimension_columns, *snapshot.schema.names][0]
-        return Plannable(state.store, snapshot.schema, least, plan)
+        return Plannable(state.store, snapshot.schema, _least(snapshot), plan)
 
     def _cube(self, schema: str, name: str, moment: Moment | None) -> LoadedCube:
         key = (schema, name, moment)
@@ -263,3 +262,11 @@ class NamedRelations:
             known = self.known.metadata(state.store)
             self._cubes[key] = load_cube(state, datasets, None, known)
         return self._cubes[key]
+
+
+def _least(snapshot: Snapshot) -> str:
+    """The column that costs least to read; none with partition values that nobody can read."""
+    keys: Sequence[str] = snapshot.partition_keys
+    unknown = {k for k in keys if snapshot.file_column(PARTITION_PREFIX + k).null_count}
+    columns: list[str] = [*keys, *snapshot.dimension_columns, *snapshot.schema.names]
+    return next((name for name in columns if name not in unknown), columns[0])

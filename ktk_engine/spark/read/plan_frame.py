@@ -1,4 +1,4 @@
-"""Chooses how Spark answers a plan: by its own reader, by tasks, or with rows computed here.
+"""Chooses how Spark answers a plan: by its own reader, or by tasks, in workers or here.
 
 See docs/design/reading.md, Which way is taken.
 """
@@ -9,19 +9,29 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pyspark  # noqa: F401
 from pyspark.sql import functions as F
 
+from ktk_engine.conditions.condition import (
+    Condition,
+    IsIn,
+    TrueCondition,
+    conjunction,
+    conjuncts,
+)
+from ktk_engine.conditions.render import to_sql
 from ktk_engine.errors import LocalEngineError
 from ktk_engine.local.answer import LocalEngine, plan_schema
 from ktk_engine.local.rereading import bytes_read
 from ktk_engine.local.task import Task, row_width
 from ktk_engine.local.tasks import tasks
+from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.plan.plan import Plan
+from ktk_engine.plan.plan_dataset import plan_dataset
 from ktk_engine.spark.arrow_types import seen_by_spark, spark_schema
 from ktk_engine.spark.frames import empty_frame, frame_of_table
 from ktk_engine.spark.jvm import select_names
-from ktk_engine.spark.read.join import run_plan
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.read.task_frame import task_frame
 from ktk_engine.spark.session.executors import runs_here
@@ -41,6 +51,7 @@ _ROWS_OF_ONE_TASK = 65_536
 # So many are read and aggregated by one worker before that.
 _ROWS_OF_ONE_WORKER = 524_288
 _MOST_REREAD = 4
+_LONGEST_LIST = 1_000
 
 
 def plan_frame(
@@ -81,18 +92,16 @@ def _all_rows(
     aggregated: bool = False,
 ) -> DataFrame:
     """The frame of a plan without a limit; see `plan_frame`."""
-    if _is_one_scan(plan) and scanner.store.read_by_spark:
-        return run_plan(scanner, plan, with_address)
     names = list(plan.columns)
     if with_address:
         names = list(dict.fromkeys([*names, *plan.order_by, *plan.partition_by]))
+    frame = _by_spark(scanner, plan, names)
+    if frame is not None:
+        return frame
     store, footers = scanner.store, scanner.footers
-    try:
-        workers = scanner.session.sparkContext.defaultParallelism
-        uncut = _ROWS_OF_ONE_WORKER if aggregated else 0
-        found = tasks(store, footers, plan, names, workers, uncut)
-    except LocalEngineError:
-        return run_plan(scanner, plan, with_address)
+    workers = scanner.session.sparkContext.defaultParallelism
+    uncut = _ROWS_OF_ONE_WORKER if aggregated else 0
+    found = tasks(store, footers, plan, names, workers, uncut)
     if not found:
         return task_frame(scanner.session, store, found, plan_schema(plan, names))
     once, with_rereading = bytes_read(store, footers, plan, found)
@@ -100,9 +109,67 @@ def _all_rows(
         answer = _small_answer(scanner, plan, names, aggregated)
         if answer is not None:
             return answer
-    if with_rereading > _MOST_REREAD * once:
-        return run_plan(scanner, plan, with_address)
+    if len(plan.datasets) > 1 and with_rereading > _MOST_REREAD * once:
+        return _joined_by_spark(scanner, plan, names)
     return task_frame(scanner.session, store, found, plan_schema(plan, names))
+
+
+def is_scanned(scanner: Scanner, snapshot: Snapshot) -> bool:
+    """Tell whether Spark's own reader gives all rows of a dataset.
+
+    Args:
+        scanner: where.
+        snapshot: the dataset.
+    """
+
+    def found() -> pa.Array:
+        (item,) = plan_dataset(snapshot, 0).datasets
+        read = scanner.reads(snapshot, item.files, item.columns)
+        return pa.array([read and not item.overlaid])
+
+    in_folder = scanner.store.read_by_spark
+    return in_folder and bool(snapshot.derived.get("is scanned", found)[0].as_py())
+
+
+def _by_spark(scanner: Scanner, plan: Plan, names: Sequence[str]) -> DataFrame | None:
+    """The rows as Spark's own reader gives them, where nothing has to come together."""
+    item, *others = plan.datasets
+    condition = conjunction([item.condition, plan.condition])
+    if others or item.overlaid or item.distinct or plan.distinct or _has_long_list(condition):
+        return None
+    frame = scanner.scan(item.snapshot, item.files, item.columns)
+    if frame is None:
+        return None
+    kept = frame if isinstance(condition, TrueCondition) else frame.where(to_sql(condition))
+    return select_names(kept, names)
+
+
+def _joined_by_spark(scanner: Scanner, plan: Plan, names: Sequence[str]) -> DataFrame:
+    """The rows of datasets that Spark brings together, each of them a plan of its own."""
+    frames = []
+    for item in plan.datasets:
+        own = tuple(item.distinct or item.columns)
+        alone = replace(plan, datasets=(replace(item, join="seed", on=()),), columns=own)
+        alone = replace(alone, condition=TrueCondition(), distinct=False, folding=None)
+        frames.append(_all_rows(scanner, alone))
+    frame = frames[0]
+    for item, other in zip(plan.datasets[1:], frames[1:], strict=True):
+        # Spark compares a prefix of the first column before all of them, and the rows of one
+        # partition all have the same partition values.
+        keys = item.snapshot.partition_keys
+        frame = frame.join(other, sorted(item.on, key=lambda name: name in keys), item.join)
+    if not isinstance(plan.condition, TrueCondition):
+        frame = frame.where(to_sql(plan.condition))
+    if plan.distinct:
+        cells = list(dict.fromkeys([*plan.order_by, *plan.partition_by]))
+        frame = select_names(frame, list(dict.fromkeys([*names, *cells]))).dropDuplicates(cells)
+    return select_names(frame, names)
+
+
+def _has_long_list(condition: Condition) -> bool:
+    """Whether a list has so many values that Spark takes long to parse and optimise them."""
+    lists = (part for part in conjuncts(condition) if isinstance(part, IsIn))
+    return any(len(part.values) > _LONGEST_LIST for part in lists)
 
 
 def _most_read(scanner: Scanner, plan: Plan) -> int:
@@ -136,9 +203,3 @@ def _small_answer(
         return empty_frame(scanner.session, result)
     frame = frame_of_table(scanner.session, seen_by_spark(found), result)
     return frame.coalesce(1) if aggregated and found.num_rows <= _ROWS_OF_ONE_TASK else frame
-
-
-def _is_one_scan(plan: Plan) -> bool:
-    """Whether Spark's own reader gives the rows without a join: nothing is faster."""
-    item, *others = plan.datasets
-    return not (others or item.overlaid or item.distinct or plan.distinct)

@@ -31,7 +31,7 @@ from ktk_engine.plan.plan_dataset import plan_rows
 from ktk_engine.plan.statement.named_relations import KnownStores, Plannable
 from ktk_engine.spark.arrow_types import spark_type
 from ktk_engine.spark.frames import with_types
-from ktk_engine.spark.read.cohorts import treatment
+from ktk_engine.spark.read.read_types import read_type
 from ktk_engine.spark.read.restored_by_spark import restored_by_spark
 from ktk_engine.spark.read.scan import READING, UNBOUNDED
 from ktk_engine.spark.sql.read_files import given_options, literal_location
@@ -100,18 +100,18 @@ class ParquetSource:
             if footer.unusual:
                 return f"in {file.path} {footer.unusual}"
         for name in self.files.schema.names:
-            if name not in folders and len(self._treatments(name)) != 1:
+            if name not in folders and len(self._read_types(name)) != 1:
                 return f"column `{name}` has different types"
-            if name not in folders and self._treatments(name) & {"arrow", "absent"}:
+            if name not in folders and None in self._read_types(name):
                 return f"column `{name}` has a type that Spark cannot read"
         return ""
 
-    def _treatments(self, name: str) -> frozenset[object]:
-        """How Spark reads a column of each of the files that have it."""
+    def _read_types(self, name: str) -> frozenset[st.DataType | None]:
+        """The types with which Spark reads a column of each of the files that have it."""
         t, key = self.files.schema.field(name).type, Identifier(name)
         schemas = {footer.schema.remove_metadata() for footer in self.files.footers}
         types = {column.type for s in schemas for column in s if Identifier(column.name) == key}
-        return frozenset(treatment(t, physical) for physical in types)
+        return frozenset(read_type(t, physical) for physical in types)
 
     def frame(self, session: SparkSession) -> DataFrame:
         """Give the rows as Spark reads them; only without an `obstacle`.
@@ -122,9 +122,8 @@ class ParquetSource:
         folders, fields = self.files.snapshot.partition_keys, []
         types = {column.name: spark_type(column.type) for column in self.files.schema}
         for name, own in types.items():
-            found = frozenset[object]() if name in folders else self._treatments(name)
-            read_as = next((t for t in found if isinstance(t, st.DataType)), own)
-            fields.append(st.StructField(name, read_as))
+            (read_as,) = {own} if name in folders else self._read_types(name)
+            fields.append(st.StructField(name, read_as or own))
         options = {**READING, **UNBOUNDED, **given_options(self.address)}
         if not folders:  # else Spark leaves out what lies deeper
             options[_RECURSIVE] = "true"

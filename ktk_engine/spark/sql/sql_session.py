@@ -37,7 +37,7 @@ from ktk_engine.spark.jvm import (
     send_answers_at_once,
     time_zone_of_thread,
 )
-from ktk_engine.spark.read.join import run_plan
+from ktk_engine.spark.read.plan_frame import is_scanned, plan_frame
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.sql.parquet_source import ParquetSource, open_parquet_source
 from ktk_engine.spark.sql.planned_places import Place, PlannedPlaces
@@ -322,8 +322,8 @@ class _Binding:
     def is_planned(self, statement: Statement, within: str = "", path: Place = ()) -> bool:
         """Whether a statement reads what is planned for it, itself or through views.
 
-        That is each cube; and each dataset on a remote store and each source of files for which
-        Spark has no reader, or none that would choose columns and row groups.
+        That is each cube; and each dataset and source of files that Spark's own reader does not
+        read, or would read without choosing columns and row groups.
 
         Args:
             statement: the statement.
@@ -343,7 +343,9 @@ class _Binding:
                 continue
             schema, relation = found
             if relation.kind != "view":
-                if not self.relations.store(schema).read_by_spark:
+                moment = self._moment(reference)
+                state = self.relations.state(schema, scope_of(relation.uuid), moment)
+                if not self._is_scanned(state, relation.uuid):
                     return True
                 continue
             view = self.relations.view(schema, relation.name)
@@ -420,7 +422,7 @@ class _Binding:
         state = self.relations.state(schema, scope_of(relation.uuid), moment)
         if moment is None:
             self.owner.note_read(state, (relation.uuid,))
-        if not state.store.read_by_spark and self.places.knows(path):
+        if self.places.knows(path) and not self._is_scanned(state, relation.uuid):
             dataset = self.relations.dataset(schema, relation.uuid, moment)
             name = self._name_at(path, name)
             return self._register_planned(path, dataset, name)
@@ -429,10 +431,14 @@ class _Binding:
         version = f"{state.store.url}:{foreign or (entry and entry.snapshot)}"
         snapshot = state.snapshot(relation.uuid)
         check_columns_alike(f"{schema}.{relation.name}", snapshot.schema)
-        plan = plan_dataset(snapshot, state.version)
+        scanner = self.owner.scanner(state.store)
         return self.owner.register(
-            name, version, lambda: run_plan(self.owner.scanner(state.store), plan)
+            name, version, lambda: plan_frame(scanner, plan_dataset(snapshot, state.version))
         )
+
+    def _is_scanned(self, state: State, uuid: str) -> bool:
+        """Whether Spark's own reader gives a dataset's rows; else its place is planned."""
+        return is_scanned(self.owner.scanner(state.store), state.snapshot(uuid))
 
     def _register_files(self, reference: Reference, address: FileAddress, path: Place) -> str:
         """Look at the files once per statement: they may change at any time."""

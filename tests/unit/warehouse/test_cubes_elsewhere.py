@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 from ktk_engine.errors import ConfigurationError, ConsistencyError, QueryError, TypeClassError
+from ktk_engine.local.sql.local_sql import LocalSql  # deep: as tests of models are answered
 from ktk_engine.warehouse.author import Author
 from ktk_engine.warehouse.create_cube import create_cube
-from ktk_engine.warehouse.in_process.local_sql import LocalSql
 from tests.support.changes import Relations, Target, WriteContext, build, build_module
 from tests.support.committed import resolve, scope_of
 from tests.support.documents import cube_comment, shown_by

@@ -26,12 +26,12 @@ from ktk_engine.errors import (
     DatasetNotFoundError,
     KtkError,
 )
+from ktk_engine.local.sql.known_queries import failing_query
 from ktk_engine.log.version import parse_moment
 from ktk_engine.messages import spoken
 from ktk_engine.types.quote import quote_text
 from ktk_engine.warehouse.author import statement_history
 from ktk_engine.warehouse.cube_tests import CubeTest, Seed
-from ktk_engine.warehouse.known_queries import failing_query
 
 if TYPE_CHECKING:
     import pyarrow as pa

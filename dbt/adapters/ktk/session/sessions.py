@@ -24,9 +24,9 @@ from ktk_engine.store.warehouse import Warehouse
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from ktk_engine.local.sql.local_sql import LocalSql
     from ktk_engine.plan.plan import Plan
     from ktk_engine.spark.sql.sql_session import SqlSession
-    from ktk_engine.warehouse.in_process.local_sql import LocalSql
 
 _BEAT_SECONDS = 10.0
 _LOGGER = AdapterLogger("ktk")
@@ -93,7 +93,7 @@ class Sessions:
         Raises:
             DbtRuntimeError: the work was cancelled.
         """
-        from ktk_engine.warehouse.in_process.local_sql import LocalSql
+        from ktk_engine.local.sql.local_sql import LocalSql
 
         work = self._work.get(threading.current_thread())
         if work is not None:

@@ -19,12 +19,9 @@ from ktk_engine.catalog.moment import moment_of
 from ktk_engine.conditions.condition import Condition
 from ktk_engine.conditions.parse import read_condition
 from ktk_engine.errors import ConditionError, LocalEngineError
-from ktk_engine.plan.statement.named_relations import NamedRelations
-from ktk_engine.types.calendar import UNKNOWN_ZONE
-from ktk_engine.types.identifier import Identifier
-from ktk_engine.warehouse.in_process.cell_tests import cell_test
-from ktk_engine.warehouse.in_process.compare_rows import Unmatched, check_keys, groups
-from ktk_engine.warehouse.in_process.expressions import (
+from ktk_engine.local.sql.cell_tests import cell_test
+from ktk_engine.local.sql.compare_rows import Unmatched, check_keys, groups
+from ktk_engine.local.sql.expressions import (
     COMPARISONS,
     from_of,
     integer,
@@ -33,8 +30,8 @@ from ktk_engine.warehouse.in_process.expressions import (
     parse_query,
     refuse,
 )
-from ktk_engine.warehouse.in_process.listed_rows import values, without_from
-from ktk_engine.warehouse.in_process.rows import (
+from ktk_engine.local.sql.listed_rows import values, without_from
+from ktk_engine.local.sql.rows import (
     Filtered,
     Limited,
     Reader,
@@ -42,6 +39,9 @@ from ktk_engine.warehouse.in_process.rows import (
     Rows,
     Stored,
 )
+from ktk_engine.plan.statement.named_relations import NamedRelations
+from ktk_engine.types.calendar import UNKNOWN_ZONE
+from ktk_engine.types.identifier import Identifier
 
 _HAS_ZONE = re.compile(r"\d(?: ?Z|[+-]\d\d:\d\d)$")
 _DEEPEST = 20

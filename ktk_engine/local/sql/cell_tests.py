@@ -10,9 +10,9 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
-from ktk_engine.warehouse.in_process.compare_rows import Unmatched, check_keys, has_match
-from ktk_engine.warehouse.in_process.rows import Computed, Rows
-from ktk_engine.warehouse.known_queries import coverage_query, orphans_query
+from ktk_engine.local.sql.compare_rows import Unmatched, check_keys, has_match
+from ktk_engine.local.sql.known_queries import coverage_query, orphans_query
+from ktk_engine.local.sql.rows import Computed, Rows
 
 _Failures = Callable[[Rows, Rows, Sequence[str], float], Rows]
 

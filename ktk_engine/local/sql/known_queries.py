@@ -1,6 +1,6 @@
 """Queries of tests that are known by their text, so that this process answers them without Spark.
 
-`warehouse.in_process` writes them once more, and compares.
+`cell_tests.py` and `listed_rows.py` write them once more, and compare.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from ktk_engine.errors import DatasetNotFoundError, LocalEngineError
-from ktk_engine.warehouse.in_process.local_sql import LocalSql
-from ktk_engine.warehouse.known_queries import coverage_query, failing_query, orphans_query
+from ktk_engine.local.sql.known_queries import coverage_query, failing_query, orphans_query
+from ktk_engine.local.sql.local_sql import LocalSql
 from tests.support.changes import Target, build
 from tests.support.documents import ViewDocument, add_view
 from tests.support.queries import KnownStores, StoreAddress, quote_identifier

@@ -10,9 +10,9 @@ import sqlglot
 from sqlglot import exp
 
 from ktk_engine.errors import DatasetNotFoundError
-from ktk_engine.warehouse.in_process.expressions import only, refuse
-from ktk_engine.warehouse.in_process.rows import Computed, Rows
-from ktk_engine.warehouse.known_queries import failing_query
+from ktk_engine.local.sql.expressions import only, refuse
+from ktk_engine.local.sql.known_queries import failing_query
+from ktk_engine.local.sql.rows import Computed, Rows
 
 
 def without_from(select: exp.Select) -> Rows:

@@ -13,9 +13,7 @@ from sqlglot import exp
 
 from ktk_engine.errors import LocalEngineError
 from ktk_engine.local.merge_run import arrow_limits
-from ktk_engine.plan.plan import Plan
-from ktk_engine.plan.statement.named_relations import KnownStores, NamedRelations
-from ktk_engine.warehouse.in_process.expressions import (
+from ktk_engine.local.sql.expressions import (
     COMPARISONS,
     from_of,
     integer,
@@ -24,9 +22,11 @@ from ktk_engine.warehouse.in_process.expressions import (
     parse_query,
     refuse,
 )
-from ktk_engine.warehouse.in_process.read_query import Names, read_query
-from ktk_engine.warehouse.in_process.rows import Reader, Rows
-from ktk_engine.warehouse.show import Answer
+from ktk_engine.local.sql.read_query import Names, read_query
+from ktk_engine.local.sql.rows import Reader, Rows
+from ktk_engine.plan.plan import Plan
+from ktk_engine.plan.statement.named_relations import KnownStores, NamedRelations
+from ktk_engine.sql.commands import Answer
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ import pyarrow as pa
 from ktk_engine.conditions.condition import Condition
 from ktk_engine.errors import LocalEngineError
 from ktk_engine.local.cell_codes import cell_codes
+from ktk_engine.local.sql.rows import EVERY, Computed, Rows
 from ktk_engine.types.type_class import class_name, is_nested
-from ktk_engine.warehouse.in_process.rows import EVERY, Computed, Rows
 
 
 def groups(

@@ -1,0 +1,118 @@
+"""The types with which Spark's reader gives columns of parquet files right, where it does.
+
+See docs/design/reading.md, Which way is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.types as pat
+import pyspark  # noqa: F401
+from pyspark.sql import types as st
+
+from ktk_engine.spark.arrow_types import MAXIMUM_DECIMAL_PRECISION, spark_type
+from ktk_engine.spark.compatibility import widens_when_reading
+from ktk_engine.types.mismatch import mismatch
+from ktk_engine.types.type_class import is_list, unwrap
+
+_NARROW: tuple[tuple[pa.DataType, st.DataType], ...] = (
+    (pa.int8(), st.ByteType()),
+    (pa.int16(), st.ShortType()),
+    (pa.int32(), st.IntegerType()),
+    (pa.uint8(), st.ShortType()),
+    (pa.uint16(), st.IntegerType()),
+    (pa.uint32(), st.LongType()),
+    (pa.float32(), st.FloatType()),
+)
+
+
+def read_types(
+    schema: pa.Schema, physical: pa.Schema, columns: Sequence[str]
+) -> tuple[st.DataType, ...] | None:
+    """Give the Spark types with which to read columns of a file.
+
+    Args:
+        schema: the columns in the types of their classes.
+        physical: the file's schema; a column that it lacks is null.
+        columns: the columns.
+
+    Returns:
+        One type a column, to be cast to the class's own; None if Spark does not read one right.
+    """
+    known, found = {field.name: field.type for field in physical}, list[st.DataType]()
+    for name in columns:
+        t = schema.field(name).type
+        one = read_type(t, known.get(name, t))
+        if one is None:
+            return None
+        found.append(one)
+    return tuple(found)
+
+
+def read_type(t: pa.DataType, physical: pa.DataType) -> st.DataType | None:
+    """Give the Spark type with which to read a column of one physical type.
+
+    Args:
+        t: a type of the column's class.
+        physical: the type that it has in a file.
+
+    Returns:
+        None if Spark's reader does not read it, or not as this class.
+    """
+    leaves = [*_leaves(t), *_leaves(physical)]
+    if any(map(_is_unreadable, leaves)) or mismatch(t, physical) is not None:
+        return None
+    if not widens_when_reading():
+        return _nested(physical, _own_type)
+    if any(pat.is_unsigned_integer(leaf) and not pat.is_uint64(leaf) for leaf in _leaves(physical)):
+        return _nested(physical, _wide_type)
+    return spark_type(t)
+
+
+def _leaves(t: pa.DataType) -> Iterator[pa.DataType]:
+    """The types without parts of which a type is made."""
+    bare = unwrap(t)
+    if is_list(bare):
+        yield from _leaves(bare.value_type)
+    elif pat.is_map(bare) or pat.is_struct(bare):
+        for number in range(bare.num_fields):
+            yield from _leaves(bare.field(number).type)
+    else:
+        yield t if isinstance(t, pa.BaseExtensionType) else bare
+
+
+def _is_unreadable(leaf: pa.DataType) -> bool:
+    """Whether Spark's reader has no way to read a type."""
+    uuid = isinstance(leaf, pa.BaseExtensionType) and leaf.extension_name == "arrow.uuid"
+    nanoseconds = pat.is_timestamp(leaf) and leaf.unit == "ns"
+    wide = pat.is_decimal(leaf) and leaf.precision > MAXIMUM_DECIMAL_PRECISION
+    without_class = pat.is_float16(leaf) or pat.is_time(leaf) or pat.is_null(leaf)
+    return bool(uuid or nanoseconds or wide or without_class)
+
+
+def _wide_type(leaf: pa.DataType) -> st.DataType:
+    """The Spark type that holds all of a type's values; narrow unsigned ones are signed there."""
+    unsigned = pat.is_unsigned_integer(leaf) and not pat.is_uint64(leaf)
+    return st.LongType() if unsigned else spark_type(leaf)
+
+
+def _own_type(leaf: pa.DataType) -> st.DataType:
+    """The Spark type that is nearest to a type: all that Spark 3.5 reads it with."""
+    if pat.is_decimal(leaf):
+        return st.DecimalType(leaf.precision, leaf.scale)
+    return next((spark for arrow, spark in _NARROW if leaf.equals(arrow)), spark_type(leaf))
+
+
+def _nested(t: pa.DataType, of_leaf: Callable[[pa.DataType], st.DataType]) -> st.DataType:
+    """The Spark type of a physical type, whose leaves a function gives."""
+    t = unwrap(t)
+    if is_list(t):
+        return st.ArrayType(_nested(t.value_type, of_leaf))
+    if pat.is_map(t):
+        return st.MapType(_nested(t.key_type, of_leaf), _nested(t.item_type, of_leaf))
+    if pat.is_struct(t):
+        fields = sorted(t, key=lambda field: field.name)
+        return st.StructType([st.StructField(f.name, _nested(f.type, of_leaf)) for f in fields])
+    return of_leaf(t)
