@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from ktk_engine.change.delete_files import find_whole_files
 from ktk_engine.change.fit_clauses import fit_clauses
 from ktk_engine.change.reach import find_reach
-from ktk_engine.change.rewrite import Rewrite, start_rewrite
+from ktk_engine.change.stage import Rewrite, start_rewrite
 from ktk_engine.errors import DataError, DatasetNotFoundError
 from ktk_engine.gate.target import Target
 from ktk_engine.log.state import State

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from ktk_engine.change.delete_rows import goes_whole
-from ktk_engine.change.rewrite import Rewrite
+from ktk_engine.change.stage import Rewrite
 from ktk_engine.conditions.condition import Condition, TrueCondition, conjuncts
 from ktk_engine.conditions.parse import parse_condition
 from ktk_engine.errors import ConditionError

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from ktk_engine.change.merge_in_memory import merge_in_memory
+from ktk_engine.change.by_arrow import merge_in_memory
 from ktk_engine.change.predicates import EVERY_ROW, RowFilter
-from ktk_engine.change.rewrite import Rewrite, condition_of, start_rewrite
+from ktk_engine.change.stage import Rewrite, condition_of, start_rewrite
 from ktk_engine.conditions.condition import Condition, TrueCondition, conjuncts
 from ktk_engine.errors import ConfigurationError, DataError
 from ktk_engine.gate.target import Target

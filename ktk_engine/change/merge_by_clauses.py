@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ktk_engine.change.change_rows import change_in
 from ktk_engine.change.merge import MergeBy, check_known, spelled_by
 from ktk_engine.change.merge_clauses import MergeClauses
-from ktk_engine.change.rewrite import Rewrite, start_rewrite
+from ktk_engine.change.stage import Rewrite, start_rewrite
 from ktk_engine.conditions.parse import parse_condition
 from ktk_engine.conditions.render import to_sql
 from ktk_engine.errors import ConditionError

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ktk_engine.change.rewrite import Rewrite, start_rewrite
+from ktk_engine.change.stage import Rewrite, start_rewrite
 from ktk_engine.change.versions import Versions
 from ktk_engine.change.versions_in_memory import (
     CHANGED_ROWS,

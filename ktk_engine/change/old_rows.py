@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from ktk_engine.change.rewrite import Rewrite
+from ktk_engine.change.stage import Rewrite
 from ktk_engine.write.small_files import small_rows, types_in_spark
 
 

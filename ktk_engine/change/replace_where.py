@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ktk_engine.change.predicates import RowFilter
-from ktk_engine.change.rewrite import Rewrite, condition_of, start_rewrite
+from ktk_engine.change.stage import Rewrite, condition_of, start_rewrite
 from ktk_engine.conditions.condition import Condition, conjuncts
 from ktk_engine.conditions.render import to_sql
 from ktk_engine.errors import ConfigurationError, DataError

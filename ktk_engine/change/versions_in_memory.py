@@ -9,13 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from ktk_engine.change.merge_in_memory import (
+from ktk_engine.change.by_arrow import (
     common_schema,
     free_cells,
     needs_spark,
 )
 from ktk_engine.change.old_rows import old_rows, old_types
-from ktk_engine.change.rewrite import Rewrite
+from ktk_engine.change.stage import Rewrite
 from ktk_engine.change.versions import Versions
 from ktk_engine.conditions.condition import Condition
 from ktk_engine.conditions.evaluate import evaluate

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import pyarrow as pa
 
 from ktk_engine import Store
-from ktk_engine.change.merge_in_memory import _merged  # deep: a merge without Spark
+from ktk_engine.change.by_arrow import _merged  # deep: a merge without Spark
 from ktk_engine.errors import StoreError
 from ktk_engine.write.affected_files import affected_files  # deep: a merge without Spark
 from tests.faults.content import ENRICHMENT, SEED, TABLE, Row, Verb

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from ktk_engine.change.rewrite import Rewrite
+from ktk_engine.change.stage import Rewrite
 from ktk_engine.errors import KtkError
 from tests.support.changes import Target, WriteResult
 from tests.support.committed import snapshot_of

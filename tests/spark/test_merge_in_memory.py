@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import ktk_engine.change.merge
-from ktk_engine.change.merge_in_memory import merge_in_memory
+from ktk_engine.change.by_arrow import merge_in_memory
 from ktk_engine.spark.arrow_types import spark_schema
 from ktk_engine.spark.frames import frame_of_table
 from tests.spark.shown import shown

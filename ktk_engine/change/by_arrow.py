@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from ktk_engine.change.old_rows import old_rows, old_types
-from ktk_engine.change.rewrite import Rewrite
+from ktk_engine.change.stage import Rewrite
 from ktk_engine.spark.arrow_types import arrow_schema
 from ktk_engine.spark.read.few_rows import few_rows
 from ktk_engine.spark.write.merge_rows import counted_keys
