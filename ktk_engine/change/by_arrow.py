@@ -1,161 +1,248 @@
-"""Merges few rows into small files without Spark, whose jobs take longer than the merge."""
+"""Carries out changes of rows in this process: few ones, whose Spark jobs would take longer."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.types as pat
 
-from ktk_engine.change.old_rows import old_rows, old_types
-from ktk_engine.change.stage import Rewrite
-from ktk_engine.spark.arrow_types import arrow_schema
-from ktk_engine.spark.read.few_rows import few_rows
-from ktk_engine.spark.write.merge_rows import counted_keys
-from ktk_engine.write.affected_files import cell_columns
-from ktk_engine.write.affected_rows import NewKeys
-from ktk_engine.write.retained import Conditions
-from ktk_engine.write.small_files import MAXIMUM_BYTES, is_small, is_sparks_own
+from ktk_engine.change.replacement import Replacement
+from ktk_engine.change.stage import Stage
+from ktk_engine.conditions.evaluate import evaluate
+from ktk_engine.errors import DataError
+from ktk_engine.types.to_container import to_container
+from ktk_engine.types.type_class import class_name
+from ktk_engine.write.present_rows import in_types, present_batches
+from ktk_engine.write.rows import ArrowRows
+from ktk_engine.write.small_files import MAXIMUM_BYTES, is_small, is_sparks_own, small_rows
 
-_OLD, _NEW = "__ktk_old", "__ktk_new"
+_PLACE, _FOUND = "__ktk_place", "__ktk_found"
+
+
+class Reason(Enum):
+    """Why a change is Spark's."""
+
+    CLASS = "values of some classes have no exact equality"
+    CELL = "a cell is taken, and Spark says which"
+    CONSTRAINTS = "constraints are verified by Spark"
+    FILES = "rows of a partition are dealt to several files"
+    SIZE = "there are more rows than this process should read"
+    TYPES = "Spark casts values as Arrow does not"
+
+
+class NotByArrowError(Exception):
+    """Arrow does not accept a change; nothing was written.
+
+    Attributes:
+        reason: why.
+    """
+
+    def __init__(self, reason: Reason, about: str = "") -> None:
+        super().__init__(about or reason.value)
+        self.reason = reason
 
 
 @dataclass(frozen=True)
-class MergedRows:
-    """What some files hold after a merge.
+class ByArrow:
+    """Rows of a change in Arrow; see `accepted`.
 
     Attributes:
-        rows: their rows, old and new ones.
-        before: how many rows they had that readers see.
-        reads: what was read beside the files, to see that the new rows' cells are free.
+        stage: the dataset.
+        types: the columns in the types to store.
+        new: the new rows, in these types.
+        is_bounded: whether Spark takes over where rows are many; else they are streamed.
     """
 
-    rows: pa.Table
-    before: int
-    reads: tuple[Conditions, ...]
+    stage: Stage
+    types: pa.Schema
+    new: pa.Table
+    is_bounded: bool
+
+    def rows(self, files: pa.Table, names: Sequence[str]) -> pa.Table:
+        """Columns of the rows of some files that readers see."""
+        if not is_small(files, len(names)):
+            raise NotByArrowError(Reason.SIZE)
+        stage, known = self.stage, self.types
+        part, version = replace(stage.base, files=files), stage.write.state.version
+        rows = small_rows(stage.store, stage.footers, part, version, names)
+        fields = [known.field(f.name) if f.name in known.names else f for f in rows.schema]
+        return rows.cast(pa.schema(fields))
+
+    def matched(self, change: Replacement, rows: pa.Table, source: pa.Table) -> pa.Table:
+        """The rows that a change matches."""
+        return rows.filter(pc.is_valid(_matched(change, rows, source)))
+
+    def unmatched(self, change: Replacement, rows: pa.Table, source: pa.Table) -> pa.Table:
+        """The rows that a change does not match."""
+        return rows.filter(pc.is_null(_matched(change, rows, source)))
+
+    def first(self, rows: pa.Table) -> dict[str, object] | None:
+        """One of the rows; None if there is none."""
+        return next(iter(rows.slice(0, 1).to_pylist()), None)
+
+    def replaced(
+        self, change: Replacement, files: pa.Table, source: pa.Table
+    ) -> tuple[ArrowRows, int]:
+        """What some files hold after a change, and how many rows they had; 0 for a stream."""
+        stage = self.stage
+        names = list(dict.fromkeys([*stage.kept, *sorted(change.where.columns)]))
+        known = stage.known_count(files)
+        if known is not None and stage.goes_whole(change, files):
+            return _in_columns(self.new, self.types), known
+        if self.is_bounded:
+            old = self.rows(files, names)
+            parts = _replaced(change, [old], source, self.new, self.types)
+            return pa.concat_tables(parts), old.num_rows
+        part = replace(stage.base, files=files)
+        batches = present_batches(stage.write.state, part, stage.footers)
+        tables = map(_table, in_types(batches, pa.schema(map(self.types.field, names))))
+        parts = _replaced(change, tables, source, self.new, self.types)
+        stream = (batch for table in parts for batch in table.to_batches())
+        return pa.RecordBatchReader.from_batches(self.types, stream), 0
 
 
-def merge_in_memory(
-    rewrite: Rewrite, files: pa.Table, keys: Sequence[str], updated: Sequence[str] | None
-) -> MergedRows | None:
-    """Replace rows of some files by new ones of the same key, as `merge_rows` does.
+def accepted(stage: Stage, types: pa.Schema, files: pa.Table, change: Replacement) -> ByArrow:
+    """Take a change on, unless it is Spark's.
 
     Args:
-        rewrite: the dataset and the new rows, which are persisted and computed.
+        stage: the dataset and the new rows; those of Spark are persisted and computed.
+        types: the columns in the types to store.
         files: the files whose rows may be replaced.
-        keys: columns that tell rows apart; null matches nothing.
-        updated: columns that take the new value in a replaced row, where each key is in one
-            new row; None replaces the row whole.
+        change: which rows go, and which come.
 
-    Returns:
-        The files after the merge. None where that is Spark's: there is too much, `needs_spark`,
-        Arrow compares keys or cells in another way, or a cell is taken.
+    Raises:
+        NotByArrowError: it is Spark's.
     """
-    schema, cells = common_schema(rewrite), cell_columns(rewrite.base)
-    if schema is None or needs_spark(rewrite) or not is_small(files, len(rewrite.kept)):
-        return None
-    if any(is_sparks_own(schema.field(key).type) for key in keys):
-        return None
-    new = few_rows(rewrite.new, MAXIMUM_BYTES)
-    if new is None:
-        return None
-    new, reads = new.cast(schema), []
-    if not set(keys) <= set(cells):  # else an old row with the cell has the key
-        free = free_cells(rewrite, new, keys)
-        if free is None:
-            return None
-        reads = free
-    old = old_rows(rewrite, files, rewrite.kept)
-    return MergedRows(_merged(old, new, keys, updated), old.num_rows, tuple(reads))
+    new, cells = stage.new, stage.cells
+    check_exact(types, change.keys if change.frees(cells) else (*change.keys, *cells))
+    if isinstance(new, ArrowRows):
+        return ByArrow(stage, types, _cast(new, types), False)
+    if stage.target.constraints:
+        raise NotByArrowError(Reason.CONSTRAINTS)
+    if _is_dealt(stage):
+        raise NotByArrowError(Reason.FILES)
+    if not is_small(files, len(stage.kept)):
+        raise NotByArrowError(Reason.SIZE)
+    from ktk_engine.spark.read.few_rows import few_rows
+
+    rows = few_rows(new, MAXIMUM_BYTES)
+    if rows is None:
+        raise NotByArrowError(Reason.SIZE)
+    try:
+        return ByArrow(stage, types, _cast(rows, types), True)
+    except DataError as error:
+        raise NotByArrowError(Reason.TYPES) from error
 
 
-def needs_spark(rewrite: Rewrite) -> bool:
-    """Whether rows are verified by Spark, or dealt by it to several files of a partition."""
-    target = rewrite.target
+def check_exact(types: pa.Schema, names: Sequence[str]) -> None:
+    """See that values of columns are equal in Arrow where they are in Spark.
+
+    Raises:
+        NotByArrowError: those of one are not.
+    """
+    for name in names:
+        found = types.field(name).type
+        if is_sparks_own(found):
+            raise NotByArrowError(
+                Reason.CLASS,
+                f"`{name}` is of class {class_name(found)}, whose values cannot be a key: they "
+                "have no exact equality",
+            )
+
+
+def _is_dealt(stage: Stage) -> bool:
+    """Whether Spark deals the rows to several files of a partition."""
+    target = stage.target
     by_cell = bool(target.buckets) and not target.partition_by
-    dealt = bool(cell_columns(rewrite.base)) and (target.num_buckets > 1 or by_cell)
-    return bool(target.constraints) or dealt
+    return bool(stage.cells) and (target.num_buckets > 1 or by_cell)
 
 
-def free_cells(rewrite: Rewrite, new: pa.Table, keys: Sequence[str]) -> list[Conditions] | None:
-    """Look whether new rows are in a cell of an old row that stays, as `check_cells` does.
-
-    Args:
-        rewrite: the dataset.
-        new: the new rows, in the types of `common_schema`.
-        keys: an old row goes if it has those of a new one; without any, all of them stay.
-
-    Returns:
-        What was read for that; nothing where rows have no cells. None where that is Spark's: a
-        cell is taken, so that it has to refuse the rows, there is too much, or Arrow compares the
-        cells in another way.
-    """
-    cells = cell_columns(rewrite.base)
-    if not cells:
-        return []
-    if any(is_sparks_own(new.schema.field(name).type) for name in cells):
-        return None
-    conditions = NewKeys(rewrite.new, *counted_keys(new, cells)).conditions(rewrite.base)
-    files = rewrite.files(conditions)
-    names = list(dict.fromkeys([*cells, *keys]))
-    if not is_small(files, len(names)):
-        return None
-    old = old_rows(rewrite, files, names)
-    stay = old.join(new.select(keys), list(keys), join_type="left anti") if keys else old
-    taken = stay.join(new.select(cells), list(cells), join_type="left semi")
-    return None if taken.num_rows else [conditions]
+def _cast(rows: pa.Table, types: pa.Schema) -> pa.Table:
+    fields = [types.field(name) for name in rows.column_names]
+    columns = [
+        rows[field.name]
+        if rows[field.name].type.equals(field.type)
+        else to_container(rows[field.name], field.type)
+        for field in fields
+    ]
+    return pa.table(columns, schema=pa.schema(fields))
 
 
-def common_schema(rewrite: Rewrite) -> pa.Schema | None:
-    """The new rows' schema with the types of the old rows; None where Arrow cannot give it."""
-    old = old_types(rewrite)
-    new = pa.schema([_widened(field, old) for field in arrow_schema(rewrite.new.schema)])
-    shared = set(new.names) & set(old.names)
-    return new if all(new.field(name).equals(old.field(name)) for name in shared) else None
+def _replaced(
+    change: Replacement,
+    old: Iterable[pa.Table],
+    source: pa.Table,
+    new: pa.Table,
+    types: pa.Schema,
+) -> Iterator[pa.Table]:
+    """Give the old rows that stay or are updated, then the new ones."""
+    found = []
+    for rows in old:
+        places = _matched(change, rows, source)
+        if change.updated is None:
+            yield _in_columns(rows.filter(pc.is_null(places)), types)
+        else:
+            yield _updated(_in_columns(rows, types), source, places, change.updated)
+        if not change.appends:
+            found.append(pc.unique(places))
+    if found:
+        new = new.filter(pc.invert(pc.is_in(_numbers(new), value_set=pa.concat_arrays(found))))
+    yield _in_columns(new, types)
 
 
-def _widened(field: pa.Field, old: pa.Schema) -> pa.Field:
-    """A new column with the type of the old one, where Spark casts it to that."""
-    if old.get_field_index(field.name) < 0:
-        return field
-    ours, theirs = field.type, old.field(field.name).type
-    integers = pat.is_signed_integer(ours) and pat.is_int64(theirs)
-    decimals = pat.is_decimal(ours) and pat.is_decimal(theirs)
-    if integers or (decimals and ours.scale == theirs.scale and ours.precision <= theirs.precision):
-        return field.with_type(theirs)
-    return field
-
-
-def _merged(
-    old: pa.Table, new: pa.Table, keys: Sequence[str], updated: Sequence[str] | None
+def _updated(
+    rows: pa.Table, source: pa.Table, places: pa.Array, updated: Sequence[str]
 ) -> pa.Table:
-    """Choose each value from the old rows with the new ones after them."""
-    found = _find(old, new, keys)
-    rows = pa.concat_tables([old, new], promote_options="default")
-    before, added = _numbers(0, old.num_rows), _numbers(old.num_rows, rows.num_rows)
-    if updated is None:
-        stay = before.filter(pc.is_null(found))
-        return rows.take(pa.chunked_array([stay, added], pa.int64()))
-    inserted = added.filter(pc.invert(pc.is_in(added, value_set=found)))
-    own = pa.chunked_array([before, inserted], pa.int64())
-    taken = pa.chunked_array([pc.coalesce(found, before), inserted], pa.int64())
-    changed = set(updated) & set(new.column_names)
-    columns = [rows[name].take(taken if name in changed else own) for name in rows.column_names]
-    return pa.table(columns, schema=rows.schema)
+    """Choose each value from the old rows with the source's after them."""
+    taken = pc.coalesce(pc.add(places, len(rows)), _numbers(rows))
+    for number, field in enumerate(rows.schema):
+        if field.name in updated and field.name in source.column_names:
+            both = pa.chunked_array([*rows[number].chunks, *source[field.name].chunks], field.type)
+            rows = rows.set_column(number, field, both.take(taken))
+    return rows
 
 
-def _find(old: pa.Table, new: pa.Table, keys: Sequence[str]) -> pa.Array:
-    """For each old row, where after the old ones a new row of its key stands; else null."""
-    numbers = _numbers(old.num_rows, old.num_rows + new.num_rows)
-    places = new.select(keys).append_column(_NEW, numbers)
-    places = places.group_by(list(keys)).aggregate([(_NEW, "min")])
-    before = old.select(keys).append_column(_OLD, _numbers(0, old.num_rows))
-    found = before.join(places, list(keys), join_type="left outer")
-    return found.sort_by(_OLD)[f"{_NEW}_min"].combine_chunks()
+def _matched(change: Replacement, rows: pa.Table, source: pa.Table) -> pa.Array:
+    """For each row, the place of the source row that it matches; else null."""
+    nothing = pa.scalar(None, pa.int64())
+    if change.keys:
+        places = _places(rows, source, change.keys)
+    else:
+        places = pa.array(np.zeros(len(rows), np.int64))
+    holds = pc.fill_null(evaluate(change.where, rows), False)
+    return pc.if_else(holds, places, nothing)
 
 
-def _numbers(start: int, stop: int) -> pa.Array:
-    return pa.array(np.arange(start, stop, dtype=np.int64))
+def _places(rows: pa.Table, source: pa.Table, keys: Sequence[str]) -> pa.Array:
+    """For each row, the first place of its key in a source; null for none."""
+    if len(keys) == 1:
+        (key,) = keys
+        values = source[key].combine_chunks()
+        found = pc.index_in(rows[key].combine_chunks(), value_set=values, skip_nulls=True)
+        return found.cast(pa.int64())
+    names = list(keys)
+    places = source.select(names).append_column(_FOUND, _numbers(source))
+    places = places.group_by(names).aggregate([(_FOUND, "min")])
+    numbered = rows.select(names).append_column(_PLACE, _numbers(rows))
+    found = numbered.join(places, names, join_type="left outer").sort_by(_PLACE)
+    return found[f"{_FOUND}_min"].combine_chunks()
+
+
+def _in_columns(rows: pa.Table, types: pa.Schema) -> pa.Table:
+    columns = [
+        rows[field.name] if field.name in rows.column_names else pa.nulls(len(rows), field.type)
+        for field in types
+    ]
+    return pa.table(columns, schema=types)
+
+
+def _numbers(rows: pa.Table) -> pa.Array:
+    return pa.array(np.arange(len(rows), dtype=np.int64))
+
+
+def _table(batch: pa.RecordBatch) -> pa.Table:
+    return pa.Table.from_batches([batch])
