@@ -90,7 +90,7 @@ class ByArrow:
         """What some files hold after a change, and how many rows they had; 0 for a stream."""
         stage = self.stage
         names = list(dict.fromkeys([*stage.kept, *sorted(change.where.columns)]))
-        known = stage.known_count(files)
+        known = stage.known_count(files) if self.is_bounded else 0
         if known is not None and stage.goes_whole(change, files):
             return _in_columns(self.new, self.types), known
         if self.is_bounded:
@@ -118,14 +118,15 @@ def accepted(stage: Stage, types: pa.Schema, files: pa.Table, change: Replacemen
         NotByArrowError: it is Spark's.
     """
     new, cells = stage.new, stage.cells
-    check_exact(types, change.keys if change.frees(cells) else (*change.keys, *cells))
+    check_exact(types, change.keys)
     if isinstance(new, ArrowRows):
         return ByArrow(stage, types, _cast(new, types), False)
+    check_exact(types, () if change.frees(cells) else cells)
     if stage.target.constraints:
         raise NotByArrowError(Reason.CONSTRAINTS)
     if _is_dealt(stage):
         raise NotByArrowError(Reason.FILES)
-    if not is_small(files, len(stage.kept)):
+    if not stage.goes_whole(change, files) and not is_small(files, len(stage.kept)):
         raise NotByArrowError(Reason.SIZE)
     from ktk_engine.spark.read.few_rows import few_rows
 

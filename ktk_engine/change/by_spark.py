@@ -72,11 +72,11 @@ class BySpark:
         """What some files hold after a change, and how many rows they had."""
         stage = self.stage
         types, version = self.types, stage.write.state.version
-        known = stage.known_count(files)
-        if known is not None and stage.goes_whole(change, files):
-            return self.new, known
+        before = stage.known_count(files)
+        if before is not None and stage.goes_whole(change, files):
+            files = files.slice(0, 0)
         rows = rows_of(self.scanner, stage.base, files, version)
-        before = count_rows(rows) if known is None else known
+        before = count_rows(rows) if before is None else before
         values = {
             name: f"{_NEW}.{quote_identifier(name)}"
             for name in change.updated or ()
@@ -96,8 +96,7 @@ class BySpark:
 
 
 def _sides(change: Replacement, rows: DataFrame, source: DataFrame) -> Sides:
-    equal = (f"{_OLD}.{name} = {_NEW}.{name}" for name in map(quote_identifier, change.keys))
-    texts = [*equal]
+    texts = [f"{_OLD}.{name} = {_NEW}.{name}" for name in map(quote_identifier, change.keys)]
     if not isinstance(change.where, TrueCondition):
         texts.append(_true(change, _OLD))
     return Sides(rows, _OLD, source, _NEW, " and ".join(texts), once=True)

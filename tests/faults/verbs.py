@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from ktk_engine import Store
 from ktk_engine.change.by_arrow import _replaced  # deep: a merge without Spark
-from ktk_engine.change.replacement import Replacement
+from ktk_engine.change.replacement import Replacement  # deep: a merge without Spark
 from ktk_engine.errors import StoreError
 from ktk_engine.write.affected_files import affected_files  # deep: a merge without Spark
 from tests.faults.content import ENRICHMENT, SEED, TABLE, Row, Verb

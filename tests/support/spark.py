@@ -22,7 +22,6 @@ from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.session.scratch import make_scratch_folder
 from ktk_engine.spark.session.session import new_session, start_session
 from ktk_engine.spark.sql.sql_session import SqlSession
-from ktk_engine.write.rows import ArrowRows
 from tests.support.changes import Source, Target, WriteContext, WriteResult
 from tests.support.stores import ObjectStore
 
@@ -57,7 +56,7 @@ def watch_executors(patch: Any, by_arrow: bool = True) -> list[bool]:
     noted, put = [], Stage.put
 
     def note(self: Stage, rows: Any, *others: Any) -> WriteResult:
-        noted.append(isinstance(rows, ArrowRows))
+        noted.append(not isinstance(rows, DataFrame))
         return put(self, rows, *others)
 
     def refuse(*_: object) -> None:
