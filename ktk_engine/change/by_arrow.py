@@ -70,7 +70,10 @@ class ByArrow:
         part, version = replace(stage.base, files=files), stage.write.state.version
         rows = small_rows(stage.store, stage.footers, part, version, names)
         fields = [known.field(f.name) if f.name in known.names else f for f in rows.schema]
-        return rows.cast(pa.schema(fields))
+        try:
+            return rows.cast(pa.schema(fields))
+        except pa.ArrowException as error:
+            raise NotByArrowError(Reason.TYPES) from error
 
     def matched(self, change: Replacement, rows: pa.Table, source: pa.Table) -> pa.Table:
         """The rows that a change matches."""
