@@ -15,7 +15,7 @@ from ktk_engine.change.stage import Stage
 from ktk_engine.conditions.evaluate import evaluate
 from ktk_engine.errors import DataError
 from ktk_engine.types.to_container import to_container
-from ktk_engine.types.type_class import class_name
+from ktk_engine.types.type_class import class_name, normalize
 from ktk_engine.write.present_rows import in_types, present_batches
 from ktk_engine.write.rows import ArrowRows
 from ktk_engine.write.small_files import MAXIMUM_BYTES, is_small, is_sparks_own, small_rows
@@ -62,6 +62,10 @@ class ByArrow:
     new: pa.Table
     is_bounded: bool
 
+    @property
+    def _classes(self) -> pa.Schema:
+        return self.stage.base.schema
+
     def rows(self, files: pa.Table, names: Sequence[str]) -> pa.Table:
         """Columns of the rows of some files that readers see."""
         if not is_small(files, len(names)):
@@ -77,11 +81,11 @@ class ByArrow:
 
     def matched(self, change: Replacement, rows: pa.Table, source: pa.Table) -> pa.Table:
         """The rows that a change matches."""
-        return rows.filter(pc.is_valid(_matched(change, rows, source)))
+        return rows.filter(pc.is_valid(_matched(change, rows, source, self._classes)))
 
     def unmatched(self, change: Replacement, rows: pa.Table, source: pa.Table) -> pa.Table:
         """The rows that a change does not match."""
-        return rows.filter(pc.is_null(_matched(change, rows, source)))
+        return rows.filter(pc.is_null(_matched(change, rows, source, self._classes)))
 
     def first(self, rows: pa.Table) -> dict[str, object] | None:
         """One of the rows; None if there is none."""
@@ -98,12 +102,12 @@ class ByArrow:
             return _in_columns(self.new, self.types), known
         if self.is_bounded:
             old = self.rows(files, names)
-            parts = _replaced(change, [old], source, self.new, self.types)
+            parts = _replaced(change, [old], source, self.new, self.types, self._classes)
             return pa.concat_tables(parts), old.num_rows
         part = replace(stage.base, files=files)
         batches = present_batches(stage.write.state, part, stage.footers)
         tables = map(_table, in_types(batches, pa.schema(map(self.types.field, names))))
-        parts = _replaced(change, tables, source, self.new, self.types)
+        parts = _replaced(change, tables, source, self.new, self.types, self._classes)
         stream = (batch for table in parts for batch in table.to_batches())
         return pa.RecordBatchReader.from_batches(self.types, stream), 0
 
@@ -182,11 +186,12 @@ def _replaced(
     source: pa.Table,
     new: pa.Table,
     types: pa.Schema,
+    classes: pa.Schema,
 ) -> Iterator[pa.Table]:
     """Give the old rows that stay or are updated, then the new ones."""
     found = []
     for rows in old:
-        places = _matched(change, rows, source)
+        places = _matched(change, rows, source, classes)
         if change.updated is None:
             yield _in_columns(rows.filter(pc.is_null(places)), types)
         else:
@@ -210,15 +215,24 @@ def _updated(
     return rows
 
 
-def _matched(change: Replacement, rows: pa.Table, source: pa.Table) -> pa.Array:
-    """For each row, the place of the source row that it matches; else null."""
-    nothing = pa.scalar(None, pa.int64())
+def _matched(change: Replacement, rows: pa.Table, source: pa.Table, classes: pa.Schema) -> pa.Array:
+    """For each row, the place of the source row that it matches; else null.
+
+    Args:
+        classes: the columns that the condition is about, in the types of their classes; Spark has
+            unsigned integers as decimals.
+    """
     if change.keys:
         places = _places(rows, source, change.keys)
     else:
         places = pa.array(np.zeros(len(rows), np.int64))
+    for name in sorted(change.where.columns):
+        wanted = classes.field(name)
+        if not normalize(rows[name].type).equals(wanted.type):
+            number = rows.column_names.index(name)
+            rows = rows.set_column(number, wanted, to_container(rows[name], wanted.type))
     holds = pc.fill_null(evaluate(change.where, rows), False)
-    return pc.if_else(holds, places, nothing)
+    return pc.if_else(holds, places, pa.scalar(None, pa.int64()))
 
 
 def _places(rows: pa.Table, source: pa.Table, keys: Sequence[str]) -> pa.Array:

@@ -99,7 +99,7 @@ def _merge(store: ObjectStore, verb: Verb) -> None:
         change = Replacement((key,))
         if verb.name == "merge":
             change = Replacement((key,), updated=tuple(new.column_names), appends=False)
-        rows = pa.concat_tables(_replaced(change, [old], new, new, new.schema))
+        rows = pa.concat_tables(_replaced(change, [old], new, new, new.schema, base.schema))
         read = {"replaced": files["label"].to_pylist(), "reads": [reads], "state": state}
         build(store, rows, target, mode="files", **read)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -144,13 +144,12 @@ def done_by(write: Callable[[], Any]) -> Any:
     return result and (result.changes, result.rewritten_files, result.rows, result.notes)
 
 
-@pytest.mark.parametrize("target", [TABLE, CUBE], ids=["table", "cube"])
-def test_executors_answer_alike(sql, tmp_path_factory, monkeypatch, target):
-    address = ("P", "L") if target.cube else ()
-    seen: Counter[bool] = Counter()
+@pytest.fixture
+def carried_out(sql, tmp_path_factory, monkeypatch):
+    """Carries out a change in a store of its own; says what it left, and who has done it."""
 
-    def carried_out(
-        parts: list[pa.Table], change: Change, by_arrow: bool
+    def run(
+        target: Target, parts: list[pa.Table], change: Change, by_arrow: bool
     ) -> tuple[Any, list[bool]]:
         store = LocalStore(tmp_path_factory.mktemp("executors"))
         for part in parts:
@@ -170,12 +169,20 @@ def test_executors_answer_alike(sql, tmp_path_factory, monkeypatch, target):
             here = watch_executors(patch, by_arrow)
             return [done_by(write), *left(store, target)], here
 
+    return run
+
+
+@pytest.mark.parametrize("target", [TABLE, CUBE], ids=["table", "cube"])
+def test_executors_answer_alike(carried_out, target):
+    address = ("P", "L") if target.cube else ()
+    seen: Counter[bool] = Counter()
+
     @examples(6)
     @given(st.lists(st.lists(ROW, min_size=1, max_size=6), min_size=1, max_size=3), CHANGES)
     def check(parts: list[list[dict[str, Any]]], change: Change) -> None:
         tables = [pa.Table.from_pylist(once(part, address), STORED) for part in parts]
-        found, here = carried_out(tables, change, by_arrow=True)
-        wanted, _ = carried_out(tables, change, by_arrow=False)
+        found, here = carried_out(target, tables, change, by_arrow=True)
+        wanted, _ = carried_out(target, tables, change, by_arrow=False)
         assert found == wanted
         for by_arrow in here:
             exact = change.strategy == "replace_where" or not {"v", "n"} & set(change.key)
@@ -184,6 +191,23 @@ def test_executors_answer_alike(sql, tmp_path_factory, monkeypatch, target):
 
     check()
     assert seen[True], "Arrow carried out none of these changes"
+
+
+@pytest.mark.parametrize("where", PREDICATES)
+def test_conditions_are_true_for_the_same_rows(carried_out, where):
+    rows = [
+        {name: values[n % len(values)] for name, values in VALUES.items()} | {"L": n}
+        for n in range(12)
+    ]
+    table, change = (
+        pa.Table.from_pylist(rows, STORED),
+        Change("delete+insert", [], ("L",), None, where, False),
+    )
+    change = replace(change, rows=[{**row, "k": "new"} for row in rows])
+    found, here = carried_out(TABLE, [table], change, by_arrow=True)
+    wanted, _ = carried_out(TABLE, [table], change, by_arrow=False)
+    assert found == wanted
+    assert here == [True]
 
 
 def test_reasons_are_listed():
