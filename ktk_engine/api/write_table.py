@@ -11,8 +11,7 @@ import pyarrow as pa
 from ktk_engine.api.frames import Frame, rows_of
 from ktk_engine.api.names import names_of
 from ktk_engine.api.opened_store import OpenedStore
-from ktk_engine.change.delete_rows import delete_rows
-from ktk_engine.change.merge_table import merge_table
+from ktk_engine.change.staged_rows import delete_rows, merge_table
 from ktk_engine.conditions.condition import Condition
 from ktk_engine.cube.user_metadata import check_user_metadata
 from ktk_engine.errors import ConfigurationError, ConsistencyError

@@ -10,30 +10,35 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ktk_engine.change.delete_files import find_whole_files
 from ktk_engine.change.fit_clauses import fit_clauses
 from ktk_engine.change.reach import find_reach
-from ktk_engine.change.rewrite import Rewrite, start_rewrite
-from ktk_engine.errors import DataError, DatasetNotFoundError
+from ktk_engine.change.replace_rows import Staying, replace_rows
+from ktk_engine.change.replacement import Replacement
+from ktk_engine.change.stage import Stage, start_stage
+from ktk_engine.conditions.condition import Condition, TrueCondition, conjuncts
+from ktk_engine.conditions.parse import parse_condition
+from ktk_engine.errors import ConditionError, DataError, DatasetNotFoundError
 from ktk_engine.gate.target import Target
 from ktk_engine.log.state import State
 from ktk_engine.spark.arrow_types import spark_schema
 from ktk_engine.spark.frames import empty_frame, persisted
 from ktk_engine.spark.read.scan import Scanner
+from ktk_engine.spark.session.session import session_zone
 from ktk_engine.spark.write.changed_rows import (
     ClauseCount,
     DecidedRows,
     Sides,
     decide,
 )
-from ktk_engine.spark.write.merge_rows import rows_with_keys, union_by_name
+from ktk_engine.spark.write.keys import rows_with_keys, union_by_name
 from ktk_engine.spark.write.table_frame import types_beyond_spark
 from ktk_engine.sql.row_change import Clause, RowChange
 from ktk_engine.types.refusal import Problem, refusal
-from ktk_engine.write.affected_files import cell_columns
-from ktk_engine.write.affected_rows import find_keys
+from ktk_engine.write.affected_rows import rows_of
+from ktk_engine.write.new_keys import find_keys
 from ktk_engine.write.recompute import Source, recompute
 from ktk_engine.write.retained import Conditions
+from ktk_engine.write.rows import schema_of
 from ktk_engine.write.write_context import NO_CONTEXT, WriteContext
 from ktk_engine.write.write_result import RowChanges, WriteResult
 
@@ -91,55 +96,72 @@ def change_rows(
                 f"Dataset {target.uuid} was removed meanwhile. Nothing was written."
             )
         schema = state.snapshot(target.uuid).schema
-        same_columns = empty_frame(scanner.session, spark_schema(schema))
+        same_columns = empty_frame(scanner.session, spark_schema(schema)).limit(0)
         same_classes = replace(target, declared=types_beyond_spark(schema))
-        rewrite = start_rewrite(scanner, same_columns, same_classes, state, context)
+        stage = start_stage(same_columns, same_classes, state, context, scanner.footers)
         if wanted.rows is None:
-            return change_in(rewrite, wanted.change)
+            return change_in(stage, scanner, wanted.change)
         with persisted(wanted.rows) as rows:
-            return change_in(rewrite, wanted.change, rows)
+            return change_in(stage, scanner, wanted.change, rows)
 
     return recompute(scanner.store, target, wanted, write, context)
 
 
 def change_in(
-    rewrite: Rewrite, change: RowChange, source: DataFrame | None = None
+    stage: Stage, scanner: Scanner, change: RowChange, source: DataFrame | None = None
 ) -> WriteResult | None:
-    """Carry out a change on a dataset as a rewrite found it; see `change_rows`.
+    """Carry out a change on a dataset as an attempt found it; see `change_rows`.
 
     Args:
-        rewrite: the dataset, and which columns it has afterwards.
+        stage: the dataset, and which columns it has afterwards.
+        scanner: reads its files.
         change: what to do.
         source: the source's rows, persisted.
     """
-    base, columns = rewrite.base, rewrite.write.gate.committed.names
+    base, columns = stage.base, stage.write.gate.committed.names
     given = source.columns if source is not None else ()
-    change = fit_clauses(change, rewrite.target.uuid, columns, given)
-    whole = find_whole_files(rewrite, change)
-    if whole is not None:
-        return whole.delete(rewrite)
-    reach = find_reach(rewrite.scanner, base, change, source)
-    files = rewrite.files(reach.conditions)
-    decided = _decide(change, rewrite.rows(files), source, reach.once)
+    change = fit_clauses(change, stage.target.uuid, columns, given)
+    condition = _condition(change, base.schema, session_zone(scanner.session))
+    if condition is not None:
+        gone, read = Replacement(where=condition), conjuncts(condition)
+        return replace_rows(stage, scanner, gone, read, 0, Staying("", ()))
+    reach = find_reach(scanner, base, change, source)
+    files = stage.files(reach.conditions)
+    version = stage.write.state.version
+    stored = rows_of(scanner, base, files, version)
+    decided = _decide(change, stored, source, reach.once)
     counts = [part.count() for part in decided]
-    _check_once(rewrite, change, decided, counts)
+    _check_once(stage, change, decided, counts)
     decided = [
         part.single() if any(count.pairs > 1 for count in found) else part
         for part, found in zip(decided, counts, strict=True)
     ]
     done = _row_changes(decided, counts)
-    if not (done.total or rewrite.changes_layout):
+    if not (done.total or stage.changes_layout):
         return None
     if not done.inserted:
         decided = [part for part in decided if part.stored]
     if not done.updated and not done.deleted:
         decided = [part for part in decided if not part.stored]
         files = files.slice(0, 0)
-    reads = [reach.conditions, *_check_cells(rewrite, decided, files)]
-    committed = rewrite.write.gate.committed
+    reads = [reach.conditions, *_check_cells(stage, scanner, decided, files)]
+    committed = stage.write.gate.committed
     parts = [part.results(committed) for part in decided]
-    rows = reduce(union_by_name, parts or [rewrite.new.limit(0)])
-    return replace(rewrite.put(rows, files, tuple(reads)), changes=done)
+    rows = reduce(union_by_name, parts or [stage.new.limit(0)])
+    return replace(stage.put(rows, schema_of(rows), files, tuple(reads)), changes=done)
+
+
+def _condition(change: RowChange, schema: pa.Schema, zone: str) -> Condition | None:
+    """What a delete asks of rows, if it is one, and one of our conditions."""
+    if change.verb != "delete":
+        return None
+    (clause,) = change.clauses
+    try:
+        if not clause.condition:
+            return TrueCondition()
+        return parse_condition(clause.condition, schema, qualifier=change.target, session_zone=zone)
+    except ConditionError:
+        return None
 
 
 def _decide(
@@ -159,7 +181,7 @@ def _decide(
 
 
 def _check_once(
-    rewrite: Rewrite,
+    stage: Stage,
     change: RowChange,
     decided: Sequence[DecidedRows],
     counts: Sequence[Sequence[ClauseCount]],
@@ -168,7 +190,7 @@ def _check_once(
     most = max((count.hits for found in counts for count in found), default=0)
     if most < 2 or change.deletes_all_matched:
         return
-    keys = [*cell_columns(rewrite.base), *rewrite.base.schema.names]
+    keys = [*stage.cells, *stage.base.schema.names]
     shown = list(dict.fromkeys(keys))[:_SHOWN_COLUMNS]
     for part in decided:
         row = part.repeated_row(shown) if part.repeated else {}
@@ -180,7 +202,7 @@ def _check_once(
                 "of `when matched and ...` tell them apart.",
                 f"the row {example}",
             )
-            raise DataError(refusal(rewrite.target.uuid, [problem]))
+            raise DataError(refusal(stage.target.uuid, [problem]))
 
 
 def _row_changes(
@@ -195,13 +217,13 @@ def _row_changes(
 
 
 def _check_cells(
-    rewrite: Rewrite, decided: Sequence[DecidedRows], files: pa.Table
+    stage: Stage, scanner: Scanner, decided: Sequence[DecidedRows], files: pa.Table
 ) -> list[Conditions]:
     """Refuse cells of new and moved rows that rows of other files have; say what was read.
 
     Among the rows that are written the writer finds them itself.
     """
-    base, cells = rewrite.base, cell_columns(rewrite.base)
+    base, cells = stage.base, stage.cells
     if not cells:
         return []
 
@@ -218,9 +240,12 @@ def _check_cells(
         return []
     new = reduce(union_by_name, parts)
     conditions = find_keys(new, cells).conditions(base)
-    others = rewrite.files(conditions)
+    others = stage.files(conditions)
     others = others.filter(pc.invert(pc.is_in(others["label"], files["label"].combine_chunks())))
-    example = rows_with_keys(rewrite.rows(others), new, cells).first() if others.num_rows else None
+    if not others.num_rows:
+        return [conditions]
+    stored = rows_of(scanner, base, others, stage.write.state.version)
+    example = rows_with_keys(stored, new, cells).first()
     if example is not None:
         values = ", ".join(f"{name}={example[name]!r}" for name in cells)
         problem = Problem(
@@ -229,5 +254,5 @@ def _check_cells(
             "Leave these rows out, or update or delete the others in the same statement.",
             f"the row {values}",
         )
-        raise DataError(refusal(rewrite.target.uuid, [problem]))
+        raise DataError(refusal(stage.target.uuid, [problem]))
     return [conditions]

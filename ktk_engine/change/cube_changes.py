@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ktk_engine.change.delete_rows import delete_rows
+from ktk_engine.change.staged_rows import delete_rows
 from ktk_engine.conditions.condition import Condition
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.cube.user_metadata import check_user_metadata

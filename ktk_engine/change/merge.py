@@ -6,39 +6,30 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from ktk_engine.change.merge_in_memory import merge_in_memory
 from ktk_engine.change.predicates import EVERY_ROW, RowFilter
-from ktk_engine.change.rewrite import Rewrite, condition_of, start_rewrite
-from ktk_engine.conditions.condition import Condition, TrueCondition, conjuncts
+from ktk_engine.change.replace_rows import Staying, replace_rows
+from ktk_engine.change.replacement import Replacement
+from ktk_engine.change.stage import Stage, condition_of, start_stage
+from ktk_engine.conditions.condition import Condition, conjuncts
 from ktk_engine.errors import ConfigurationError, DataError
 from ktk_engine.gate.target import Target
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
 from ktk_engine.messages import Message, Remedy
-from ktk_engine.spark.arrow_types import arrow_schema
-from ktk_engine.spark.frames import persisted
-from ktk_engine.spark.read.scan import Scanner
-from ktk_engine.spark.write.merge_rows import (
-    merge_rows,
-    rows_without_keys,
-    split_rows,
-    union_by_name,
-)
 from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.identifier import find_name
 from ktk_engine.types.refusal import Problem, refusal
-from ktk_engine.write.affected_files import cell_columns
-from ktk_engine.write.affected_rows import NewKeys, find_keys
 from ktk_engine.write.build import build
+from ktk_engine.write.new_keys import NewKeys, find_keys
 from ktk_engine.write.recompute import Source, recompute, source_of
-from ktk_engine.write.retained import Conditions
-from ktk_engine.write.rows import as_stored
+from ktk_engine.write.rows import as_stored, names_of_columns, schema_of
 from ktk_engine.write.write_context import NO_CONTEXT, WriteContext
-from ktk_engine.write.write_result import WriteResult
+from ktk_engine.write.write_result import RowChanges, WriteResult
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
+
+    from ktk_engine.spark.read.scan import Scanner
 
 
 @dataclass(frozen=True)
@@ -91,82 +82,51 @@ def merge(
         CommitConflictError: other commits came first each time.
     """
 
+    from ktk_engine.spark.frames import persisted
+    from ktk_engine.spark.session.session import session_zone
+
     def write(state: State, new: DataFrame, context: WriteContext) -> WriteResult:
         new, named = as_stored(new, target, state, keeps_rows=True, beside=context.beside)
         known = spelled_by(by, named, new.columns, state)
+        zone = session_zone(scanner.session)
         with persisted(new) as new:
             keys = find_keys(new, known.unique_key)
-            _check_unique(named, keys, known)
-            if named.uuid in state.datasets:
-                rewrite = start_rewrite(scanner, new, named, state, context)
-                return _merge_into(rewrite, known, keys)
-            condition_of(by.predicates, named, arrow_schema(new.schema), scanner)
-            return build(scanner.store, new, named, context, state=state)
+            check_unique(named, keys, known)
+            if named.uuid not in state.datasets:
+                condition_of(by.predicates, named, schema_of(new), zone)
+                return build(scanner.store, new, named, context, state=state)
+            stage = start_stage(new, named, state, context, scanner.footers)
+            check_known(named, stage.base, known.unique_key)
+            predicate = condition_of(by.predicates, named, stage.base.schema, zone)
+            change = replacement(stage, known, predicate)
+            conditions = [*keys.conditions(stage.base), *conjuncts(predicate)]
+            shown = [*known.unique_key, *sorted(predicate.columns)]
+            staying, count = Staying(Remedy("other_key"), shown), keys.row_count
+            done = replace_rows(stage, scanner, change, conditions, count, staying)
+            assert done is not None
+            gone = done.changes.deleted
+            updates = RowChanges(count - gone, updated=gone)
+            return replace(done, changes=updates if by.strategy == "merge" else done.changes)
 
     return recompute(scanner.store, target, source_of(rows), write, context)
 
 
-def _merge_into(rewrite: Rewrite, by: MergeBy, keys: NewKeys) -> WriteResult:
-    """Rewrite the files that can hold a key, without the old rows of these keys."""
-    base = rewrite.base
-    check_known(rewrite.target, base, by.unique_key)
-    predicate = condition_of(by.predicates, rewrite.target, base.schema, rewrite.scanner)
-    conditions = [*keys.conditions(base), *conjuncts(predicate)]
-    touched = rewrite.files(conditions)
-    updated = _updated(by, rewrite.new.columns, rewrite)
-    count, updates = keys.row_count, by.strategy == "merge"
-    if isinstance(predicate, TrueCondition):
-        done = merge_in_memory(rewrite, touched, by.unique_key, updated)
-        if done is not None:
-            reads = (conditions, *done.reads)
-            return rewrite.commit(done.rows, touched, reads, count, updates, done.before)
-    reads = (conditions, *_check_cells(rewrite, by, predicate))
-    rows = _merged_rows(rewrite, by.unique_key, updated, predicate, touched)
-    return rewrite.commit(rows, touched, reads, count, updates)
-
-
-def _merged_rows(
-    rewrite: Rewrite,
-    keys: Sequence[str],
-    updated: Sequence[str] | None,
-    predicate: Condition,
-    files: pa.Table,
-) -> DataFrame:
-    """The rows of some files after the merge; old ones that the predicate leaves out stay."""
-    if isinstance(predicate, TrueCondition):
-        return merge_rows(rewrite.stored(rewrite.rows(files)), rewrite.new, keys, updated)
-    covered, others = map(rewrite.stored, split_rows(rewrite.rows(files), predicate))
-    return union_by_name(others, merge_rows(covered, rewrite.new, keys, updated))
-
-
-def _updated(by: MergeBy, new: Sequence[str], rewrite: Rewrite) -> Sequence[str] | None:
-    """Columns that a matching row takes over; None puts the new row in its place.
+def replacement(stage: Stage, by: MergeBy, predicate: Condition) -> Replacement:
+    """Say which rows a merge replaces, and by what.
 
     A merge updates what the model has: a column that it lacks keeps its value, and of several
     old rows of one key each stays a row. Where a row is deleted and inserted, neither holds.
     """
+    whole = Replacement(by.unique_key, predicate)
     if by.strategy != "merge":
-        return None
+        return whole
+    new = names_of_columns(stage.new)
     if by.update_columns is not None:
-        return by.update_columns
-    cells = cell_columns(rewrite.base)
-    once = bool(cells) and set(cells) <= set(by.unique_key)
-    return None if once and set(rewrite.kept) <= set(new) else new
-
-
-def _check_cells(rewrite: Rewrite, by: MergeBy, predicate: Condition) -> list[Conditions]:
-    """Refuse new rows whose cell an old row has that they do not replace; say what was read."""
-    cells = set(cell_columns(rewrite.base))
-    if not cells or (set(by.unique_key) <= cells and isinstance(predicate, TrueCondition)):
-        return []  # a row with the cell has the key
-
-    def stay(old: DataFrame) -> DataFrame:
-        covered, others = split_rows(old, predicate)
-        return union_by_name(others, rows_without_keys(covered, rewrite.new, by.unique_key))
-
-    reason = Remedy("other_key")
-    shown = [*by.unique_key, *sorted(predicate.columns)]
-    return [rewrite.check_cells(stay, reason, shown)]
+        return replace(whole, updated=by.update_columns, appends=False)
+    once = bool(stage.cells) and set(stage.cells) <= set(by.unique_key)
+    if once and set(stage.kept) <= set(new):
+        return whole
+    return replace(whole, updated=tuple(new), appends=False)
 
 
 def spelled_by(by: MergeBy, target: Target, columns: Sequence[str], state: State) -> MergeBy:
@@ -235,7 +195,7 @@ def check_known(target: Target, base: Snapshot, keys: Sequence[str]) -> None:
         )
 
 
-def _check_unique(target: Target, keys: NewKeys, by: MergeBy) -> None:
+def check_unique(target: Target, keys: NewKeys, by: MergeBy) -> None:
     """A merge cannot choose between two new rows of one key."""
     if by.strategy != "merge":
         return

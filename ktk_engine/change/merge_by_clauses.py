@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from ktk_engine.change.change_rows import change_in
 from ktk_engine.change.merge import MergeBy, check_known, spelled_by
 from ktk_engine.change.merge_clauses import MergeClauses
-from ktk_engine.change.rewrite import Rewrite, start_rewrite
+from ktk_engine.change.stage import start_stage
 from ktk_engine.conditions.parse import parse_condition
 from ktk_engine.conditions.render import to_sql
 from ktk_engine.errors import ConditionError
@@ -16,9 +17,10 @@ from ktk_engine.gate.target import Target
 from ktk_engine.log.state import State
 from ktk_engine.spark.frames import persisted
 from ktk_engine.spark.read.scan import Scanner
+from ktk_engine.spark.session.session import session_zone
 from ktk_engine.write.build import build
 from ktk_engine.write.recompute import Source, recompute, source_of
-from ktk_engine.write.rows import as_stored
+from ktk_engine.write.rows import as_stored, names_of_columns
 from ktk_engine.write.write_context import NO_CONTEXT, WriteContext
 from ktk_engine.write.write_result import WriteResult
 
@@ -60,25 +62,21 @@ def merge_by_clauses(
         with persisted(new) as new:
             if named.uuid not in state.datasets:
                 return build(scanner.store, new, named, context, state=state)
-            rewrite = start_rewrite(scanner, new, named, state, context)
-            check_known(named, rewrite.base, known.unique_key)
-            columns = rewrite.new.columns
+            stage = start_stage(new, named, state, context, scanner.footers)
+            check_known(named, stage.base, known.unique_key)
+            columns = names_of_columns(stage.new)
             updated = [name for name in known.update_columns or columns if name in columns]
-            on = list(_qualified(rewrite, clauses.target_alias, predicates))
+            zone, schema = session_zone(scanner.session), stage.base.schema
+            on = [_qualified(text, clauses.target_alias, schema, zone) for text in predicates]
             change = clauses.change(known.unique_key, on, columns, updated)
-            return change_in(rewrite, change, new)
+            return change_in(stage, scanner, change, new)
 
     return recompute(scanner.store, target, source_of(rows), write, context)
 
 
-def _qualified(rewrite: Rewrite, alias: str, predicates: tuple[str, ...]) -> Iterator[str]:
+def _qualified(text: str, alias: str, schema: pa.Schema, zone: str) -> str:
     """Let columns of the dataset alone be known as such: the new rows mostly have them too."""
-    zone = str(rewrite.scanner.session.conf.get("spark.sql.session.timeZone"))
-    for text in predicates:
-        try:
-            condition = parse_condition(
-                text, rewrite.base.schema, qualifier=alias, session_zone=zone
-            )
-            yield to_sql(condition, alias)
-        except ConditionError:
-            yield text  # Spark's
+    try:
+        return to_sql(parse_condition(text, schema, qualifier=alias, session_zone=zone), alias)
+    except ConditionError:
+        return text  # Spark's

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from hashlib import md5
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
 
-from ktk_engine.change.rewrite import Rewrite, start_rewrite
+from ktk_engine.change.by_arrow import NotByArrowError, Reason
+from ktk_engine.change.by_spark import BySpark
+from ktk_engine.change.replace_rows import Executor, Staying, by_either, check_cells, in_spark
+from ktk_engine.change.replacement import Replacement
+from ktk_engine.change.stage import Stage, start_stage
 from ktk_engine.change.versions import Versions
-from ktk_engine.change.versions_in_memory import (
-    CHANGED_ROWS,
-    changed_rows,
-    versions_in_memory,
-)
 from ktk_engine.conditions.condition import Condition, IsNull, Or
 from ktk_engine.conditions.literal import comparison
 from ktk_engine.errors import (
@@ -30,17 +32,11 @@ from ktk_engine.gate.target import Target
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State, resolve
 from ktk_engine.messages import Message, Remedy
+from ktk_engine.plan.key_conditions import counted_keys
 from ktk_engine.spark.frames import persisted
 from ktk_engine.spark.jvm import select_names
 from ktk_engine.spark.read.few_rows import first_rows
 from ktk_engine.spark.read.scan import Scanner
-from ktk_engine.spark.write.merge_rows import (
-    counted_keys,
-    rows_with_keys,
-    split_rows,
-    union_by_name,
-    update_rows,
-)
 from ktk_engine.spark.write.version_rows import (
     CHANGE_TYPE,
     closed_versions,
@@ -52,9 +48,8 @@ from ktk_engine.spark.write.version_rows import (
 )
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.refusal import Problem, refusal
-from ktk_engine.write.affected_files import cell_columns
-from ktk_engine.write.affected_rows import NewKeys, find_keys
 from ktk_engine.write.build import build
+from ktk_engine.write.new_keys import NewKeys, find_keys
 from ktk_engine.write.recompute import Source, recompute
 from ktk_engine.write.retained import Conditions
 from ktk_engine.write.rows import as_stored
@@ -65,6 +60,7 @@ from ktk_engine.write.write_result import RowChanges, WriteResult
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+CHANGED_ROWS = 10_000
 _SHOWN_COLUMNS = 6
 
 
@@ -172,37 +168,47 @@ def merge_versions(
         _check_known(target, base, versions)
         rows, named = as_stored(rows, target, state, keeps_rows=True, beside=context.beside)
         with persisted(with_stored_times(rows, base.schema, versions.times)) as staged:
-            rewrite = start_rewrite(scanner, new_versions(staged), named, state, context)
-            return _merge_into(rewrite, versions, staged)
+            stage = start_stage(new_versions(staged), named, state, context, scanner.footers)
+            return _merge_into(stage, scanner, versions, staged)
 
     return recompute(scanner.store, target, changes, write, context)
 
 
-def _merge_into(rewrite: Rewrite, by: Versions, staged: DataFrame) -> WriteResult | None:
+def _merge_into(
+    stage: Stage, scanner: Scanner, by: Versions, staged: DataFrame
+) -> WriteResult | None:
     """Rewrite the files that hold closed versions, and add the new ones."""
     closed = closed_versions(staged, by.scd_id, by.valid_to)
     few = _few_changes(staged, by)
     ended = _keys(closed, few, ("update", "delete"), (by.scd_id,))
-    added = _keys(rewrite.new, few, ("insert",), (by.scd_id, by.valid_from))
-    _check_unique(rewrite.target, closed, ended, by)
-    _check_unique(rewrite.target, rewrite.new, added, by)
-    if not (ended.row_count or added.row_count or rewrite.changes_layout):
+    added = _keys(stage.new, few, ("insert",), (by.scd_id, by.valid_from))
+    _check_unique(stage.target, closed, ended, by)
+    _check_unique(stage.target, stage.new, added, by)
+    if not (ended.row_count or added.row_count or stage.changes_layout):
         return None
-    current = _current(rewrite, by)
-    if few is not None:
-        written = versions_in_memory(rewrite, by, few, ended, added, current)
-        if written is not None:
-            return _counted(*written, added.row_count)
-    reads: list[Conditions] = [(current,)]
-    if added.row_count:
-        rewrite, read = _with_own_ids(rewrite, by, added)
-        reads += [read, *_check_cells(rewrite, by.scd_id)]
-    touched, closed_count = _files_of(rewrite, by, closed, ended, current)
-    old, others = split_rows(rewrite.stored(rewrite.rows(touched)), current)
-    stay = union_by_name(others, update_rows(old, closed, (by.scd_id,), (by.valid_to,)))
-    new_count = added.row_count
-    done = rewrite.commit(union_by_name(stay, rewrite.new), touched, tuple(reads), new_count, True)
-    return _counted(done, closed_count, new_count)
+    current = _current(stage, scanner, by)
+    change = Replacement((by.scd_id,), current, (by.valid_to,))
+    files = stage.files([*ended.conditions(stage.base), current])
+
+    tell_apart = f"{by.scd_id} in dimension_columns tells them apart"
+    staying = Staying(f"as all versions of a snapshot do; {tell_apart}", ())
+
+    def carry_out(executor: Executor) -> WriteResult:
+        in_arrow = few is not None and not isinstance(executor, BySpark)
+        source = _in_arrow(executor, few, by) if in_arrow else closed
+        touched, closed_count = _files_of(executor, change, source, files, ended, by)
+        reads: list[Conditions] = [(current,)]
+        if added.row_count:
+            executor, read = _with_own_ids(executor, added, by)
+            reads += [read, *check_cells(executor, change, source, staying)]
+        rows, before = executor.replaced(change, touched, source)
+        new_count = added.row_count
+        done = stage.commit(rows, executor.types, touched, tuple(reads), new_count, before)
+        return replace(done, changes=RowChanges(new_count, updated=closed_count))
+
+    if few is None:
+        return carry_out(in_spark(stage, scanner, stage.types(files)))
+    return by_either(stage, scanner, files, change, carry_out)
 
 
 def _few_changes(staged: DataFrame, by: Versions) -> pa.Table | None:
@@ -213,8 +219,9 @@ def _few_changes(staged: DataFrame, by: Versions) -> pa.Table | None:
     return first_rows(select_names(staged, names), CHANGED_ROWS)
 
 
-def _counted(done: WriteResult, closed: int, new: int) -> WriteResult:
-    return replace(done, changes=RowChanges(new, updated=closed))
+def _changed(changes: pa.Table, *kinds: str) -> pa.Table:
+    """The rows with one of some kinds of change."""
+    return changes.filter(pc.is_in(changes[CHANGE_TYPE], value_set=pa.array(kinds)))
 
 
 def _keys(
@@ -223,58 +230,76 @@ def _keys(
     """The keys of changed rows; without another job where all are known."""
     if few is None or any(is_sparks_own(few.schema.field(name).type) for name in names):
         return find_keys(rows, names)
-    return NewKeys(rows, *counted_keys(changed_rows(few, *kinds), names))
+    return NewKeys(rows, *counted_keys(_changed(few, *kinds), names))
 
 
-def _current(rewrite: Rewrite, by: Versions) -> Condition:
+def _in_arrow(executor: Executor, few: pa.Table, by: Versions) -> pa.Table:
+    """The versions to be closed, and until when they held, if Arrow may tell them apart."""
+    closed, types = _changed(few, "update", "delete"), executor.types
+    closed = closed.select([by.scd_id, by.valid_to])
+    is_text = pat.is_string(types.field(by.scd_id).type)
+    if not is_text or any(not types.field(f.name).type.equals(f.type) for f in closed.schema):
+        raise NotByArrowError(Reason.TYPES)
+    return closed
+
+
+def _current(stage: Stage, scanner: Scanner, by: Versions) -> Condition:
     """What a version fulfils that holds now."""
     open_ended = IsNull(by.valid_to)
     if not by.current:
         return open_ended
-    type_ = rewrite.base.schema.field(by.valid_to).type
-    value = constant(rewrite.scanner.session, by.current, type_)
+    type_ = stage.base.schema.field(by.valid_to).type
+    value = constant(scanner.session, by.current, type_)
     if value is None:
         return open_ended
     return Or((open_ended, comparison(by.valid_to, type_, "=", value)))
 
 
-def _with_own_ids(rewrite: Rewrite, by: Versions, added: NewKeys) -> tuple[Rewrite, Conditions]:
+def _with_own_ids(executor: Executor, added: NewKeys, by: Versions) -> tuple[Executor, Conditions]:
     """Give new versions whose id an older version has an id of their own; say what was read."""
-    conditions = added.conditions(rewrite.base)
-    files = rewrite.files(conditions)
+    stage, key = executor.stage, (by.scd_id, by.valid_from)
+    conditions = added.conditions(stage.base)
+    files = stage.files(conditions)
     if not files.num_rows:
-        return rewrite, conditions
-    key = (by.scd_id, by.valid_from)
-    taken = rows_with_keys(rewrite.rows(files), rewrite.new, key)
-    now = rewrite.scanner.store.now().isoformat()
-    return replace(rewrite, new=with_new_ids(rewrite.new, taken, by.scd_id, now)), conditions
+        return executor, conditions
+    taken = executor.matched(Replacement(key), executor.rows(files, key), executor.new)
+    now = stage.store.now().isoformat()
+    new_ids = with_new_ids if isinstance(executor, BySpark) else _with_new_ids
+    new = new_ids(executor.new, taken, by.scd_id, now)
+    return replace(executor, new=new), conditions
 
 
-def _check_cells(rewrite: Rewrite, scd_id: str) -> list[Conditions]:
-    """Refuse new versions in the cell of an old one, which would hide it; say what was read."""
-    if not cell_columns(rewrite.base):
-        return []
-    reason = f"as all versions of a snapshot do; {scd_id} in dimension_columns tells them apart"
-    return [rewrite.check_cells(lambda old: old, reason, ())]
+def _with_new_ids(new: pa.Table, taken: pa.Table, scd_id: str, now: str) -> pa.Table:
+    """As Spark's `with_new_ids`."""
+    known = pc.unique(taken[scd_id])
+    texts = (f"{own}|{now}".encode() for own in known.to_pylist())
+    own_ids = [md5(text, usedforsecurity=False).hexdigest() for text in texts]
+    places = pc.index_in(new[scd_id], value_set=known, skip_nulls=True)
+    ids = pc.coalesce(pa.array(own_ids, pa.string()).take(places), new[scd_id])
+    place = new.schema.get_field_index(scd_id)
+    return new.set_column(place, new.schema.field(place), ids)
 
 
 def _files_of(
-    rewrite: Rewrite, by: Versions, closed: DataFrame, ended: NewKeys, current: Condition
+    executor: Executor,
+    change: Replacement,
+    source: Any,
+    files: pa.Table,
+    ended: NewKeys,
+    by: Versions,
 ) -> tuple[pa.Table, int]:
     """The files that can hold the versions to be closed, and how many these are.
 
     Ids are random texts, so that statistics tell little of them. The versions' places in the
     layout tell more: they are asked for first.
     """
-    base = rewrite.base
-    conditions = [*ended.conditions(base), current]
-    files = rewrite.files(conditions)
+    stage, base = executor.stage, executor.stage.base
     if not files.num_rows:
         return files, 0
-    old, _ = split_rows(rewrite.rows(files), current)
-    cells = cell_columns(base)  # what only asks for cells leaves files beside theirs alone
+    cells = stage.cells  # what only asks for cells leaves files beside theirs alone
     names = tuple(dict.fromkeys(cells or (*base.partition_keys, *base.indices, by.valid_from)))
-    found = find_keys(rows_with_keys(old, closed, (by.scd_id,)), names)
+    old = executor.rows(files, list(dict.fromkeys([*names, by.scd_id, by.valid_to])))
+    found = find_keys(executor.matched(change, old, source), names)
     if found.row_count > ended.row_count:
         problem = Problem(
             f"{found.row_count:,} current versions have the {by.scd_id} of "
@@ -286,12 +311,13 @@ def _files_of(
                 "snapshot.",
             ),
         )
-        raise DataError(refusal(rewrite.target.uuid, [problem]))
+        raise DataError(refusal(stage.target.uuid, [problem]))
     if found.many:
         return files, found.row_count
     known = [name for name in names if not found.values[name].null_count]
     places = replace(found, values=found.values.select(known)).conditions(base)
-    return rewrite.files(places if cells else [*conditions, *places]), found.row_count
+    conditions = [*ended.conditions(base), change.where]
+    return stage.files(places if cells else [*conditions, *places]), found.row_count
 
 
 def _check_known(target: Target, base: Snapshot, by: Versions) -> None:

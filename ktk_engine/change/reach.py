@@ -18,7 +18,7 @@ from ktk_engine.spark.sql.implied_condition import implied_condition
 from ktk_engine.spark.write.changed_rows import named_columns, where_any, where_matching
 from ktk_engine.sql.row_change import RowChange
 from ktk_engine.types.type_class import normalize
-from ktk_engine.write.affected_rows import NewKeys, find_keys
+from ktk_engine.write.new_keys import NewKeys, find_keys
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

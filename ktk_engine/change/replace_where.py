@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from ktk_engine.change.predicates import RowFilter
-from ktk_engine.change.rewrite import Rewrite, condition_of, start_rewrite
+from ktk_engine.change.replace_rows import Staying, replace_rows
+from ktk_engine.change.replacement import Replacement
+from ktk_engine.change.stage import condition_of, start_stage
 from ktk_engine.conditions.condition import Condition, conjuncts
 from ktk_engine.conditions.render import to_sql
 from ktk_engine.errors import ConfigurationError, DataError
 from ktk_engine.formatting import counted
 from ktk_engine.gate.target import Target
 from ktk_engine.log.state import State
-from ktk_engine.spark.arrow_types import arrow_schema
 from ktk_engine.spark.frames import persisted
 from ktk_engine.spark.read.scan import Scanner
+from ktk_engine.spark.session.session import session_zone
 from ktk_engine.spark.write.aggregate import count_rows
-from ktk_engine.spark.write.merge_rows import split_rows, union_by_name
+from ktk_engine.spark.write.keys import split_rows
 from ktk_engine.types.refusal import Problem, refusal
-from ktk_engine.write.affected_files import cell_columns
 from ktk_engine.write.build import build
 from ktk_engine.write.recompute import Source, recompute, source_of
-from ktk_engine.write.retained import Conditions
-from ktk_engine.write.rows import as_stored
+from ktk_engine.write.rows import as_stored, schema_of
 from ktk_engine.write.write_context import NO_CONTEXT, WriteContext
 from ktk_engine.write.write_result import WriteResult
 
@@ -76,66 +74,36 @@ def replace_where(
             full_refresh=full_refresh,
             beside=context.beside,
         )
+        zone = session_zone(scanner.session)
         with persisted(new) as new:
             if named.uuid in state.datasets and not full_refresh:
-                return _replace_in(start_rewrite(scanner, new, named, state, context), where)
-            _check_first(where, named, scanner, new)
+                stage = start_stage(new, named, state, context, scanner.footers)
+                condition = condition_of(where, named, stage.base.schema, zone)
+                _check_covered(named, stage.new, condition, where)
+                change, count = Replacement(where=condition), count_rows(stage.new)
+                reason = f"since {to_sql(condition)} is not true for them"
+                staying = Staying(reason, sorted(condition.columns))
+                read = conjuncts(condition)
+                return replace_rows(stage, scanner, change, read, count, staying)
+            condition = condition_of(where, named, schema_of(new), zone)
+            if where.holds_from_the_start:
+                _check_covered(named, new, condition, where)
             return build(scanner.store, new, named, context, state=state)
 
     return recompute(scanner.store, target, source_of(rows), write, context)
 
 
-def _replace_in(rewrite: Rewrite, where: RowFilter) -> WriteResult | None:
-    """Rewrite the files that can hold a covered row, without these rows."""
-    schema = rewrite.base.schema
-    predicate = _checked_condition(where, rewrite.target, schema, rewrite.scanner, rewrite.new)
-
-    def stay(old: DataFrame) -> DataFrame:
-        return split_rows(old, predicate)[1]
-
-    conditions = conjuncts(predicate)
-    reads: list[Conditions] = [conditions]
-    cells = set(cell_columns(rewrite.base))
-    if cells and not predicate.columns <= cells:  # else a row with the cell is replaced
-        reason = f"since {to_sql(predicate)} is not true for them"
-        reads.append(rewrite.check_cells(stay, reason, sorted(predicate.columns)))
-    touched, new_count = rewrite.files(conditions), count_rows(rewrite.new)
-    old = rewrite.rows(touched)
-    if not (new_count or rewrite.changes_layout or _covers(old, predicate, touched)):
-        return None
-    rows = union_by_name(rewrite.stored(stay(old)), rewrite.new)
-    return rewrite.commit(rows, touched, tuple(reads), new_count, updates=False)
-
-
-def _covers(old: DataFrame, predicate: Condition, touched: pa.Table) -> bool:
-    """Whether a predicate is true for a row of some files."""
-    return bool(touched.num_rows) and split_rows(old, predicate)[0].first() is not None
-
-
-def _check_first(where: RowFilter, target: Target, scanner: Scanner, frame: DataFrame) -> None:
-    """The filter has to fit the columns also where it does not filter yet."""
-    schema = arrow_schema(frame.schema)
-    if where.holds_from_the_start:
-        _checked_condition(where, target, schema, scanner, frame)
-    else:
-        condition_of(where, target, schema, scanner)
-
-
-def _checked_condition(
-    where: RowFilter, target: Target, schema: pa.Schema, scanner: Scanner, new: DataFrame
-) -> Condition:
-    """The predicate on the table's columns; every new row has to fulfil it."""
-    condition = condition_of(where, target, schema, scanner)
-    lacking = sorted(condition.columns - set(new.columns))
+def _check_covered(target: Target, new: DataFrame, where: Condition, given: RowFilter) -> None:
+    """Refuse new rows for which the predicate is not true."""
+    lacking = sorted(where.columns - set(new.columns))
     if lacking:
         raise ConfigurationError(
             f"Dataset {target.uuid}: the predicate asks for {', '.join(lacking)}, which the rows "
             f"lack. They have: {', '.join(new.columns)}. Nothing was written."
         )
-    _, outside = split_rows(new, condition)
+    _, outside = split_rows(new, where)
     example = outside.first()
     if example is not None:
         shown = ", ".join(f"{name}={value!r}" for name, value in example.asDict().items())
-        reason = f"{to_sql(condition)} is not true for {counted(count_rows(outside), 'new row')}."
-        raise DataError(refusal(target.uuid, [Problem(reason, where.fix, shown)]))
-    return condition
+        reason = f"{to_sql(where)} is not true for {counted(count_rows(outside), 'new row')}."
+        raise DataError(refusal(target.uuid, [Problem(reason, given.fix, shown)]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -38,6 +38,17 @@ def key_conditions(
         except ConditionError:
             continue  # a class without literals prunes nothing
     return found
+
+
+def counted_keys(rows: pa.Table, keys: Sequence[str]) -> tuple[pa.Table, pa.Array]:
+    """Give the different keys of rows, and the number of rows of each.
+
+    Args:
+        rows: any rows.
+        keys: columns; Spark groups floating numbers in another way, and nested ones are none.
+    """
+    counted = rows.group_by(list(keys)).aggregate([([], "count_all")])
+    return counted.select(list(keys)), counted["count_all"].combine_chunks()
 
 
 def bounds_of(keys: pa.Table) -> Bounds:

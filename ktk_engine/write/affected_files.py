@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ktk_engine.conditions.condition import Condition
+from ktk_engine.conditions.evaluate import evaluate
 from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.plan.overlay import whole_overlays
@@ -45,3 +46,16 @@ def cell_columns(base: Snapshot) -> tuple[str, ...]:
     """What addresses a cell of a cube's dataset: at most one row has each; empty for a table."""
     dimensions = base.dimension_columns
     return tuple(dict.fromkeys([*address_partitions(base), *dimensions])) if dimensions else ()
+
+
+def goes_whole(part: Snapshot, condition: Condition) -> bool:
+    """Whether the condition is true for every row of some files, by partition values alone.
+
+    Among the affected files may be others: those that overlay cells of rows that go, and those
+    with a partition value that nobody can read.
+    """
+    if not condition.columns <= set(part.partition_keys):
+        return False
+    values = part.per_column("partition.") if condition.columns else part.files
+    goes = pc.fill_null(evaluate(condition, values), False)
+    return bool(goes.true_count == len(goes))

@@ -59,6 +59,15 @@ def renamed(rows: Rows, names: Mapping[str, str]) -> Rows:
     return rows.toDF(*new)
 
 
+def selected(rows: Rows, names: Sequence[str]) -> Rows:
+    """Some columns of rows, which are in memory or Spark's."""
+    if isinstance(rows, pa.Table):
+        return rows.select(names)
+    from ktk_engine.spark.jvm import select_names
+
+    return select_names(rows, names)
+
+
 def as_stored(
     rows: Rows,
     target: Target,

@@ -14,7 +14,6 @@ from ktk_engine.files.read_rows import read_rows
 from ktk_engine.local.answer import LocalEngine
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.plan.plan_dataset import plan_dataset
-from ktk_engine.spark.arrow_types import arrow_schema, spark_schema
 from ktk_engine.store.interface import ObjectStore
 
 MAXIMUM_BYTES = 32 << 20  # of the files, and of new rows
@@ -36,6 +35,8 @@ def is_sparks_own(t: pa.DataType) -> bool:
 
 def types_in_spark(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
     """Columns of a dataset in the types in which Spark gives them to Arrow."""
+    from ktk_engine.spark.arrow_types import arrow_schema, spark_schema
+
     return arrow_schema(spark_schema(schema.field(name) for name in names))
 
 

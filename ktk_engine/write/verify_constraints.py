@@ -11,13 +11,14 @@ from ktk_engine.gate.constraint import Constraint
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.session.scratch import make_scratch_folder
-from ktk_engine.spark.session.session import new_session
-from ktk_engine.spark.write.merge_rows import repeated_key
+from ktk_engine.spark.session.session import new_session, session_zone
+from ktk_engine.spark.write.keys import repeated_key
 from ktk_engine.spark.write.rules import broken_row, count_broken
 from ktk_engine.types.refusal import REFUSED_UNCOMMITTED, refusal
 from ktk_engine.write.affected_files import affected_files
-from ktk_engine.write.affected_rows import find_keys, rows_of
+from ktk_engine.write.affected_rows import rows_of
 from ktk_engine.write.extension import extended
+from ktk_engine.write.new_keys import find_keys
 from ktk_engine.write.retained import Conditions
 from ktk_engine.write.verify_in_memory import verify_in_memory
 
@@ -53,7 +54,7 @@ def verify_constraints(
         DataError: rows break constraints, with an example of each.
     """
     session = new_session(frame.sparkSession)
-    zone = str(session.conf.get("spark.sql.session.timeZone"))
+    zone = session_zone(session)
     held = verify_in_memory(store, constraints, addition, kept, zone)
     if held is not None:
         return held

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 import pyarrow as pa
 
 from ktk_engine import Store
-from ktk_engine.change.merge_in_memory import _merged  # deep: a merge without Spark
+from ktk_engine.change.by_arrow import _replaced  # deep: a merge without Spark
+from ktk_engine.change.replacement import Replacement  # deep: a merge without Spark
 from ktk_engine.errors import StoreError
 from ktk_engine.write.affected_files import affected_files  # deep: a merge without Spark
 from tests.faults.content import ENRICHMENT, SEED, TABLE, Row, Verb
@@ -95,9 +96,12 @@ def _merge(store: ObjectStore, verb: Verb) -> None:
         old = new.slice(0, 0)
         if files.num_rows:
             old = read_rows(store, base, files, new.column_names)
-        updated = new.column_names if verb.name == "merge" else None
+        change = Replacement((key,))
+        if verb.name == "merge":
+            change = Replacement((key,), updated=tuple(new.column_names), appends=False)
+        rows = pa.concat_tables(_replaced(change, [old], new, new, new.schema, base.schema))
         read = {"replaced": files["label"].to_pylist(), "reads": [reads], "state": state}
-        build(store, _merged(old, new, [key], updated), target, mode="files", **read)
+        build(store, rows, target, mode="files", **read)
 
     compute_again(store, target.scope, write)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from ktk_engine.change.rewrite import Rewrite
+from ktk_engine.change.stage import Stage
 from ktk_engine.errors import KtkError
 from tests.support.changes import Target, WriteResult
 from tests.support.committed import snapshot_of
@@ -31,15 +31,15 @@ def outcome(
 ) -> list[Any]:
     """What a rewrite says, what its commit depends on, and what it leaves."""
     reads: list[Any] = []
-    put = Rewrite.put
+    put = Stage.put
 
-    def note(self: Rewrite, rows: Any, touched: Any, read: Any) -> WriteResult:
+    def note(self: Stage, rows: Any, types: Any, touched: Any, read: Any) -> WriteResult:
         reads.append([sorted(map(_shown, conditions)) for conditions in read])
-        return put(self, rows, touched, read)
+        return put(self, rows, types, touched, read)
 
     said: object
     with monkeypatch.context() as patch:
-        patch.setattr(Rewrite, "put", note)
+        patch.setattr(Stage, "put", note)
         try:
             done = write()
             said = done and (done.changes, done.rewritten_files, done.total_files, done.rows)

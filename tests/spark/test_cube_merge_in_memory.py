@@ -9,14 +9,12 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-import ktk_engine.change.merge
-from ktk_engine.change.merge_in_memory import merge_in_memory
 from ktk_engine.spark.arrow_types import spark_schema
 from ktk_engine.spark.frames import frame_of_table
 from tests.spark.committed import outcome
 from tests.support.changes import Target, build
 from tests.support.random_cubes import CLASSES, INDEXED
-from tests.support.spark import MergeBy, Predicates, merge
+from tests.support.spark import MergeBy, Predicates, merge, watch_executors
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 
@@ -68,13 +66,7 @@ def both(spark, sql, store, monkeypatch):
 
     def run(parts, new, by, target=CUBE):
         found, here = [], []
-
-        def record(*arguments):
-            here.append(merge_in_memory(*arguments))
-            return here[-1]
-
-        for used in (record, lambda *_: None):
-            monkeypatch.setattr(ktk_engine.change.merge, "merge_in_memory", used)
+        for by_arrow in (True, False):
             build(store, parts[0], target, full_refresh=True)
             for part in parts[1:]:
                 build(store, part, target, mode="append")
@@ -83,9 +75,12 @@ def both(spark, sql, store, monkeypatch):
                 return merge(sql.scanner(store), of_spark(spark, new), target, by)
 
             rows = f"select {', '.join(NAMES)} from an.{target.dataset}"
-            done = outcome(monkeypatch, store, target, write)
+            with monkeypatch.context() as patch:
+                noted = watch_executors(patch, by_arrow)
+                done = outcome(monkeypatch, store, target, write)
+            here.append(noted == [True])
             found.append((*done, sorted(map(repr, sql.sql(rows).collect()))))
-        return (*found, bool(here) and here[0] is not None)
+        return (*found, here[0])
 
     return run
 
@@ -180,11 +175,11 @@ def test_new_rows_of_one_cell_are_refused(both, cells):
 
 
 @pytest.mark.parametrize(("key", "predicate"), [(CELLS, "B"), (("id",), "v < 107")], ids=str)
-def test_predicates_are_sparks(both, key, predicate):
+def test_predicates_say_which_rows_are_merged(both, key, predicate):
     by = MergeBy(key, predicates=Predicates([predicate]))
     found, wanted, here = both(OVERLAID, table([6, 8, 14], 3), by)
     assert found == wanted
-    assert not here
+    assert here == isinstance(found[0], tuple)  # what is refused, Spark shows
 
 
 @pytest.mark.parametrize(

@@ -7,15 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 import pyarrow as pa
 import pytest
 
-import ktk_engine.change.merge
-from ktk_engine.change.merge_in_memory import merge_in_memory
 from ktk_engine.spark.arrow_types import spark_schema
 from ktk_engine.spark.frames import frame_of_table
 from tests.spark.shown import shown
 from tests.support.changes import Target, build
 from tests.support.committed import snapshot_of
 from tests.support.random_cubes import CLASSES
-from tests.support.spark import MergeBy, merge
+from tests.support.spark import MergeBy, merge, watch_executors
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 
@@ -54,20 +52,17 @@ def as_spark_has_it(spark, rows: pa.Table):
 def both(spark, sql, store, monkeypatch, new, by):
     """What a merge does without Spark and with it, and whether the first did without."""
     results, without = [], []
-
-    def record(*arguments):
-        without.append(merge_in_memory(*arguments))
-        return without[-1]
-
-    for used in (record, lambda *_: None):
-        monkeypatch.setattr(ktk_engine.change.merge, "merge_in_memory", used)
+    for by_arrow in (True, False):
         build(store, table(0, 10, 0), TARGET, full_refresh=True)
-        done = merge(sql.scanner(store), as_spark_has_it(spark, new), TARGET, by)
+        with monkeypatch.context() as patch:
+            noted = watch_executors(patch, by_arrow)
+            done = merge(sql.scanner(store), as_spark_has_it(spark, new), TARGET, by)
+        without += noted
         rows = sql.sql(f"select P, L, {', '.join(COLUMNS)} from an.t").collect()
         after = snapshot_of(store, "t")
         types = sorted(str(schema.remove_metadata()) for schema in after.physical_schemas)
         results.append((shown(rows), str(after.schema), types, done.changes, done.rewritten_files))
-    return (*results, without[0] is not None)
+    return (*results, without[0])
 
 
 @pytest.mark.parametrize("key", ["L", *KEYS])

@@ -8,10 +8,10 @@ import pytest
 from pyspark.sql import functions as F
 
 from ktk_engine.change import merge_versions as module
-from ktk_engine.change import versions_in_memory
 from ktk_engine.change.merge_versions import build_versions, merge_versions
 from ktk_engine.change.versions import Versions
 from ktk_engine.errors import CommitConflictError, ConfigurationError, DataError
+from ktk_engine.spark.read import few_rows as few_rows_module
 from ktk_engine.spark.write import write_frame
 from tests.spark.numbered_rows import snapshot
 from tests.support.changes import RowChanges, Target, build
@@ -259,10 +259,10 @@ def test_few_versions_are_written_without_spark(spark, store, sql, where, monkey
 @pytest.mark.parametrize("most", [0, 1 << 20])
 def test_rows_are_collected_only_if_they_are_small(spark, store, sql, where, monkeypatch, most):
     build_versions(store, first(spark), TABLE, BY)
-    collected, real = [], versions_in_memory.few_rows
+    collected, real = [], few_rows_module.few_rows
     note = lambda rows, most: collected.append(rows.columns) or real(rows, most)  # noqa: E731
-    monkeypatch.setattr(versions_in_memory, "few_rows", note)
-    monkeypatch.setattr(versions_in_memory, "MAXIMUM_BYTES", most)
+    monkeypatch.setattr(few_rows_module, "few_rows", note)
+    monkeypatch.setattr("ktk_engine.change.by_arrow.MAXIMUM_BYTES", most)
     keys, first_rows = [], module.first_rows
     note_keys = lambda rows, most: keys.append(rows.columns) or first_rows(rows, most)  # noqa: E731
     monkeypatch.setattr(module, "first_rows", note_keys)

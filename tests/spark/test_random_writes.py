@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import ktk_engine.change.merge
 import ktk_engine.maintain.compact  # deep: patched
 from ktk_engine.change.predicates import EVERY_ROW
 from ktk_engine.errors import DataError
@@ -24,7 +23,7 @@ from tests.spark.shown import shown
 from tests.support.changes import Target, build, compact, find_compaction
 from tests.support.committed import resolve
 from tests.support.random_cubes import examples
-from tests.support.spark import MergeBy, Predicates, merge, replace_where
+from tests.support.spark import MergeBy, Predicates, merge, replace_where, watch_executors
 from tests.support.stores import LocalStore, tree
 
 pytestmark = pytest.mark.usefixtures("few_rows")
@@ -183,7 +182,7 @@ def write(sql: SqlSession, store: LocalStore, target: Target, step: Step) -> Non
 def test_random_writes(sql, tmp_path_factory, monkeypatch, target, in_memory):
     address = ("P", "L") if target.cube else ()
     if not in_memory:
-        monkeypatch.setattr(ktk_engine.change.merge, "merge_in_memory", lambda *_: None)
+        watch_executors(monkeypatch, by_arrow=False)
         monkeypatch.setattr(ktk_engine.maintain.compact, "IN_PROCESS_BYTES", 0)
 
     @examples(4)

@@ -9,13 +9,11 @@ from functools import cache
 import pyarrow as pa
 import pytest
 
-from ktk_engine.change import merge_versions as module
 from ktk_engine.change.merge_versions import merge_versions
 from ktk_engine.change.versions import Versions
-from ktk_engine.change.versions_in_memory import versions_in_memory
 from tests.spark.committed import outcome
 from tests.support.changes import Target, build
-from tests.support.spark import queried
+from tests.support.spark import queried, watch_executors
 from tests.support.stores import LocalStore
 
 pytestmark = pytest.mark.usefixtures("few_rows")
@@ -90,14 +88,8 @@ def both(spark, sql, rows, tmp_path, monkeypatch):
     def run(parts, changes, target=CUBE, by=BY):
         found, here = [], []
         monkeypatch.setattr(LocalStore, "now", lambda self: NOW)  # ids are made of it
-
-        def record(*arguments):
-            here.append(versions_in_memory(*arguments))
-            return here[-1]
-
-        for used in (record, lambda *_: None):
+        for by_arrow in (True, False):
             store = LocalStore(tmp_path / str(len(list(tmp_path.iterdir()))))
-            monkeypatch.setattr(module, "versions_in_memory", used)
             for part in parts:
                 build(store, rows(*part), target, mode="append")
 
@@ -105,8 +97,11 @@ def both(spark, sql, rows, tmp_path, monkeypatch):
                 staged = queried(lambda: spark.sql(" union all ".join(changes)))
                 return merge_versions(sql.scanner(store), staged, target, by)
 
-            found.append(outcome(monkeypatch, store, target, write))
-        return (*found, bool(here) and here[0] is not None)
+            with monkeypatch.context() as patch:
+                noted = watch_executors(patch, by_arrow)
+                found.append(outcome(monkeypatch, store, target, write))
+            here.append(noted == [True])
+        return (*found, here[0])
 
     return run
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from ktk_engine.change import replace_rows as replace_rows_module
 from ktk_engine.change import replace_where as replace_where_module
+from ktk_engine.change.by_arrow import NotByArrowError, Reason
 from ktk_engine.change.merge import MergeBy, merge
 from ktk_engine.change.predicates import Predicates
+from ktk_engine.change.stage import Stage
 from ktk_engine.log.change.reads import Reads
 from ktk_engine.spark.compatibility import spark_version
 from ktk_engine.spark.frames import frame_of_table
@@ -40,6 +44,28 @@ def replace_where(
     """Replace the rows that fulfil predicates by those of a frame."""
     context = WriteContext(full_refresh=full_refresh)
     return replace_where_module.replace_where(scanner, frame, target, predicates, context)
+
+
+def watch_executors(patch: Any, by_arrow: bool = True) -> list[bool]:
+    """Note of each change of rows that is written whether Arrow has carried it out.
+
+    Args:
+        patch: a monkeypatch; undoes it.
+        by_arrow: whether Arrow may; else everything is Spark's.
+    """
+    noted, put = [], Stage.put
+
+    def note(self: Stage, rows: Any, *others: Any) -> WriteResult:
+        noted.append(not isinstance(rows, DataFrame))
+        return put(self, rows, *others)
+
+    def refuse(*_: object) -> None:
+        raise NotByArrowError(Reason.SIZE)
+
+    patch.setattr(Stage, "put", note)
+    if not by_arrow:
+        patch.setattr(replace_rows_module, "accepted", refuse)
+    return noted
 
 
 def queried(compute: Callable[[], DataFrame]) -> Source[DataFrame]:

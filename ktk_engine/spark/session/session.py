@@ -147,6 +147,11 @@ def start_session(
             raise SessionError(f"Spark did not start: {why_ended() or error}") from error
 
 
+def session_zone(session: SparkSession) -> str:
+    """The zone of timestamps that statements write without one."""
+    return str(session.conf.get("spark.sql.session.timeZone"))
+
+
 def new_session(session: SparkSession) -> SparkSession:
     """Give a session with settings and temporary views of its own over the same context.
 

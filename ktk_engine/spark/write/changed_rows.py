@@ -183,14 +183,18 @@ class Sides:
 
     def unmatched(self, clauses: Sequence[Clause]) -> DecidedRows:
         """The stored rows that no source row matches."""
-        rows = _decided(self._join(self._stored(), "left_anti"), clauses)
+        rows = self._join(self._stored(), "left_anti")
+        rows = _decided(rows, clauses) if clauses else rows
         return DecidedRows(rows, clauses, self.target, self.stored.columns)
 
     def new(self, clauses: Sequence[Clause]) -> DecidedRows:
         """The source rows that match no stored row."""
+        return DecidedRows(_decided(self.others(), clauses), clauses, "")
+
+    def others(self) -> DataFrame:
+        """The source rows that match no stored row, as they are."""
         source = self.source.alias(self.alias)
-        rows = source.join(self._stored(), _expression(self.on), "left_anti")
-        return DecidedRows(_decided(rows, clauses), clauses, "")
+        return source.join(self._stored(), _expression(self.on), "left_anti")
 
     def _stored(self) -> DataFrame:
         return self.stored.alias(self.target)

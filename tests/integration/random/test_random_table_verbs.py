@@ -83,7 +83,7 @@ class TableVerbs(RuleBasedStateMachine):
         whole = [item for item in keys if None not in item]
         if len(set(whole)) < len(whole):
             before = self.store.table("t").version
-            with pytest.raises(DataError, match="Several new rows have one key"):
+            with pytest.raises(DataError, match="There are several rows for one key"):
                 self.store.write_table("t", table(rows, width), "merge", key=key)
             assert self.store.table("t").version == before
             return

@@ -1,0 +1,96 @@
+"""Changes of single rows that Python programs make, by Arrow, as a part of one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from ktk_engine.change.by_arrow import NotByArrowError, accepted, check_exact
+from ktk_engine.change.merge import MergeBy, check_known, check_unique, spelled_by
+from ktk_engine.change.replacement import Replacement
+from ktk_engine.change.stage import Stage, start_stage
+from ktk_engine.conditions.condition import Condition, conjuncts
+from ktk_engine.errors import ConfigurationError
+from ktk_engine.files.metadata_cache import MetadataCache
+from ktk_engine.files.physical_schemas import stored_schema
+from ktk_engine.gate.target import Target
+from ktk_engine.types.to_container import to_container
+from ktk_engine.write.affected_files import affected_files
+from ktk_engine.write.new_keys import find_keys
+from ktk_engine.write.rows import as_stored
+from ktk_engine.write.staging import Staging
+from ktk_engine.write.write_context import WriteContext
+
+
+def merge_table(
+    staging: Staging, target: Target, rows: pa.Table, key: Sequence[str], known: MetadataCache
+) -> None:
+    """Let new rows take the place of the rows with their key; the others are added.
+
+    Args:
+        staging: the commit that it is part of.
+        target: a table that exists.
+        rows: the new rows, with all columns of the table.
+        key: columns that tell rows apart; null matches nothing.
+        known: what is known of the store's files.
+
+    Raises:
+        DataError: a key occurs in several new rows; nothing was written.
+        ConfigurationError: a key column is missing or of a class that cannot be one, or the table
+            has constraints.
+        TypeClassError: see `build`.
+    """
+    state, context = staging.state, WriteContext(staging.history)
+    named, target = as_stored(rows, target, state, keeps_rows=True)
+    assert isinstance(named, pa.Table)
+    by = spelled_by(MergeBy(tuple(key)), target, named.column_names, state)
+    stage = start_stage(named, target, state, context, known.footers)
+    check_known(target, stage.base, by.unique_key)
+    try:
+        check_exact(stage.base.schema, by.unique_key)
+    except NotByArrowError as error:
+        raise ConfigurationError(f"Table {target.uuid}: {error}. Nothing was written.") from error
+    keys = find_keys(pa.table({n: to_container(named[n]) for n in by.unique_key}), by.unique_key)
+    check_unique(target, keys, by)
+    conditions = keys.conditions(stage.base)
+    _replace(staging, stage, Replacement(by.unique_key), stage.files(conditions), conditions)
+
+
+def delete_rows(staging: Staging, uuid: str, condition: Condition, known: MetadataCache) -> None:
+    """Take the rows out of a dataset for which a condition is true.
+
+    Partition values, indices and statistics choose the files that may hold one. Where partition
+    columns alone decide for all of these, whole files go and none is read.
+
+    Args:
+        staging: the commit that it is part of.
+        uuid: the dataset.
+        condition: on its columns.
+        known: what is known of the store's files.
+
+    Raises:
+        LocalEngineError: the rows that stay in a file do not fit into memory piece by piece.
+        ConditionError: a literal is of another class than its column.
+    """
+    state, conditions = staging.state, conjuncts(condition)
+    base = state.snapshot(uuid)
+    files = affected_files(state.store, base, conditions)
+    if not files.num_rows:
+        return
+    nothing = stored_schema(state.store, known.footers, base, files).empty_table()
+    context = WriteContext(staging.history)
+    stage = start_stage(nothing, Target.of(base), state, context, known.footers)
+    _replace(staging, stage, Replacement(where=condition), files, conditions)
+
+
+def _replace(
+    staging: Staging,
+    stage: Stage,
+    change: Replacement,
+    files: pa.Table,
+    conditions: Sequence[Condition],
+) -> None:
+    executor = accepted(stage, stage.types(files), files, change)
+    rows, _ = executor.replaced(change, files, executor.new)
+    stage.put_in(staging, rows, executor.types, files, (tuple(conditions),))
