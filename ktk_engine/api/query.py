@@ -198,7 +198,7 @@ class Query:
             >>> cube.query(["gust"]).to_pandas()["gust"].max()
             31.0
         """
-        need("pandas", "to_pandas", "pandas")
+        need("pandas", "A pandas DataFrame", "pandas")
         import pandas as pd
 
         table = self.to_arrow(session, engine=engine, memory_limit=memory_limit, progress=progress)
