@@ -8,10 +8,10 @@
 #               `make test` has them, too
 # make test-spark SPARK=4.1  the functional core on another version of Spark (3.5, 4.0, 4.1, 4.2), in
 #               an environment of its own
-# make test-lowest  the functional core with the lowest version of everything that pyproject.toml
-#               allows, Spark 3.5 among them, in an environment of its own
+# make test-lowest  the functional core with the lowest version of everything that is allowed,
+#               Spark 3.5 among them, in an environment of its own
 # make test-newest  dbt's own suites and the functional core with the newest version of everything that
-#               pyproject.toml allows, dbt-core 1.12 and pandas 3 among them, in an environment of its own
+#               is allowed, dbt-core 1.12 and pandas 3 among them, in an environment of its own
 # make test-wheels  wheels of dbt-ktk and ktk-engine, built from their sdists: the engine alone runs
 #               docs/python.md, both run `make demo`; `make test` has the engine's
 # make test-cluster  a Spark cluster of processes whose executors and workers are killed, ten rounds;
@@ -218,7 +218,7 @@ $(SPARK_ENV)/.installed: $(METADATA) | python3.11 $(UV)
 	@echo "Making .venv-lowest with $$("$(PYTHON311)" --version)"
 	@$(call venv,$(PYTHON311),.venv-lowest)
 	@$(UV) pip install --quiet --compile-bytecode --python .venv-lowest $(LOWEST) --group dev \
-		--editable './ktk_engine[cli,delta,pandas,report,s3,spark]' --editable .
+		--editable './ktk_engine[cli,delta,report,s3,spark]' --editable .
 	@.venv-lowest/bin/python -m ktk_engine.java.find_java 2>/dev/null || \
 		$(UV) pip install --quiet --python .venv-lowest $(LOWEST) --editable './ktk_engine[java]'
 	@touch $@

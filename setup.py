@@ -12,7 +12,7 @@ VERSION = ENGINE["project"]["version"]
 setup(
     version=VERSION,
     install_requires=[
-        f"ktk-engine[cli,pandas,spark]=={VERSION}",
+        f"ktk-engine[cli,spark]=={VERSION}",
         "agate>=1.9,<2",
         "dbt-adapters>=1.24.1,<2",
         "dbt-common>=1.37.2,<2",

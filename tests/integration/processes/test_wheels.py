@@ -151,7 +151,7 @@ def test_dbt_ktk_needs_the_engine_of_its_version(wheels):
         metadata = message_from_bytes(wheel.read(name))
     version = wheels["ktk_engine"].name.split("-")[1]
     assert metadata["Version"] == version
-    assert f"ktk-engine[cli,pandas,spark]=={version}" in metadata.get_all("Requires-Dist")
+    assert f"ktk-engine[cli,spark]=={version}" in metadata.get_all("Requires-Dist")
 
 
 def test_the_engine_alone_runs_the_examples_of_its_page(alone):
