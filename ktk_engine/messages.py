@@ -179,6 +179,8 @@ PYTHON: Voice = {
     "adopt_with_seed": "`ktk adopt {name} --seed DATASET` on the command line",
     "adopt_with_words": "`ktk adopt {name} --seed DATASET --dimensions COLUMN,COLUMN` on the "
     "command line",
+    "install": "pip install 'ktk-engine[{extra}]'",
+    "upgrade": "Upgrade ktk-engine.",
     "flag": "{argument}",
     # Names of settings.
     "older_than": "`older_than`",

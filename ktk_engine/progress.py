@@ -7,8 +7,11 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from time import monotonic
 from typing import Literal, TypeAlias
+
+from ktk_engine.extras import need
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Gets how much is done, and of how much, whenever that changes; any thread may call it."""
@@ -108,7 +111,11 @@ def progress_bar(what: str) -> Iterator[Progress]:
 
     Args:
         what: what is done, for instance `reading`.
+
+    Raises:
+        ConfigurationError: what draws it is not installed.
     """
+    need("cli", "A progress bar", "rich")
     from rich.console import Console
 
     console = Console(stderr=True)
@@ -130,6 +137,9 @@ def progress_bar(what: str) -> Iterator[Progress]:
 @contextmanager
 def starting_spark() -> Iterator[None]:
     """Show on a terminal or in a notebook, within a block that starts Spark, that it does."""
+    if find_spec("rich") is None:
+        yield
+        return
     from rich.console import Console
 
     console = Console(stderr=True)

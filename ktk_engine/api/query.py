@@ -14,6 +14,7 @@ import pyarrow as pa
 from ktk_engine.api.opened_store import OpenedStore
 from ktk_engine.conditions.group_condition import group_condition
 from ktk_engine.errors import ConfigurationError, LocalEngineError, QueryError, SessionError
+from ktk_engine.extras import need
 from ktk_engine.formatting import parse_size
 from ktk_engine.messages import Message
 from ktk_engine.plan.cube_query import CubeQuery
@@ -44,7 +45,7 @@ def _installed(module: str) -> ModuleType:
             raise
         raise ConfigurationError(
             f"to_{module} needs {module}, which is not installed in this environment: "
-            f"`pip install {module}`. to_arrow and to_pandas need nothing more."
+            f"`pip install {module}`. to_arrow needs nothing more."
         ) from None
 
 
@@ -98,7 +99,7 @@ class Query:
 
         Raises:
             QueryError: the session is one of Spark Connect.
-            SessionError: Java is missing or too old.
+            SessionError: Spark or Java is missing, or Java is too old.
         """
         from ktk_engine.spark.read.plan_frame import plan_frame
 
@@ -190,10 +191,14 @@ class Query:
             memory_limit: as for `to_arrow`.
             progress: as for `to_arrow`.
 
+        Raises:
+            ConfigurationError: pandas is not installed.
+
         Examples:
             >>> cube.query(["gust"]).to_pandas()["gust"].max()
             31.0
         """
+        need("pandas", "A pandas DataFrame", "pandas")
         import pandas as pd
 
         table = self.to_arrow(session, engine=engine, memory_limit=memory_limit, progress=progress)

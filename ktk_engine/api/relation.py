@@ -327,6 +327,9 @@ class Relation(ABC):
         Returns:
             The rows as `Query.to_pandas` gives them.
 
+        Raises:
+            ConfigurationError: pandas is not installed.
+
         Examples:
             >>> cube.head(2)["dest"].tolist()
             ['SFO', 'LAX']

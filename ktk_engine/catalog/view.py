@@ -93,7 +93,8 @@ def parse_view(data: bytes, key: str) -> ViewDocument:
     try:
         document = unseal(data, 2, max(_FORMATS), f"View {key}")
         if document["format"] not in _FORMATS or document["kind"] not in ("view", "cube"):
-            raise UnsupportedFormatError(f"View {key} has an unknown format. Upgrade dbt-ktk.")
+            said = f"View {key} has an unknown format. "
+            raise UnsupportedFormatError(Message(said, Remedy("upgrade")))
         return ViewDocument(
             name=str(document["name"]),
             kind=document["kind"],

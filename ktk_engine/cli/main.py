@@ -59,7 +59,7 @@ def _say(message: Warning | str, *_: Any, **__: Any) -> None:
     metavar="PATH",
     help="The store; else KTK_STORE, else the profile of the dbt project in this folder.",
 )
-@click.version_option(package_name="dbt-ktk", prog_name="ktk")
+@click.version_option(package_name="ktk-engine", prog_name="ktk")
 @click.pass_context
 def main(ctx: click.Context, store_url: str | None) -> None:
     """Look after cubes: what they hold, what happened to them, what can go."""

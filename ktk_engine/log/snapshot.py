@@ -26,6 +26,7 @@ from ktk_engine.format.label import unreadable_value
 from ktk_engine.format.parse_json import check_count, parse_json
 from ktk_engine.log.snapshot_delta import Delta, ExtendedFiles, SnapshotBase, find_delta
 from ktk_engine.log.stored_files import FileTable, StoredFiles, some_files
+from ktk_engine.messages import Message, Remedy
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.read_cache import ReadCache
 
@@ -434,8 +435,11 @@ def _parse_snapshot(store: ObjectStore, data: bytes, what: str) -> Snapshot:
     document: dict[str, Any] = parse_json(stored.metadata[_METADATA_KEY], what)
     if document["format"] not in (_FORMAT, _DELTA_FORMAT):
         raise UnsupportedFormatError(
-            f"{what} has format {document['format']}; this version reads formats up to "
-            f"{_DELTA_FORMAT}. Upgrade dbt-ktk."
+            Message(
+                f"{what} has format {document['format']}; this version reads formats up to "
+                f"{_DELTA_FORMAT}. ",
+                Remedy("upgrade"),
+            )
         )
     files: FileTable = stored
     if document["format"] == _DELTA_FORMAT:

@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from ktk_engine.errors import ConfigurationError
+from ktk_engine.extras import need
 from ktk_engine.formatting import counted, moment, number, size
 from ktk_engine.messages import PYTHON, Voice, spoken
 from ktk_engine.plan.explain import explain
@@ -28,16 +28,11 @@ def render_html(report: CubeReport, voice: Voice = PYTHON) -> str:
     Raises:
         ConfigurationError: what draws charts is not installed.
     """
-    try:
-        from jinja2 import Environment
+    need("report", "A report", "altair", "jinja2", "vl_convert")
+    from jinja2 import Environment
 
-        from ktk_engine.report.charts import charts_of
+    from ktk_engine.report.charts import charts_of
 
-        scripts = _scripts()
-    except ImportError as error:
-        raise ConfigurationError(
-            f"A report needs more packages ({error}): pip install 'dbt-ktk[report]'."
-        ) from error
     template = files(__package__).joinpath("report.html").read_text(encoding="utf-8")
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.filters.update(number=number, size=size, counted=counted, moment=moment)
@@ -46,7 +41,7 @@ def render_html(report: CubeReport, voice: Voice = PYTHON) -> str:
         report=report,
         cube=report.description,
         charts=_as_script(charts_of(report)),
-        scripts=scripts,
+        scripts=_scripts(),
         funnels=[_funnel(query, plan) for query, plan in report.funnels.items()],
     )
 

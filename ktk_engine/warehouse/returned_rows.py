@@ -8,7 +8,6 @@ import pyarrow as pa
 
 from ktk_engine.errors import DataError
 from ktk_engine.messages import Message, Remedy
-from ktk_engine.spark.compatibility import is_classic_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,7 +28,11 @@ def returned_rows(result: Any) -> DataFrame | pa.Table:
     Raises:
         DataError: it is something else, or an index holds values that would be lost.
     """
-    if isinstance(result, pa.Table) or is_classic_frame(result):
+    if isinstance(result, pa.Table):
+        return result
+    from ktk_engine.spark.compatibility import is_classic_frame
+
+    if is_classic_frame(result):
         return result
     if type(result).__module__.startswith("pyspark.pandas."):
         refuse_index(result)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
-
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -19,7 +17,7 @@ from tests.golden.changed import (
     refused_changes,
 )
 from tests.golden.changes import STORAGES
-from tests.golden.inside import SCHEMA, create_view, rows_in_process
+from tests.golden.inside import SCHEMA, create_view, ktk, rows_in_process
 from tests.golden.questions import SEED, check_way, every, is_plain
 from tests.golden.records import records
 
@@ -90,8 +88,6 @@ def test_questions(tmp_path, storage):
 def test_questions_on_the_command_line(tmp_path, storage):
     root, output = tmp_path / SCHEMA, tmp_path / "rows.parquet"
     changed = built(Store(root), storage, SEED)
-    (script,) = entry_points(group="console_scripts", name="ktk")
-    ktk = script.load()
 
     def by_command(asked):
         where = [asked["where"]] if "where" in asked else []

@@ -31,6 +31,8 @@ def sources() -> list[Path]:
     return [path for path in found if path.suffix in SUFFIXES and path != here] + [
         ROOT / "Makefile",
         ROOT / "pyproject.toml",
+        ROOT / "setup.py",
+        ROOT / "ktk_engine" / "pyproject.toml",
     ]
 
 

@@ -5,6 +5,7 @@ only in all its rules or in none.
 """
 
 import ast
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -86,6 +87,14 @@ def test_files_are_small():
     files = [file for file in (*ENGINE, *ADAPTER) if file.name != "__init__.py"]
     lines = {file: len(file.read_text(encoding="utf-8").splitlines()) for file in files}
     assert [file for file, count in lines.items() if count > LARGEST_FILE] == []
+
+
+def test_the_distribution_names_all_packages():
+    """`tests/integration/processes/test_wheels.py` builds it; this says at once what is missing."""
+    folder = ROOT / "ktk_engine"
+    built = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
+    packages = {".".join(file.parent.relative_to(ROOT).parts) for file in ENGINE}
+    assert sorted(packages) == built["tool"]["setuptools"]["packages"]
 
 
 def test_tests_import_from_no_other_test():

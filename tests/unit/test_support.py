@@ -28,6 +28,7 @@ ROOMS = {
     "spark": ("spark", "sql", "change"),
     "spark/test_class_archive.py": ("spark", "java", "cli.commands.prepare"),
     "spark/test_verify_in_memory.py": ("spark", "write"),
+    "unit/test_extras.py": ("extras",),
     "unit/test_formatting.py": ("formatting",),
     "unit/publish": ("publish", "log"),
     "unit/types": ("types", "conditions"),

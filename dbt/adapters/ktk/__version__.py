@@ -1,1 +1,3 @@
-version = "0.1.0"
+from importlib.metadata import version as installed
+
+version = installed("dbt-ktk")

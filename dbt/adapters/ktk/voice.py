@@ -46,6 +46,8 @@ DBT: Voice = {
     "adopt_with_loss": _operation("adopt", name="{name}", force="true"),
     "adopt_with_seed": "ktk adopt {name} --seed DATASET",
     "adopt_with_words": "ktk adopt {name} --seed DATASET --dimensions COLUMN,COLUMN",
+    "install": "pip install 'dbt-ktk[{extra}]'",
+    "upgrade": "Upgrade dbt-ktk.",
     "kept_versions": "`older_than` and `keep_versions` of ktk_cleanup",
     "key": "unique_key",
     "predicate": "incremental_predicates",

@@ -15,7 +15,16 @@ ROOT = Path(__file__).resolve().parents[3]
 @pytest.mark.skipif(not shutil.which("make"), reason="no make here")
 @pytest.mark.parametrize(
     "target",
-    ["unit", "test", "test-dbt", "test-spark", "test-lowest", "test-cluster", "test-faults"],
+    [
+        "unit",
+        "test",
+        "test-dbt",
+        "test-spark",
+        "test-lowest",
+        "test-cluster",
+        "test-faults",
+        "test-wheels",
+    ],
 )
 def test_make_runs_tests_that_exist(target):
     command = ["make", "--dry-run", "--no-print-directory", target, "SPARK=3.5"]

@@ -73,7 +73,7 @@ def test_a_profile_needs_the_library_of_aws(profile, monkeypatch):
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if name == "boto3" else find(name)
     )
-    with pytest.raises(ConfigurationError, match=r"pip install 'dbt-ktk\[s3\]'"):
+    with pytest.raises(ConfigurationError, match=r"pip install 'ktk-engine\[s3\]'"):
         open_store("s3://bucket/a").list_names()
 
 

@@ -218,8 +218,8 @@ def _exchange_base(store, key, base, sha256):
 def test_older_versions_ask_for_an_upgrade(store, grown, monkeypatch):
     key = _entries(store)[-1].snapshot
     monkeypatch.setattr(snapshot_module, "_DELTA_FORMAT", 1)
-    with pytest.raises(FormatError, match="Upgrade dbt-ktk"):
+    with pytest.raises(FormatError, match="Upgrade ktk-engine"):
         read_snapshot(store, key)
     monkeypatch.setattr(entry_module, "_FORMATS", (1, 2))
-    with pytest.raises(FormatError, match="Upgrade dbt-ktk"):
+    with pytest.raises(FormatError, match="Upgrade ktk-engine"):
         resolve(store, PLAIN)

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from dbt.adapters.ktk.session.sessions import Sessions
 from ktk_engine.store.warehouse import Warehouse
 
-_PACKAGES = ("dbt-ktk", "pyspark", "pyarrow")
+_PACKAGES = ("dbt-ktk", "ktk-engine", "pyspark", "pyarrow")
 
 
 def debug_lines(warehouse: Warehouse, sessions: Sessions) -> Iterator[str]:
