@@ -14,7 +14,12 @@ from dbt.adapters.ktk.config.config_reader import ROLES, WITH_ROLE, ConfigReader
 from dbt.adapters.ktk.config.constraints import ModelConstraints, parse_constraints
 from dbt.adapters.ktk.config.familiar import KEYS as FAMILIAR
 from dbt.adapters.ktk.config.familiar import in_own_words
-from dbt.adapters.ktk.config.incremental import Incremental, parse_incremental
+from dbt.adapters.ktk.config.incremental import (
+    Incremental,
+    parse_incremental,
+    replaces_partitions,
+)
+from dbt.adapters.ktk.config.layout import index_columns, layout_keys, partition_columns
 from dbt.adapters.ktk.config.merge_clauses import KEYS as MERGE_KEYS
 from dbt.adapters.ktk.config.persist_docs import check_persist_docs
 from dbt.adapters.ktk.config.snapshot_config import check_versions, parse_versions
@@ -201,10 +206,10 @@ def parse_model_config(
             role=role or "table",  # type: ignore[arg-type]
             cube=reader.text("cube") if role else "",
             dimension_columns=reader.names("dimension_columns"),
-            partition_by=reader.names("partition_by"),
-            indexes=reader.indexes(),
+            partition_by=partition_columns(reader, bool(role), replaces_partitions(config)),
+            indexes=index_columns(reader),
             suppress_index_on=reader.names("suppress_index_on"),
-            clustered_by=reader.names("clustered_by"),
+            clustered_by=layout_keys(reader, "clustered_by").columns,
             buckets=reader.count("buckets"),
             bucket_by=reader.names("bucket_by"),
             num_buckets=reader.count("num_buckets") or 1,
