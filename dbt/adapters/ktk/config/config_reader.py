@@ -34,11 +34,13 @@ class ConfigReader:
         model: the model's name, for messages.
         config: all of its configuration.
         columns: its columns in YAML, by name.
+        file: the YAML file; empty if there is none.
     """
 
     model: str
     config: Mapping[str, Any]
     columns: Mapping[str, Any] = field(default_factory=dict)
+    file: str = ""
 
     def refuse(self, key: str, message: str) -> DbtConfigError:
         """Make the error for a key."""
@@ -198,6 +200,13 @@ class ConfigReader:
             try:
                 parse_type(text)
             except KtkError as error:
+                where = f" in {self.file}" if self.file else ""
                 raise DbtConfigError(
-                    f"Model {self.model}: column `{name}` has data_type {text!r}: {error.said(DBT)}"
+                    f"Model {self.model}: column `{name}` has data_type {text!r}{where}: "
+                    f"{error.said(DBT)}"
                 ) from error
+
+
+def declared_in(patch_path: str | None) -> str:
+    """The YAML file of a node, without dbt's name of the project; empty if there is none."""
+    return str(patch_path or "").rpartition("://")[2]

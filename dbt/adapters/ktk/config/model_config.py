@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 from dbt_common.exceptions import DbtConfigError
 
-from dbt.adapters.ktk.config.config_reader import ROLES, WITH_ROLE, ConfigReader
+from dbt.adapters.ktk.config.config_reader import ROLES, WITH_ROLE, ConfigReader, declared_in
 from dbt.adapters.ktk.config.constraints import ModelConstraints, parse_constraints
 from dbt.adapters.ktk.config.familiar import KEYS as FAMILIAR
 from dbt.adapters.ktk.config.familiar import in_own_words
@@ -149,6 +149,7 @@ def config_of_node(node: Mapping[str, Any]) -> ModelConfig:
         node.get("columns"),
         unrendered=node.get("unrendered_config"),
         constraints=node.get("constraints") or (),
+        file=declared_in(node.get("patch_path")),
     )
 
 
@@ -160,6 +161,7 @@ def parse_model_config(
     own_keys: Iterable[str] | None = None,
     unrendered: Mapping[str, Any] | None = None,
     constraints: Iterable[Any] = (),
+    file: str = "",
 ) -> ModelConfig:
     """Read what a model says to this adapter.
 
@@ -171,6 +173,7 @@ def parse_model_config(
         own_keys: the keys to check for typos; None means all of `config`.
         unrendered: what was really written down, without what dbt fills in.
         constraints: the model's own constraints; only a contract enforces them.
+        file: where its columns are declared, for messages.
 
     Raises:
         DbtConfigError: a wrong type, a missing key, or an unknown key close to one of ours, with
@@ -179,7 +182,7 @@ def parse_model_config(
     materialized = str(config.get("materialized") or "view")
     _refuse_near_misses(model, config if own_keys is None else own_keys)
     check_persist_docs(model, config.get("persist_docs"))
-    reader = ConfigReader(model, config, columns or {})
+    reader = ConfigReader(model, config, columns or {}, file)
     if STAGE in config:
         raise reader.refuse(STAGE, NOT_OF_A_MODEL)
     if problem := seconds_problem(config.get("query_timeout")):
