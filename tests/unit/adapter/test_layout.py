@@ -121,7 +121,8 @@ def test_names_in_one_text_or_in_quotes(key):
         assert getattr(target(**TABLE, **{key: value}), names) == ("a", "b")
     assert getattr(target(**TABLE, **{key: ["a, b", "`month(x)`"]}), names) == ("a, b", "month(x)")
     assert not said(**TABLE, **{key: "a, b"})
-    assert getattr(target(**TABLE, **{key: ""}), names) == ()
+    for nothing in ("", [], {}, None, False):
+        assert getattr(target(**TABLE, **{key: nothing}), names) == ()
     assert "names a twice" in refused(**TABLE, **{key: "a, A"}).replace("A, a", "a")
 
 

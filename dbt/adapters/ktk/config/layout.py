@@ -54,6 +54,8 @@ def layout_keys(reader: ConfigReader, key: str) -> LayoutKeys:
         DbtConfigError: it is neither names nor a mapping that BigQuery would take.
     """
     value = reader.config.get(key)
+    if not value:
+        return LayoutKeys(())
     if isinstance(value, Mapping) and key in _PARTITION_KEYS:
         return _of_mapping(reader, key, value)
     if isinstance(value, str):
