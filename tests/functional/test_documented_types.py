@@ -81,7 +81,7 @@ class TestDocumentedTypes:
         ("name", "said"),
         [
             ("contracted", "has data_type 'INTEREG' in models/models.yml"),
-            ("cells", "| declared class | declared type "),
+            ("cells", "| declared class "),
             ("cells", "declared as another class"),
             ("cells", "The columns are declared in models/models.yml."),
             ("cells_of_no_type", "has data_type 'INTEREG' in models/models.yml"),

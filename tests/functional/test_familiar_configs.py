@@ -70,7 +70,7 @@ class TestFamiliarConfigs:
 
     def test_warnings_may_be_errors(self, project):
         results = run_dbt(["--warn-error", "run", "-s", "sorted"], expect_pass=False)
-        assert "Model sorted: config `tblproperties`" in results.results[0].message
+        assert "Model sorted: config `partition_by` asks for" in results.results[0].message
 
     def test_all_refusals_come_before_the_first_model(self, project):
         before = tree(Path(project.project_root) / "warehouse")

@@ -120,7 +120,6 @@ class TestConfiguration:
             ("['P']", "['month(P)']", "Select it as a column of its own, and name that"),
             ("['P']", "['P', 'P']", "names P twice"),
             ("['P']", "['L']", "must not share columns"),
-            ("cube='c'", "cube='c', indexes=['L']", "Dimension columns have an index already"),
             ("'c'", "'c d'", "may only hold the characters"),
             ("cube='c'", "cube='c', buckets='many'", "must be a whole number above 0"),
             ("cube='c'", "cube='c', options={'codec': 'zstd'}", "unknown key `codec`"),

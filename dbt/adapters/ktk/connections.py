@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from itertools import islice
 from multiprocessing.context import SpawnContext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from dbt.adapters.contracts.connection import (
     AdapterRequiredConfig,
@@ -171,6 +172,14 @@ def _hint_of(node: Any) -> str:
     return missing_hint(name, sources, len(sources) < len(parents))
 
 
+class _Node(NamedTuple):
+    """What a thread works on: dbt's name for it, the node if it is one, and since when."""
+
+    name: str
+    node: Any
+    began: float
+
+
 class KtkHandle:
     """What dbt keeps as the connection of a thread; no other thread uses it.
 
@@ -226,7 +235,7 @@ class KtkConnectionManager(SparkConnectionManager):
         self.sessions = Sessions(self.warehouse, settings)
         self._shows = getattr(getattr(config, "args", None), "which", "") == "show"
         # Each thread writes its own item only; anyone who cancels takes a copy.
-        self._nodes: dict[threading.Thread, tuple[str, Any]] = {}
+        self._nodes: dict[threading.Thread, _Node] = {}
         log_warnings()
 
     def open(self, connection: Connection) -> Connection:  # type: ignore[override]
@@ -245,7 +254,7 @@ class KtkConnectionManager(SparkConnectionManager):
         """
         thread = threading.current_thread()
         before = self._nodes.get(thread)
-        self._nodes[thread] = (name, node)
+        self._nodes[thread] = _Node(name, node, monotonic())
         try:
             yield
         finally:
@@ -256,7 +265,10 @@ class KtkConnectionManager(SparkConnectionManager):
 
     def working_on(self) -> str:
         """What the calling thread works on: a node's unique id, or dbt's name for other work."""
-        return self._nodes.get(threading.current_thread(), ("dbt", None))[0]
+        return self._working_on().name
+
+    def _working_on(self) -> _Node:
+        return self._nodes.get(threading.current_thread()) or _Node("dbt", None, monotonic())
 
     def cancel_open(self) -> list[str]:
         """Cancel what the other threads compute.
@@ -268,7 +280,7 @@ class KtkConnectionManager(SparkConnectionManager):
         others.pop(threading.current_thread(), None)
         for thread in others:
             self.sessions.cancel(thread)
-        return [name for name, _ in others.values()]
+        return [node.name for node in others.values()]
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -276,11 +288,11 @@ class KtkConnectionManager(SparkConnectionManager):
 
         Errors of the engine and of Spark become dbt's, once.
         """
-        name, node = self._nodes.get(threading.current_thread(), ("dbt", None))
+        name, node, began = self._working_on()
         limit = time_limit(node, self.profile.credentials.query_timeout)  # type: ignore[attr-defined]
         comment = self.query_header.comment.query_comment if self.query_header else None
         description = f"{name} {comment.strip()}" if comment else name
-        work = CancellableTask(name, description, limit)
+        work = CancellableTask(name, description, limit, began)
         with (
             self.sessions.working(work),
             translated(_hint_of(node), declared_in(getattr(node, "patch_path", None))),

@@ -17,8 +17,8 @@ from dbt_common.contracts.constraints import ConstraintType
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.ktk.builders import builders, selected_nodes
-from dbt.adapters.ktk.config.materialization import materialization_problem, strategy_problem
 from dbt.adapters.ktk.config.config_reader import declared_in
+from dbt.adapters.ktk.config.materialization import materialization_problem, strategy_problem
 from dbt.adapters.ktk.config.model_config import parse_model_config
 from dbt.adapters.ktk.documentation.documentation import Documentation
 from dbt.adapters.ktk.errors import translated

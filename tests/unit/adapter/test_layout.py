@@ -142,8 +142,8 @@ def test_sort_keys_that_are_no_columns_are_one_line(key):
         ({"data_type": "date"}, "a mapping with the `field` of one"),
         ({"field": ["a"]}, "a mapping with the `field` of one"),
         (
-            {"field": "d", "granularty": "day"},
-            "unknown key `granularty`. Did you mean `granularity`?",
+            {"field": "d", "granulrity": "day"},
+            "unknown key `granulrity`. Did you mean `granularity`?",
         ),
         (
             {"field": "d", "granularity": "mnth"},

@@ -7,9 +7,9 @@ partition is one value of a column. Rows are the same either way, unless a run r
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeGuard
 
 from dbt.adapters.ktk.config.config_reader import ConfigReader
 from ktk_engine.types.did_you_mean import did_you_mean
@@ -116,11 +116,11 @@ def index_columns(reader: ConfigReader) -> tuple[str, ...]:
     Raises:
         DbtConfigError: it is neither.
     """
-    value = reader.config.get("indexes")
-    if not _is_list(value) or not any(isinstance(i, Mapping) for i in value):
+    items = _items(reader)
+    if not any(isinstance(item, Mapping) for item in items):
         return reader.names("indexes")
     found: dict[str, None] = {}
-    for item in value:
+    for item in items:
         columns = [item] if isinstance(item, str) else _columns_of_index(item)
         if not columns:
             raise reader.refuse(
@@ -134,8 +134,7 @@ def index_columns(reader: ConfigReader) -> tuple[str, ...]:
 
 def unused_indexes(reader: ConfigReader) -> str:
     """Say what indexes of Postgres ask for that none here has; empty for nothing."""
-    value = reader.config.get("indexes")
-    given = [item for item in value if isinstance(item, Mapping)] if _is_list(value) else []
+    given = [item for item in _items(reader) if isinstance(item, Mapping)]
     if any(item.get("unique") for item in given):
         return (
             " asks for a unique index, and an index here keeps no values apart. Use a contract "
@@ -149,6 +148,11 @@ def unused_indexes(reader: ConfigReader) -> str:
     return ""
 
 
+def _items(reader: ConfigReader) -> list[Any]:
+    value = reader.config.get("indexes")
+    return list(value) if _is_list(value) else []
+
+
 def _columns_of_index(item: Any) -> list[str]:
     columns = item.get("columns") if isinstance(item, Mapping) else None
     columns = [columns] if isinstance(columns, str) else columns
@@ -160,7 +164,7 @@ def _is_one(columns: list[str]) -> bool:
     return len(columns) == 1 and not _COMPUTED.fullmatch(columns[0])
 
 
-def _is_list(value: Any) -> bool:
+def _is_list(value: Any) -> TypeGuard[Sequence[Any]]:
     return isinstance(value, list | tuple)
 
 
@@ -222,8 +226,9 @@ def _word(
 
 def _of_numbers(reader: ConfigReader, key: str, field: str, range_: Any) -> str:
     """SQL that gives the interval of a number."""
-    numbers = [range_.get(name) for name in _RANGE] if isinstance(range_, Mapping) else []
-    if not all(isinstance(number, int) for number in numbers) or not (numbers and numbers[2] > 0):
+    given = [range_.get(name) for name in _RANGE] if isinstance(range_, Mapping) else []
+    numbers = [number for number in given if isinstance(number, int)]
+    if len(numbers) < len(_RANGE) or numbers[-1] < 1:
         raise reader.refuse(
             key,
             "with the data_type int64 needs a `range`, for instance "
