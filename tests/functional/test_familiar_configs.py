@@ -12,13 +12,15 @@ from tests.support.committed import describe, snapshot_of
 from tests.support.stores import LocalStore, tree
 
 SORTED = """
-{{ config(materialized='table', zorder=['a'], partition_by={'field': 'a', 'data_type': 'datetime'}, write_compression='gzip', transient=true,
+{{ config(materialized='table', zorder=['a'],
+          partition_by={'field': 'a', 'data_type': 'datetime'},
+          write_compression='gzip', transient=true,
           tblproperties={'owner': 'ops', 'delta.appendOnly': 'true'}, labels={'team': 'x'}) }}
 select 10 - id as a, id as b from range(10)
 """
 MERGED = """
 {{ config(materialized='incremental', unique_key='a', cluster_by='b', partitions_limit=10,
-          partition_by={'field': 'b', 'data_type': 'int64', 'range': {'start': 0, 'end': 9, 'interval': 1}},
+          partition_by={'field': 'b', 'granularity': 'month'},
           tblproperties={'run': 'RUN'}) }}
 select id as a, id as b from range(3)
 """
