@@ -11,7 +11,8 @@
 # make test-lowest  the functional core with the lowest version of everything that pyproject.toml
 #               allows, Spark 3.5 among them, in an environment of its own
 # make test-newest  dbt's own suites and the functional core with the newest version of everything that
-#               pyproject.toml allows, dbt-core 1.12 and pandas 3 among them, in an environment of its own
+#               pyproject.toml allows, dbt-core 1.12 and pandas 3 among them, in an environment of its own;
+#               `make test-newest-changes` runs of them what these two do otherwise
 # make test-cluster  a Spark cluster of processes whose executors and workers are killed, ten rounds;
 #               `make test` has one
 # make test-faults  kills, interrupts, flipped bits, full disks and more, in long: about an hour;
@@ -58,6 +59,11 @@ LOWEST_CORE = $(SPARK_CORE) tests/integration/delta/test_publishing.py \
 NEWEST_CORE = tests/functional/adapter \
 	$(addprefix tests/functional/test_, behaviour_flags.py functions.py python_models.py seed.py) \
 	tests/unit/adapter tests/unit/api $(LOWEST_CORE)
+# `.ci/run` has of them what dbt-core 1.12 and pandas 3 do otherwise than their last versions.
+NEWEST_CHANGES = $(addprefix tests/functional/adapter/test_, basic.py dbt_debug.py empty.py \
+	functions.py sample_mode.py simple_seed.py unit_testing.py) \
+	$(addprefix tests/functional/test_, behaviour_flags.py functions.py python_models.py seed.py) \
+	tests/unit/adapter tests/unit/api
 # Old packages use what Python and one another deprecate, and the newest deprecate what others use:
 # warnings are errors with those of `.venv` alone.
 WARN = -W default
@@ -90,7 +96,7 @@ endif
 endif
 
 .PHONY: demo demo-cluster test test-dbt test-projects test-spark test-lowest test-newest \
-	test-cluster test-faults unit \
+	test-newest-changes test-cluster test-faults unit \
 	coverage lint format lock bench oracle plateau azurite python3.8 python3.11 docs clean
 
 demo: .venv/.installed sample_project/data/flights.parquet
@@ -121,6 +127,9 @@ test-lowest: .venv-lowest/.installed
 
 test-newest: .venv-newest/.installed
 	.venv-newest/bin/python -m pytest $(PARALLEL) $(WARN) $(NEWEST_CORE)
+
+test-newest-changes: .venv-newest/.installed
+	.venv-newest/bin/python -m pytest $(PARALLEL) $(WARN) $(NEWEST_CHANGES)
 
 test-cluster: .venv/.installed
 	KTK_CLUSTER_ROUNDS=10 .venv/bin/python -m pytest tests/cluster
