@@ -133,7 +133,7 @@ def test_sort_keys_that_are_no_columns_are_one_line(key):
     (line,) = said(**TABLE, **{key: value})
     assert "`to_date(ts)`, `seen::date`, `date_trunc('month', ts)`" in line
     assert "files are not sorted by it" in line
-    assert target(**TABLE, **{key: "to_date(ts), id"}).clustered_by == ("id",)
+    assert target(**TABLE, **{key: "f(ts, g(1), h(i(2), 3)), id, b"}).clustered_by == ("id", "b")
 
 
 @pytest.mark.parametrize(

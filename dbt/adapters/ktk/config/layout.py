@@ -178,8 +178,13 @@ def _it(keys: LayoutKeys) -> str:
 
 def _parts(text: str) -> Iterator[str]:
     """Cut `a, bucket(4, b)` at the commas that are outside of parentheses."""
-    for part in re.split(r",(?![^(]*\))", text):
-        yield part.strip()
+    depth, begin = 0, 0
+    for at, sign in enumerate(text):
+        depth += (sign == "(") - (sign == ")")
+        if sign == "," and depth == 0:
+            yield text[begin:at].strip()
+            begin = at + 1
+    yield text[begin:].strip()
 
 
 def _of_mapping(reader: ConfigReader, key: str, value: Mapping[str, Any]) -> LayoutKeys:
