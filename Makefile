@@ -11,7 +11,8 @@
 # make test-lowest  the functional core with the lowest version of everything that is allowed,
 #               Spark 3.5 among them, in an environment of its own
 # make test-newest  dbt's own suites and the functional core with the newest version of everything that
-#               is allowed, dbt-core 1.12 and pandas 3 among them, in an environment of its own
+#               is allowed, dbt-core 1.12 and pandas 3 among them, in an environment of its own;
+#               `make test-newest-changes` runs of them what these two do otherwise
 # make test-wheels  wheels of dbt-ktk and ktk-engine, built from their sdists: the engine alone runs
 #               docs/python.md, both run `make demo`; `make test` has the engine's
 # make test-cluster  a Spark cluster of processes whose executors and workers are killed, ten rounds;
@@ -62,6 +63,11 @@ LOWEST_CORE = $(SPARK_CORE) tests/integration/delta/test_publishing.py \
 NEWEST_CORE = tests/functional/adapter \
 	$(addprefix tests/functional/test_, behaviour_flags.py functions.py python_models.py seed.py) \
 	tests/unit/adapter tests/unit/api $(LOWEST_CORE)
+# `.ci/run` has of them what dbt-core 1.12 and pandas 3 do otherwise than their last versions.
+NEWEST_CHANGES = $(addprefix tests/functional/adapter/test_, basic.py dbt_debug.py empty.py \
+	functions.py sample_mode.py simple_seed.py unit_testing.py) \
+	$(addprefix tests/functional/test_, behaviour_flags.py functions.py python_models.py seed.py) \
+	tests/unit/adapter tests/unit/api
 # Old packages use what Python and one another deprecate, and the newest deprecate what others use:
 # warnings are errors with those of `.venv` alone.
 WARN = -W default
@@ -96,8 +102,8 @@ export KTK_PLATEAU_PYTHON := $(CURDIR)/.plateau/bin/python
 endif
 endif
 
-.PHONY: demo demo-cluster test test-dbt test-projects test-spark test-lowest test-newest test-wheels \
-	test-cluster test-faults unit \
+.PHONY: demo demo-cluster test test-dbt test-projects test-spark test-lowest test-newest \
+	test-newest-changes test-wheels test-cluster test-faults unit \
 	coverage lint format lock bench oracle plateau azurite python3.8 python3.11 docs clean
 
 demo: $(DEMO_ENV)/.installed sample_project/data/flights.parquet
@@ -128,6 +134,9 @@ test-lowest: .venv-lowest/.installed
 
 test-newest: .venv-newest/.installed
 	.venv-newest/bin/python -m pytest $(PARALLEL) $(WARN) $(NEWEST_CORE)
+
+test-newest-changes: .venv-newest/.installed
+	.venv-newest/bin/python -m pytest $(PARALLEL) $(WARN) $(NEWEST_CHANGES)
 
 test-wheels: .venv/.installed
 	.venv/bin/python -m pytest tests/integration/processes/test_wheels.py

@@ -27,6 +27,7 @@ from ktk_engine.maintain.versions.restore import restore
 from ktk_engine.maintain.versions.tag import delete_tag, tag_state
 from ktk_engine.plan.plan_cube import LoadedCube
 from ktk_engine.plan.plan_table import LoadedTable
+from ktk_engine.progress import Progress, telling
 from ktk_engine.publish.publish_datasets import (
     check_formats,
     publish_datasets,
@@ -225,7 +226,13 @@ class Relation(ABC):
         change_indexes(store, self.name, columns, dataset, python_history(), drop=True)
         return self._changed()
 
-    def compact(self, *, dataset: str | None = None, target_size: int | str = TARGET_BYTES) -> Self:
+    def compact(
+        self,
+        *,
+        dataset: str | None = None,
+        target_size: int | str = TARGET_BYTES,
+        progress: Progress | bool = False,
+    ) -> Self:
         """Rewrite small and overlaid files as few large ones, one commit a dataset; rows stay.
 
         The old files stay for earlier versions until a clean-up.
@@ -234,6 +241,8 @@ class Relation(ABC):
             dataset: id of the only dataset of a cube to compact; None means all.
             target_size: size of the new files, in bytes or as `128MB`; files below half of it are
                 small.
+            progress: True shows a bar on a terminal and in a notebook, for each dataset. A
+                function gets the number of rows done, and about how many there are.
 
         Returns:
             It at its newest version; the same as before where there was nothing to do.
@@ -254,7 +263,8 @@ class Relation(ABC):
         size = parse_size(target_size) if isinstance(target_size, str) else target_size
         for found in find_compactions(self._state.store, self.name, dataset, size):
             if found.files.num_rows:
-                compact(found, python_history())
+                with telling(progress, f"compacting {found.uuid}") as tell:
+                    compact(found, python_history(), progress=tell)
         return self._changed()
 
     def publish(self, formats: str | None = "delta", dataset: str | None = None) -> Self:

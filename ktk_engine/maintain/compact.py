@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from ktk_engine.log.intent import announced
 from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.write import Write
 from ktk_engine.maintain.compactable import Compaction
+from ktk_engine.progress import Progress, untold
 from ktk_engine.publish.publish import publish
 from ktk_engine.write.extension import Extension
 from ktk_engine.write.present_rows import in_types, present_batches
@@ -69,6 +70,7 @@ def compact(
     history: Mapping[str, str] | None = None,
     compression: str = "zstd",
     scanner: Callable[[], Scanner] | None = None,
+    progress: Progress = untold,
 ) -> Compacted:
     """Rewrite files of a dataset so that readers see the same rows in fewer of them; one commit.
 
@@ -81,6 +83,7 @@ def compact(
         compression: Parquet codec of the new files.
         scanner: gives what reads in Spark, where more than `IN_PROCESS_BYTES` are rewritten;
             None streams any size through this process.
+        progress: gets how many rows were read in this process, and about how many there are.
 
     Raises:
         DataError: files of another program hold what no dataset of ours may hold.
@@ -92,7 +95,7 @@ def compact(
     store, write = state.store, Write()
     in_spark = scanner is not None and compaction.bytes > IN_PROCESS_BYTES
     job = _job(compaction, write.commit, compression, in_spark)
-    rows = _rows(compaction, job.schema, scanner if in_spark else None)
+    rows = _rows(compaction, job.schema, scanner if in_spark else None, progress)
     with state.reading(), announced(store, state.scope, write, f"compact {base.uuid}", [base.uuid]):
         report = write_parquet(rows, job)
         if report.findings:
@@ -116,7 +119,12 @@ def compact(
     )
 
 
-def _rows(compaction: Compaction, schema: pa.Schema, scanner: Callable[[], Scanner] | None) -> Rows:
+def _rows(
+    compaction: Compaction,
+    schema: pa.Schema,
+    scanner: Callable[[], Scanner] | None,
+    progress: Progress,
+) -> Rows:
     """The rows of the files, of each cell the last."""
     state, base = compaction.state, compaction.snapshot
     if scanner is not None:
@@ -124,7 +132,19 @@ def _rows(compaction: Compaction, schema: pa.Schema, scanner: Callable[[], Scann
 
         return rows_of(scanner(), base, compaction.files, state.version)
     batches = present_batches(state, replace(base, files=compaction.files), FooterCache())
-    return in_types(batches, schema)
+    return in_types(_told(batches, compaction.rows, progress), schema)
+
+
+def _told(
+    batches: Iterable[pa.RecordBatch], total: int, progress: Progress
+) -> Iterator[pa.RecordBatch]:
+    """Tell of each batch that is read; of cells that are overlaid, only the last is."""
+    done = 0
+    for batch in batches:
+        yield batch
+        done += batch.num_rows
+        progress(min(done, total), total)
+    progress(total, total)
 
 
 def _job(compaction: Compaction, commit_id: str, compression: str, in_spark: bool) -> WriteJob:

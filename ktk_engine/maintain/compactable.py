@@ -57,6 +57,11 @@ class Compaction:
         return f"{files} in {counted(self.partitions, 'partition')}"
 
     @property
+    def rows(self) -> int:
+        """Number of rows in the files to rewrite."""
+        return int(pc.sum(self.files["rows"]).as_py() or 0)
+
+    @property
     def bytes(self) -> int:
         """Size of the files to rewrite."""
         return int(pc.sum(self.files["bytes"]).as_py() or 0)
@@ -69,8 +74,7 @@ class Compaction:
     @property
     def rows_per_file(self) -> int:
         """How many rows fill a file of the target size."""
-        rows = int(pc.sum(self.files["rows"]).as_py() or 0)
-        return max(1, rows * self.target_bytes // max(1, self.bytes))
+        return max(1, self.rows * self.target_bytes // max(1, self.bytes))
 
 
 def find_compactions(

@@ -27,16 +27,6 @@ Rule = Literal[
     "contract",
 ]
 
-_HEADINGS: tuple[str | Remedy, ...] = (
-    "column",
-    "committed class",
-    "committed type",
-    Remedy("given_class"),
-    Remedy("given_type"),
-    "reason",
-    "fix",
-)
-
 
 @dataclass(frozen=True)
 class Finding:
@@ -61,6 +51,11 @@ class Finding:
     reason: str | Spoken
     fix: str | Spoken
     rule: Rule
+
+    @property
+    def is_declared(self) -> bool:
+        """Whether the other type is declared; nothing needs to be committed yet."""
+        return self.rule in ("declared", "contract")
 
     @property
     def committed_class(self) -> str | None:
@@ -122,9 +117,9 @@ def findings_table(findings: Iterable[Finding], voice: Voice = PYTHON) -> str:
     Returns:
         Lines without a line break at the end; "-" stands where there is no type.
     """
-    headings = tuple(spoken(heading, voice) for heading in _HEADINGS)
-    rows = [headings, *(_cells(finding, voice) for finding in findings)]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADINGS))]
+    findings = tuple(findings)
+    rows = [_headings(findings, voice), *(_cells(finding, voice) for finding in findings)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [_line(row, widths) for row in rows]
     lines.insert(1, _line(tuple("-" * width for width in widths), widths))
     return "\n".join(lines)
@@ -164,6 +159,15 @@ def raise_findings(
 def _type_name(t: pa.DataType) -> str:
     """Name a type; one without a class as pyarrow does."""
     return str(t) if class_name(t) == "no class" else arrow_name(t)
+
+
+def _headings(findings: Sequence[Finding], voice: Voice) -> tuple[str, ...]:
+    """Give the first line, which says where the types come from that others are compared with."""
+    found = {finding.is_declared for finding in findings if finding.committed is not None}
+    words = {False: "committed", True: "declared"}
+    which = " or ".join(words[is_declared] for is_declared in sorted(found or {False}))
+    given = (spoken(Remedy(kind), voice) for kind in ("given_class", "given_type"))
+    return ("column", f"{which} class", f"{which} type", *given, "reason", "fix")
 
 
 def _cells(finding: Finding, voice: Voice) -> tuple[str, ...]:

@@ -173,7 +173,7 @@ class TestLatestVersionPointer:
         head = "{{ config(materialized='cube_seed', cube='c', dimension_columns=['id']) }} "
         return {
             "cells_v1.sql": head + "select 1 as id",
-            "cells_v2.sql": head + "select 2 as id",
+            "cells_v2.sql": head.replace("'c'", "'d'") + "select 2 as id",
             "models.yml": "models: [{name: cells, latest_version: 2, versions: [{v: 1}, {v: 2}]}]",
         }
 

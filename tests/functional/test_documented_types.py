@@ -80,9 +80,11 @@ class TestDocumentedTypes:
     @pytest.mark.parametrize(
         ("name", "said"),
         [
-            ("contracted", "has data_type 'INTEREG'"),
+            ("contracted", "has data_type 'INTEREG' in models/models.yml"),
+            ("cells", "| declared class "),
             ("cells", "declared as another class"),
-            ("cells_of_no_type", "has data_type 'INTEREG'"),
+            ("cells", "The columns are declared in models/models.yml."),
+            ("cells_of_no_type", "has data_type 'INTEREG' in models/models.yml"),
         ],
     )
     def test_contracts_and_cubes_declare(self, project, name, said):

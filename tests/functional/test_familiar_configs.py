@@ -12,12 +12,15 @@ from tests.support.committed import describe, snapshot_of
 from tests.support.stores import LocalStore, tree
 
 SORTED = """
-{{ config(materialized='table', zorder=['a'], write_compression='gzip', transient=true,
+{{ config(materialized='table', zorder=['a'],
+          partition_by={'field': 'a', 'data_type': 'datetime'},
+          write_compression='gzip', transient=true,
           tblproperties={'owner': 'ops', 'delta.appendOnly': 'true'}, labels={'team': 'x'}) }}
 select 10 - id as a, id as b from range(10)
 """
 MERGED = """
 {{ config(materialized='incremental', unique_key='a', cluster_by='b', partitions_limit=10,
+          partition_by={'field': 'b', 'granularity': 'month'},
           tblproperties={'run': 'RUN'}) }}
 select id as a, id as b from range(3)
 """
@@ -50,6 +53,7 @@ class TestFamiliarConfigs:
             "labels": {"team": "x"},
         }
         assert log.count("Model sorted: config `transient` does nothing") == 1
+        assert log.count("which is no column: files are not partitioned by it") == 1
         assert "delta.appendOnly is noted and does nothing else" in log
         assert log.count("Model merged: config `partitions_limit` does nothing") == 1
         assert "Model shown: config `tblproperties` does nothing: only what stores rows" in log
@@ -68,7 +72,7 @@ class TestFamiliarConfigs:
 
     def test_warnings_may_be_errors(self, project):
         results = run_dbt(["--warn-error", "run", "-s", "sorted"], expect_pass=False)
-        assert "Model sorted: config `tblproperties`" in results.results[0].message
+        assert "Model sorted: config `partition_by` asks for" in results.results[0].message
 
     def test_all_refusals_come_before_the_first_model(self, project):
         before = tree(Path(project.project_root) / "warehouse")

@@ -1,4 +1,4 @@
-"""Tests that read cubes only start no Java, and count, store and judge as Spark does."""
+"""Tests and `dbt show` start no Java for simple queries, and say and store what Spark does."""
 
 from __future__ import annotations
 
@@ -98,6 +98,29 @@ def project(tmp_path_factory) -> Path:
     ):
         add_view(store, view)
     return folder
+
+
+@pytest.mark.parametrize(
+    ("arguments", "rows"),
+    [
+        (["--inline", "select * from {{ ref('cells') }} where L > 2"], [["b/%", 3, None]]),
+        (["--inline", "select name as n, L from {{ ref('whole') }}", "--limit", "1"], [["x", 1]]),
+        (["--inline", "select count(*) as n, sum(L) as s from {{ ref('cells') }}"], [[3, 6]]),
+        (["--select", "staged", "--limit", "-1"], [["x"], ["x"], [None]]),
+    ],
+)
+def test_simple_queries_are_shown(project, without_java, arguments, rows):
+    environment, marker = without_java
+    quiet = ["--no-send-anonymous-usage-stats", "--quiet", "show", "--output", "json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "dbt.cli.main", *quiet, *arguments],
+        cwd=project,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert not marker.exists(), done.stdout
+    assert [list(row.values()) for row in json.loads(done.stdout)["show"]] == rows
 
 
 def test_each_has_the_status_and_the_failures_of_its_name(project, without_java):

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ktk_engine.errors import LocalEngineError
 from ktk_engine.local.sql.known_queries import (  # deep: compared with Spark
     coverage_query,
     orphans_query,
@@ -116,3 +117,19 @@ def test_both_engines_agree(sql, tmp_path_factory, data, cube):
         assert found.schema.types == expected.schema.types, rows
         listed = found.schema.names
         assert comparable(found.to_pylist(), listed) == comparable(expected.to_pylist(), listed)
+        _shown_alike(local, session, rows)
+
+
+def _shown_alike(local: LocalSql, session: SqlSession, query: str) -> None:
+    """Values of Python are those that PySpark gives, and a limit gives some of them."""
+    try:
+        found = local.shown(query)
+    except LocalEngineError:
+        return  # types whose values are Spark's alone
+    frame = session.sql(query)
+    expected = [repr(tuple(row)) for row in frame.collect()]
+    assert found.columns == tuple(frame.dtypes), query
+    assert sorted(map(repr, found.rows)) == sorted(expected), query
+    few = [repr(row) for row in local.shown(f"select * from ({query}) x limit 2").rows]
+    assert len(few) == min(2, len(expected)), query
+    assert set(few) <= set(expected), query

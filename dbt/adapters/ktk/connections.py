@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from itertools import islice
 from multiprocessing.context import SpawnContext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from dbt.adapters.contracts.connection import (
     AdapterRequiredConfig,
@@ -19,6 +20,7 @@ from dbt.adapters.contracts.connection import (
 from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.spark import SparkConnectionManager
 
+from dbt.adapters.ktk.config.config_reader import declared_in
 from dbt.adapters.ktk.config.stage import is_staged
 from dbt.adapters.ktk.config.time_limit import time_limit
 from dbt.adapters.ktk.errors import translated
@@ -46,6 +48,7 @@ _LOGGER = AdapterLogger("Ktk")
 
 
 Wanted = Literal["later", "all", "none"] | int
+TryLocal = Literal["none", "totals", "rows"]
 
 
 class KtkCursor:
@@ -55,11 +58,11 @@ class KtkCursor:
         sessions: of the process.
         wanted: the rows of a query to be computed when it is run: so many, all, or none, but with
             all errors; `later` leaves it to the caller that fetches them.
-        try_local: whether queries that this process can answer need no session.
+        try_local: which queries need no session where this process can answer them.
     """
 
     def __init__(
-        self, sessions: Sessions, wanted: Wanted = "later", try_local: bool = False
+        self, sessions: Sessions, wanted: Wanted = "later", try_local: TryLocal = "none"
     ) -> None:
         self._sessions = sessions
         self._wanted = wanted
@@ -76,7 +79,7 @@ class KtkCursor:
                 "The adapter ktk does not bind values: write them as literals."
             )
         self.close()
-        if self._try_local and self._answered(sql):
+        if self._try_local != "none" and self._answered(sql):
             return
         for statement in read_statements(sql):
             self.close()
@@ -132,7 +135,7 @@ class KtkCursor:
         """Answer a query in this process; gives whether that was possible."""
         local = self._sessions.local()
         try:
-            self._answer = local.totals(sql)
+            self._answer = local.totals(sql) if self._try_local == "totals" else local.shown(sql)
         except LocalEngineError as reason:
             _LOGGER.debug(f"Spark is asked: {reason}")
             return False
@@ -169,6 +172,14 @@ def _hint_of(node: Any) -> str:
     return missing_hint(name, sources, len(sources) < len(parents))
 
 
+class _Node(NamedTuple):
+    """What a thread works on: dbt's name for it, the node if it is one, and since when."""
+
+    name: str
+    node: Any
+    began: float
+
+
 class KtkHandle:
     """What dbt keeps as the connection of a thread; no other thread uses it.
 
@@ -178,10 +189,10 @@ class KtkHandle:
     def __init__(self, sessions: Sessions) -> None:
         self.sessions = sessions
         self._wanted: Wanted = "later"
-        self._try_local = False
+        self._try_local: TryLocal = "none"
 
     @contextmanager
-    def computing(self, wanted: Wanted, try_local: bool) -> Iterator[None]:
+    def computing(self, wanted: Wanted, try_local: TryLocal) -> Iterator[None]:
         """Let cursors that are made within a block compute these rows when they run a query.
 
         Args:
@@ -192,7 +203,7 @@ class KtkHandle:
         try:
             yield
         finally:
-            self._wanted, self._try_local = "later", False
+            self._wanted, self._try_local = "later", "none"
 
     def cursor(self) -> KtkCursor:
         """Give a new cursor."""
@@ -222,8 +233,9 @@ class KtkConnectionManager(SparkConnectionManager):
             )
         settings = config.credentials.server_side_parameters  # type: ignore[attr-defined]
         self.sessions = Sessions(self.warehouse, settings)
+        self._shows = getattr(getattr(config, "args", None), "which", "") == "show"
         # Each thread writes its own item only; anyone who cancels takes a copy.
-        self._nodes: dict[threading.Thread, tuple[str, Any]] = {}
+        self._nodes: dict[threading.Thread, _Node] = {}
         log_warnings()
 
     def open(self, connection: Connection) -> Connection:  # type: ignore[override]
@@ -242,7 +254,7 @@ class KtkConnectionManager(SparkConnectionManager):
         """
         thread = threading.current_thread()
         before = self._nodes.get(thread)
-        self._nodes[thread] = (name, node)
+        self._nodes[thread] = _Node(name, node, monotonic())
         try:
             yield
         finally:
@@ -253,7 +265,10 @@ class KtkConnectionManager(SparkConnectionManager):
 
     def working_on(self) -> str:
         """What the calling thread works on: a node's unique id, or dbt's name for other work."""
-        return self._nodes.get(threading.current_thread(), ("dbt", None))[0]
+        return self._working_on().name
+
+    def _working_on(self) -> _Node:
+        return self._nodes.get(threading.current_thread()) or _Node("dbt", None, monotonic())
 
     def cancel_open(self) -> list[str]:
         """Cancel what the other threads compute.
@@ -265,7 +280,7 @@ class KtkConnectionManager(SparkConnectionManager):
         others.pop(threading.current_thread(), None)
         for thread in others:
             self.sessions.cancel(thread)
-        return [name for name, _ in others.values()]
+        return [node.name for node in others.values()]
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -273,12 +288,15 @@ class KtkConnectionManager(SparkConnectionManager):
 
         Errors of the engine and of Spark become dbt's, once.
         """
-        name, node = self._nodes.get(threading.current_thread(), ("dbt", None))
+        name, node, began = self._working_on()
         limit = time_limit(node, self.profile.credentials.query_timeout)  # type: ignore[attr-defined]
         comment = self.query_header.comment.query_comment if self.query_header else None
         description = f"{name} {comment.strip()}" if comment else name
-        work = CancellableTask(name, description, limit)
-        with self.sessions.working(work), translated(_hint_of(node)):
+        work = CancellableTask(name, description, limit, began)
+        with (
+            self.sessions.working(work),
+            translated(_hint_of(node), declared_in(getattr(node, "patch_path", None))),
+        ):
             yield
 
     @contextmanager
@@ -300,8 +318,11 @@ class KtkConnectionManager(SparkConnectionManager):
         handle = self.get_thread_connection().handle
         wanted: Wanted = "none" if not fetch else "all" if limit is None else limit
         is_test = self.working_on().startswith("test.")
+        try_local: TryLocal = "totals" if is_test else "none"
+        if self._shows and fetch:
+            try_local = "rows"
         with self.exception_handler(sql), self._after_header(sql) as query:
-            with handle.computing(wanted, try_local=is_test):
+            with handle.computing(wanted, try_local):
                 _, cursor = self.add_query(self._add_query_comment(query), auto_begin)
             rows = self.get_result_from_cursor(cursor, limit) if fetch else empty_table()
             return self.get_response(cursor), rows

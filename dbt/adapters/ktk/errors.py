@@ -11,6 +11,7 @@ from dbt_common.exceptions import CompilationError, DbtDatabaseError, DbtRuntime
 from dbt.adapters.ktk.session.spark_message import java_stack, spark_ended, spark_message
 from dbt.adapters.ktk.voice import DBT
 from ktk_engine.errors import KtkError, TypeClassError
+from ktk_engine.types.finding import Finding
 
 _LOGGER = AdapterLogger("ktk")
 
@@ -24,11 +25,12 @@ class RefusedColumnsError(CompilationError):
 
 
 @contextmanager
-def translated(hint: str = "") -> Iterator[None]:
+def translated(hint: str = "", declared_in: str = "") -> Iterator[None]:
     """Run a block; what it raises reaches dbt with the message only, the log file has the rest.
 
     Args:
         hint: what to do where a relation is not there, see `missing_hint`.
+        declared_in: the file that declares columns.
 
     Raises:
         RefusedColumnsError: columns break a rule.
@@ -40,7 +42,10 @@ def translated(hint: str = "") -> Iterator[None]:
     except DbtRuntimeError:
         raise
     except TypeClassError as error:
-        raise RefusedColumnsError(error.said(DBT)) from error
+        said = error.said(DBT)
+        if declared_in and any(map(_is_declared, error.findings)):
+            said += f"\nThe columns are declared in {declared_in}."
+        raise RefusedColumnsError(said) from error
     except KtkError as error:
         raise DbtRuntimeError(error.said(DBT)) from error
     except Exception as error:
@@ -49,3 +54,7 @@ def translated(hint: str = "") -> Iterator[None]:
             raise
         _LOGGER.debug(java_stack(error))
         raise DbtDatabaseError(message) from error
+
+
+def _is_declared(finding: object) -> bool:
+    return isinstance(finding, Finding) and finding.is_declared

@@ -17,6 +17,7 @@ from dbt_common.contracts.constraints import ConstraintType
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.ktk.builders import builders, selected_nodes
+from dbt.adapters.ktk.config.config_reader import declared_in
 from dbt.adapters.ktk.config.materialization import materialization_problem, strategy_problem
 from dbt.adapters.ktk.config.model_config import parse_model_config
 from dbt.adapters.ktk.documentation.documentation import Documentation
@@ -139,6 +140,7 @@ def _problem(node: RelationConfig) -> str:
             getattr(node, "columns", None),
             unrendered=getattr(node, "unrendered_config", None),
             constraints=getattr(node, "constraints", None) or (),
+            file=declared_in(getattr(node, "patch_path", None)),
         )
     except DbtConfigError as error:
         return str(error.msg)

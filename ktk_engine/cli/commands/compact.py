@@ -9,6 +9,7 @@ import click
 from ktk_engine.cli.console import make_console, make_table, print_table, say, say_json, warn
 from ktk_engine.cli.find_store import find_store, store_option
 from ktk_engine.formatting import number, size
+from ktk_engine.progress import progress_bar
 
 if TYPE_CHECKING:
     from ktk_engine.maintain.compactable import Compaction
@@ -63,7 +64,8 @@ def _run(found: list[Compaction], results: list[dict[str, Any]]) -> None:
 
     for item, result in zip(found, results, strict=True):
         if item.files.num_rows:
-            done = compact_dataset(item, {"command": "ktk compact"})
+            with progress_bar(f"compacting {item.uuid}") as tell:
+                done = compact_dataset(item, {"command": "ktk compact"}, progress=tell)
             result |= {"files": done.files, "bytes": done.bytes, "version": done.version}
             warn(done.warning)
 

@@ -72,12 +72,14 @@ class Unmatched:
         """All columns of the rows."""
         return self.rows.schema
 
-    def read(self, names: Sequence[str], condition: Condition = EVERY) -> pa.Table:
+    def read(
+        self, names: Sequence[str], condition: Condition = EVERY, most: int | None = None
+    ) -> pa.Table:
         """See `Rows`."""
         needed = dict.fromkeys([*names, *(left for left, _ in self.keys)])
         table = self.rows.read(list(needed), condition)
         found = has_match(table, self.others, self.keys, self.nulls_match)
-        return table.filter(pa.array(~found)).select(list(names))
+        return table.filter(pa.array(~found)).slice(0, most).select(list(names))
 
     def count(self, condition: Condition = EVERY) -> int:
         """See `Rows`."""

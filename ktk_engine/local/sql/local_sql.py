@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -27,6 +28,14 @@ from ktk_engine.local.sql.rows import Reader, Rows
 from ktk_engine.plan.plan import Plan
 from ktk_engine.plan.statement.named_relations import KnownStores, NamedRelations
 from ktk_engine.sql.commands import Answer
+
+_KINDS: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
+    (pa.types.is_boolean, "boolean"),
+    (pa.types.is_int64, "bigint"),
+    (pa.types.is_float64, "double"),
+    (pa.types.is_string, "string"),
+    (pa.types.is_date32, "date"),
+)
 
 
 @dataclass(frozen=True)
@@ -55,23 +64,33 @@ class LocalSql:
             LocalEngineError: only Spark can answer it.
         """
         with self._reading():
+            return self._one_row(parse_query(sql))
+
+    def shown(self, sql: str) -> Answer:
+        """Answer a query as a Python program gets Spark's rows; one of totals may have a limit.
+
+        Args:
+            sql: the query.
+
+        Raises:
+            LocalEngineError: only Spark can answer it.
+        """
+        with self._reading():
             select = parse_query(sql)
-            for item in select.expressions:
-                if not isinstance(item, exp.Alias):
-                    refuse(item)
-                only(item, "this", "alias")
-            if from_of(select) is None:
-                only(select, "expressions")
-                found: list[tuple[Any, str]] = [
-                    (integer(i.this), "int") for i in select.expressions
-                ]
-            else:
-                found = self._totals(select)
-            columns = zip(select.expressions, found, strict=True)
-            return Answer(
-                tuple((str(item.alias), kind) for item, (_, kind) in columns),
-                (tuple(value for value, _ in found),),
-            )
+            if not _has_totals(select):
+                found = read_query(select, self._names())
+                types = [_kind_of(field) for field in found.schema]  # before anything is read
+                table = found.read(found.schema.names)
+                values = [_values(column) for column in table.columns]
+                columns = zip(table.column_names, types, strict=True)
+                return Answer(tuple(columns), tuple(zip(*values, strict=True)))
+            limit = select.args.get("limit")
+            if limit is not None:
+                only(limit, "expression")
+                if integer(limit.expression) == 0:
+                    refuse(select)
+                select.set("limit", None)
+            return self._one_row(select)
 
     def rows(self, sql: str) -> pa.Table:
         """Give the rows of a query, in the containers of their classes.
@@ -85,6 +104,22 @@ class LocalSql:
         with self._reading():
             found = read_query(parse_query(sql), self._names())
             return found.read(found.schema.names)
+
+    def _one_row(self, select: exp.Select) -> Answer:
+        for item in select.expressions:
+            if not isinstance(item, exp.Alias):
+                refuse(item)
+            only(item, "this", "alias")
+        if from_of(select) is None:
+            only(select, "expressions")
+            found: list[tuple[Any, str]] = [(integer(i.this), "int") for i in select.expressions]
+        else:
+            found = self._totals(select)
+        columns = zip(select.expressions, found, strict=True)
+        return Answer(
+            tuple((str(item.alias), kind) for item, (_, kind) in columns),
+            (tuple(value for value, _ in found),),
+        )
 
     def _totals(self, select: exp.Select) -> list[tuple[Any, str]]:
         """Values and types of the columns of a query over all rows of another."""
@@ -151,3 +186,38 @@ class _Totals:
             raise LocalEngineError(f"The sum of {name} may be too large.")
         found: int | None = pc.sum(values).as_py()
         return found
+
+
+def _has_totals(select: exp.Select) -> bool:
+    """Whether a query is one that `totals` may answer."""
+    items = select.expressions
+    return select.args.get("group") is None and all(
+        isinstance(item, exp.Alias) and not isinstance(item.this, exp.Column) for item in items
+    )
+
+
+def _kind_of(field: pa.Field) -> str:
+    """Spark's name of a type whose values Python gets alike."""
+    t = field.type
+    for is_type, name in _KINDS:
+        if is_type(t):
+            return name
+    if pa.types.is_decimal128(t):
+        return f"decimal({t.precision},{t.scale})"
+    if pa.types.is_timestamp(t) and t.unit == "us":
+        return "timestamp" if t.tz else "timestamp_ntz"
+    raise LocalEngineError(f"Only Spark makes values of Python of the column {field.name}: {t}.")
+
+
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    """Values of Python, as PySpark makes them: an instant is of the zone of the process."""
+    if not pa.types.is_timestamp(column.type) or column.type.tz is None:
+        values: list[Any] = column.to_pylist()
+        return values
+    instants = column.cast(pa.int64()).to_pylist()
+    return [None if instant is None else _local_time(instant) for instant in instants]
+
+
+def _local_time(microseconds: int) -> datetime:
+    seconds, rest = divmod(microseconds, 1_000_000)
+    return datetime.fromtimestamp(seconds).replace(microsecond=rest)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import pyarrow as pa
@@ -33,12 +33,15 @@ class Rows(Protocol):
     def schema(self) -> pa.Schema:
         """The columns, in the containers of their classes."""
 
-    def read(self, names: Sequence[str], condition: Condition = EVERY) -> pa.Table:
+    def read(
+        self, names: Sequence[str], condition: Condition = EVERY, most: int | None = None
+    ) -> pa.Table:
         """Give columns of the rows for which a condition is true, in no certain order.
 
         Args:
             names: of the columns; at least one.
             condition: on any of the columns.
+            most: how many of them are wanted, whichever; None means all.
 
         Raises:
             LocalEngineError: they do not fit into memory, or only Spark can give them.
@@ -64,9 +67,11 @@ class Reader:
     plans: list[Plan] = field(default_factory=list)
     limit: int = field(default_factory=_limit)
 
-    def read(self, relation: Plannable, names: Sequence[str], condition: Condition) -> pa.Table:
-        """Give columns of a relation's rows."""
-        engine, plan = self._planned(relation, names, condition)
+    def read(
+        self, relation: Plannable, names: Sequence[str], condition: Condition, most: int | None
+    ) -> pa.Table:
+        """Give columns of a relation's rows; for a few, few files are opened."""
+        engine, plan = self._planned(relation, names, condition, most)
         budget, batches = MemoryBudget(self.limit), []
         for batch in engine.batches(plan, names):
             budget.take(batch.nbytes)
@@ -80,10 +85,14 @@ class Reader:
         return engine.count(plan)
 
     def _planned(
-        self, relation: Plannable, names: Sequence[str], condition: Condition
+        self,
+        relation: Plannable,
+        names: Sequence[str],
+        condition: Condition,
+        most: int | None = None,
     ) -> tuple[LocalEngine, Plan]:
         self.check()
-        plan = relation.plan(list(names), condition)
+        plan = replace(relation.plan(list(names), condition), limit=most)
         self.plans.append(plan)
         footers = self.known.metadata(relation.store).footers
         return LocalEngine(relation.store, footers, self.limit, progress=self._go_on), plan
@@ -109,9 +118,11 @@ class Stored:
         """The relation's columns."""
         return self.relation.schema
 
-    def read(self, names: Sequence[str], condition: Condition = EVERY) -> pa.Table:
+    def read(
+        self, names: Sequence[str], condition: Condition = EVERY, most: int | None = None
+    ) -> pa.Table:
         """See `Rows`."""
-        return self.reader.read(self.relation, names, condition)
+        return self.reader.read(self.relation, names, condition, most)
 
     def count(self, condition: Condition = EVERY) -> int:
         """See `Rows`."""
@@ -135,9 +146,11 @@ class Filtered:
         """The same columns."""
         return self.rows.schema
 
-    def read(self, names: Sequence[str], condition: Condition = EVERY) -> pa.Table:
+    def read(
+        self, names: Sequence[str], condition: Condition = EVERY, most: int | None = None
+    ) -> pa.Table:
         """See `Rows`."""
-        return self.rows.read(names, conjunction([self.condition, condition]))
+        return self.rows.read(names, conjunction([self.condition, condition]), most)
 
     def count(self, condition: Condition = EVERY) -> int:
         """See `Rows`."""
@@ -162,12 +175,16 @@ class Renamed:
         found = self.rows.schema
         return pa.schema([found.field(old).with_name(new) for new, old in self.names.items()])
 
-    def read(self, names: Sequence[str], condition: Condition = EVERY) -> pa.Table:
+    def read(
+        self, names: Sequence[str], condition: Condition = EVERY, most: int | None = None
+    ) -> pa.Table:
         """See `Rows`."""
         needed = list(dict.fromkeys([*names, *sorted(condition.columns)]))
-        stored = self.rows.read(list(dict.fromkeys(self.names[name] for name in needed)))
+        columns = list(dict.fromkeys(self.names[name] for name in needed))
+        every = isinstance(condition, TrueCondition)
+        stored = self.rows.read(columns, most=most if every else None)
         table = pa.table([stored[self.names[name]] for name in needed], needed)
-        return _kept(table, condition).select(list(names))
+        return _kept(table, condition, most).select(list(names))
 
     def count(self, condition: Condition = EVERY) -> int:
         """See `Rows`."""
@@ -193,11 +210,13 @@ class Limited:
         """The same columns."""
         return self.rows.schema
 
-    def read(self, names: Sequence[str], condition: Condition = EVERY) -> pa.Table:
+    def read(
+        self, names: Sequence[str], condition: Condition = EVERY, most: int | None = None
+    ) -> pa.Table:
         """See `Rows`."""
         needed = list(dict.fromkeys([*names, *sorted(condition.columns)]))
-        first = self.rows.read(needed).slice(0, self.most)
-        return _kept(first, condition).select(list(names))
+        first = self.rows.read(needed, most=self.most)
+        return _kept(first, condition, most).select(list(names))
 
     def count(self, condition: Condition = EVERY) -> int:
         """See `Rows`."""
@@ -218,16 +237,18 @@ class Computed:
     schema: pa.Schema
     compute: Callable[[], pa.Table]
 
-    def read(self, names: Sequence[str], condition: Condition = EVERY) -> pa.Table:
+    def read(
+        self, names: Sequence[str], condition: Condition = EVERY, most: int | None = None
+    ) -> pa.Table:
         """See `Rows`."""
-        return _kept(self.compute(), condition).select(list(names))
+        return _kept(self.compute(), condition, most).select(list(names))
 
     def count(self, condition: Condition = EVERY) -> int:
         """See `Rows`."""
         return int(_kept(self.compute(), condition).num_rows)
 
 
-def _kept(table: pa.Table, condition: Condition) -> pa.Table:
-    if isinstance(condition, TrueCondition):
-        return table
-    return table.filter(evaluate(condition, table))
+def _kept(table: pa.Table, condition: Condition, most: int | None = None) -> pa.Table:
+    if not isinstance(condition, TrueCondition):
+        table = table.filter(evaluate(condition, table))
+    return table if most is None else table.slice(0, most)

@@ -30,6 +30,7 @@ class TestWhatItSays:
         assert "can be written, commits are atomic" in log
         assert "Java 17" in log or "Java 2" in log
         assert "on local[2], 2 tasks at once" in log
+        assert "target_type: spark" in log
 
     def test_a_store_that_cannot_be_written(self, project):
         warehouse = Path(project.project_root) / "warehouse"

@@ -11,6 +11,7 @@ from dbt.tests.adapter.python_model.test_python_model import (
     BasePythonSampleTests,
 )
 from dbt.tests.adapter.python_model.test_spark import BasePySparkTests
+from pandas.tseries import frequencies
 
 
 class TestPythonModel(BasePythonModelTests):
@@ -33,6 +34,9 @@ class TestPythonSample(BasePythonSampleTests):
     pass
 
 
+@pytest.mark.skipif(
+    not hasattr(frequencies, "DateOffset"), reason="pyspark.pandas imports what pandas 3.1 has not"
+)
 @pytest.mark.filterwarnings("ignore:If `index_col` is not specified")  # by the suite's own model
 class TestPySpark(BasePySparkTests):
     @pytest.fixture(scope="class")

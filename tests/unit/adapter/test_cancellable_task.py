@@ -111,7 +111,7 @@ def test_progress_names_nodes_as_dbt_prints_them(node, shown):
 
 def test_what_is_told_never_goes_back(monkeypatch):
     monkeypatch.setattr(cancellable_task, "monotonic", Clock(0, 10, 20, 30, 40, 50))
-    told = Told("orders")
+    told = Told("orders", cancellable_task.monotonic())
     lines = [
         told.line("computing", None),
         told.line("writing", GroupWork(0, 0, 0, 0, is_last=False)),
@@ -127,7 +127,7 @@ def test_what_is_told_never_goes_back(monkeypatch):
         "",
     ]
     monkeypatch.setattr(cancellable_task, "monotonic", Clock(0, 10, 100))
-    told = Told("orders")
+    told = Told("orders", cancellable_task.monotonic())
     assert told.line("writing", GroupWork(3, 1_200, 85_000, 0, is_last=False)) == (
         "orders: reading, 10 s, 1,200 rows, 85.0 kB"
     )
@@ -147,7 +147,7 @@ class Clock:
 def test_a_long_run_is_not_told_too_often(monkeypatch):
     times = range(0, 3_600, 10)
     monkeypatch.setattr(cancellable_task, "monotonic", Clock(*times))
-    told = Told("orders")
+    told = Told("orders", cancellable_task.monotonic())
     lines = [told.line("computing", None) for _ in times[1:]]
     assert sum(map(bool, lines)) < 65
 
@@ -194,3 +194,14 @@ def test_spark_s_start_is_told(tmp_path, monkeypatch):
     count = len(said)
     time.sleep(0.1)
     assert len(said) == count
+
+
+def test_the_seconds_of_a_node_go_on_in_its_next_statement(monkeypatch):
+    said = []
+    monkeypatch.setattr(cancellable_task, "_SAY_SECONDS", 0.02)
+    monkeypatch.setattr(cancellable_task._LOGGER, "info", said.append)
+    task = CancellableTask("model.p.orders", "", None, time.monotonic() - 300)
+    task.begin()
+    time.sleep(0.2)
+    task.close()
+    assert said[0] == "orders: computing, 300 s"

@@ -154,26 +154,6 @@ def test_another_table_format_is_one_warning_for_all_models(item):
     assert f"`{item.key}` is 'orc'" in refused(**TABLE, **{item.key: "orc"})
 
 
-def test_days_of_a_date_are_its_values():
-    by = {"field": "day", "data_type": "date"}
-    for more in ({}, {"granularity": "day"}, {"granularity": "DAY", "copy_partitions": True}):
-        assert target(partition_by={**by, **more}).partition_by == ("day",)
-    for other in (
-        {"field": "day", "data_type": "timestamp"},
-        {"field": "n", "data_type": "int64", "range": {"start": 0, "end": 9, "interval": 1}},
-        {**by, "granularity": "hour"},
-        {**by, "time_ingestion_partitioning": True},
-    ):
-        assert "is a mapping" in refused(**TABLE, partition_by=other)
-
-
-def test_a_mapping_of_partitions_says_what_to_do():
-    by = {"field": "day", "data_type": "date", "granularity": "month"}
-    message = refused(**TABLE, partition_by=by)
-    assert "`partition_by` must be a list of column names" in message
-    assert "date_trunc('month', day)" in message
-
-
 def test_properties_are_noted():
     found = target(tblproperties={"owner": "ops", "tier": 1}, labels={"team": "a"})
     assert found.metadata == {"owner": "ops", "tier": 1, "labels": {"team": "a"}}

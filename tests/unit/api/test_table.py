@@ -78,3 +78,16 @@ def test_what_is_no_table_or_column_is_said(opened):
         opened.table("t").query().arrow_groups()
     assert opened.relation("nyc").name == "nyc"
     assert opened.relation("t").name == "t"
+
+
+def test_a_compaction_tells_how_far_it_is(store):
+    told = []
+    for mode in (None, "append"):
+        build(store, ROWS, Target("t", partition_by=("P",)), mode)
+    table = Store(store.root).table("t").compact(progress=lambda *both: told.append(both))
+    assert table.rows == 8
+    done = [rows for rows, _ in told]
+    assert done == sorted(done) and told[-1] == (8, 8) and {total for _, total in told} == {8}
+    told.clear()
+    table.compact(progress=lambda *both: told.append(both))
+    assert told == []  # there was nothing to do

@@ -22,7 +22,7 @@ def test_metadata_and_uuids():
     [
         (("c", ()), "must not be empty"),
         (("c", ("x",), ("x",)), "partition_columns and dimension_columns must not share"),
-        (("c", ("x",), (), "s", {"x"}), "index_columns and dimension_columns"),
+        (("c", ("x",), (), "s", {"x"}), "share x. Dimension columns have an index already"),
         (("c", ("x",), ("p",), "s", {"p"}), "index_columns and partition_columns"),
         (("c", ("x",), (), "s", (), {"z"}), "subset of dimension_columns"),
         (("a++b", ("x",)), "separates cube and dataset"),

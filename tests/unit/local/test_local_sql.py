@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from datetime import datetime
 from decimal import Decimal
 
 import pyarrow as pa
@@ -241,6 +242,68 @@ def test_the_rest_is_left_to_spark(sql, query):
 def test_totals_that_only_spark_knows(sql, text):
     with pytest.raises(LocalEngineError):
         sql.totals(text)
+
+
+def test_rows_are_shown_as_python_has_them(sql):
+    found = sql.shown("select id, f, name, d from an.plain where id = 3 limit 5")
+    assert found.columns == (
+        ("id", "bigint"),
+        ("f", "double"),
+        ("name", "string"),
+        ("d", "decimal(38,2)"),
+    )
+    assert found.rows == ((3, None, None, Decimal("1.50")),)
+    moments = sql.shown("select t from an.cells where t is not null").rows
+    assert sorted(moments) == [
+        (datetime.fromtimestamp(0).replace(microsecond=n),) for n in range(3)
+    ]
+    assert sql.shown("select id from an.plain where id > 5 limit 3").rows == ()
+
+
+@pytest.mark.parametrize("end", ["", " limit 1", " limit 500"])
+def test_totals_are_shown(sql, end):
+    assert sql.shown("select count(*) as n, sum(id) as s from an.plain" + end).rows == ((4, 5),)
+    assert sql.shown("select 1 as x" + end).rows == ((1,),)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select u from an.cells",
+        "select `list` from an.cells",
+        "select none from an.plain",
+        "select count(*) as n from an.plain limit 0",
+        "select count(*) as n from an.plain limit 1 + 1",
+        "select id as a, count(*) as n from an.plain",
+        "select id from an.plain limit all",
+        "select id from an.plain order by id limit 1",
+        "select id from an.plain offset 1 limit 1",
+    ],
+)
+def test_rows_that_only_spark_shows(sql, text):
+    with pytest.raises(LocalEngineError):
+        sql.shown(text)
+
+
+def test_a_few_rows_open_few_files(tmp_path, monkeypatch):
+    store, opened = LocalStore(tmp_path / "an"), []
+    rows = pa.table({"id": range(600), "n": [number // 100 for number in range(600)]})
+    build(store, rows, Target("many", partition_by=("n",)))
+    read = LocalStore.open_read
+
+    def open_read(self, key, *arguments, **named):
+        opened.append(key)
+        return read(self, key, *arguments, **named)
+
+    monkeypatch.setattr(LocalStore, "open_read", open_read)
+    sql = LocalSql(KnownStores(lambda name: store))
+    for query in ("select id from an.many", "select x from (select id as x, n from an.many) y"):
+        opened.clear()
+        assert len(sql.shown(query + " limit 5").rows) == 5
+        assert len(set(opened)) == 1
+        opened.clear()
+        assert len(sql.shown(query).rows) == 600
+        assert len(set(opened)) == 6
 
 
 def test_reading_can_be_stopped(store):

@@ -34,11 +34,13 @@ class ConfigReader:
         model: the model's name, for messages.
         config: all of its configuration.
         columns: its columns in YAML, by name.
+        file: the YAML file; empty if there is none.
     """
 
     model: str
     config: Mapping[str, Any]
     columns: Mapping[str, Any] = field(default_factory=dict)
+    file: str = ""
 
     def refuse(self, key: str, message: str) -> DbtConfigError:
         """Make the error for a key."""
@@ -51,14 +53,8 @@ class ConfigReader:
             return ()
         if isinstance(value, str):
             return (value,)
-        if isinstance(value, Mapping):
-            if key == "partition_by" and _is_day(value):
-                return (str(value["field"]),)
-            raise self.refuse(
-                key,
-                f"must be a list of column names, but is a mapping: {value!r}.{_as_column(value)}",
-            )
-        if not isinstance(value, Iterable) or not all(isinstance(item, str) for item in value):
+        listed = isinstance(value, Iterable) and not isinstance(value, Mapping)
+        if not listed or not all(isinstance(item, str) for item in value):
             raise self.refuse(key, f"must be a list of column names, but is {value!r}.")
         names = tuple(value)
         alike = [Identifier(name) for name in names]
@@ -76,24 +72,6 @@ class ConfigReader:
             raise self.refuse("cube_role", f"must be seed or enrichment, but is {role!r}.")
         return str(role)
 
-    def indexes(self) -> tuple[str, ...]:
-        """Column names, also in the form that other adapters use: `{columns: [c]}`."""
-        value = self.config.get("indexes")
-        if not isinstance(value, list | tuple) or not any(isinstance(i, Mapping) for i in value):
-            return self.names("indexes")
-        found: list[str] = []
-        for item in value:
-            columns = item.get("columns") if isinstance(item, Mapping) else item
-            columns = [columns] if isinstance(columns, str) else columns
-            if not isinstance(columns, list) or len(columns) != 1:
-                raise self.refuse(
-                    "indexes",
-                    f"holds {item!r}: an index here is on one column, for instance `dest` or "
-                    "`{columns: [dest]}`.",
-                )
-            found += columns
-        return ConfigReader(self.model, {"indexes": found}).names("indexes")
-
     def text(self, key: str) -> str:
         """A name."""
         value = self.config.get(key)
@@ -106,6 +84,8 @@ class ConfigReader:
         value = self.config.get(key)
         if value is None:
             return None
+        if isinstance(value, str) and value.isdecimal():  # as Jinja renders a variable
+            value = int(value)
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise self.refuse(key, f"must be a whole number above 0, but is {value!r}.")
         return int(value)
@@ -220,27 +200,13 @@ class ConfigReader:
             try:
                 parse_type(text)
             except KtkError as error:
+                where = f" in {self.file}" if self.file else ""
                 raise DbtConfigError(
-                    f"Model {self.model}: column `{name}` has data_type {text!r}: {error.said(DBT)}"
+                    f"Model {self.model}: column `{name}` has data_type {text!r}{where}: "
+                    f"{error.said(DBT)}"
                 ) from error
 
 
-def _is_day(partition: Mapping[str, Any]) -> bool:
-    """Whether BigQuery's mapping means the values of a column: its days are its dates."""
-    return (
-        isinstance(partition.get("field"), str)
-        and str(partition.get("data_type")).lower() == "date"
-        and str(partition.get("granularity") or "day").lower() == "day"
-        and not set(partition) - {"field", "data_type", "granularity", "copy_partitions"}
-    )
-
-
-def _as_column(partition: Mapping[str, Any]) -> str:
-    """Say what to write instead of BigQuery's `{field: day, granularity: month}`."""
-    field, span = partition.get("field"), partition.get("granularity") or "day"
-    if not isinstance(field, str):
-        return ""
-    return (
-        f" Name the column, `{field}`, if each of its values is a partition; or select another "
-        f"one beside it, date_trunc('{span}', {field}), and name that."
-    )
+def declared_in(patch_path: str | None) -> str:
+    """The YAML file of a node, without dbt's name of the project; empty if there is none."""
+    return str(patch_path or "").rpartition("://")[2]

@@ -12,7 +12,9 @@ from typing import Any
 
 from dbt_common.exceptions import DbtConfigError
 
+from dbt.adapters.ktk.config.config_reader import ConfigReader
 from dbt.adapters.ktk.config.familiar_table import FAMILIAR_CONFIGS, FamiliarConfig
+from dbt.adapters.ktk.config.layout import LAYOUT, unused_indexes, unused_keys
 from dbt.adapters.ktk.voice import DBT
 from ktk_engine.cube.user_metadata import check_user_metadata
 from ktk_engine.errors import KtkError
@@ -25,6 +27,7 @@ _ORDERS = ("delta.", "iceberg.", "orc.", "parquet.", "write.")
 _PROPERTIES = ("tblproperties", "table_properties")
 # Only files of plain tables can be sorted by any columns.
 _SORTED_BY = "clustered_by"
+_INDEXES = "indexes"
 _ONE_FOR_ALL = " (Said of the first model that has it.)"
 # Said once a run, by `warn_of_grants`.
 _ONCE = "grants"
@@ -92,14 +95,23 @@ def hints(model: str, config: Mapping[str, Any], stored: bool) -> list[Hint]:
         config: its configuration.
         stored: whether it stores rows.
     """
-    found = []
+    found, in_cube = [], bool(config.get("cube"))
     for item, value in _given(config, stored):
         if item.fate == "refused":
             found.append(Hint(f"{item.key}: {value}", _likewise(model, item, value)))
-        elif text := _hint(item, value, bool(config.get("cube")), stored):
-            about = f"config `{item.key}`"
-            found.append(Hint(f"{about}{text}", f"Model {model}: {about}{text}{_ONE_FOR_ALL}"))
+        elif item.key == _INDEXES and stored:
+            if text := unused_indexes(ConfigReader(model, config)):
+                found.append(Hint(text, _said(model, item, text)))
+        elif item.key in LAYOUT and stored and not in_cube:
+            if text := unused_keys(ConfigReader(model, config), item.key):
+                found.append(Hint(f"layout by {item.key}", _said(model, item, text)))
+        elif text := _hint(item, value, in_cube, stored):
+            found.append(Hint(f"config `{item.key}`{text}", _said(model, item, text)))
     return found
+
+
+def _said(model: str, item: FamiliarConfig, text: str) -> str:
+    return f"Model {model}: config `{item.key}`{text}{_ONE_FOR_ALL}"
 
 
 def _hint(item: FamiliarConfig, value: Any, in_cube: bool, stored: bool) -> str:

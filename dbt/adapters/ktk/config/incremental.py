@@ -83,6 +83,12 @@ def parse_incremental(
     return Incremental(strategy, unique_key, update, exclude, predicates, event_time, clauses)
 
 
+def replaces_partitions(config: Mapping[str, Any]) -> bool:
+    """Whether runs of a model replace the partitions that new rows have."""
+    runs = config.get("materialized") == "incremental" or config.get("cube")
+    return bool(runs) and config.get("incremental_strategy") == "insert_overwrite"
+
+
 def _strategy(model: str, config: Mapping[str, Any], unique_key: tuple[str, ...]) -> Strategy:
     """The strategy that is configured, or dbt's default."""
     strategy = config.get("incremental_strategy") or "default"

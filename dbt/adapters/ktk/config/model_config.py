@@ -10,11 +10,16 @@ from typing import Any, TypeVar
 import pyarrow as pa
 from dbt_common.exceptions import DbtConfigError
 
-from dbt.adapters.ktk.config.config_reader import ROLES, WITH_ROLE, ConfigReader
+from dbt.adapters.ktk.config.config_reader import ROLES, WITH_ROLE, ConfigReader, declared_in
 from dbt.adapters.ktk.config.constraints import ModelConstraints, parse_constraints
 from dbt.adapters.ktk.config.familiar import KEYS as FAMILIAR
 from dbt.adapters.ktk.config.familiar import in_own_words
-from dbt.adapters.ktk.config.incremental import Incremental, parse_incremental
+from dbt.adapters.ktk.config.incremental import (
+    Incremental,
+    parse_incremental,
+    replaces_partitions,
+)
+from dbt.adapters.ktk.config.layout import index_columns, layout_keys, partition_columns
 from dbt.adapters.ktk.config.merge_clauses import KEYS as MERGE_KEYS
 from dbt.adapters.ktk.config.persist_docs import check_persist_docs
 from dbt.adapters.ktk.config.snapshot_config import check_versions, parse_versions
@@ -144,6 +149,7 @@ def config_of_node(node: Mapping[str, Any]) -> ModelConfig:
         node.get("columns"),
         unrendered=node.get("unrendered_config"),
         constraints=node.get("constraints") or (),
+        file=declared_in(node.get("patch_path")),
     )
 
 
@@ -155,6 +161,7 @@ def parse_model_config(
     own_keys: Iterable[str] | None = None,
     unrendered: Mapping[str, Any] | None = None,
     constraints: Iterable[Any] = (),
+    file: str = "",
 ) -> ModelConfig:
     """Read what a model says to this adapter.
 
@@ -166,6 +173,7 @@ def parse_model_config(
         own_keys: the keys to check for typos; None means all of `config`.
         unrendered: what was really written down, without what dbt fills in.
         constraints: the model's own constraints; only a contract enforces them.
+        file: where its columns are declared, for messages.
 
     Raises:
         DbtConfigError: a wrong type, a missing key, or an unknown key close to one of ours, with
@@ -174,7 +182,7 @@ def parse_model_config(
     materialized = str(config.get("materialized") or "view")
     _refuse_near_misses(model, config if own_keys is None else own_keys)
     check_persist_docs(model, config.get("persist_docs"))
-    reader = ConfigReader(model, config, columns or {})
+    reader = ConfigReader(model, config, columns or {}, file)
     if STAGE in config:
         raise reader.refuse(STAGE, NOT_OF_A_MODEL)
     if problem := seconds_problem(config.get("query_timeout")):
@@ -201,10 +209,10 @@ def parse_model_config(
             role=role or "table",  # type: ignore[arg-type]
             cube=reader.text("cube") if role else "",
             dimension_columns=reader.names("dimension_columns"),
-            partition_by=reader.names("partition_by"),
-            indexes=reader.indexes(),
+            partition_by=partition_columns(reader, bool(role), replaces_partitions(config)),
+            indexes=index_columns(reader),
             suppress_index_on=reader.names("suppress_index_on"),
-            clustered_by=reader.names("clustered_by"),
+            clustered_by=layout_keys(reader, "clustered_by").columns,
             buckets=reader.count("buckets"),
             bucket_by=reader.names("bucket_by"),
             num_buckets=reader.count("num_buckets") or 1,

@@ -37,14 +37,18 @@ class CancellableTask:
         node: whose work it is, for messages: its unique id.
         description: what Spark shows of its jobs.
         limit: how long Spark may work on it.
+        began: when the node began, of which this may be one of several statements.
 
     Attributes:
         stopped: why it was stopped; empty if it was not.
         watched: what it does now.
     """
 
-    def __init__(self, node: str, description: str, limit: TimeLimit | None) -> None:
+    def __init__(
+        self, node: str, description: str, limit: TimeLimit | None, began: float | None = None
+    ) -> None:
         self._node = node
+        self._began = monotonic() if began is None else began
         self._name = _shown(node)
         self._description = description
         self._limit = limit
@@ -137,7 +141,7 @@ class CancellableTask:
 
         Spark would wait for the master for ever.
         """
-        told, lost = Told(self._name), ""
+        told, lost = Told(self._name, self._began), ""
         while not self._ended.wait(_SAY_SECONDS):
             try:
                 with self._lock:
@@ -180,11 +184,12 @@ class Told:
 
     Args:
         name: the node's.
+        began: when it began.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, began: float) -> None:
         self._name = name
-        self._began = monotonic()
+        self._began = began
         self._next = 0.0
         self._step: Step = _STEPS[0]
         self._most = dict.fromkeys(("tasks", "rows", "bytes", "shuffled"), 0)
