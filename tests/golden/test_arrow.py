@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from ktk_engine import Store
+from ktk_engine.cli.main import main as ktk
 from tests.golden.canonical import row_lines
 from tests.golden.changed import (
     as_it_is,
@@ -17,7 +18,7 @@ from tests.golden.changed import (
     refused_changes,
 )
 from tests.golden.changes import STORAGES
-from tests.golden.inside import SCHEMA, create_view, ktk, rows_in_process
+from tests.golden.inside import SCHEMA, create_view, rows_in_process
 from tests.golden.questions import SEED, check_way, every, is_plain
 from tests.golden.records import records
 
