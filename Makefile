@@ -63,7 +63,7 @@ LOWEST_CORE = $(SPARK_CORE) tests/integration/delta/test_publishing.py \
 NEWEST_CORE = tests/functional/adapter \
 	$(addprefix tests/functional/test_, behaviour_flags.py functions.py python_models.py seed.py) \
 	tests/unit/adapter tests/unit/api $(LOWEST_CORE)
-# `.ci/run` has of them what dbt-core 1.12 and pandas 3 do otherwise than their last versions.
+# What of them dbt-core 1.12 and pandas 3 do otherwise than the versions before.
 NEWEST_CHANGES = $(addprefix tests/functional/adapter/test_, basic.py dbt_debug.py empty.py \
 	functions.py sample_mode.py simple_seed.py unit_testing.py) \
 	$(addprefix tests/functional/test_, behaviour_flags.py functions.py python_models.py seed.py) \
