@@ -62,10 +62,6 @@ class ByArrow:
     new: pa.Table
     is_bounded: bool
 
-    @property
-    def _classes(self) -> pa.Schema:
-        return self.stage.base.schema
-
     def rows(self, files: pa.Table, names: Sequence[str]) -> pa.Table:
         """Columns of the rows of some files that readers see."""
         if not is_small(files, len(names)):
@@ -81,11 +77,11 @@ class ByArrow:
 
     def matched(self, change: Replacement, rows: pa.Table, source: pa.Table) -> pa.Table:
         """The rows that a change matches."""
-        return rows.filter(pc.is_valid(_matched(change, rows, source, self._classes)))
+        return rows.filter(pc.is_valid(_matched(change, rows, source, self.stage.base.schema)))
 
     def unmatched(self, change: Replacement, rows: pa.Table, source: pa.Table) -> pa.Table:
         """The rows that a change does not match."""
-        return rows.filter(pc.is_null(_matched(change, rows, source, self._classes)))
+        return rows.filter(pc.is_null(_matched(change, rows, source, self.stage.base.schema)))
 
     def first(self, rows: pa.Table) -> dict[str, object] | None:
         """One of the rows; None if there is none."""
@@ -102,12 +98,13 @@ class ByArrow:
             return _in_columns(self.new, self.types), known
         if self.is_bounded:
             old = self.rows(files, names)
-            parts = _replaced(change, [old], source, self.new, self.types, self._classes)
+            parts = _replaced(change, [old], source, self.new, self.types, self.stage.base.schema)
             return pa.concat_tables(parts), old.num_rows
         part = replace(stage.base, files=files)
         batches = present_batches(stage.write.state, part, stage.footers)
-        tables = map(_table, in_types(batches, pa.schema(map(self.types.field, names))))
-        parts = _replaced(change, tables, source, self.new, self.types, self._classes)
+        read = in_types(batches, pa.schema(map(self.types.field, names)))
+        tables = (pa.Table.from_batches([batch]) for batch in read)
+        parts = _replaced(change, tables, source, self.new, self.types, self.stage.base.schema)
         stream = (batch for table in parts for batch in table.to_batches())
         return pa.RecordBatchReader.from_batches(self.types, stream), 0
 
@@ -260,7 +257,3 @@ def _in_columns(rows: pa.Table, types: pa.Schema) -> pa.Table:
 
 def _numbers(rows: pa.Table) -> pa.Array:
     return pa.array(np.arange(len(rows), dtype=np.int64))
-
-
-def _table(batch: pa.RecordBatch) -> pa.Table:
-    return pa.Table.from_batches([batch])

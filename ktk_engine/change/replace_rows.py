@@ -138,7 +138,7 @@ def check_cells(
     example = executor.first(executor.matched(Replacement(cells), stay, executor.new))
     if example is not None:
         if isinstance(executor, ByArrow):
-            raise NotByArrowError(Reason.CELL)  # rows may have cells of several: Spark's is shown
+            raise NotByArrowError(Reason.CELL)
         values = (f"{name}={example[name]!r}" for name in shown)
         problem = Problem(
             Message(
