@@ -272,7 +272,7 @@ class TestWithoutJava(Project):
         return run
 
     def test_the_java_that_fails_is_noticed(self, dbt):
-        output, called = dbt("show", "--inline", "select 1 as a", code=2)
+        output, called = dbt("show", "--inline", "select explode(array(1)) as a", code=2)
         assert called, output
 
     def test_catalog(self, built, dbt):
