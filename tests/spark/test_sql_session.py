@@ -7,6 +7,7 @@ from datetime import UTC, datetime, time
 import pyarrow as pa
 import pytest
 
+from ktk_engine import Store
 from ktk_engine.errors import ConsistencyError, QueryError
 from ktk_engine.plan.explain import ignored_conditions  # deep: what a plan ignores
 from ktk_engine.spark.compatibility import classic_class
@@ -280,3 +281,16 @@ def test_each_place_that_names_a_cube_is_planned_for_itself(sql, cube):
     assert sorted(read) == [[("seed", 1)], [("seed", 1), ("e", 1)]]
     expected = [sum(2.0 * n for n in range(3, 1000, 5)), sum(1.5 * n for n in range(2, 1000, 10))]
     assert list(sql.sql(text).first()) == expected
+
+
+def test_columns_without_any_value_of_a_cube(sql, store):
+    rows = {"P": [0, 0, 1], "L": [1, 2, 3]}
+    parts = pa.array([{"a": None, "b": number} for number in range(3)])
+    seed = pa.table({**rows, "n": pa.nulls(3), "parts": parts})
+    more = pa.table({**rows, "m": pa.nulls(3), "v": [1.5, 2.5, None]})
+    datasets = {"seed": seed, "more": more}
+    Store.of(store).build("c", datasets, dimension_columns=["L"], partition_by=["P"])
+    add_view(store, ViewDocument("c", "cube", cube="c"))
+    found = sql.sql("select n, m, v, parts.b from an.c where n is null and v > 2").collect()
+    assert [tuple(row) for row in found] == [(None, None, 2.5, 1)]
+    assert sql.sql("select coalesce(m, 'x') as x from an.c where P = 1").collect()[0].x == "x"
