@@ -3,8 +3,9 @@
 `python -m benchmarks.wide [--rows 400000] [--repeats 5]`. The same rows lie in a cube (a seed
 dataset and enrichments of 5 columns each), in one wide Delta table (deltalake), and in one wide
 parquet table that DuckDB reads. Five columns are refreshed: here one enrichment is replaced, in
-Delta they are merged by their cells. Then all columns are read, and five of them. Everybody is
-asked once to warm up and then in turns; medians count. Results go to `benchmarks/results/`.
+Delta they are merged by their cells. Then all columns are read, and five of them. Each
+reader runs once to warm up, then they take turns; the medians count. Results go to
+`benchmarks/results/`.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ class Stage:
         return affected_files(self.store, self.base, conditions)
 
     def types(self, files: pa.Table) -> pa.Schema:
-        """Decide in which types old and new rows are stored, whoever puts them together.
+        """Decide the types in which old and new rows are stored, for both executors.
 
         New rows of Spark decide for Spark's types. Those in Arrow leave the files' types where
         both agree, else they take the containers of the columns' classes.

@@ -167,7 +167,7 @@ def _joined_by_spark(scanner: Scanner, plan: Plan, names: Sequence[str]) -> Data
 
 
 def _has_long_list(condition: Condition) -> bool:
-    """Whether a list has so many values that Spark takes long to parse and optimise them."""
+    """Whether a condition has a list that is too long for Spark to parse and optimise quickly."""
     lists = (part for part in conjuncts(condition) if isinstance(part, IsIn))
     return any(len(part.values) > _LONGEST_LIST for part in lists)
 

@@ -33,7 +33,7 @@ PYTHON_BLOCKS = [
     for block in snippets_of((ROOT / "docs" / "python.md").read_text(encoding="utf-8"))
     if block.language == "python" and block.is_run
 ]
-# The sample project's cube and table, as far as the page asks them.
+# What the page asks of the sample project's cube and table, and no more.
 STORE = """
 import datetime
 import pyarrow as pa

@@ -57,7 +57,7 @@ def compared(*_):
 
 
 def slices(block_rows):
-    """Read each task in slices of blocks of so many rows; None: in one piece."""
+    """Read each task in slices, in blocks of `block_rows` rows; None reads it in one piece."""
     if block_rows is None:
         return nullcontext()
     limits = {"_WHOLE_BYTES": 1, "_SLICE_BYTES": 200, "_BLOCK_ROWS": block_rows}
@@ -127,7 +127,7 @@ def test_slices_compare_no_cell(store, where, rows):
     write(store, "a", pa.table({**keys, "a": numbers}), 64)
     write(store, "b", pa.table({**keys, "b": numbers}), 400)
     plan = plan_of(store, ["v", "a", "b"], where)
-    with slices(16), patch("ktk_engine.local.merged_rows.match", AssertionError):
+    with slices(16), patch("ktk_engine.local.merged_rows.match", side_effect=AssertionError):
         parts = list(LocalEngine(store, FooterCache()).batches(plan))
     found = pa.Table.from_batches(parts)
     assert len(parts) > 1 or rows < 16
