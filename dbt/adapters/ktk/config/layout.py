@@ -106,7 +106,7 @@ def unused_keys(reader: ConfigReader, key: str) -> str:
     done = "sorted" if key in _SORT_KEYS else "partitioned"
     return (
         f" asks for {_sql(keys)}, which is no column: files are not {done} by it, and rows are the "
-        f"same. Select {_it(keys)} as a column of its own and name that, if they shall be."
+        f"same. Select {_it(keys)} as a column of its own and name that to change this."
     )
 
 
