@@ -16,7 +16,7 @@ import pyarrow as pa
 from ktk_engine.errors import TypeClassError
 from ktk_engine.gate.gate import pass_gate
 from ktk_engine.gate.target import Target
-from ktk_engine.log.snapshot import Snapshot, files_table
+from ktk_engine.snapshot.snapshot import Snapshot, files_table
 
 TYPES = (pa.int64(), pa.uint64(), pa.float64(), pa.string(), pa.date32(), pa.timestamp("us"))
 ROUNDS = 30

@@ -30,11 +30,11 @@ from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.commit import commit
 from ktk_engine.log.entry import DatasetRole
 from ktk_engine.log.scope import cube_scope, new_commit_id
-from ktk_engine.log.snapshot import Snapshot, concat_files, files_table
 from ktk_engine.log.state import resolve
 from ktk_engine.log.write import Write
 from ktk_engine.plan.plan_cube import load_cube
 from ktk_engine.publish.publish import publish
+from ktk_engine.snapshot.snapshot import Snapshot, concat_files, files_table
 from ktk_engine.store.local.local_store import LocalStore
 
 PAYLOAD = {"seed": "v", "a": "a", "b": "b", "c": "c"}

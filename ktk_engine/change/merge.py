@@ -13,9 +13,9 @@ from ktk_engine.change.stage import Stage, condition_of, start_stage
 from ktk_engine.conditions.condition import Condition, conjuncts
 from ktk_engine.errors import ConfigurationError, DataError
 from ktk_engine.gate.target import Target
-from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
 from ktk_engine.messages import Message, Remedy
+from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.identifier import find_name
 from ktk_engine.types.refusal import Problem, refusal

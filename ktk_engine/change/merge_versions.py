@@ -29,10 +29,10 @@ from ktk_engine.formatting import counted
 from ktk_engine.gate.gate import pass_gate
 from ktk_engine.gate.spelling import spelled, stored_names
 from ktk_engine.gate.target import Target
-from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State, resolve
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.plan.key_conditions import counted_keys
+from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.spark.frames import persisted
 from ktk_engine.spark.jvm import select_names
 from ktk_engine.spark.read.few_rows import first_rows

@@ -23,7 +23,7 @@ from ktk_engine.write.new_keys import NewKeys, find_keys
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from ktk_engine.log.snapshot import Snapshot
+    from ktk_engine.snapshot.snapshot import Snapshot
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from ktk_engine.errors import ConfigurationError
 from ktk_engine.files.footers import FooterCache
 from ktk_engine.files.physical_schemas import stored_schema
 from ktk_engine.gate.target import Target
-from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
 from ktk_engine.messages import Message
 from ktk_engine.plan.plan_dataset import plan_dataset
+from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.type_class import normalize
 from ktk_engine.write.affected_files import affected_files, cell_columns, goes_whole

@@ -19,9 +19,9 @@ from ktk_engine.errors import ConsistencyError, KtkError, ObjectNotFoundError
 from ktk_engine.log.chain import read_chain
 from ktk_engine.log.dataset_state import DatasetState
 from ktk_engine.log.find_builder import builder_of
-from ktk_engine.log.snapshot import Snapshot, read_snapshot
 from ktk_engine.log.state import State, resolve
 from ktk_engine.log.version import tags_of
+from ktk_engine.snapshot.snapshot import Snapshot, read_snapshot
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.type_class import class_name
 

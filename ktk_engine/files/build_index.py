@@ -13,8 +13,8 @@ from ktk_engine.files.data_file import read_data_file
 from ktk_engine.format.file_digest import FileDigest
 from ktk_engine.format.index_file import build_index
 from ktk_engine.formatting import counted
-from ktk_engine.log.snapshot import Snapshot, digests_of
 from ktk_engine.messages import Remedy
+from ktk_engine.snapshot.snapshot import Snapshot, digests_of
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.refusal import REFUSED_UNCOMMITTED, Problem, refusal
 from ktk_engine.types.to_container import to_container

@@ -22,7 +22,7 @@ from ktk_engine.files.data_file import read_footer
 from ktk_engine.files.verified_tails import VerifiedTails
 from ktk_engine.format.file_digest import damaged
 from ktk_engine.format.parquet_bounds import bounds_of, typed_bounds
-from ktk_engine.log.snapshot import MAXIMUM_PREFIX, MINIMUM_PREFIX, NULLS_PREFIX
+from ktk_engine.snapshot.snapshot import MAXIMUM_PREFIX, MINIMUM_PREFIX, NULLS_PREFIX
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.read_cache import ReadCache
 from ktk_engine.types.type_class import is_list

@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from ktk_engine.files.footers import FooterCache
-from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
 
 

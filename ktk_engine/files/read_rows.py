@@ -13,7 +13,12 @@ import pyarrow.types as pat
 from ktk_engine.errors import DataError
 from ktk_engine.files.data_file import read_data_file
 from ktk_engine.format.file_digest import FileDigest
-from ktk_engine.log.snapshot import PARTITION_PREFIX, Snapshot, check_partition_values, digests_of
+from ktk_engine.snapshot.snapshot import (
+    PARTITION_PREFIX,
+    Snapshot,
+    check_partition_values,
+    digests_of,
+)
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.to_container import to_container
 

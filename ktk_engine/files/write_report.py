@@ -13,8 +13,8 @@ import pyarrow as pa
 from ktk_engine.errors import DataError, StoreError
 from ktk_engine.files.file_writer import FAILURE, FILE, FINDING, INDEX, UNSUPPORTED, WriteJob
 from ktk_engine.format.label import partition_table
-from ktk_engine.log.snapshot import files_table
 from ktk_engine.messages import Message
+from ktk_engine.snapshot.snapshot import files_table
 
 
 @dataclass(frozen=True)

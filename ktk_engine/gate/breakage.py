@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from ktk_engine.cube.consistency import layout_problems
 from ktk_engine.cube.specification import CubeSpecification
-from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.messages import Message, Remedy, joined
+from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.types.mismatch import mismatch
 from ktk_engine.types.type_class import class_name
 

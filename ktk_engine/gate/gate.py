@@ -20,8 +20,8 @@ from ktk_engine.gate.breakage import breakage_text, broken_enrichments
 from ktk_engine.gate.owner import owner_fix
 from ktk_engine.gate.spelling import spelled_keys
 from ktk_engine.gate.target import Target
-from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.messages import Message, Remedy, joined
+from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.types.check_columns import ColumnRules, check_columns, unless_found
 from ktk_engine.types.declared import apply_declared, with_known_classes
 from ktk_engine.types.did_you_mean import did_you_mean

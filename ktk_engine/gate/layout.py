@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.gate.target import Target
-from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.messages import Message, Remedy
+from ktk_engine.snapshot.snapshot import Snapshot
 
 
 def check_layout(target: Target, base: Snapshot) -> None:

@@ -12,7 +12,7 @@ from typing import TypeVar
 from ktk_engine.cube.cube_metadata import DIMENSION_COLUMNS, cube_value
 from ktk_engine.gate.constraint import Constraint
 from ktk_engine.gate.target import Target
-from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.types.identifier import Identifier, find_names, name_finder
 
 _T = TypeVar("_T")

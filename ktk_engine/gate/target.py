@@ -15,7 +15,7 @@ from ktk_engine.gate.claimant import Claimant
 from ktk_engine.gate.constraint import CONSTRAINTS, Constraint
 from ktk_engine.log.entry import DatasetRole
 from ktk_engine.log.scope import LogScope, cube_scope, scope_of
-from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.key import check_new_uuid
 from ktk_engine.types.check_columns import OnSchemaChange
 from ktk_engine.types.identifier import Identifier, find_names

@@ -15,7 +15,7 @@ from ktk_engine.files.footers import row_group_footers, statistics_of
 from ktk_engine.local.cell_range import Cell, CellRange
 from ktk_engine.local.sorted_rows import sorted_indices
 from ktk_engine.local.task import TaskFile
-from ktk_engine.log.snapshot import MINIMUM_PREFIX
+from ktk_engine.snapshot.snapshot import MINIMUM_PREFIX
 from ktk_engine.store.interface import ObjectStore
 
 

@@ -20,8 +20,8 @@ from ktk_engine.local.cell_range import CellRange
 from ktk_engine.local.ranges import ranges, worth_cutting
 from ktk_engine.local.sorted_rows import sorted_indices
 from ktk_engine.local.task import Task, TaskDataset, TaskFile, row_width
-from ktk_engine.log.snapshot import PARTITION_PREFIX, digests_of
 from ktk_engine.plan.plan import DatasetPlan, Plan
+from ktk_engine.snapshot.snapshot import PARTITION_PREFIX, digests_of
 from ktk_engine.store.interface import ObjectStore
 
 _TASK_ROWS = 1_000_000

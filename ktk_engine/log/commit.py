@@ -40,13 +40,13 @@ from ktk_engine.log.entry import (
 )
 from ktk_engine.log.foreign import verify_document
 from ktk_engine.log.scope import LogScope
-from ktk_engine.log.snapshot import Snapshot, write_snapshot
-from ktk_engine.log.snapshot_delta import ExtendedFiles, SnapshotBase
 from ktk_engine.log.stage.stageable import stageable
 from ktk_engine.log.stage.staged_store import StagedCommit, StagedStore
 from ktk_engine.log.state import State, resolve
 from ktk_engine.log.write import Fate, Write
 from ktk_engine.messages import Message, Remedy
+from ktk_engine.snapshot.snapshot import Snapshot, write_snapshot
+from ktk_engine.snapshot.snapshot_delta import ExtendedFiles, SnapshotBase
 from ktk_engine.store.interface import ObjectStore
 
 MAXIMUM_ATTEMPTS = 50

@@ -23,7 +23,7 @@ from ktk_engine.format.dataset_key import TABLE, common_metadata_key, document_k
 from ktk_engine.format.document import DatasetDocument
 from ktk_engine.format.label import partition_table
 from ktk_engine.format.stamp import BASE_KEY, read_stamp, stamp_is_valid
-from ktk_engine.log.snapshot import LARGE, LEFT_OUT, Snapshot, files_table
+from ktk_engine.snapshot.snapshot import LARGE, LEFT_OUT, Snapshot, files_table
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.schema import dataset_schema
 

@@ -26,9 +26,9 @@ from ktk_engine.log.chain import Link, read_chain
 from ktk_engine.log.entry import LogEntry
 from ktk_engine.log.intent import read_intents
 from ktk_engine.log.scope import LogScope
-from ktk_engine.log.snapshot import Snapshot, read_snapshot
 from ktk_engine.log.state import State, resolve
 from ktk_engine.messages import Message
+from ktk_engine.snapshot.snapshot import Snapshot, read_snapshot
 from ktk_engine.store.ask_all import ask_all
 from ktk_engine.store.interface import ObjectInfo, ObjectStore
 from ktk_engine.store.key import is_uuid, join_key

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ktk_engine.errors import StoreError
 from ktk_engine.log.scope import FOLDER, LogScope
-from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.overlay_store import OverlayStore
 

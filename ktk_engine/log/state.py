@@ -27,9 +27,9 @@ from ktk_engine.log.dataset_state import DatasetState, published_stamp, unstampe
 from ktk_engine.log.entry import DatasetEntry, LogEntry, digest, render_entry
 from ktk_engine.log.foreign import snapshot_of_document, with_document
 from ktk_engine.log.scope import LogScope
-from ktk_engine.log.snapshot import Snapshot, read_snapshot
 from ktk_engine.log.staged_logs import StagedLogs
 from ktk_engine.messages import Message, Remedy
+from ktk_engine.snapshot.snapshot import Snapshot, read_snapshot
 from ktk_engine.store.ask_all import ask_all
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.joined_store import JoinedStore

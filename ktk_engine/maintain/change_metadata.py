@@ -12,10 +12,10 @@ from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.commit import commit, role_of
 from ktk_engine.log.entry import Operation
 from ktk_engine.log.intent import announced
-from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
 from ktk_engine.log.write import Write
 from ktk_engine.publish.publish import publish
+from ktk_engine.snapshot.snapshot import Snapshot
 
 
 def change_metadata(

@@ -9,7 +9,6 @@ from typing import Any
 from ktk_engine.catalog.find_scope import find_scope, present_scopes
 from ktk_engine.errors import ConsistencyError, FormatError, KtkError
 from ktk_engine.gate.gate import CubeCheck
-from ktk_engine.log.snapshot import Snapshot, check_partition_values
 from ktk_engine.log.state import State, resolve
 from ktk_engine.log.version import state_at, tags_of
 from ktk_engine.maintain.check_files import check_files
@@ -17,6 +16,7 @@ from ktk_engine.maintain.check_log import check_log, check_published
 from ktk_engine.maintain.problem import Problem
 from ktk_engine.messages import Message
 from ktk_engine.progress import Progress, untold
+from ktk_engine.snapshot.snapshot import Snapshot, check_partition_values
 from ktk_engine.store.interface import ObjectStore
 
 

@@ -21,9 +21,9 @@ from ktk_engine.format.common_metadata import is_pandas_index
 from ktk_engine.format.file_digest import DAMAGE, FileDigest, shorten
 from ktk_engine.format.index_file import VALUE, build_index, flatten_index
 from ktk_engine.formatting import counted
-from ktk_engine.log.snapshot import Snapshot, digests_of
 from ktk_engine.maintain.problem import Problem
 from ktk_engine.progress import Progress, untold
+from ktk_engine.snapshot.snapshot import Snapshot, digests_of
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.mismatch import mismatch
 from ktk_engine.types.type_class import class_name, normalize

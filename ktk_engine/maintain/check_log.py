@@ -13,13 +13,13 @@ from ktk_engine.format.load_document import load_document
 from ktk_engine.format.stamp import read_stamp, stamp_is_valid
 from ktk_engine.log.chain import Link, read_chain
 from ktk_engine.log.foreign import has_files_of
-from ktk_engine.log.snapshot import Snapshot, read_snapshot
 from ktk_engine.log.state import State, resolve
 from ktk_engine.maintain.problem import Problem
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.publish.delta.delta_log import log_folder
 from ktk_engine.publish.delta.publish_delta import DELTA, check_delta
 from ktk_engine.publish.publish import publishes_documents, wanted_version
+from ktk_engine.snapshot.snapshot import Snapshot, read_snapshot
 from ktk_engine.store.interface import ObjectStore
 
 

@@ -29,11 +29,11 @@ from ktk_engine.log.garbage import (
 )
 from ktk_engine.log.intent import announced
 from ktk_engine.log.scope import LogScope, cube_scope, scope_of
-from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import resolve
 from ktk_engine.log.write import Write
 from ktk_engine.messages import Message
 from ktk_engine.publish.publish import publish, publish_head
+from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectInfo, ObjectStore
 from ktk_engine.store.key import is_uuid
 

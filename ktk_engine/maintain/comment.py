@@ -7,9 +7,9 @@ from typing import Any
 
 from ktk_engine.format.comments import Comments, with_comments
 from ktk_engine.log.scope import scope_of
-from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.change_metadata import change_metadata
+from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
 
 

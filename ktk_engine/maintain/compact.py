@@ -21,11 +21,11 @@ from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.commit import Committed, commit, role_of
 from ktk_engine.log.intent import announced
-from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.write import Write
 from ktk_engine.maintain.compactable import Compaction
 from ktk_engine.progress import Progress, untold
 from ktk_engine.publish.publish import publish
+from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.write.extension import Extension
 from ktk_engine.write.present_rows import in_types, present_batches
 from ktk_engine.write.retained import Retained

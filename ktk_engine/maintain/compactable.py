@@ -13,10 +13,10 @@ from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.files.others.describe_files import describe_files
 from ktk_engine.formatting import counted, size
-from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
 from ktk_engine.plan.overlay import overlaid_files, partition_groups
 from ktk_engine.plan.plan_dataset import address_partitions
+from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
 
 # One task of Spark reads as much at once (spark.sql.files.maxPartitionBytes): larger files are

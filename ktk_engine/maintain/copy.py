@@ -35,12 +35,12 @@ from ktk_engine.log.commit import commit, role_of
 from ktk_engine.log.find_builder import builder_of
 from ktk_engine.log.intent import announced
 from ktk_engine.log.scope import cube_scope, scope_of
-from ktk_engine.log.snapshot import Snapshot, digests_of
 from ktk_engine.log.state import State, resolve
 from ktk_engine.log.write import Write
 from ktk_engine.maintain.change_datasets import ChangeResult
 from ktk_engine.progress import Progress, untold
 from ktk_engine.publish.publish import publish
+from ktk_engine.snapshot.snapshot import Snapshot, digests_of
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.key import check_new_uuid
 from ktk_engine.types.did_you_mean import did_you_mean

@@ -26,11 +26,11 @@ from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.commit import commit, role_of
 from ktk_engine.log.intent import announced
-from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
 from ktk_engine.log.write import Write
 from ktk_engine.maintain.change_datasets import ChangeResult
 from ktk_engine.publish.publish import publish
+from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.identifier import find_names

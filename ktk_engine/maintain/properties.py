@@ -11,9 +11,9 @@ from ktk_engine.errors import ConfigurationError
 from ktk_engine.format.comments import Comments, with_comments
 from ktk_engine.log.entry import Operation
 from ktk_engine.log.scope import scope_of
-from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.change_metadata import change_metadata
+from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.did_you_mean import did_you_mean
 

@@ -20,11 +20,11 @@ from ktk_engine.formatting import counted
 from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.dataset_state import DatasetState
 from ktk_engine.log.entry import DatasetRole
-from ktk_engine.log.snapshot import read_snapshot
 from ktk_engine.log.state import State, resolve
 from ktk_engine.maintain.adoption.adopt import adopted_snapshot
 from ktk_engine.maintain.change_datasets import ChangeResult, change_datasets
 from ktk_engine.messages import Message, Remedy
+from ktk_engine.snapshot.snapshot import read_snapshot
 from ktk_engine.store.interface import ObjectStore
 
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ktk_engine.cube.partition_numbers import partition_numbers
-from ktk_engine.log.snapshot import PARTITION_PREFIX
 from ktk_engine.plan.plan import DatasetPlan, prune_step
+from ktk_engine.snapshot.snapshot import PARTITION_PREFIX
 
 
 def align(planned: Sequence[DatasetPlan], partition_columns: Sequence[str]) -> list[DatasetPlan]:

@@ -20,7 +20,7 @@ from ktk_engine.conditions.parse import parse_condition
 from ktk_engine.cube.discovery import visible_columns
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import ConditionError, QueryError
-from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.types.did_you_mean import nearest_name
 from ktk_engine.types.identifier import find_names
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ktk_engine.cube.partition_numbers import partition_numbers
-from ktk_engine.log.snapshot import PARTITION_PREFIX, Snapshot
+from ktk_engine.snapshot.snapshot import PARTITION_PREFIX, Snapshot
 
 
 def overlaid_files(snapshot: Snapshot, columns: Sequence[str]) -> pa.BooleanArray:

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ktk_engine.conditions.condition import Condition, TrueCondition
-from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.plan.folding import Folding
+from ktk_engine.snapshot.snapshot import Snapshot
 
 Join = Literal["seed", "inner", "left"]
 

@@ -18,13 +18,13 @@ from ktk_engine.cube.discovery import discover_cube, visible_columns
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import ConsistencyError, DatasetNotFoundError
 from ktk_engine.files.metadata_cache import MetadataCache
-from ktk_engine.log.snapshot import PARTITION_PREFIX, Snapshot
 from ktk_engine.log.state import State
 from ktk_engine.plan.align import align
 from ktk_engine.plan.cube_query import CubeQuery, ResolvedQuery, cube_schema, resolve_query
 from ktk_engine.plan.overlay import is_overlaid
 from ktk_engine.plan.plan import DatasetPlan, Join, Plan
 from ktk_engine.plan.prune import prune
+from ktk_engine.snapshot.snapshot import PARTITION_PREFIX, Snapshot
 
 _ROW = "row"  # of a sketch: the file's number in its snapshot
 _ORDER: dict[Join, int] = {"seed": 0, "inner": 1, "left": 2}

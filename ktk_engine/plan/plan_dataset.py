@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 from ktk_engine.conditions.condition import Condition, TrueCondition, conjunction
 from ktk_engine.cube.cube_metadata import PARTITION_COLUMNS, cube_value
 from ktk_engine.files.metadata_cache import MetadataCache
-from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.plan.overlay import is_overlaid, overlaid_files
 from ktk_engine.plan.plan import DatasetPlan, Plan
 from ktk_engine.plan.prune import prune
+from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
 
 

@@ -10,7 +10,6 @@ import pyarrow as pa
 from ktk_engine.conditions.condition import Condition, conjuncts
 from ktk_engine.errors import QueryError
 from ktk_engine.files.metadata_cache import MetadataCache
-from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
 from ktk_engine.plan.cube_query import (
     CubeQuery,
@@ -21,6 +20,7 @@ from ktk_engine.plan.cube_query import (
 )
 from ktk_engine.plan.plan import Plan
 from ktk_engine.plan.plan_dataset import plan_rows
+from ktk_engine.snapshot.snapshot import Snapshot
 
 
 @dataclass(frozen=True)

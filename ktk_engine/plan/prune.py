@@ -15,7 +15,9 @@ from ktk_engine.conditions.may_match import may_match
 from ktk_engine.files.footers import statistics_of
 from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.format.index_file import PARTITION_COLUMN, VALUE
-from ktk_engine.log.snapshot import (
+from ktk_engine.plan.overlay import keep_overlaying
+from ktk_engine.plan.plan import PruneStep, prune_step
+from ktk_engine.snapshot.snapshot import (
     MAXIMUM_PREFIX,
     MINIMUM_PREFIX,
     NULLS_PREFIX,
@@ -23,8 +25,6 @@ from ktk_engine.log.snapshot import (
     Snapshot,
     is_own,
 )
-from ktk_engine.plan.overlay import keep_overlaying
-from ktk_engine.plan.plan import PruneStep, prune_step
 from ktk_engine.store.interface import ObjectStore
 
 

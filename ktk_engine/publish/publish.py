@@ -33,10 +33,10 @@ from ktk_engine.format.stamp import read_stamp
 from ktk_engine.log.commit import Committed
 from ktk_engine.log.entry import DatasetEntry, LogEntry, digest
 from ktk_engine.log.scope import LogScope
-from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State, resolve
 from ktk_engine.messages import Message, joined
 from ktk_engine.publish.delta.publish_delta import drop_delta_logs, publish_delta_logs
+from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
 
 _LOGGER = logging.getLogger(__name__)

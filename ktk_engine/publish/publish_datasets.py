@@ -20,7 +20,6 @@ from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.commit import commit, role_of
 from ktk_engine.log.intent import announced
 from ktk_engine.log.scope import scope_of
-from ktk_engine.log.snapshot import PUBLISH, Snapshot
 from ktk_engine.log.state import State, resolve
 from ktk_engine.log.write import Write
 from ktk_engine.messages import Message, Remedy
@@ -33,6 +32,7 @@ from ktk_engine.publish.delta.publish_delta import (
 )
 from ktk_engine.publish.delta.second_reader import second_opinion
 from ktk_engine.publish.publish import publish
+from ktk_engine.snapshot.snapshot import PUBLISH, Snapshot
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.did_you_mean import did_you_mean
 

@@ -15,13 +15,13 @@ from ktk_engine.log.change.transaction import Check, Transaction
 from ktk_engine.log.commit import Committed, check_commit, commit
 from ktk_engine.log.intent import announced
 from ktk_engine.log.scope import FOLDER, LogScope
-from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.stage.joined_changes import joined
 from ktk_engine.log.stage.staged_store import StagedCommit, StagedStore
 from ktk_engine.log.state import State
 from ktk_engine.log.write import Fate, Write
 from ktk_engine.messages import Message
 from ktk_engine.publish.publish import publish
+from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.ask_all import ask_all
 
 _VIEWS = f"{FOLDER}/view/"

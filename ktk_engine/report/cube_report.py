@@ -15,7 +15,6 @@ from ktk_engine.describe.info import CubeDescription, describe_state
 from ktk_engine.errors import KtkError
 from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.files.others.describe_files import describe_files
-from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
 from ktk_engine.maintain.orphans import Orphan
 from ktk_engine.plan.plan import Plan
@@ -25,6 +24,7 @@ from ktk_engine.report.health import Remark, remarks
 from ktk_engine.report.index_selectivity import IndexSelectivity, index_selectivity
 from ktk_engine.report.partition_map import PartitionMap, Partitions, partition_map, partitions_of
 from ktk_engine.report.type_map import ColumnType, type_map
+from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
 
 MAXIMUM_COMMITS = 500

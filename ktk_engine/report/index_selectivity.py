@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from ktk_engine.files.stored_index import get_index
 from ktk_engine.format.index_file import PARTITION_COLUMN
-from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ktk_engine.log.snapshot import PARTITION_PREFIX
+from ktk_engine.snapshot.snapshot import PARTITION_PREFIX
 
 MAXIMUM_BINS = 60  # columns of the map; more could not be told apart
 _MEASURES = ("rows", "bytes", "files")

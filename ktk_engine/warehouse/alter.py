@@ -8,9 +8,9 @@ from dataclasses import replace
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.log.scope import scope_of
-from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State, resolve
 from ktk_engine.maintain.properties import Notes, note
+from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.identifier import Identifier
 from ktk_engine.warehouse.alter_statement import Alteration

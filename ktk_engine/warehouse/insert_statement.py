@@ -13,9 +13,9 @@ from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.formatting import counted
 from ktk_engine.gate.target import Target
 from ktk_engine.log.scope import scope_of
-from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import resolve
 from ktk_engine.plan.prune import prune
+from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.sql.commands import Insert
 from ktk_engine.sql.row_change import Clause, RowChange
 from ktk_engine.types.identifier import find_name, find_names

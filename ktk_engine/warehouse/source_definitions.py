@@ -18,7 +18,7 @@ from ktk_engine.cube.discovery import visible_columns
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.format.common_metadata import is_pandas_index
 from ktk_engine.log.scope import LogScope
-from ktk_engine.log.snapshot import NULLS_PREFIX, PARTITION_PREFIX, Snapshot
+from ktk_engine.snapshot.snapshot import NULLS_PREFIX, PARTITION_PREFIX, Snapshot
 from ktk_engine.types.arrow_name import arrow_name
 from ktk_engine.types.mismatch import mismatch
 from ktk_engine.types.type_class import class_name

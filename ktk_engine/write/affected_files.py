@@ -10,10 +10,10 @@ import pyarrow.compute as pc
 from ktk_engine.conditions.condition import Condition
 from ktk_engine.conditions.evaluate import evaluate
 from ktk_engine.files.metadata_cache import MetadataCache
-from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.plan.overlay import whole_overlays
 from ktk_engine.plan.plan_dataset import address_partitions
 from ktk_engine.plan.prune import prune
+from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
 
 

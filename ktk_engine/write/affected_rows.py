@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.plan.plan_dataset import plan_dataset
+from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.spark.read.plan_frame import plan_frame
 from ktk_engine.spark.read.scan import Scanner
 

@@ -13,9 +13,9 @@ from ktk_engine.gate.claim import check_claim
 from ktk_engine.gate.gate import GateResult, check_configured, pass_gate
 from ktk_engine.gate.target import Target
 from ktk_engine.log.change.reads import NOTHING_READ, Reads
-from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
 from ktk_engine.messages import Message, Remedy
+from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.types.arrow_name import sql_name
 from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.quote import readable_identifier

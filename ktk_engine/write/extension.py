@@ -20,7 +20,7 @@ from ktk_engine.format.index_file import (
     restrict_index,
 )
 from ktk_engine.gate.constraint import CONSTRAINTS
-from ktk_engine.log.snapshot import (
+from ktk_engine.snapshot.snapshot import (
     MAXIMUM_PREFIX,
     MINIMUM_PREFIX,
     NULLS_PREFIX,

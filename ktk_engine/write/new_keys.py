@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ktk_engine.conditions.condition import Condition
-from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.plan.key_conditions import (
     MAXIMUM_KEYS,
     bounds_of,
     counted_keys,
     key_conditions,
 )
+from ktk_engine.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

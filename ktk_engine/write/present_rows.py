@@ -9,9 +9,9 @@ import pyarrow as pa
 from ktk_engine.files.footers import FooterCache
 from ktk_engine.files.physical_schemas import stored_schema
 from ktk_engine.local.answer import LocalEngine
-from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
 from ktk_engine.plan.plan_dataset import plan_dataset
+from ktk_engine.snapshot.snapshot import Snapshot
 
 
 def present_rows(state: State, part: Snapshot, footers: FooterCache) -> pa.RecordBatchReader:

@@ -13,10 +13,10 @@ from ktk_engine.conditions.condition import Condition
 from ktk_engine.errors import CommitConflictError
 from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.log.entry import Operation
-from ktk_engine.log.snapshot import Snapshot, concat_files
 from ktk_engine.plan.overlay import same_partitions
 from ktk_engine.plan.plan_dataset import address_partitions
 from ktk_engine.plan.prune import prune
+from ktk_engine.snapshot.snapshot import Snapshot, concat_files
 from ktk_engine.store.interface import ObjectStore
 
 Conditions = Sequence[Condition]

@@ -14,9 +14,9 @@ from ktk_engine.files.write_table import write_table
 from ktk_engine.gate.constraint import Constraint
 from ktk_engine.gate.spelling import spelled, stored_names
 from ktk_engine.gate.target import Target
-from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
 from ktk_engine.messages import Message
+from ktk_engine.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

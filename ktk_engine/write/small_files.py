@@ -12,8 +12,8 @@ import pyarrow.types as pat
 from ktk_engine.files.footers import FooterCache
 from ktk_engine.files.read_rows import read_rows
 from ktk_engine.local.answer import LocalEngine
-from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.plan.plan_dataset import plan_dataset
+from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
 
 MAXIMUM_BYTES = 32 << 20  # of the files, and of new rows

@@ -22,8 +22,8 @@ from ktk_engine.gate.gate import GateResult
 from ktk_engine.gate.target import Target
 from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.commit import Committed, role_of
-from ktk_engine.log.snapshot import LARGE, PUBLISH, Snapshot
 from ktk_engine.messages import Message, Remedy
+from ktk_engine.snapshot.snapshot import LARGE, PUBLISH, Snapshot
 from ktk_engine.types.refusal import Problem, refusal
 from ktk_engine.write.checked_write import CheckedWrite
 from ktk_engine.write.extension import Extension

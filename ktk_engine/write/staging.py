@@ -12,12 +12,12 @@ from ktk_engine.log.change.reads import joined_reads
 from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.commit import Committed, commit
 from ktk_engine.log.intent import announced
-from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.stage.joined_changes import computed_once, joined
 from ktk_engine.log.state import State
 from ktk_engine.log.write import Write
 from ktk_engine.progress import doing
 from ktk_engine.publish.publish import publish
+from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.write.checked_write import CheckedWrite
 from ktk_engine.write.rows import Rows
 from ktk_engine.write.stage_rows import StagedRows, stage_rows

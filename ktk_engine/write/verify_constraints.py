@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ktk_engine.errors import DataError
 from ktk_engine.formatting import counted
 from ktk_engine.gate.constraint import Constraint
-from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.session.scratch import make_scratch_folder
 from ktk_engine.spark.session.session import new_session, session_zone

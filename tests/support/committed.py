@@ -18,17 +18,17 @@ from ktk_engine.log.chain import read_entries, read_entry
 from ktk_engine.log.entry import digest
 from ktk_engine.log.find_builder import builder_of
 from ktk_engine.log.scope import LogScope, cube_scope, new_commit_id, scope_of
-from ktk_engine.log.snapshot import (
+from ktk_engine.log.state import State
+from ktk_engine.log.version import state_at
+from ktk_engine.maintain.check import check
+from ktk_engine.publish.delta.delta_log import read_log
+from ktk_engine.snapshot.snapshot import (
     PARTITION_PREFIX,
     Snapshot,
     concat_files,
     files_table,
     read_snapshot,
 )
-from ktk_engine.log.state import State
-from ktk_engine.log.version import state_at
-from ktk_engine.maintain.check import check
-from ktk_engine.publish.delta.delta_log import read_log
 from tests.support.stores import ObjectStore
 
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ktk_engine.files.footers import Footer, FooterCache, statistics_of
-from ktk_engine.log.snapshot import FILE_FIELDS, Snapshot, concat_files
 from ktk_engine.progress import Progress, untold
+from ktk_engine.snapshot.snapshot import FILE_FIELDS, Snapshot, concat_files
 from ktk_engine.store.interface import ObjectStore
 
 

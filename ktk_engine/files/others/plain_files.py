@@ -21,8 +21,8 @@ import pyarrow.types as pat
 from ktk_engine.errors import ConfigurationError, SourceWarning
 from ktk_engine.files.footers import Footer, FooterCache
 from ktk_engine.formatting import counted
-from ktk_engine.log.snapshot import NULL_FOLDERS, Snapshot, files_table
 from ktk_engine.messages import Message, Remedy
+from ktk_engine.snapshot.snapshot import NULL_FOLDERS, Snapshot, files_table
 from ktk_engine.store.local.source_files import SourceFiles
 from ktk_engine.types.identifier import Identifier, first_pair_alike
 from ktk_engine.types.mismatch import merge, mismatch

@@ -19,9 +19,9 @@ from ktk_engine.cube.partition_numbers import partition_numbers
 from ktk_engine.local.cell_range import CellRange
 from ktk_engine.local.sorted_rows import sorted_rows
 from ktk_engine.local.take import in_schema, take
-from ktk_engine.log.snapshot import MAXIMUM_PREFIX, MINIMUM_PREFIX, PARTITION_PREFIX
 from ktk_engine.plan.align import align, semi_join
 from ktk_engine.plan.plan import DatasetPlan, Plan
+from ktk_engine.snapshot.snapshot import MAXIMUM_PREFIX, MINIMUM_PREFIX, PARTITION_PREFIX
 
 _MOST_FILES = 64
 _FEW_ROWS = 1_024

@@ -24,7 +24,7 @@ from ktk_engine.files.read_rows import misfit
 from ktk_engine.local.merge_run import MergeRun
 from ktk_engine.local.read.decoded_columns import DecodedColumns
 from ktk_engine.local.task import TaskDataset, TaskFile
-from ktk_engine.log.snapshot import MAXIMUM_PREFIX, MINIMUM_PREFIX, NULLS_PREFIX
+from ktk_engine.snapshot.snapshot import MAXIMUM_PREFIX, MINIMUM_PREFIX, NULLS_PREFIX
 from ktk_engine.types.to_container import to_container
 
 _Numbers: TypeAlias = "npt.NDArray[np.int64]"

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from ktk_engine.errors import CommitConflictError
 from ktk_engine.formatting import counted
 from ktk_engine.log.entry import ChangeRecord, LogEntry, Operation
-from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.snapshot.snapshot import Snapshot
 
 _WORDS = {
     "rebuild": "was rebuilt",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ktk_engine.log.builder import Builder
 from ktk_engine.log.entry import DatasetRole, Operation
-from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.snapshot.snapshot import Snapshot
 
 Rebase = Callable[[Snapshot | None, int], Snapshot]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.change.reads import NOTHING_READ, Reads
-from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.write import Write
+from ktk_engine.snapshot.snapshot import Snapshot
 
 Check = Callable[[Mapping[str, Snapshot]], None]
 

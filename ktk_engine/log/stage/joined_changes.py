@@ -7,7 +7,7 @@ from dataclasses import replace
 from ktk_engine.log.change.conflict import BESIDE_FILES
 from ktk_engine.log.change.dataset_change import DatasetChange, Rebase
 from ktk_engine.log.entry import Operation
-from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.snapshot.snapshot import Snapshot
 
 
 def joined(first: DatasetChange, second: DatasetChange) -> DatasetChange:

@@ -30,13 +30,6 @@ from ktk_engine.log.dataset_state import DatasetState
 from ktk_engine.log.entry import DatasetEntry
 from ktk_engine.log.foreign import kept_metadata, snapshot_of_document, with_document
 from ktk_engine.log.scope import LogScope
-from ktk_engine.log.snapshot import (
-    LARGE,
-    LEFT_OUT,
-    Snapshot,
-    check_partition_values,
-    read_snapshot,
-)
 from ktk_engine.log.state import State
 from ktk_engine.log.write import Write
 from ktk_engine.maintain.adoption.kartothek_readers import reader_notes
@@ -45,6 +38,13 @@ from ktk_engine.maintain.adoption.stale_indices import stale_indices, with_new_i
 from ktk_engine.maintain.change_datasets import ChangeResult, change_datasets
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.progress import Progress, untold
+from ktk_engine.snapshot.snapshot import (
+    LARGE,
+    LEFT_OUT,
+    Snapshot,
+    check_partition_values,
+    read_snapshot,
+)
 from ktk_engine.store.interface import ObjectStore
 
 _NO_WORDS = CubeWords()

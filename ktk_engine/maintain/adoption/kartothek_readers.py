@@ -9,7 +9,7 @@ import pyarrow.types as pat
 from ktk_engine.format.dataset_key import MSGPACK_SUFFIX
 from ktk_engine.format.document import DatasetDocument
 from ktk_engine.formatting import counted
-from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.snapshot.snapshot import Snapshot
 
 ABOUT_READERS = (
     "Kartothek reads what it reads now. What it writes later is noticed, and the next write here "

@@ -19,8 +19,8 @@ from ktk_engine.cube.cube_metadata import (
 )
 from ktk_engine.cube.discovery import find_seed, is_hidden
 from ktk_engine.errors import ConfigurationError, ConsistencyError
-from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.messages import Message, Remedy
+from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.types.did_you_mean import did_you_mean
 
 

@@ -17,7 +17,7 @@ from ktk_engine.files.build_index import distinct_values
 from ktk_engine.files.stored_index import get_index, put_index
 from ktk_engine.format.dataset_key import index_key
 from ktk_engine.format.index_file import VALUE, build_index, flatten_index
-from ktk_engine.log.snapshot import MAXIMUM_PREFIX, MINIMUM_PREFIX, NULLS_PREFIX, Snapshot
+from ktk_engine.snapshot.snapshot import MAXIMUM_PREFIX, MINIMUM_PREFIX, NULLS_PREFIX, Snapshot
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.type_class import normalize
 

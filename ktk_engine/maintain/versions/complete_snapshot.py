@@ -6,8 +6,8 @@ from collections.abc import Collection
 
 from ktk_engine.errors import DatasetNotFoundError, ObjectNotFoundError
 from ktk_engine.log.entry import DatasetEntry
-from ktk_engine.log.snapshot import Snapshot, read_snapshot
 from ktk_engine.log.state import State
+from ktk_engine.snapshot.snapshot import Snapshot, read_snapshot
 
 
 def complete_snapshot(

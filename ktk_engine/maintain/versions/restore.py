@@ -11,12 +11,12 @@ from ktk_engine.errors import CommitConflictError, ConsistencyError
 from ktk_engine.log.chain import read_entries
 from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.find_builder import builder_at
-from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
 from ktk_engine.log.version import state_at
 from ktk_engine.maintain.change_datasets import ChangeResult, change_datasets
 from ktk_engine.maintain.versions.complete_snapshot import complete_snapshot
 from ktk_engine.messages import Message, Remedy
+from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
 
 

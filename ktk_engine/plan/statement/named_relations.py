@@ -26,11 +26,11 @@ from ktk_engine.conditions.condition import Condition, conjuncts
 from ktk_engine.errors import ConsistencyError, DatasetNotFoundError, QueryError
 from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.log.scope import LogScope, cube_scope, scope_of
-from ktk_engine.log.snapshot import PARTITION_PREFIX, Snapshot
 from ktk_engine.log.state import State, resolve
 from ktk_engine.plan.plan import Plan
 from ktk_engine.plan.plan_cube import LoadedCube, load_cube
 from ktk_engine.plan.plan_dataset import plan_rows
+from ktk_engine.snapshot.snapshot import PARTITION_PREFIX, Snapshot
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.warehouse import is_store_address
 from ktk_engine.types.did_you_mean import did_you_mean

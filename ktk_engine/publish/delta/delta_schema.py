@@ -16,8 +16,8 @@ import pyarrow.types as pat
 from ktk_engine.cube.dataset_uuid import cube_and_dataset
 from ktk_engine.errors import PublishError
 from ktk_engine.formatting import counted
-from ktk_engine.log.snapshot import MAXIMUM_PREFIX, Snapshot
 from ktk_engine.messages import Message, Remedy
+from ktk_engine.snapshot.snapshot import MAXIMUM_PREFIX, Snapshot
 from ktk_engine.types.type_class import class_name, is_list, unwrap
 
 DeltaType: TypeAlias = str | dict[str, Any]

@@ -18,7 +18,8 @@ import pyarrow.types as pat
 from ktk_engine.cube.dataset_uuid import cube_and_dataset
 from ktk_engine.errors import KtkError, PublishError
 from ktk_engine.format.label import partition_path
-from ktk_engine.log.snapshot import (
+from ktk_engine.messages import Message, Remedy
+from ktk_engine.snapshot.snapshot import (
     MAXIMUM_PREFIX,
     MINIMUM_PREFIX,
     NULLS_PREFIX,
@@ -26,7 +27,6 @@ from ktk_engine.log.snapshot import (
     Snapshot,
     is_own,
 )
-from ktk_engine.messages import Message, Remedy
 
 _COUNTED_COLUMNS = 32  # as many as Delta itself keeps statistics of, unless told otherwise
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"

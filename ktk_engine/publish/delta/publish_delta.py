@@ -20,7 +20,6 @@ from ktk_engine.cube.dataset_uuid import cube_and_dataset
 from ktk_engine.errors import KtkError, ObjectExistsError, PublishError
 from ktk_engine.formatting import counted
 from ktk_engine.log.entry import DatasetEntry
-from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State, resolve
 from ktk_engine.messages import Message, Remedy, joined
 from ktk_engine.publish.delta.delta_log import (
@@ -37,6 +36,7 @@ from ktk_engine.publish.delta.delta_log import (
 from ktk_engine.publish.delta.delta_schema import delta_schema, has_ntz
 from ktk_engine.publish.delta.file_actions import add_actions, relative_path
 from ktk_engine.publish.delta.shared_cells import may_share_cells
+from ktk_engine.snapshot.snapshot import Snapshot
 
 DELTA = "delta"
 _LOGGER = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from urllib.parse import unquote, urlsplit
 
-from ktk_engine.log.snapshot import Snapshot
+from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
 
 

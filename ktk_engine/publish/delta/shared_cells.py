@@ -13,7 +13,7 @@ import pyarrow.types as pat
 
 from ktk_engine.cube.cube_metadata import PARTITION_COLUMNS, cube_value
 from ktk_engine.cube.partition_numbers import partition_numbers
-from ktk_engine.log.snapshot import (
+from ktk_engine.snapshot.snapshot import (
     MAXIMUM_PREFIX,
     MINIMUM_PREFIX,
     PARTITION_PREFIX,

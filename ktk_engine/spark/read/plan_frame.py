@@ -26,9 +26,9 @@ from ktk_engine.local.answer import LocalEngine, plan_schema
 from ktk_engine.local.rereading import bytes_read
 from ktk_engine.local.task import Task, row_width
 from ktk_engine.local.tasks import tasks
-from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.plan.plan import Plan
 from ktk_engine.plan.plan_dataset import plan_dataset
+from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.spark.arrow_types import seen_by_spark, spark_schema
 from ktk_engine.spark.frames import empty_frame, frame_of_table
 from ktk_engine.spark.jvm import select_names

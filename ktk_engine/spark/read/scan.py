@@ -19,7 +19,7 @@ from pyspark.sql import types as st
 from ktk_engine.files.footers import FooterCache
 from ktk_engine.files.physical_schemas import physical_schemas
 from ktk_engine.format.label import label_texts
-from ktk_engine.log.snapshot import PARTITION_PREFIX, Snapshot, digests_of, is_own
+from ktk_engine.snapshot.snapshot import PARTITION_PREFIX, Snapshot, digests_of, is_own
 from ktk_engine.spark.arrow_types import spark_schema
 from ktk_engine.spark.frames import empty_frame, with_types
 from ktk_engine.spark.jvm import select_names

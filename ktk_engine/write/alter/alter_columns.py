@@ -20,8 +20,8 @@ from ktk_engine.format.comments import Comments, comments_of, with_comments
 from ktk_engine.gate.target import Target
 from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.commit import role_of
-from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import State
+from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.types.identifier import Identifier
 from ktk_engine.write.alter.column_changes import ColumnChanges, widened
 from ktk_engine.write.checked_write import check_write

@@ -10,8 +10,8 @@ import pyarrow.types as pat
 
 from ktk_engine.errors import ConfigurationError
 from ktk_engine.gate.constraint import CONSTRAINTS, Constraint
-from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.messages import Message, Remedy
+from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.types.arrow_name import sql_name
 from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.identifier import Identifier, find_name

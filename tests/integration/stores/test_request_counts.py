@@ -115,7 +115,7 @@ def test_columns_are_fetched_in_few_large_ranges(s3_server, proxy, counted):
     rows = pa.table({name: range(40_000) for name in names})
     target = Target("t", row_group_rows=10_000)
     build(store, rows, target)
-    from ktk_engine.log.snapshot import digests_of  # deep: counts reads
+    from ktk_engine.snapshot.snapshot import digests_of  # deep: counts reads
     from tests.support.queries import read_data_file
 
     files = snapshot_of(store, "t").files

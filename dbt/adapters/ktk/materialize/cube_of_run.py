@@ -9,8 +9,8 @@ from dbt.adapters.ktk.builders import Built, selected_nodes
 from dbt.adapters.ktk.config.model_config import DatasetConfig
 from dbt.adapters.ktk.store_adapter import StoreAdapter
 from ktk_engine.log.scope import scope_of
-from ktk_engine.log.snapshot import Snapshot
 from ktk_engine.log.state import resolve
+from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.types.identifier import Identifier
 from ktk_engine.write.write_context import WriteContext
 

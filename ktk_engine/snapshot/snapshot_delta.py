@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ktk_engine.log.stored_files import EncodedFiles, FileTable, some_files
+from ktk_engine.snapshot.stored_files import EncodedFiles, FileTable, some_files
 
 LEAST_FILES = 10_000  # of a base; what has fewer is written whole
 _MOST = 8  # a delta says at most this part of what its base does

@@ -24,9 +24,9 @@ from ktk_engine.format.dataset_key import TABLE, common_metadata_key
 from ktk_engine.format.file_digest import DAMAGE, FileDigest, digest_of_json
 from ktk_engine.format.label import unreadable_value
 from ktk_engine.format.parse_json import check_count, parse_json
-from ktk_engine.log.snapshot_delta import Delta, ExtendedFiles, SnapshotBase, find_delta
-from ktk_engine.log.stored_files import FileTable, StoredFiles, some_files
 from ktk_engine.messages import Message, Remedy
+from ktk_engine.snapshot.snapshot_delta import Delta, ExtendedFiles, SnapshotBase, find_delta
+from ktk_engine.snapshot.stored_files import FileTable, StoredFiles, some_files
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.read_cache import ReadCache
 

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ktk_engine.log import snapshot as snapshot_module
-from ktk_engine.log.snapshot import (
+from ktk_engine.snapshot import snapshot as snapshot_module
+from ktk_engine.snapshot.snapshot import (
     FILE_FIELDS,
     Snapshot,
     files_table,
     read_snapshot,
     write_snapshot,
 )
-from ktk_engine.log.stored_files import StoredFiles
+from ktk_engine.snapshot.stored_files import StoredFiles
 from tests.support.stores import LocalStore
 
 _SCHEMA = pa.schema([("p", pa.int64()), ("a", pa.int64()), ("a.b", pa.int64())])

@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 
 from ktk_engine.errors import CommitConflictError, FormatError, VersionGoneError
 from ktk_engine.log import entry as entry_module
-from ktk_engine.log import snapshot as snapshot_module
+from ktk_engine.snapshot import snapshot as snapshot_module
 from ktk_engine.log import snapshot_delta
 from ktk_engine.log.chain import read_entries
 from ktk_engine.log.change.conflict import check_needed
 from ktk_engine.log.garbage import Retention
 from ktk_engine.log.scope import LogScope
-from ktk_engine.log.snapshot import concat_files, files_table, read_snapshot
-from ktk_engine.log.snapshot_delta import ExtendedFiles, SnapshotBase, find_delta
 from ktk_engine.log.state import resolve
 from ktk_engine.maintain.check_log import check_log  # deep: finds lost deltas
+from ktk_engine.snapshot.snapshot import concat_files, files_table, read_snapshot
+from ktk_engine.snapshot.snapshot_delta import ExtendedFiles, SnapshotBase, find_delta
 from tests.support.changes import plan_cleanup, remove, run_cleanup, tag_version, undrop
 from tests.support.dataset_builder import Builder, commit_change
 from tests.support.stores import keys
