@@ -34,7 +34,7 @@ from ktk_engine.log.state import resolve
 from ktk_engine.log.write import Write
 from ktk_engine.plan.plan_cube import load_cube
 from ktk_engine.publish.publish import publish
-from ktk_engine.snapshot.snapshot import Snapshot, concat_files, files_table
+from ktk_engine.snapshot.snapshot import Snapshot, files_table
 from ktk_engine.store.local.local_store import LocalStore
 
 PAYLOAD = {"seed": "v", "a": "a", "b": "b", "c": "c"}
@@ -154,7 +154,7 @@ def _append(store: LocalStore, count: int) -> None:
     def rebase(base: Snapshot | None, attempt: object) -> Snapshot:
         assert base is not None
         more = synthetic_files("a", 1, [commit_id], count)
-        return base.with_files(concat_files([base.files, more]))
+        return base.changed(more.slice(0, 0), more)
 
     change = DatasetChange("w++a", "append", rebase, frozenset(), "enrichment")
     commit(resolve(store, cube_scope("w")), Transaction(Write(commit_id), (change,)), publish)

@@ -162,7 +162,7 @@ class Stage:
         return replace(
             write_rows(write, rows),
             rewritten_files=touched.num_rows,
-            total_files=self.base.files.num_rows,
+            total_files=self.base.file_table.num_rows,
         )
 
     def put_in(
@@ -180,7 +180,6 @@ class Stage:
     def _replacing(
         self, types: pa.Schema, touched: pa.Table, reads: tuple[Conditions, ...]
     ) -> CheckedWrite:
-        labels = frozenset(touched["label"].to_pylist())
         # A column that the model lacks cannot be configured: its index stays if it does.
         stays = set(self.kept) - set(names_of_columns(self.new))
         others = [name for name in self.base.indices if name in stays]
@@ -188,7 +187,7 @@ class Stage:
         return replace(
             self.write,
             target=target,
-            retained=Retained("files", labels, reads),
+            retained=Retained("files", touched, reads),
             gate=self.write.gate.of_rows(target, types),
         )
 

@@ -21,7 +21,8 @@ from ktk_engine.log.dataset_state import DatasetState
 from ktk_engine.log.find_builder import builder_of
 from ktk_engine.log.state import State, resolve
 from ktk_engine.log.version import tags_of
-from ktk_engine.snapshot.snapshot import Snapshot, read_snapshot
+from ktk_engine.snapshot.snapshot import Snapshot
+from ktk_engine.snapshot.stored_snapshot import read_snapshot
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.type_class import class_name
 

@@ -6,12 +6,11 @@ See docs/design/files-and-commits.md, Order of a commit.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Protocol
 
-from ktk_engine.cube.cube_metadata import SPECIFICATION_KEYS
 from ktk_engine.errors import (
     CommitConflictError,
     CommitStateUnknownError,
@@ -39,14 +38,14 @@ from ktk_engine.log.entry import (
     render_entry,
 )
 from ktk_engine.log.foreign import verify_document
+from ktk_engine.log.new_snapshots import NewSnapshots
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.stage.stageable import stageable
 from ktk_engine.log.stage.staged_store import StagedCommit, StagedStore
 from ktk_engine.log.state import State, resolve
 from ktk_engine.log.write import Fate, Write
 from ktk_engine.messages import Message, Remedy
-from ktk_engine.snapshot.snapshot import Snapshot, write_snapshot
-from ktk_engine.snapshot.snapshot_delta import ExtendedFiles, SnapshotBase
+from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
 
 MAXIMUM_ATTEMPTS = 50
@@ -121,25 +120,26 @@ def commit(base: State, transaction: Transaction, publish: Publisher | None) -> 
         transaction = stageable(staged, base, transaction)
     given_up: set[str] = set()
     for attempt in range(MAXIMUM_ATTEMPTS):
+        written: list[str] = []
         refuse_gap(head.store, head.scope, head.version)
         try:
             with head.reading():
                 transaction.reads.check_unchanged(head)
-                entry, snapshots = _prepare(head, transaction, attempt, given_up)
+                entry, snapshots = _prepare(head, transaction, attempt, given_up, written)
         except VersionGoneError:  # what I wrote is still there; only what it goes on top of is not
             head = _advance(head, transaction, given_up)
             continue
-        written = {entry.datasets[uuid].snapshot: item for uuid, item in snapshots.items()}
+        known = {entry.datasets[uuid].snapshot: item for uuid, item in snapshots.items()}
         if staged is not None:
-            staged.known.update(written)
+            staged.known.update(known)
         if _put_entry(head, entry, transaction.write):
             if staged is not None:
                 staged.add(base.scope, StagedCommit(entry.version, head, transaction))
-            head.known.update(written)
+            head.known.update(known)
             removed = _removed(head, transaction, snapshots)
             done = Committed(head, entry, snapshots, head.after(entry, snapshots), removed=removed)
             return publish(done) if publish else done
-        _drop_snapshots(head, entry)
+        _drop_snapshots(head, written)
         store.backoff.pause(attempt + 1)
         head = _advance(head, transaction, given_up)
     raise CommitConflictError(
@@ -194,9 +194,8 @@ def _only_removes(transaction: Transaction) -> bool:
     return bool(changes) and all(change.rebase is None for change in changes)
 
 
-def _drop_snapshots(head: State, entry: LogEntry) -> None:
+def _drop_snapshots(head: State, keys: Sequence[str]) -> None:
     """Delete what was written for an entry that lost its slot; nothing refers to it."""
-    keys = [item.snapshot for item in entry.datasets.values() if item.version == entry.version]
     try:
         head.store.delete(keys)
     except StoreError as error:
@@ -230,20 +229,26 @@ def _took_over_the_same(head: State, winner: LogEntry, uuid: str) -> bool:
 
 
 def _prepare(
-    head: State, transaction: Transaction, attempt: int, given_up: set[str]
+    head: State, transaction: Transaction, attempt: int, given_up: set[str], written: list[str]
 ) -> tuple[LogEntry, dict[str, Snapshot]]:
-    """Build the entry on top of a head: rebase, check, write snapshots."""
+    """Build the entry on top of a head: rebase, check, write snapshots.
+
+    Args:
+        written: takes the keys of what is written.
+    """
     before, after = _rebased(head, transaction, attempt, given_up)
     changed = {change.uuid: after[change.uuid] for change in transaction.changes if change.rebase}
     _forget_earlier_lives(head, transaction)
-    datasets, records = _adopt(head, transaction, after, attempt)
+    stored = NewSnapshots(head, transaction.commit, attempt, written)
+    datasets, records = _adopt(head, transaction, after, stored)
     for change in transaction.changes:
         old, new = before.get(change.uuid), after.get(change.uuid)
         records[change.uuid] = change_record(change.operation, old, new)
         if change.rebase and new is not None:
-            base = _base(head, change.uuid, old)
-            stored = _store_snapshot(head, transaction.commit, attempt, new, change.role, base)
-            datasets[change.uuid] = _named(stored, change)
+            entry, snapshot = stored.store(new, change.role)
+            datasets[change.uuid] = _named(entry, change)
+            if not head.store.is_staged:
+                changed[change.uuid] = snapshot
     return _entry(head, transaction, datasets, records), changed
 
 
@@ -293,7 +298,7 @@ def _forget_earlier_lives(head: State, transaction: Transaction) -> None:
 
 
 def _adopt(
-    head: State, transaction: Transaction, after: Mapping[str, Snapshot], attempt: int
+    head: State, transaction: Transaction, after: Mapping[str, Snapshot], stored: NewSnapshots
 ) -> tuple[dict[str, DatasetEntry], dict[str, ChangeRecord]]:
     """Pointers of the datasets that stay; foreign ones get their first snapshot."""
     changed = {change.uuid for change in transaction.changes}
@@ -309,52 +314,9 @@ def _adopt(
                 datasets[uuid] = state.entry
             continue
         role = role_of(head.scope, after[uuid])
-        datasets[uuid] = _store_snapshot(head, transaction.commit, attempt, after[uuid], role)
+        datasets[uuid], _ = stored.store(after[uuid], role)
         records[uuid] = ChangeRecord("adopt")
     return datasets, records
-
-
-def _base(head: State, uuid: str, before: Snapshot | None) -> SnapshotBase | None:
-    """The whole snapshot on which a new one of a dataset may build."""
-    state = head.datasets.get(uuid)
-    if before is None or state is None or state.entry is None or state.foreign:
-        return None
-    files, entry = before.file_table, state.entry
-    if isinstance(files, ExtendedFiles):
-        return files.base
-    if entry.base or not entry.snapshot_sha256:
-        return None
-    return SnapshotBase(entry.snapshot, entry.snapshot_sha256, files)
-
-
-def _store_snapshot(
-    head: State,
-    commit_id: str,
-    attempt: int,
-    snapshot: Snapshot,
-    role: DatasetRole,
-    base: SnapshotBase | None = None,
-) -> DatasetEntry:
-    key = head.scope.snapshot_key(commit_id, snapshot.uuid, attempt)
-    sha256, base_key = write_snapshot(head.store, key, snapshot, base)
-    known = head.datasets.get(snapshot.uuid)
-    before = known.entry if known else None
-    return DatasetEntry(
-        snapshot=key,
-        version=head.version + 1,
-        commit=commit_id,
-        role=role,
-        rows=snapshot.rows,
-        files=snapshot.file_table.num_rows,
-        bytes=snapshot.bytes,
-        specified=_specified(head, snapshot) if role == "seed" else 0,
-        adopted=_adopted(head, snapshot.uuid),
-        relation=before.relation if before else "",
-        node=before.node if before else "",
-        project=before.project if before else "",
-        snapshot_sha256=sha256,
-        base=base_key,
-    )
 
 
 def _named(stored: DatasetEntry, change: DatasetChange) -> DatasetEntry:
@@ -364,13 +326,6 @@ def _named(stored: DatasetEntry, change: DatasetChange) -> DatasetEntry:
     if change.builder is not None:
         stored = replace(stored, node=change.builder.node, project=change.builder.project)
     return stored
-
-
-def _adopted(head: State, uuid: str) -> str:
-    """The foreign document that this commit's own will replace."""
-    if uuid in head.datasets:
-        return head.datasets[uuid].document
-    return head.head.removed.get(uuid, "") if head.head else ""
 
 
 def _pending_removals(head: State, transaction: Transaction) -> dict[str, str]:
@@ -396,16 +351,6 @@ def _removed(
         if uuid in head.datasets and not head.snapshot(uuid).published_as <= snapshot.published_as
     }
     return frozenset({*own, *ended, *(head.head.removed if head.head else ())})
-
-
-def _specified(head: State, snapshot: Snapshot) -> int:
-    """Version that last changed the cube's specification: this one, unless it stays the same."""
-    state = head.datasets.get(snapshot.uuid)
-    if state is None or state.entry is None or not state.is_readable:
-        return head.version + 1
-    old = head.snapshot(snapshot.uuid).metadata
-    unchanged = all(old.get(key) == snapshot.metadata.get(key) for key in SPECIFICATION_KEYS)
-    return state.entry.specified if unchanged else head.version + 1
 
 
 def _entry(

@@ -23,7 +23,7 @@ from ktk_engine.log.entry import DatasetEntry, LogEntry, digest
 from ktk_engine.log.foreign import has_files_of
 from ktk_engine.log.scope import LogScope
 from ktk_engine.messages import Message, Remedy, joined
-from ktk_engine.snapshot.snapshot import read_snapshot
+from ktk_engine.snapshot.stored_snapshot import read_snapshot
 from ktk_engine.store.interface import ObjectStore
 
 _READ_FROM_LOG = "It is read as the log has it. "

@@ -32,10 +32,11 @@ Operation = Literal[
 DatasetRole = Literal["seed", "enrichment", "table"]
 
 # Since format 2 an entry carries its own digest and those of the snapshots. Format 3 is written
-# only where a snapshot builds on another, and 4 only where versions are tagged, so that older
-# versions of this library go on reading all other stores, and none writes an entry that forgets.
-_FORMAT, _FORMAT_WITH_BASES, _FORMAT_WITH_TAGS = 2, 3, 4
-_FORMATS = (1, _FORMAT, _FORMAT_WITH_BASES, _FORMAT_WITH_TAGS)
+# only where a snapshot builds on another, 4 only where versions are tagged, and 5 only where a
+# snapshot has segments, so that older versions of this library go on reading all other stores, and
+# none writes an entry that forgets.
+_FORMAT, _FORMAT_WITH_BASES, _FORMAT_WITH_TAGS, _FORMAT_WITH_SEGMENTS = 2, 3, 4, 5
+_FORMATS = (1, _FORMAT, _FORMAT_WITH_BASES, _FORMAT_WITH_TAGS, _FORMAT_WITH_SEGMENTS)
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,9 @@ class DatasetEntry:
             older versions, which do not say (see `builder_of`).
         project: the dbt project that `node` was run in.
         snapshot_sha256: digest of the snapshot; empty if an older version wrote it.
-        base: key of the snapshot that `snapshot` builds on; empty if that is a whole one.
+        base: key of the snapshot that `snapshot` builds on, in entries of older versions; else
+            empty.
+        segments: how many segments the snapshot names; 0 if it has its files itself.
     """
 
     snapshot: str
@@ -75,6 +78,7 @@ class DatasetEntry:
     project: str = ""
     snapshot_sha256: str = ""
     base: str = ""
+    segments: int = 0
 
     @property
     def snapshots(self) -> frozenset[str]:
@@ -82,8 +86,9 @@ class DatasetEntry:
         return frozenset({self.snapshot, self.base} - {""})
 
     def as_json(self) -> dict[str, Any]:
-        """Give its form in an entry's document; without `base` as older versions know it."""
-        return {name: v for name, v in self.__dict__.items() if name != "base" or v}
+        """Give its form in an entry's document; what older versions lack only where it is said."""
+        newer = ("base", "segments")
+        return {name: v for name, v in self.__dict__.items() if name not in newer or v}
 
 
 @dataclass(frozen=True)
@@ -170,13 +175,15 @@ def render_entry(entry: LogEntry) -> bytes:
         "removed": dict(entry.removed),
         "history": dict(entry.history),
     }
-    if document["format"] == _FORMAT_WITH_TAGS:
+    if entry.tags or entry.tagged:
         document |= {"tags": dict(entry.tags), "tagged": entry.tagged}
     return seal(document)
 
 
 def _format_of(entry: LogEntry) -> int:
     """The oldest format that can say all that an entry says."""
+    if any(item.segments for item in entry.datasets.values()):
+        return _FORMAT_WITH_SEGMENTS
     if entry.tags or entry.tagged:
         return _FORMAT_WITH_TAGS
     bases = any(item.base for item in entry.datasets.values())

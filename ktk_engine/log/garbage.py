@@ -28,7 +28,8 @@ from ktk_engine.log.intent import read_intents
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import State, resolve
 from ktk_engine.messages import Message
-from ktk_engine.snapshot.snapshot import Snapshot, read_snapshot
+from ktk_engine.snapshot.stored_files import FileTable
+from ktk_engine.snapshot.stored_snapshot import read_snapshot
 from ktk_engine.store.ask_all import ask_all
 from ktk_engine.store.interface import ObjectInfo, ObjectStore
 from ktk_engine.store.key import is_uuid, join_key
@@ -320,15 +321,14 @@ def _roots(
     for uuid, snapshot in state.snapshots().items():
         table = snapshot.properties.get("table")
         roots.add(common_metadata_key(uuid, str(table)) if table else common_metadata_key(uuid))
-        roots |= _keys(snapshot)
+        roots |= snapshot.keys
     # An earlier clean-up may have kept less: what it took is gone, and history shows only counts.
     items = [item for entry in kept for item in entry.datasets.values()]
     wanted = {item.snapshot: item for item in items}
+    known: dict[str, FileTable] = {}
     for key in sorted(wanted.keys() - given_up):
         roots |= wanted[key].snapshots
-        roots |= _keys(read_snapshot(store, key, wanted[key].snapshot_sha256))
+        found = read_snapshot(store, key, wanted[key].snapshot_sha256, known)
+        # A living intent may have spared the snapshot alone: what it needs went before.
+        roots |= set() if given_up.intersection(found.segments) else found.keys
     return roots
-
-
-def _keys(snapshot: Snapshot) -> set[str]:
-    return {*snapshot.file_column("key").to_pylist(), *snapshot.indices.values()}

@@ -51,9 +51,11 @@ class LogScope:
         """Key of the mark that a dataset's document was published at least once."""
         return join_key(self.folder, "published", uuid)
 
-    def snapshot_key(self, commit: str, uuid: str, attempt: int = 0) -> str:
-        """Key of a dataset's snapshot; a rebased commit writes another file."""
-        suffix = f".{attempt}" if attempt else ""
+    def snapshot_key(self, commit: str, uuid: str, attempt: int = 0, segment: int = 0) -> str:
+        """Key of a dataset's snapshot, or a segment of it; a rebased commit writes other files."""
+        # No uuid has a dot.
+        suffix = f".{attempt}" if attempt or segment else ""
+        suffix += f".{segment}" if segment else ""
         return join_key(self.folder, "snapshots", commit, f"{uuid}{suffix}.parquet")
 
     def owns(self, uuid: str) -> bool:

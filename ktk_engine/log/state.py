@@ -29,7 +29,10 @@ from ktk_engine.log.foreign import snapshot_of_document, with_document
 from ktk_engine.log.scope import LogScope
 from ktk_engine.log.staged_logs import StagedLogs
 from ktk_engine.messages import Message, Remedy
-from ktk_engine.snapshot.snapshot import Snapshot, read_snapshot
+from ktk_engine.snapshot.file_segments import SegmentedFiles
+from ktk_engine.snapshot.snapshot import Snapshot
+from ktk_engine.snapshot.stored_files import FileTable
+from ktk_engine.snapshot.stored_snapshot import read_snapshot
 from ktk_engine.store.ask_all import ask_all
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.joined_store import JoinedStore
@@ -231,9 +234,14 @@ class State:
         needed = frozenset[str]().union(*(entry.snapshots for entry in entries))
         loaded = list(self._snapshots.values())
         try:
-            for entry, _ in read_entries(self.store, self.scope, self.version):
+            later = [entry for entry, _ in read_entries(self.store, self.scope, self.version)]
+            # What has segments may be read as it goes: its own file went with them.
+            for entry in later:
+                if needed & frozenset(entry.deleted):
+                    return entry.version
+            for entry in later:
                 gone = frozenset(entry.deleted)
-                if needed & gone or any(snapshot.refers_to(gone) for snapshot in loaded):
+                if gone and any(snapshot.refers_to(gone) for snapshot in loaded):
                     return entry.version
         except KtkError:
             pass  # what went wrong first says more
@@ -248,9 +256,7 @@ class State:
         if not self.store.is_remote or len(missing) < 2:
             return
         with suppress(KtkError):  # reading that one raises the error
-            found = ask_all(
-                self.store, lambda key: read_snapshot(self.store, key, digests[key]), missing
-            )
+            found = ask_all(self.store, lambda key: self._read(key, digests[key]), missing)
             self.known.update(zip(missing, found, strict=True))
 
     def _load(self, state: DatasetState) -> Snapshot:
@@ -259,10 +265,18 @@ class State:
             return found if state.entry is None else self._with_publishing(found, state.entry)
         key = state.entry.snapshot
         if key not in self.known:
-            self.known[key] = read_snapshot(self.store, key, state.entry.snapshot_sha256)
+            self.known[key] = self._read(key, state.entry.snapshot_sha256)
         if state.same_files:
             return with_document(self.known[key], load_document(self.store, state.uuid))
         return self.known[key]
+
+    def _read(self, key: str, sha256: str) -> Snapshot:
+        """Read a snapshot; of segments that a known one has, nothing is read again."""
+        segments: dict[str, FileTable] = {}
+        for snapshot in self.known.values():
+            if isinstance(snapshot.file_table, SegmentedFiles):
+                segments |= snapshot.file_table.reader.known
+        return read_snapshot(self.store, key, sha256, segments)
 
     def _with_publishing(self, found: Snapshot, entry: DatasetEntry) -> Snapshot:
         """What another program wrote is published as what it wrote on top of was."""

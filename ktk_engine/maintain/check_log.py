@@ -19,7 +19,9 @@ from ktk_engine.messages import Message, Remedy
 from ktk_engine.publish.delta.delta_log import log_folder
 from ktk_engine.publish.delta.publish_delta import DELTA, check_delta
 from ktk_engine.publish.publish import publishes_documents, wanted_version
-from ktk_engine.snapshot.snapshot import Snapshot, read_snapshot
+from ktk_engine.snapshot.snapshot import Snapshot
+from ktk_engine.snapshot.stored_files import FileTable
+from ktk_engine.snapshot.stored_snapshot import read_snapshot
 from ktk_engine.store.interface import ObjectStore
 
 
@@ -49,10 +51,11 @@ def _history_problems(state: State, links: list[Link]) -> Iterator[Problem]:
         for entry in entries
         for uuid, item in entry.datasets.items()
     }
+    segments: dict[str, FileTable] = {}
     for key in sorted(wanted.keys() - given_up - current):
         uuid, sha256 = wanted[key]
         try:
-            read_snapshot(state.store, key, sha256)
+            read_snapshot(state.store, key, sha256, segments).read_segments()
         except KtkError as error:
             dataset = state.scope.dataset_id(uuid)
             yield Problem(dataset, key, "", "a snapshot of history", "", error.message)

@@ -63,8 +63,7 @@ class _NothingNeeded:
 
     def __call__(self, snapshots: Mapping[str, Snapshot]) -> None:
         for snapshot in snapshots.values():
-            needed = {*snapshot.files["key"].to_pylist(), *snapshot.indices.values()}
-            lost = needed & self.deleted
+            lost = snapshot.keys & self.deleted
             if lost:
                 raise CommitConflictError(
                     f"Another run committed files of {snapshot.uuid} that this clean-up was going "

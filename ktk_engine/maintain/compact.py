@@ -185,8 +185,7 @@ def _commit(
         files=report.files,
         physical_schemas=(stored,),
     )
-    labels = frozenset(compaction.files["label"].to_pylist())
-    retained = Retained("files", labels, verb="compact")
+    retained = Retained("files", compaction.files, verb="compact")
     extend = Extension(job.store, retained, base, addition, report.index_values, job.commit)
     role = role_of(state.scope, base)
     change = DatasetChange(base.uuid, "compact", extend, frozenset(), role)

@@ -24,7 +24,7 @@ from ktk_engine.log.state import State, resolve
 from ktk_engine.maintain.adoption.adopt import adopted_snapshot
 from ktk_engine.maintain.change_datasets import ChangeResult, change_datasets
 from ktk_engine.messages import Message, Remedy
-from ktk_engine.snapshot.snapshot import read_snapshot
+from ktk_engine.snapshot.stored_snapshot import read_snapshot
 from ktk_engine.store.interface import ObjectStore
 
 

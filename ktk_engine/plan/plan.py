@@ -45,6 +45,11 @@ def prune_step(tier: str, files: pa.Table, reason: str = "") -> PruneStep:
     return PruneStep(tier, files.num_rows, reason, _total(files["rows"]), _total(files["bytes"]))
 
 
+def total_step(snapshot: Snapshot) -> PruneStep:
+    """Note what a dataset has."""
+    return PruneStep("total", snapshot.file_table.num_rows, "", snapshot.rows, snapshot.bytes)
+
+
 def _total(values: pa.ChunkedArray) -> int | None:
     return None if values.null_count else int(pc.sum(values).as_py() or 0)
 

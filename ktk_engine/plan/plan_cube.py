@@ -165,13 +165,13 @@ def _plan_dataset(
     needed = {*query.needed, *on}
     return DatasetPlan(
         dataset=name,
-        snapshot=snapshot,
-        files=_sketch(snapshot, pruned.kept, within),
+        snapshot=pruned.snapshot,
+        files=_sketch(pruned.snapshot, pruned.kept, within),
         columns=tuple(c for c in snapshot.schema.names if c in needed),
         join=join,
         on=() if join == "seed" else on,
         condition=conjunction(own),
-        overlaid=is_overlaid(snapshot, pruned.kept, within),
+        overlaid=is_overlaid(pruned.snapshot, pruned.kept, within),
         cell_columns=on,
         steps=pruned.steps,
     )

@@ -59,8 +59,9 @@ def plan_rows(
     own = [condition for condition in conditions if condition.columns]
     within = _within(snapshot)
     pruned = prune(store, snapshot, own, within, known)
-    overlaid = within is not None and is_overlaid(snapshot, pruned.kept, within)
-    item = _dataset_plan(snapshot, snapshot.opened(pruned.kept), names, conjunction(own), overlaid)
+    read = pruned.snapshot
+    overlaid = within is not None and is_overlaid(read, pruned.kept, within)
+    item = _dataset_plan(read, read.opened(pruned.kept), names, conjunction(own), overlaid)
     item = replace(item, steps=pruned.steps)
     left = conjunction(condition for condition in conditions if not condition.columns)
     return Plan(snapshot.uuid, version, tuple(names), (item,), (), left)

@@ -16,7 +16,7 @@ from ktk_engine.files.footers import statistics_of
 from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.format.index_file import PARTITION_COLUMN, VALUE
 from ktk_engine.plan.overlay import keep_overlaying
-from ktk_engine.plan.plan import PruneStep, prune_step
+from ktk_engine.plan.plan import PruneStep, prune_step, total_step
 from ktk_engine.snapshot.snapshot import (
     MAXIMUM_PREFIX,
     MINIMUM_PREFIX,
@@ -33,7 +33,7 @@ class Pruned:
     """The files of a dataset that may hold matching rows.
 
     Attributes:
-        snapshot: the dataset.
+        snapshot: the dataset, without files that were left out unread.
         kept: which of its files these are.
         steps: what each tier left over.
     """
@@ -69,8 +69,10 @@ def prune(
     Returns:
         The files, in order of position.
     """
+    steps = [total_step(snapshot)]
+    together = set(snapshot.partition_keys if overlay_columns is None else overlay_columns)
+    snapshot = snapshot.narrowed([item for item in conditions if item.columns <= together])
     counted = snapshot.file_table.select(["rows", "bytes"])
-    steps = [prune_step("total", counted)]
     matching = _by_partitions(snapshot, conditions)
     reason = _partition_reason(snapshot, conditions)
     steps.append(prune_step("partitions", counted.filter(matching), reason))

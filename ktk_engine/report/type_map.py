@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 from ktk_engine.errors import KtkError
 from ktk_engine.log.chain import Link, read_chain
 from ktk_engine.log.state import State
-from ktk_engine.snapshot.snapshot import NULLS_PREFIX, Snapshot, read_snapshot
+from ktk_engine.snapshot.snapshot import NULLS_PREFIX, Snapshot
+from ktk_engine.snapshot.stored_snapshot import read_snapshot
 from ktk_engine.types.type_class import class_name
 
 MAXIMUM_ENTRIES = 1000  # of the log that are read; what is older is older than they

@@ -5,9 +5,6 @@ See docs/design/files-and-commits.md, Snapshots.
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,19 +12,19 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
+from ktk_engine.conditions.condition import Condition
 from ktk_engine.cube.cube_metadata import DIMENSION_COLUMNS, IS_SEED, cube_value
-from ktk_engine.errors import FormatError, ObjectNotFoundError, UnsupportedFormatError
+from ktk_engine.errors import FormatError
 from ktk_engine.format.comments import Comments, comments_of
 from ktk_engine.format.dataset_key import TABLE, common_metadata_key
-from ktk_engine.format.file_digest import DAMAGE, FileDigest, digest_of_json
+from ktk_engine.format.file_digest import FileDigest
 from ktk_engine.format.label import unreadable_value
-from ktk_engine.format.parse_json import check_count, parse_json
-from ktk_engine.messages import Message, Remedy
-from ktk_engine.snapshot.snapshot_delta import Delta, ExtendedFiles, SnapshotBase, find_delta
-from ktk_engine.snapshot.stored_files import FileTable, StoredFiles, some_files
-from ktk_engine.store.interface import ObjectStore
+from ktk_engine.snapshot.file_segments import (
+    SegmentedFiles,
+    partitions_of,
+)
+from ktk_engine.snapshot.stored_files import FileTable, some_files
 from ktk_engine.store.read_cache import ReadCache
 
 FILE_FIELDS = (
@@ -63,11 +60,7 @@ LEFT_OUT = "left_out"
 # Where they keep which columns of text, or of bytes, other programs have in Arrow's large layout:
 # programs that append there compare schemas and indices with it.
 LARGE = "large"
-MAX_FILES = 20_000_000
 _LARGEST_DERIVED = 256 * 1024 * 1024
-_ROW_GROUP = 32_768  # a plan of few files decodes few groups
-_FORMAT, _DELTA_FORMAT = 1, 2
-_METADATA_KEY = b"ktk"
 
 
 class _Files:
@@ -101,6 +94,7 @@ class Snapshot:
         metadata: Kartothek's user metadata, `ktk_cube_*` among it.
         physical_schemas: schemas of data files, referred to by the column `physical`.
         properties: what only this library knows of the dataset (roles, configuration).
+        next_file: the number that the next file gets; None if an earlier version wrote it.
         index_digests: key of an index file -> what was recorded of it; those of other writers
             and of older versions have none.
         derived: arrays that were computed of it, by whoever did; they go with it.
@@ -115,6 +109,7 @@ class Snapshot:
     physical_schemas: tuple[pa.Schema, ...] = ()
     properties: Mapping[str, Any] = field(default_factory=dict)
     index_digests: Mapping[str, FileDigest] = field(default_factory=dict)
+    next_file: int | None = None
     derived: ReadCache[Hashable, pa.Array] = field(
         default_factory=_derived_arrays, init=False, compare=False, repr=False
     )
@@ -132,12 +127,37 @@ class Snapshot:
     @property
     def rows(self) -> int | None:
         """Number of stored rows (overlaid ones included), None where a file's is unknown."""
-        return _total(self.file_column("rows"))
+        return self._total("rows")
 
     @property
     def bytes(self) -> int | None:
         """Size of all data files in bytes, None where a file's is unknown."""
-        return _total(self.file_column("bytes"))
+        return self._total("bytes")
+
+    def _total(self, column: str) -> int | None:
+        files = self.file_table
+        if isinstance(files, SegmentedFiles):
+            return files.total(column)
+        values = self.file_column(column)
+        return None if values.null_count else int(pc.sum(values).as_py() or 0)
+
+    @property
+    def segments(self) -> list[str]:
+        """Keys of the segments in which the table of files is stored."""
+        files = self.file_table
+        return files.keys if isinstance(files, SegmentedFiles) else []
+
+    def read_segments(self) -> None:
+        """Read and verify all segments."""
+        files = self.file_table
+        if isinstance(files, SegmentedFiles):
+            files.verify()
+
+    @property
+    def keys(self) -> set[str]:
+        """Keys of everything that it names: data files, index files, segments."""
+        data: list[str] = self.file_column("key").to_pylist()
+        return {*data, *self.indices.values(), *self.segments}
 
     @property
     def is_seed(self) -> bool:
@@ -213,11 +233,31 @@ class Snapshot:
         return columns.rename_columns([name[len(prefix) :] for name in names])
 
     def refers_to(self, keys: frozenset[str]) -> bool:
-        """Whether a data or index file of it is among some keys."""
-        if not keys.isdisjoint(self.indices.values()):
+        """Whether a data file, an index file or a segment of it is among some keys."""
+        if not keys.isdisjoint((*self.indices.values(), *self.segments)):
             return True
         some = pa.array(sorted(keys), pa.string())
         return bool(pc.any(pc.is_in(self.file_column("key"), value_set=some)).as_py())
+
+    def narrowed(self, conditions: Sequence[Condition]) -> Snapshot:
+        """Leave files out that cannot fulfil conditions, as far as that spares reading about them.
+
+        Args:
+            conditions: conjuncts; those on partition columns alone count.
+        """
+        files, keys = self.file_table, set(self.partition_keys)
+        decided = [item for item in conditions if item.columns and item.columns <= keys]
+        if not decided or not isinstance(files, SegmentedFiles):
+            return self
+        return replace(self, files=files.narrowed(decided))
+
+    def narrowed_to(self, files: pa.Table) -> Snapshot:
+        """Leave files out that surely lie in no partition of some files; see `narrowed`.
+
+        Args:
+            files: rows with the columns `partition.<column>`.
+        """
+        return self.narrowed(partitions_of(files))
 
     def of_files(self, kept: pa.BooleanArray) -> Snapshot:
         """The same dataset with some of its files; their positions stay.
@@ -239,16 +279,80 @@ class Snapshot:
             return self.file_table.select(names)
         return some_files(self.file_table, kept, names)
 
-    def with_files(self, files: pa.Table, **changes: Any) -> Snapshot:
-        """The same dataset with other files, renumbered in their order."""
-        positions = pa.array(np.arange(files.num_rows))
-        return replace(self, files=files.set_column(0, FILE_FIELDS[0], positions), **changes)
+    def changed(self, gone: pa.Table | None, added: pa.Table, **changes: Any) -> Snapshot:
+        """The same dataset with other files: those that stay keep their numbers.
+
+        Args:
+            gone: files that go, rows with `position` and the partition columns; None: all.
+            added: files that come behind all others.
+            changes: what else is different.
+        """
+        first = self.next_number
+        numbers = pa.array(np.arange(first, first + added.num_rows))
+        added = added.set_column(0, FILE_FIELDS[0], numbers)
+        files: FileTable = added
+        if gone is not None:
+            files = self._with(gone, added, changes.get("schema"))
+        return replace(self, files=files, next_file=first + added.num_rows, **changes)
+
+    @property
+    def next_number(self) -> int:
+        """The number that the next file gets."""
+        if self.next_file is not None:
+            return self.next_file
+        greatest = pc.max(self.file_column("position")).as_py()
+        return 0 if greatest is None else int(greatest) + 1
+
+    def _with(self, gone: pa.Table, added: pa.Table, schema: pa.Schema | None) -> FileTable:
+        files = self.file_table
+        left = _bounds_of_others(files.column_names, schema or self.schema)
+        known = {item.name: item.type for item in files.schema}
+        same = all(known.get(item.name, item.type) == item.type for item in added.schema)
+        if isinstance(files, SegmentedFiles) and same and not left:
+            new = [item for item in added.schema if item.name not in known]
+            return files.changed(gone, added, pa.schema([*files.schema, *new]))
+        # Bounds of a column that has left must not come back with another one of its name.
+        kept = self.files.drop_columns(left)
+        stays = pc.invert(pc.is_in(kept["position"], value_set=gone["position"].combine_chunks()))
+        together: FileTable = concat_files([kept.filter(stays), added])
+        return together
 
 
-def _total(column: pa.ChunkedArray) -> int | None:
-    if column.null_count:
-        return None
-    return int(pc.sum(column).as_py() or 0)
+def _bounds_of_others(names: Iterable[str], schema: pa.Schema) -> list[str]:
+    """Columns of a table of files that speak of columns which a schema does not have."""
+    bounds, stay = (MINIMUM_PREFIX, MAXIMUM_PREFIX, NULLS_PREFIX), set(schema.names)
+    return [n for n in names if n.startswith(bounds) and n.partition(".")[2] not in stay]
+
+
+def changed_files(before: Snapshot | None, after: Snapshot) -> tuple[pa.Table, pa.Table]:
+    """Compare two versions of a dataset; what both store alike is not read.
+
+    Args:
+        before: the earlier one; None if there was none.
+        after: the later one.
+
+    Returns:
+        The files that are gone and those that came, rows of `Snapshot.files`.
+    """
+    new = after.file_table
+    if before is None:
+        return new.select(new.column_names).slice(0, 0), after.files
+    old = before.file_table
+    if isinstance(old, SegmentedFiles) and isinstance(new, SegmentedFiles):
+        old, new = old.apart_from(new), new.apart_from(old)
+    labels, others = old.select(["label"])["label"], new.select(["label"])["label"]
+    return _without(old, labels, others), _without(new, others, labels)
+
+
+def _without(files: FileTable, labels: pa.ChunkedArray, others: pa.ChunkedArray) -> pa.Table:
+    """The files whose labels are not among others."""
+    if others.slice(0, len(labels)).equals(labels):
+        mask = np.zeros(len(labels), bool)
+    elif labels.slice(0, len(others)).equals(others):  # others, and then new ones
+        mask = np.arange(len(labels)) >= len(others)
+    else:
+        mask = ~pc.is_in(labels, value_set=others).to_numpy()
+    return some_files(files, pa.array(mask, pa.bool_()), files.column_names)
 
 
 def files_table(
@@ -340,141 +444,3 @@ def check_partition_values(snapshot: Snapshot, names: Iterable[str]) -> None:
                 "column out, or rewrite these files; if the value is right, the schema file "
                 f"{common_metadata_key(snapshot.uuid, table)} is wrong. Nothing was written."
             )
-
-
-def write_snapshot(
-    store: ObjectStore, key: str, snapshot: Snapshot, base: SnapshotBase | None = None
-) -> tuple[str, str]:
-    """Store a snapshot under a key that no other has.
-
-    Args:
-        store: where.
-        key: the key.
-        snapshot: what to store.
-        base: a whole snapshot. If little changed since, only that is written.
-
-    Returns:
-        SHA-256 of the file, in hexadecimal, to verify it by; and the key of the base if that is
-        needed to read it, else nothing.
-
-    Raises:
-        ObjectExistsError: the key is taken.
-    """
-    check_partition_values(snapshot, snapshot.partition_keys)
-    files = snapshot.files
-    delta = find_delta(base.files, files) if base else None
-    document: dict[str, Any] = {
-        "format": _DELTA_FORMAT if delta else _FORMAT,
-        "uuid": snapshot.uuid,
-        "schema": _encode_schema(snapshot.schema),
-        "partition_keys": snapshot.partition_keys,
-        "indices": dict(snapshot.indices),
-        "metadata": dict(snapshot.metadata),
-        "physical_schemas": [_encode_schema(schema) for schema in snapshot.physical_schemas],
-        "properties": dict(snapshot.properties),
-        "index_digests": {
-            index: snapshot.index_digests[index].as_json()
-            for index in snapshot.indices.values()
-            if index in snapshot.index_digests
-        },
-    }
-    if base and delta:
-        document["base"] = {"key": base.key, "sha256": base.sha256}
-        document["removed"] = delta.removed.tolist()
-        files = files.slice(files.num_rows - delta.added.num_rows)
-    table = files.replace_schema_metadata({_METADATA_KEY: json.dumps(document)})
-    sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, compression="zstd", row_group_size=_ROW_GROUP)
-    data = sink.getvalue().to_pybytes()
-    store.put_if_absent(key, data)
-    return hashlib.sha256(data).hexdigest(), base.key if base and delta else ""
-
-
-def read_snapshot(store: ObjectStore, key: str, sha256: str = "") -> Snapshot:
-    """Load a snapshot and verify it.
-
-    Args:
-        store: where it lies.
-        key: its key.
-        sha256: what the log entry says of it; empty if an older version wrote that.
-
-    Raises:
-        ObjectNotFoundError: there is none under this key.
-        FormatError: the file is damaged.
-        UnsupportedFormatError: it is of a newer format.
-    """
-    try:
-        data = store.get(key)
-    except ObjectNotFoundError as error:
-        raise ObjectNotFoundError(
-            f"Snapshot {key} of {store.url} is missing, but its log entry names it. {_RESTORE}"
-        ) from error
-    if sha256 and hashlib.sha256(data).hexdigest() != sha256:
-        reason = "its content does not fit the digest in its log entry"
-        raise FormatError(_damaged(store, key, reason))
-    try:
-        found = _parse_snapshot(store, data, f"Snapshot {key} of {store.url}")
-        # Without a digest anything may be damaged: then now is the time to find out.
-        return found if sha256 else replace(found, files=found.files)
-    except UnsupportedFormatError:
-        raise
-    except DAMAGE as error:
-        raise FormatError(_damaged(store, key, error)) from error
-
-
-_RESTORE = "Restore the file from a backup of the store, or rebuild the dataset."
-
-
-def _damaged(store: ObjectStore, key: str, reason: object) -> str:
-    return f"Snapshot {key} of {store.url} is damaged: {reason}. {_RESTORE}"
-
-
-def _parse_snapshot(store: ObjectStore, data: bytes, what: str) -> Snapshot:
-    stored = StoredFiles(data, FILE_FIELDS)
-    check_count(stored.num_rows, what, MAX_FILES)
-    document: dict[str, Any] = parse_json(stored.metadata[_METADATA_KEY], what)
-    if document["format"] not in (_FORMAT, _DELTA_FORMAT):
-        raise UnsupportedFormatError(
-            Message(
-                f"{what} has format {document['format']}; this version reads formats up to "
-                f"{_DELTA_FORMAT}. ",
-                Remedy("upgrade"),
-            )
-        )
-    files: FileTable = stored
-    if document["format"] == _DELTA_FORMAT:
-        removed = np.array(document["removed"], np.int64)
-        files = ExtendedFiles(_read_base(store, document), Delta(removed, stored))
-    return Snapshot(
-        uuid=document["uuid"],
-        schema=_decode_schema(document["schema"]),
-        partition_keys=tuple(document["partition_keys"]),
-        files=files,
-        indices=document["indices"],
-        metadata=document["metadata"],
-        physical_schemas=tuple(_decode_schema(text) for text in document["physical_schemas"]),
-        properties=document["properties"],
-        index_digests={
-            index: digest_of_json(content)
-            for index, content in document.get("index_digests", {}).items()
-        },
-    )
-
-
-def _read_base(store: ObjectStore, document: Mapping[str, Any]) -> SnapshotBase:
-    """Load the whole snapshot that a delta builds on."""
-    key, sha256 = document["base"]["key"], document["base"]["sha256"]
-    if not sha256:
-        raise ValueError("it does not say which base it builds on")
-    found = read_snapshot(store, key, sha256)
-    if found.uuid != document["uuid"] or not isinstance(found.file_table, StoredFiles):
-        raise ValueError(f"it builds on {key}, which is no whole snapshot of its dataset")
-    return SnapshotBase(key, sha256, found.file_table)
-
-
-def _encode_schema(schema: pa.Schema) -> str:
-    return base64.b64encode(schema.serialize().to_pybytes()).decode("ascii")
-
-
-def _decode_schema(text: str) -> pa.Schema:
-    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))

@@ -35,11 +35,10 @@ def affected_files(store: ObjectStore, base: Snapshot, conditions: Sequence[Cond
     if not cells:
         return prune(store, base, conditions, None, MetadataCache()).files
     within = address_partitions(base)
-    files = prune(store, base, conditions, within, MetadataCache()).files
+    pruned = prune(store, base, conditions, within, MetadataCache())
     if all(condition.columns <= cells for condition in conditions):
-        return files
-    matching = pc.is_in(base.files["label"].combine_chunks(), files["label"].combine_chunks())
-    return base.files.filter(whole_overlays(base, matching, within))
+        return pruned.files
+    return pruned.snapshot.of_files(whole_overlays(pruned.snapshot, pruned.kept, within)).files
 
 
 def cell_columns(base: Snapshot) -> tuple[str, ...]:

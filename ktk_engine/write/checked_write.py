@@ -191,8 +191,10 @@ def _check_old_values(base: Snapshot, retained: Retained, gate: GateResult) -> N
     new = set(gate.committed.names) - set(base.schema.names)
     if not new:
         return
-    replaced = pa.array(sorted(retained.replaced), pa.string())
-    kept = pc.invert(pc.is_in(base.file_column("label"), value_set=replaced))
+    kept = pa.repeat(pa.scalar(True), base.file_table.num_rows)
+    if retained.replaced is not None:
+        replaced = retained.replaced["label"].combine_chunks()
+        kept = pc.invert(pc.is_in(base.file_column("label"), value_set=replaced))
     used = pc.unique(base.file_column("physical").filter(kept).drop_null()).to_pylist()
     stored = {name for place in used for name in base.physical_schemas[place].names}
     if found := sorted(new & stored):

@@ -20,13 +20,7 @@ from ktk_engine.format.index_file import (
     restrict_index,
 )
 from ktk_engine.gate.constraint import CONSTRAINTS
-from ktk_engine.snapshot.snapshot import (
-    MAXIMUM_PREFIX,
-    MINIMUM_PREFIX,
-    NULLS_PREFIX,
-    Snapshot,
-    concat_files,
-)
+from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.write.retained import Retained
 
@@ -74,12 +68,11 @@ class Extension:
             )
         self.retained.check_unchanged(self.store, self.started, base, self.addition)
         gone = self.retained.removed(base, self.addition)
-        kept = base.files.filter(pc.invert(gone))
         indices, digests = {}, {}
         for name in base.indices if self.indexes is None else self.indexes:
             if name in self.addition.schema.names:  # else its column has left the dataset
                 key = index_key(base.uuid, name, self.store.now(), self.commit)
-                index = self._index(base, name, kept, gone)
+                index = self._index(base, name, gone)
                 large = name in base.large_columns
                 digests[key] = put_index(self.store, key, name, index, large=large)
                 indices[name] = key
@@ -91,21 +84,22 @@ class Extension:
             constraints = self.addition.properties[CONSTRAINTS]
             properties = {**properties, CONSTRAINTS: constraints}
         return replace(
-            extended(base, kept, self.addition),
+            extended(base, gone, self.addition),
             indices=indices,
             index_digests=digests,
             metadata=metadata,
             properties=properties,
         )
 
-    def _index(self, base: Snapshot, name: str, kept: pa.Table, gone: pa.BooleanArray) -> pa.Table:
+    def _index(self, base: Snapshot, name: str, gone: pa.Table) -> pa.Table:
         """The index on a column: of the files that stay, and of the new ones."""
         if name in base.indices:
             key = base.indices[name]
             index = get_index(self.store, key, base.index_digests.get(key))
-            labels = base.files["label"].filter(gone)
-            index = restrict_index(index, labels) if len(labels) else index
+            index = restrict_index(index, gone["label"]) if gone.num_rows else index
         else:
+            known = pc.is_in(base.file_column("label"), value_set=gone["label"].combine_chunks())
+            kept = base.files.filter(pc.invert(known))
             index = index_of_files(self.store, base, kept, self.addition.schema.field(name))
         if name in self.values:
             return merge_indices(index, build_index(*self.values[name]))
@@ -116,32 +110,17 @@ class Extension:
         return merge_indices(index, index_of_files(self.store, base, self.addition.files, column))
 
 
-def extended(base: Snapshot, kept: pa.Table, addition: Snapshot) -> Snapshot:
-    """Put files behind some files of a dataset; its indices are left as they are.
+def extended(base: Snapshot, gone: pa.Table, addition: Snapshot) -> Snapshot:
+    """Put files behind those of a dataset that stay; its indices are left as they are.
 
     Args:
         base: the dataset.
-        kept: rows of its table of files.
+        gone: rows of its table of files, which go.
         addition: the new files, described as a dataset of their own.
     """
     physical, places = _joined(base.physical_schemas, addition.physical_schemas)
     added = _renumbered(addition.files, places)
-    return replace(
-        base.with_files(concat_files([_of_columns(kept, addition.schema), added])),
-        schema=addition.schema,
-        physical_schemas=physical,
-    )
-
-
-def _of_columns(files: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Forget the bounds of columns that have left: one of their name may come in another class."""
-    bounds, stay = (MINIMUM_PREFIX, MAXIMUM_PREFIX, NULLS_PREFIX), set(schema.names)
-    left = [
-        name
-        for name in files.column_names
-        if name.startswith(bounds) and name.partition(".")[2] not in stay
-    ]
-    return files.drop_columns(left)
+    return base.changed(gone, added, schema=addition.schema, physical_schemas=physical)
 
 
 def _joined(

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ktk_engine.conditions.condition import Condition
-from ktk_engine.errors import CommitConflictError
+from ktk_engine.errors import CommitConflictError, ObjectNotFoundError
 from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.log.entry import Operation
 from ktk_engine.plan.overlay import same_partitions
 from ktk_engine.plan.plan_dataset import address_partitions
 from ktk_engine.plan.prune import prune
-from ktk_engine.snapshot.snapshot import Snapshot, concat_files
+from ktk_engine.snapshot.snapshot import Snapshot, changed_files, concat_files
 from ktk_engine.store.interface import ObjectStore
 
 Conditions = Sequence[Condition]
@@ -30,14 +30,14 @@ class Retained:
         mode: `append` keeps every file; `partitions` replaces exactly those that the new rows
             have; `files` replaces the named ones; `nothing` replaces all, of a dataset that keeps
             its columns.
-        replaced: labels of the files that go, for `files`.
+        replaced: the files that go, for `files`: rows of the dataset's table of files.
         reads: each is a conjunction; anyone who commits a row that fulfils one of
             them meanwhile has changed what this write was computed from.
         verb: what the log calls the replacing.
     """
 
     mode: Literal["append", "partitions", "files", "nothing"]
-    replaced: frozenset[str] = field(default_factory=frozenset)
+    replaced: pa.Table | None = None
     reads: tuple[Conditions, ...] = ()
     verb: Operation = "replace"
 
@@ -52,15 +52,23 @@ class Retained:
             return frozenset()
         return frozenset(label.rpartition("/")[0] for label in addition.labels)
 
-    def removed(self, base: Snapshot, addition: Snapshot) -> pa.BooleanArray:
-        """Which of the base's files go."""
-        labels = base.files["label"].combine_chunks()
+    def removed(self, base: Snapshot, addition: Snapshot) -> pa.Table:
+        """Which of the base's files go: rows of its table of files."""
+        if self.mode == "append":
+            return base.file_table.schema.empty_table()
         if self.mode == "nothing":
-            return pa.array([True] * len(labels), pa.bool_())
+            return base.files
+        touched = addition.files if self.mode == "partitions" else self._replaced
+        files = base.narrowed_to(touched).files
         if self.mode == "partitions":
             folders = pa.array(sorted(self.touched(addition)), pa.string())
-            return pc.is_in(_folders(labels), value_set=folders)
-        return pc.is_in(labels, value_set=pa.array(sorted(self.replaced), pa.string()))
+            return files.filter(pc.is_in(_folders(files["label"]), value_set=folders))
+        return files.filter(pc.is_in(files["label"], value_set=touched["label"].combine_chunks()))
+
+    @property
+    def _replaced(self) -> pa.Table:
+        nothing = pa.table({"label": pa.array([], pa.string())})
+        return nothing if self.replaced is None else self.replaced
 
     def check_unchanged(
         self, store: ObjectStore, started: Snapshot, base: Snapshot, addition: Snapshot
@@ -80,14 +88,16 @@ class Retained:
             raise _conflict(base, "its columns changed")
         if self.mode != "files" and not self.reads:
             return  # the log's own check is enough
-        if not self.replaced <= set(base.labels):
+        try:
+            gone, came = changed_files(started, base)
+        except ObjectNotFoundError as error:
+            raise _conflict(base, "a clean-up removed what this one was computed from") from error
+        lost = pc.is_in(self._replaced["label"], value_set=gone["label"].combine_chunks())
+        if pc.any(lost).as_py():
             raise _conflict(base, "another commit rewrote files that this one rewrites")
-        known = pc.is_in(
-            base.files["label"].combine_chunks(), value_set=pa.array(started.labels, pa.string())
-        )
-        new = replace(base, files=base.files.filter(pc.invert(known)))
-        if not new.files.num_rows:
+        if not came.num_rows:
             return
+        new = replace(base, files=came)
         if any(
             prune(store, new, reads, None, MetadataCache()).files.num_rows for reads in self.reads
         ):
@@ -99,13 +109,12 @@ class Retained:
             raise _conflict(base, "another commit added cells beside those that this one rewrites")
 
     def _touched_files(self, started: Snapshot, addition: Snapshot) -> pa.Table:
-        gone = self.removed(started, addition)
-        return concat_files([started.files.filter(gone), addition.files])
+        return concat_files([self.removed(started, addition), addition.files])
 
 
 def _overlaid(new: Snapshot, touched: pa.Table) -> bool:
     """Whether files lie in a partition of touched ones; their order would decide on cells."""
-    both = new.with_files(concat_files([new.files, touched]))
+    both = replace(new, files=concat_files([new.files, touched]))
     ours = pa.array([False] * new.files.num_rows + [True] * touched.num_rows)
     shared = same_partitions(both, ours, address_partitions(new))
     return bool(pc.any(shared.slice(0, new.files.num_rows)).as_py())
@@ -118,6 +127,6 @@ def _conflict(base: Snapshot, reason: str) -> CommitConflictError:
     )
 
 
-def _folders(labels: pa.StringArray) -> pa.StringArray:
+def _folders(labels: pa.ChunkedArray) -> pa.ChunkedArray:
     """The partition's folder of each label, empty if there is none."""
     return pc.replace_substring_regex(labels, r"(?s)(^|/)[^/]*$", "")

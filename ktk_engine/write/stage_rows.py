@@ -112,7 +112,8 @@ def _verified(write: CheckedWrite, rows: Rows, addition: Snapshot) -> CheckedWri
 
     kept = None
     if retained is not None and base is not None:
-        kept = base.with_files(base.files.filter(pc.invert(retained.removed(base, addition))))
+        gone = retained.removed(base, addition)
+        kept = base.changed(gone, gone.slice(0, 0))
     reads = verify_constraints(write.state.store, rows, constraints, addition, kept)
     if retained is None:
         return write
@@ -136,7 +137,7 @@ def _rows_gone(write: CheckedWrite, addition: Snapshot) -> int:
     retained, base = write.retained, write.base
     if retained is None or base is None:
         return 0
-    return int(pc.sum(base.files["rows"].filter(retained.removed(base, addition))).as_py() or 0)
+    return int(pc.sum(retained.removed(base, addition)["rows"]).as_py() or 0)
 
 
 def _job(write: CheckedWrite, commit_id: str, step: int) -> WriteJob:

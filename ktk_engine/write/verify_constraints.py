@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ktk_engine.errors import DataError
@@ -100,7 +101,7 @@ def _rows_with_keys(
     known = [name for name in constraint.key if name in kept.schema.names]
     conditions = find_keys(rows, known).conditions(kept)
     candidates = affected_files(scanner.store, kept, conditions)
-    whole = extended(kept, candidates, addition)
+    whole = extended(replace(kept, files=candidates), candidates.slice(0, 0), addition)
     return rows_of(scanner, whole, whole.files, 0), conditions
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -168,7 +169,7 @@ def _pairs(store: LocalStore, snapshot: Snapshot, column: str) -> set[tuple[obje
     return {
         (row[place], snapshot.labels[number])
         for number in range(snapshot.files.num_rows)
-        for row in rows_of(store, snapshot.with_files(snapshot.files.slice(number, 1)))
+        for row in rows_of(store, replace(snapshot, files=snapshot.files.slice(number, 1)))
     }
 
 

@@ -12,7 +12,7 @@ from ktk_engine.spark.jvm import size_in_bytes
 from ktk_engine.spark.read.plan_frame import plan_frame
 from ktk_engine.spark.write.write_frame import write_frame
 from tests.support.changes import DatasetChange, Target, Transaction, Write, build, commit
-from tests.support.committed import concat_files, cube_scope, new_commit_id, resolve
+from tests.support.committed import cube_scope, new_commit_id, resolve
 from tests.support.queries import load_cube
 from tests.support.spark import executed
 
@@ -164,9 +164,7 @@ def append(spark, store, frame, dataset="seed"):
     change = DatasetChange(
         base.uuid,
         "append",
-        lambda before, attempt: before.with_files(
-            concat_files([before.files, report.files]), indices={}
-        ),
+        lambda before, attempt: before.changed(report.files.slice(0, 0), report.files, indices={}),
         role="seed",
     )
     commit(state, Transaction(Write(commit_id), (change,)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
@@ -135,9 +137,8 @@ def test_keys_of_rows_that_stay(spark, store, target, monkeypatch):
         build(store, rows(spark, low, low + 5), target, mode="append")
         whole = snapshot(store, target)
         new = set(whole.labels) - set(kept.labels)
-        addition = whole.with_files(
-            whole.files.filter(pa.array([label in new for label in whole.labels]))
-        )
+        added = pa.array([label in new for label in whole.labels])
+        addition = replace(whole, files=whole.files.filter(added))
         for names in [("id",), ("p", "s"), ("n",), ("t", "day"), ("y",), ("d", "b")]:
             held = verify_in_memory(store, [unique(*names)], addition, kept, "UTC")
             arguments = (store, rows(spark), [unique(*names)], addition, kept)

@@ -7,6 +7,9 @@ from collections.abc import Collection, Mapping, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from ktk_engine.gate.claimant import Claimant
 from ktk_engine.gate.constraint import Constraint
 from ktk_engine.gate.gate import CubeCheck
@@ -50,7 +53,7 @@ from ktk_engine.write.retained import Retained
 from ktk_engine.write.staging import staged
 from ktk_engine.write.write_context import WriteContext
 from ktk_engine.write.write_result import RowChanges, WriteResult
-from tests.support.committed import State
+from tests.support.committed import State, snapshot_of
 from tests.support.queries import Condition
 from tests.support.stores import LocalStore, ObjectStore, Warehouse
 
@@ -93,7 +96,9 @@ def build(
     """
     retained = None
     if mode:
-        retained = Retained(mode, frozenset(replaced), tuple(reads), verb)
+        known = (state.snapshot(target.uuid) if state else snapshot_of(store, target.uuid)).files
+        gone = known.filter(pc.is_in(known["label"], value_set=pa.array(replaced, pa.string())))
+        retained = Retained(mode, gone, tuple(reads), verb)
     context = WriteContext(history or {}, full_refresh=full_refresh)
     return build_module.build(store, rows, target, context, retained, state)
 

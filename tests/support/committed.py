@@ -22,13 +22,8 @@ from ktk_engine.log.state import State
 from ktk_engine.log.version import state_at
 from ktk_engine.maintain.check import check
 from ktk_engine.publish.delta.delta_log import read_log
-from ktk_engine.snapshot.snapshot import (
-    PARTITION_PREFIX,
-    Snapshot,
-    concat_files,
-    files_table,
-    read_snapshot,
-)
+from ktk_engine.snapshot.snapshot import PARTITION_PREFIX, Snapshot, concat_files, files_table
+from ktk_engine.snapshot.stored_snapshot import read_snapshot
 from tests.support.stores import ObjectStore
 
 

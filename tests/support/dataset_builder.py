@@ -15,7 +15,6 @@ from ktk_engine import Store
 from tests.support.changes import CubeCheck, DatasetChange, Transaction, Write, commit
 from tests.support.committed import (
     Snapshot,
-    concat_files,
     files_table,
     new_commit_id,
     resolve,
@@ -158,7 +157,7 @@ class Builder:
         files, _, _ = self.files(table, commit_id)
 
         def rebase(base, attempt):
-            return base.with_files(concat_files([base.files, files]))
+            return base.changed(base.files.slice(0, 0), files)
 
         return DatasetChange(self.uuid, "append", rebase, frozenset(), self.role)
 

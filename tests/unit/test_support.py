@@ -31,6 +31,7 @@ ROOMS = {
     "unit/test_extras.py": ("extras",),
     "unit/test_formatting.py": ("formatting",),
     "unit/publish": ("publish", "log"),
+    "unit/snapshot": ("snapshot", "conditions"),
     "unit/types": ("types", "conditions"),
     "unit/write": ("write", "change"),
 }

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Set
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from ktk_engine.errors import CommitConflictError
 from ktk_engine.formatting import counted
 from ktk_engine.log.entry import ChangeRecord, LogEntry, Operation
-from ktk_engine.snapshot.snapshot import Snapshot
+from ktk_engine.snapshot.snapshot import Snapshot, changed_files
 
 _WORDS = {
     "rebuild": "was rebuilt",
@@ -30,7 +27,6 @@ _WORDS = {
     "alter": "had its columns changed",
     "properties": "got other properties",
 }
-_NO_LABELS = pa.chunked_array([], pa.string())
 BESIDE_FILES = frozenset({"comment", "index", "properties"})
 
 
@@ -77,24 +73,13 @@ def change_record(
     """
     if operation in ("rebuild", "remove", "cleanup", "undrop", "restore") or after is None:
         return ChangeRecord(operation, schema_changed=True)
-    old = before.file_column("label") if before else _NO_LABELS
-    new = after.file_column("label")
+    gone, came = changed_files(before, after)
     return ChangeRecord(
         operation,
-        added=tuple(_without(new, old)),
-        removed=tuple(sorted(_without(old, new))),
+        added=tuple(came["label"].to_pylist()),
+        removed=tuple(sorted(gone["label"].to_pylist())),
         schema_changed=before is None or before.schema != after.schema,
     )
-
-
-def _without(labels: pa.ChunkedArray, others: pa.ChunkedArray) -> list[str]:
-    """The labels that are not among others."""
-    if labels.slice(0, len(others)).equals(others):  # others, and then new ones
-        labels, others = labels.slice(len(others)), _NO_LABELS
-    if others.slice(0, len(labels)).equals(labels):
-        return []
-    found: list[str] = labels.filter(pc.invert(pc.is_in(labels, value_set=others))).to_pylist()
-    return found
 
 
 def check_given_up(snapshots: Iterable[Snapshot], given_up: Set[str]) -> None:
@@ -110,8 +95,7 @@ def check_given_up(snapshots: Iterable[Snapshot], given_up: Set[str]) -> None:
     if not given_up:
         return
     for snapshot in snapshots:
-        keys = {*snapshot.file_column("key").to_pylist(), *snapshot.indices.values()}
-        lost = given_up & keys
+        lost = given_up & snapshot.keys
         if lost:
             raise CommitConflictError(
                 f"A clean-up gave up {counted(len(lost), 'file')} that this run wrote for "

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from ktk_engine.errors import CommitConflictError, KtkError
 from ktk_engine.log.state import State, resolve
+from ktk_engine.snapshot.snapshot import changed_files
 
 
 @dataclass(frozen=True)
@@ -32,11 +33,11 @@ class Read:
         if (before.entry, before.foreign) == (after.entry, after.foreign):
             return True
         try:
-            old = self.state.snapshot(self.uuid)
+            old, new = self.state.snapshot(self.uuid), now.snapshot(self.uuid)
+            files = changed_files(old, new)
         except KtkError:
             return False  # a clean-up has removed it, and never what is the newest
-        new = now.snapshot(self.uuid)
-        return bool(old.schema == new.schema and old.labels == new.labels)
+        return bool(old.schema == new.schema and not any(part.num_rows for part in files))
 
 
 @dataclass(frozen=True)

@@ -38,13 +38,8 @@ from ktk_engine.maintain.adoption.stale_indices import stale_indices, with_new_i
 from ktk_engine.maintain.change_datasets import ChangeResult, change_datasets
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.progress import Progress, untold
-from ktk_engine.snapshot.snapshot import (
-    LARGE,
-    LEFT_OUT,
-    Snapshot,
-    check_partition_values,
-    read_snapshot,
-)
+from ktk_engine.snapshot.snapshot import LARGE, LEFT_OUT, Snapshot, check_partition_values
+from ktk_engine.snapshot.stored_snapshot import read_snapshot
 from ktk_engine.store.interface import ObjectStore
 
 _NO_WORDS = CubeWords()
@@ -334,7 +329,7 @@ def _compared(state: State, found: _Found) -> AdoptedDataset:
         kept=len(old & new),
         gained=len(new - old),
         lost=tuple(gone),
-        lost_rows=before.with_files(_files(before, gone)).rows if before else None,
+        lost_rows=replace(before, files=_files(before, gone)).rows if before else None,
         notes=notes,
         is_new=before is None,
         stale=tuple(stale),

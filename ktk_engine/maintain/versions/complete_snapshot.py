@@ -7,7 +7,8 @@ from collections.abc import Collection
 from ktk_engine.errors import DatasetNotFoundError, ObjectNotFoundError
 from ktk_engine.log.entry import DatasetEntry
 from ktk_engine.log.state import State
-from ktk_engine.snapshot.snapshot import Snapshot, read_snapshot
+from ktk_engine.snapshot.snapshot import Snapshot
+from ktk_engine.snapshot.stored_snapshot import read_snapshot
 
 
 def complete_snapshot(
@@ -27,11 +28,13 @@ def complete_snapshot(
     """
     try:
         snapshot = read_snapshot(state.store, entry.snapshot, entry.snapshot_sha256)
+        stored = snapshot.files
     except ObjectNotFoundError as error:
         raise DatasetNotFoundError(_gone(state, uuid, version, [entry.snapshot])) from error
     listed = {info.key: info.size for info in state.store.list(f"{uuid}/")}
-    files = zip(snapshot.files["key"].to_pylist(), snapshot.files["bytes"].to_pylist(), strict=True)
-    missing = [
+    files = zip(stored["key"].to_pylist(), stored["bytes"].to_pylist(), strict=True)
+    missing = [key for key in snapshot.segments if key in given_up]
+    missing += [
         key
         for key, size in (*files, *((key, None) for key in snapshot.indices.values()))
         if key in given_up or key not in listed or size not in (None, listed[key])

@@ -111,7 +111,7 @@ def _rewrite(
     schema = changes.schema(present.schema)
     rows = pa.RecordBatchReader.from_batches(schema, _changed(present, changes, schema))
     # Whatever row is added meanwhile has the old columns.
-    retained = Retained("files", frozenset(base.labels), reads=((),), verb="alter")
+    retained = Retained("files", base.files, reads=((),), verb="alter")
     context = WriteContext(staging.history)
     write = check_write(schema, _target(base, changes), state, retained, context)
     staging.write(write, rows)

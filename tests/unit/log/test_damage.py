@@ -15,9 +15,8 @@ from ktk_engine.log.entry import parse_entry
 from ktk_engine.log.garbage import Retention, find_garbage
 from ktk_engine.log.scope import scope_of
 from ktk_engine.log.state import resolve
-from ktk_engine.snapshot.snapshot import read_snapshot
 from tests.support.changes import remove
-from tests.support.committed import read_history
+from tests.support.committed import read_history, read_snapshot
 from tests.support.dataset_builder import Builder, build_nyc, build_table
 from tests.support.documents import ViewDocument, parse_view, render_view
 

@@ -20,9 +20,9 @@ from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import resolve
 from ktk_engine.publish import publish as publishing  # deep: it crashes
 from ktk_engine.publish.delta.file_actions import _stats  # deep: what Delta is told of a file
-from ktk_engine.snapshot.snapshot import Snapshot, files_table, is_own
+from ktk_engine.snapshot.snapshot import is_own  # deep: whose files they are
 from tests.support.changes import remove, undrop
-from tests.support.committed import list_relations
+from tests.support.committed import Snapshot, files_table, list_relations
 from tests.support.dataset_builder import (
     Builder,
     airlines,

@@ -11,15 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ktk_engine.snapshot import snapshot as snapshot_module
-from ktk_engine.snapshot.snapshot import (
-    FILE_FIELDS,
-    Snapshot,
-    files_table,
-    read_snapshot,
-    write_snapshot,
-)
+from ktk_engine.snapshot import stored_snapshot as stored_module
+from ktk_engine.snapshot.snapshot import FILE_FIELDS, Snapshot, files_table
 from ktk_engine.snapshot.stored_files import StoredFiles
+from ktk_engine.snapshot.stored_snapshot import read_snapshot, write_snapshot
 from tests.support.stores import LocalStore
 
 _SCHEMA = pa.schema([("p", pa.int64()), ("a", pa.int64()), ("a.b", pa.int64())])
@@ -77,9 +72,10 @@ def test_threads_share_it():
 @pytest.fixture
 def read(tmp_path, monkeypatch):
     """A snapshot of ten files in groups of two, and its digest."""
-    monkeypatch.setattr(snapshot_module, "_ROW_GROUP", 2)
+    monkeypatch.setattr(stored_module, "_ROW_GROUP", 2)
     store = LocalStore(tmp_path)
-    sha256, _ = write_snapshot(store, "s.parquet", Snapshot("d", _SCHEMA, ("p",), _files(10)))
+    snapshot = Snapshot("d", _SCHEMA, ("p",), _files(10))
+    _, sha256, _ = write_snapshot(store, lambda _: "s.parquet", snapshot)
     return lambda digest=sha256: read_snapshot(store, "s.parquet", digest)
 
 

@@ -1,0 +1,76 @@
+"""Stores the snapshots of a commit, and gives what its entry says of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ktk_engine.cube.cube_metadata import SPECIFICATION_KEYS
+from ktk_engine.log.entry import DatasetEntry, DatasetRole
+from ktk_engine.log.state import State
+from ktk_engine.snapshot.snapshot import Snapshot
+from ktk_engine.snapshot.stored_snapshot import write_snapshot
+
+
+@dataclass(frozen=True)
+class NewSnapshots:
+    """Stores the snapshots of one attempt at a commit.
+
+    Attributes:
+        head: what the commit is put on.
+        commit: its id.
+        attempt: how often another commit came first.
+        written: takes the keys of what is written.
+    """
+
+    head: State
+    commit: str
+    attempt: int
+    written: list[str]
+
+    def store(self, snapshot: Snapshot, role: DatasetRole) -> tuple[DatasetEntry, Snapshot]:
+        """Store a snapshot: gives its entry, and the snapshot as it is stored."""
+        head, uuid = self.head, snapshot.uuid
+
+        def key(number: int) -> str:
+            return head.scope.snapshot_key(self.commit, uuid, self.attempt, number)
+
+        # Where commits overtake one another, none does what the next attempt does again.
+        merge = self.attempt == 0
+        snapshot, sha256, written = write_snapshot(head.store, key, snapshot, merge=merge)
+        self.written.extend(written)
+        known = head.datasets.get(uuid)
+        before = known.entry if known else None
+        entry = DatasetEntry(
+            snapshot=key(0),
+            version=head.version + 1,
+            commit=self.commit,
+            role=role,
+            rows=snapshot.rows,
+            files=snapshot.file_table.num_rows,
+            bytes=snapshot.bytes,
+            specified=_specified(head, snapshot) if role == "seed" else 0,
+            adopted=_adopted(head, uuid),
+            relation=before.relation if before else "",
+            node=before.node if before else "",
+            project=before.project if before else "",
+            snapshot_sha256=sha256,
+            segments=len(snapshot.segments),
+        )
+        return entry, snapshot
+
+
+def _specified(head: State, snapshot: Snapshot) -> int:
+    """Version that last changed the cube's specification: this one, unless it stays the same."""
+    state = head.datasets.get(snapshot.uuid)
+    if state is None or state.entry is None or not state.is_readable:
+        return head.version + 1
+    old = head.snapshot(snapshot.uuid).metadata
+    unchanged = all(old.get(key) == snapshot.metadata.get(key) for key in SPECIFICATION_KEYS)
+    return state.entry.specified if unchanged else head.version + 1
+
+
+def _adopted(head: State, uuid: str) -> str:
+    """The foreign document that this commit's own will replace."""
+    if uuid in head.datasets:
+        return head.datasets[uuid].document
+    return head.head.removed.get(uuid, "") if head.head else ""
