@@ -262,7 +262,7 @@ class Relation(ABC):
 
         size = parse_size(target_size) if isinstance(target_size, str) else target_size
         for found in find_compactions(self._state.store, self.name, dataset, size):
-            if found.files.num_rows:
+            if found.is_needed:
                 with telling(progress, f"compacting {found.uuid}") as tell:
                     compact(found, python_history(), progress=tell)
         return self._changed()

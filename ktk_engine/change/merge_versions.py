@@ -297,7 +297,7 @@ def _files_of(
     if not files.num_rows:
         return files, 0
     cells = stage.cells  # what only asks for cells leaves files beside theirs alone
-    names = tuple(dict.fromkeys(cells or (*base.partition_keys, *base.indices, by.valid_from)))
+    names = tuple(dict.fromkeys(cells or (*base.partition_keys, *base.with_index, by.valid_from)))
     old = executor.rows(files, list(dict.fromkeys([*names, by.scd_id, by.valid_to])))
     found = find_keys(executor.matched(change, old, source), names)
     if found.row_count > ended.row_count:

@@ -80,7 +80,7 @@ class Stage:
     def changes_layout(self) -> bool:
         """Whether a commit without any row would still change columns, indices or properties."""
         own, new = self.base.schema.names, names_of_columns(self.new)
-        indices = {name for name in self.base.indices if name in new}
+        indices = {name for name in self.base.with_index if name in new}
         same = set(new) <= set(own) == set(self.kept) and indices == set(self.write.gate.indexes)
         known = self.base.metadata
         noted = all(key in known and known[key] == v for key, v in self.target.metadata.items())
@@ -182,7 +182,7 @@ class Stage:
     ) -> CheckedWrite:
         # A column that the model lacks cannot be configured: its index stays if it does.
         stays = set(self.kept) - set(names_of_columns(self.new))
-        others = [name for name in self.base.indices if name in stays]
+        others = [name for name in self.base.with_index if name in stays]
         target = replace(self.target, indexes=(*self.target.indexes, *others))
         return replace(
             self.write,

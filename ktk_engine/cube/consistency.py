@@ -136,7 +136,7 @@ def layout_problems(
     """
     yield from _column_problems(name, dataset, specification)
     columns = set(dataset.schema.names)
-    indexed = {*dataset.partition_keys, *dataset.indices}
+    indexed = {*dataset.partition_keys, *dataset.with_index}
     wanted = set(specification.index_columns & columns)
     if name == specification.seed_dataset:
         dimensions = set(specification.dimension_columns)

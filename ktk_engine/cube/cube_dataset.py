@@ -24,5 +24,5 @@ class CubeDataset(Protocol):
         """Kartothek's user metadata."""
 
     @property
-    def indices(self) -> Mapping[str, str]:
-        """Columns with a secondary index, and the keys of their files."""
+    def with_index(self) -> tuple[str, ...]:
+        """Columns with a secondary index."""

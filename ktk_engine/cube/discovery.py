@@ -82,7 +82,7 @@ def discover_cube(prefix: str, datasets: Mapping[str, CubeDataset]) -> CubeSpeci
     if partitions is None:
         partitions = _old_partition_columns(prefix, seed, datasets[seed].partition_keys)
     _check_columns(prefix, seed, datasets[seed], [*dimensions, *partitions])
-    indexed = {column for item in datasets.values() for column in item.indices}
+    indexed = {column for item in datasets.values() for column in item.with_index}
     return CubeSpecification(
         prefix=prefix,
         dimension_columns=tuple(dimensions),

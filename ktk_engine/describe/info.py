@@ -306,7 +306,7 @@ def _with_snapshot(
         described,
         dimension_columns=_dimensions(snapshot, specification),
         partition_keys=snapshot.partition_keys,
-        indexes=tuple(sorted(snapshot.indices)),
+        indexes=tuple(sorted(snapshot.with_index)),
         rows=rows,
         files=snapshot.files.num_rows,
         bytes=size,

@@ -1,7 +1,8 @@
-"""Builds an index over files that were written without one."""
+"""Reads what an index over files needs that were written without one."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -11,7 +12,6 @@ import pyarrow.compute as pc
 from ktk_engine.errors import DataError
 from ktk_engine.files.data_file import read_data_file
 from ktk_engine.format.file_digest import FileDigest
-from ktk_engine.format.index_file import build_index
 from ktk_engine.formatting import counted
 from ktk_engine.messages import Remedy
 from ktk_engine.snapshot.snapshot import Snapshot, digests_of
@@ -20,6 +20,7 @@ from ktk_engine.types.refusal import REFUSED_UNCOMMITTED, Problem, refusal
 from ktk_engine.types.to_container import to_container
 
 _THREADS = 8
+_FILES_AT_ONCE = 64
 
 
 @dataclass(frozen=True)
@@ -37,34 +38,45 @@ class DistinctValues:
     nulls: int
 
 
-def index_of_files(
-    store: ObjectStore, base: Snapshot, files: pa.Table, column: pa.Field
-) -> pa.Table:
-    """Index a column, reading nothing but this column of each file.
+def pairs_of_files(
+    store: ObjectStore, base: Snapshot | None, files: pa.Table, column: pa.Field
+) -> Iterator[tuple[pa.Array, int, str]]:
+    """Read a column, and nothing else, of each file that has it.
 
     Args:
         store: where the files lie.
-        base: the dataset.
+        base: the dataset, if its rules matter.
         files: rows of its table of files.
         column: its name and its committed type; none of the partition columns. A file that
             lacks it has no value in it.
 
-    Returns:
-        The index, see `build_index`.
+    Yields:
+        The distinct values of a file, its number and its label.
 
     Raises:
         DataError: the dataset belongs to a cube, and a row has no value in the column.
+        FormatError: a file is damaged.
+        ObjectNotFoundError: a file is missing.
     """
-    found = distinct_values(store, files, column)
-    if found.nulls and base.dimension_columns:
-        rows = counted(found.nulls, "row has", "rows have")
+    nulls = 0
+    for start in range(0, files.num_rows, _FILES_AT_ONCE):
+        some = files.slice(start, _FILES_AT_ONCE)
+        for (values, missing), number, label in zip(
+            _distinct(store, some, column),
+            some["position"].to_pylist(),
+            some["label"].to_pylist(),
+            strict=True,
+        ):
+            nulls += missing
+            yield values, number, label
+    if nulls and base is not None and base.dimension_columns:
+        rows = counted(nulls, "row has", "rows have")
         problem = Problem(
             f"Of the rows that are stored, {rows} no value in `{column.name}`, which an index in "
             "a cube needs.",
             Remedy("no_null_in_index", column=column.name),
         )
         raise DataError(refusal(base.uuid, [problem], REFUSED_UNCOMMITTED))
-    return build_index(found.values, found.labels)
 
 
 def distinct_values(store: ObjectStore, files: pa.Table, column: pa.Field) -> DistinctValues:
@@ -79,16 +91,21 @@ def distinct_values(store: ObjectStore, files: pa.Table, column: pa.Field) -> Di
         FormatError: a file is damaged.
         ObjectNotFoundError: a file is missing.
     """
-    keys: list[str] = files["key"].to_pylist()
+    found = _distinct(store, files, column)
     labels: list[str] = files["label"].to_pylist()
-    with ThreadPoolExecutor(_THREADS) as pool:
-        found = list(pool.map(lambda *item: _values(store, column, *item), keys, digests_of(files)))
     repeated = [pa.repeat(name, len(part)) for name, (part, _) in zip(labels, found, strict=True)]
     return DistinctValues(
         pa.chunked_array([part for part, _ in found], column.type),
         pa.chunked_array(repeated, pa.string()),
         sum(nulls for _, nulls in found),
     )
+
+
+def _distinct(store: ObjectStore, files: pa.Table, column: pa.Field) -> list[tuple[pa.Array, int]]:
+    """The distinct values of a column in each file, and how many rows have none."""
+    keys: list[str] = files["key"].to_pylist()
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return list(pool.map(lambda *item: _values(store, column, *item), keys, digests_of(files)))
 
 
 def _values(

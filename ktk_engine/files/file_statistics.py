@@ -57,14 +57,14 @@ def merge_statistics(parts: list[dict[str, Any]], schema: pa.Schema) -> pa.Table
             for name, pick in (("min", pc.min), ("max", pc.max)):
                 values = [part[f"{name}.{item.name}"] for part in parts]
                 extremes = pa.array(values, values[0].type)
-                value = _shortened(pick(extremes), name)
+                value = shortened(pick(extremes), name)
                 columns[f"{name}.{item.name}"] = pa.array([value], extremes.type)
         nulls = sum(part[f"nulls.{item.name}"] for part in parts)
         columns[f"nulls.{item.name}"] = pa.array([nulls], pa.int64())
     return pa.table(columns)
 
 
-def _shortened(value: pa.Scalar, side: str) -> Any:
+def shortened(value: pa.Scalar, side: str) -> Any:
     """Bound long texts: a prefix is a lower bound; an upper bound is better unknown."""
     t = value.type
     fixed = pa.types.is_fixed_size_binary(t)

@@ -30,6 +30,7 @@ from ktk_engine.files.file_statistics import (
 )
 from ktk_engine.files.parquet_footer import footer_without_bounds
 from ktk_engine.files.sorted_batches import equal_neighbours
+from ktk_engine.files.task_values import SegmentPlace, TaskValues, to_ipc
 from ktk_engine.format.label import partition_path, path_problem
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.key import join_key
@@ -52,10 +53,11 @@ REPORT_SCHEMA = pa.schema(
         pa.field("tail_digest", pa.binary()),
         pa.field("digest", pa.binary()),
         pa.field("cells", pa.binary()),
+        pa.field("task", pa.int64()),
+        pa.field("number", pa.int64()),
     ]
 )
-FILE, INDEX, FINDING, FAILURE = "file", "index", "finding", "failure"
-UNSUPPORTED = "unsupported"
+FILE, FINDING, FAILURE, UNSUPPORTED = "file", "finding", "failure", "unsupported"
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,7 @@ class WriteJob:
         clustered_by: further columns by which rows arrive sorted; duplicates are fine.
         required_columns: columns that must not be null.
         index_columns: columns whose distinct values are reported for each file.
+        segments: where a task puts segments of indices that have many values; None reports all.
         compression: Parquet codec.
         row_group_rows: the most rows in a row group.
         row_group_bytes: the most bytes of a row group before it is encoded; one row may have more.
@@ -94,6 +97,7 @@ class WriteJob:
     clustered_by: tuple[str, ...] = ()
     required_columns: tuple[str, ...] = ()
     index_columns: tuple[str, ...] = ()
+    segments: SegmentPlace | None = None
     compression: str = "zstd"
     row_group_rows: int = 131_072
     row_group_bytes: int = ROW_GROUP_BYTES
@@ -133,9 +137,9 @@ def write_files(
             or may have died with files behind them; it is part of every file's name.
 
     Yields:
-        Rows of `REPORT_SCHEMA`: a `file` for each file, an `index` for each of its index columns,
-        a `finding` for each rule that rows break, a `failure` of the store, what is `unsupported`
-        by this version of Arrow. After any of these nothing more is written.
+        Rows of `REPORT_SCHEMA`: a `file` for each file, an `index` for each of its index columns
+        or `segment`s of all files, a `finding` for each rule that rows break, a `failure` of the
+        store, what is `unsupported` by Arrow. After any of these nothing more is written.
     """
     writer = _TaskWriter(job, task, attempt)
     try:
@@ -143,6 +147,7 @@ def write_files(
             if batch.num_rows:
                 writer.add(batch)
         writer.close_file()
+        writer.close_indices()
     except StoreError as error:
         # A traceback of Spark's would be no message for a person.
         writer.rows.append({"kind": FAILURE, "payload": error.message.to_json().encode()})
@@ -170,6 +175,14 @@ class _TaskWriter:
     waiting_bytes: int = 0
     open_file: _OpenFile | None = None
     last_cell: pa.Table | None = None
+    values: dict[str, TaskValues] = field(init=False)
+
+    def __post_init__(self) -> None:
+        job, schema = self.job, self.job.plain_schema
+        self.values = {
+            name: TaskValues(job.store, job.segments, name, schema.field(name).type, self.task)
+            for name in job.index_columns
+        }
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Take a batch: check it, cut it at partition borders, pass the pieces on."""
@@ -211,6 +224,11 @@ class _TaskWriter:
             self._finish()
         self.waiting, self.waiting_rows, self.waiting_bytes, self.path = [], 0, 0, None
 
+    def close_indices(self) -> None:
+        """Finish what the indices need of all files."""
+        if not self.findings:
+            self.rows += [row for known in self.values.values() for row in known.close()]
+
     def abandon(self) -> None:
         """Drop a file that was not finished."""
         if self.open_file is not None:
@@ -228,7 +246,7 @@ class _TaskWriter:
 
     def _finish(self) -> None:
         if self.open_file is not None:
-            self.rows += self.open_file.close()
+            self.rows.append(self.open_file.close())
             self.open_file = None
 
     def _flush(self, count: int) -> None:
@@ -240,8 +258,13 @@ class _TaskWriter:
             return
         table = pa.concat_tables(self.waiting)
         if self.open_file is None:
-            self.open_file = _OpenFile(self.job, self._base_label(), self.path or "", self.task)
+            number, base = self.count, self._base_label()
+            self.open_file = _OpenFile(self.job, base, self.path or "", self.task, number)
+            for known in self.values.values():
+                known.open(self.open_file.label, self.open_file.key, number)
         self.open_file.write(table.slice(0, count))
+        for name, known in self.values.items():
+            known.add(table[name].slice(0, count))
         rest = table.slice(count)
         self.waiting = [rest] if rest.num_rows else []
         self.waiting_rows = rest.num_rows
@@ -353,17 +376,15 @@ class _TaskWriter:
 class _OpenFile:
     """One parquet file that is being written."""
 
-    def __init__(self, job: WriteJob, base: str, path: str, task: int) -> None:
+    def __init__(self, job: WriteJob, base: str, path: str, task: int, number: int) -> None:
         self.job = job
-        self.task = task
-        self.path = path
+        self.task, self.number, self.path = task, number, path
         self.label = join_key(path, base) if path else base
         self.key = join_key(job.uuid, "table", f"{self.label}.parquet")
         self.stored = pa.schema([f for f in job.schema if f.name not in job.partition_keys])
         self.schema = pa.schema([f.with_type(plain_type(f.type)) for f in self.stored])
         self.rows = 0
         self.statistics: list[dict[str, Any]] = []
-        self.values: dict[str, list[pa.Array]] = {name: [] for name in job.index_columns}
         self._cells = CellsDigest(job.cell_columns)
         self._groups = 0
         self._with_nan: set[tuple[int, str]] = set()
@@ -396,15 +417,13 @@ class _OpenFile:
         self.rows += table.num_rows
         self.statistics.append(statistics_of(table))
         self._cells.add(table)
-        for name, parts in self.values.items():
-            parts.append(pc.unique(table[name]).drop_null())
 
     @property
     def size(self) -> int:
         """Bytes written so far."""
         return self._sink.tell()
 
-    def close(self) -> list[dict[str, Any]]:
+    def close(self) -> dict[str, Any]:
         """Finish the file and report it."""
         self._sink.begin_tail()
         with self._failing():
@@ -412,26 +431,20 @@ class _OpenFile:
             self._drop_bounds_beside_nan()
         digest = self._sink.digest()
         self._stream.__exit__(None, None, None)
-        common = {"label": self.label, "key": self.key}
-        statistics = merge_statistics(self.statistics, self.schema)
-        rows: list[dict[str, Any]] = [
-            {
-                "kind": FILE,
-                "rows": self.rows,
-                "bytes": digest.size,
-                "tail": digest.tail,
-                "tail_digest": digest.tail_digest,
-                "digest": digest.digest,
-                "cells": self._cells.digest(),
-                "payload": _to_ipc(statistics),
-                **common,
-            }
-        ]
-        for name, parts in self.values.items():
-            values = pc.unique(pa.chunked_array(parts, type=self.schema.field(name).type))
-            table = pa.table({"value": values})
-            rows.append({"kind": INDEX, "column": name, "payload": _to_ipc(table), **common})
-        return rows
+        return {
+            "kind": FILE,
+            "label": self.label,
+            "key": self.key,
+            "rows": self.rows,
+            "bytes": digest.size,
+            "tail": digest.tail,
+            "tail_digest": digest.tail_digest,
+            "digest": digest.digest,
+            "cells": self._cells.digest(),
+            "task": self.task,
+            "number": self.number,
+            "payload": to_ipc(merge_statistics(self.statistics, self.schema)),
+        }
 
     def _drop_bounds_beside_nan(self) -> None:
         """End the file with a footer without the bounds of row groups that hold NaN.
@@ -485,11 +498,3 @@ def _example(rows: pa.Table | pa.ChunkedArray) -> str:
     except OverflowError:  # Python has no such date; Arrow writes it as text, or its number
         return str(rows.chunk(0).to_string()).strip("[]\n ")
     return str(value) if isinstance(value, Decimal) else repr(value)
-
-
-def _to_ipc(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table)
-    data: bytes = sink.getvalue().to_pybytes()
-    return data

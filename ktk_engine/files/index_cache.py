@@ -9,9 +9,11 @@ import pyarrow.compute as pc
 
 from ktk_engine.conditions.condition import Condition
 from ktk_engine.conditions.may_match import may_match
+from ktk_engine.files.index_segment_file import SegmentFooter, read_segment, read_segment_footer
 from ktk_engine.files.stored_index import get_index, get_index_groups
 from ktk_engine.format.file_digest import FileDigest
 from ktk_engine.format.index_file import IndexGroups
+from ktk_engine.snapshot.index_segment import IndexSegment
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.read_cache import ReadCache
 
@@ -29,14 +31,19 @@ def _footers() -> ReadCache[str, IndexGroups]:
     )
 
 
+def _segment_footers() -> ReadCache[str, SegmentFooter]:
+    return ReadCache(_LARGEST_FOOTERS, lambda footer: footer.nbytes)
+
+
 @dataclass(frozen=True)
 class IndexCache:
     """Parts of indices by key and row groups, in bytes; shared by all threads of its owner.
 
-    An index file never changes under its key.
+    An index file never changes under its key, nor does a segment.
     """
 
     _footers: ReadCache[str, IndexGroups] = field(default_factory=_footers)
+    _segment_footers: ReadCache[str, SegmentFooter] = field(default_factory=_segment_footers)
     _parts: ReadCache[tuple[str, tuple[int, ...]], pa.Table] = field(default_factory=_parts)
 
     def read(
@@ -47,7 +54,7 @@ class IndexCache:
         condition: Condition,
         digest: FileDigest | None = None,
     ) -> pa.Table:
-        """Give the part of an index that can hold values which fulfil a condition.
+        """Give the part of an index file that can hold values which fulfil a condition.
 
         Args:
             store: where it lies.
@@ -64,24 +71,46 @@ class IndexCache:
             ObjectNotFoundError: it is missing.
         """
         footer = self._footers.get(key, lambda: get_index_groups(store, key, digest))
-        everything = tuple(range(len(footer.rows)))
-        known = self._parts.known((key, everything))
-        if known is not None:
-            return known
-        low, high = pa.table({column: footer.lows}), pa.table({column: footer.highs})
-        unknown = pa.table({column: pa.nulls(len(footer.rows), pa.int64())})
-        may = may_match(condition, low, high, unknown, footer.rows)
-        groups = tuple(pc.indices_nonzero(may).to_pylist())
-        whole = 2 * len(groups) > len(everything)
-        return self._part(store, key, digest, everything if whole else groups, whole)
-
-    def _part(
-        self,
-        store: ObjectStore,
-        key: str,
-        digest: FileDigest | None,
-        groups: tuple[int, ...],
-        whole: bool,
-    ) -> pa.Table:
-        chosen = None if whole else groups
+        groups = self._groups(key, footer, column, condition)
+        chosen = None if len(groups) == len(footer.rows) else groups
         return self._parts.get((key, groups), lambda: get_index(store, key, digest, chosen))
+
+    def read_segment(
+        self, store: ObjectStore, segment: IndexSegment, column: str, condition: Condition
+    ) -> pa.Table:
+        """Give the part of a segment that can hold values which fulfil a condition.
+
+        Args:
+            store: where it lies.
+            segment: the segment.
+            column: name of the indexed column.
+            condition: a condition on that column alone.
+
+        Returns:
+            As `read_segment` does: files are counted from the segment's `first`.
+
+        Raises:
+            FormatError: the file is damaged.
+            ObjectNotFoundError: it is missing.
+        """
+        key = segment.key
+        footer = self._segment_footers.get(key, lambda: read_segment_footer(store, segment))
+        groups = self._groups(key, footer.groups, column, condition)
+        return self._parts.get((key, groups), lambda: read_segment(store, segment, footer, groups))
+
+    def _groups(
+        self, key: str, footer: IndexGroups, column: str, condition: Condition
+    ) -> tuple[int, ...]:
+        """The row groups to read: all, where they are known or more than half may matter."""
+        everything = tuple(range(len(footer.rows)))
+        if self._parts.known((key, everything)) is not None:
+            return everything
+        groups = _that_may_match(footer, column, condition)
+        return everything if 2 * len(groups) > len(everything) else groups
+
+
+def _that_may_match(footer: IndexGroups, column: str, condition: Condition) -> tuple[int, ...]:
+    low, high = pa.table({column: footer.lows}), pa.table({column: footer.highs})
+    unknown = pa.table({column: pa.nulls(len(footer.rows), pa.int64())})
+    may = may_match(condition, low, high, unknown, footer.rows)
+    return tuple(pc.indices_nonzero(may).to_pylist())

@@ -6,39 +6,27 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from ktk_engine.format.file_digest import (
-    FileDigest,
-    digest_of_file,
-    named_damage,
-    read_tail,
-    read_whole,
-)
-from ktk_engine.format.index_file import IndexGroups, read_index, read_index_groups, render_index
+from ktk_engine.format.file_digest import FileDigest, named_damage, read_tail, read_whole
+from ktk_engine.format.index_file import IndexGroups, read_index, read_index_groups
 from ktk_engine.store.interface import ObjectStore
 
 
-def put_index(
-    store: ObjectStore, key: str, column: str, index: pa.Table, *, large: bool = False
-) -> FileDigest:
-    """Store an index under a key that no other has.
+def index_size(store: ObjectStore, key: str, digest: FileDigest | None) -> int:
+    """Give the size of an index file in bytes.
 
     Args:
-        store: where.
-        key: the key.
-        column: name of the column.
-        index: as `render_index` takes it.
-        large: as `render_index` takes it.
-
-    Returns:
-        What to record of the file.
+        store: where it lies.
+        key: its key.
+        digest: what was recorded of it; None if nothing was.
 
     Raises:
-        FormatError: the column cannot be indexed.
-        ObjectExistsError: the key is taken.
+        ObjectNotFoundError: it is missing.
     """
-    data = render_index(column, index, large=large)
-    store.put_if_absent(key, data)
-    return digest_of_file(data)
+    if digest is not None:
+        return digest.size
+    with named_damage(store, key), store.open_read(key) as source:
+        size: int = source.size()
+        return size
 
 
 def get_index_groups(store: ObjectStore, key: str, digest: FileDigest | None) -> IndexGroups:

@@ -11,9 +11,11 @@ import numpy as np
 import pyarrow as pa
 
 from ktk_engine.errors import DataError, StoreError
-from ktk_engine.files.file_writer import FAILURE, FILE, FINDING, INDEX, UNSUPPORTED, WriteJob
+from ktk_engine.files.file_writer import FAILURE, FILE, FINDING, UNSUPPORTED, WriteJob
+from ktk_engine.files.task_values import INDEX, SEGMENT
 from ktk_engine.format.label import partition_table
 from ktk_engine.messages import Message
+from ktk_engine.snapshot.index_segment import IndexSegment, segment_of_json
 from ktk_engine.snapshot.snapshot import files_table
 
 
@@ -43,13 +45,17 @@ class WriteReport:
     """What the workers wrote.
 
     Attributes:
-        files: a table as `Snapshot.files` describes it, ordered by label.
-        index_values: column -> (distinct values, label of the file that holds each).
+        files: a table as `Snapshot.files` describes it, ordered by label, or by task where tasks
+            wrote segments.
+        index_values: column -> (distinct values, label of the file that holds each), but of tasks
+            that wrote segments.
+        index_segments: column -> the segments that tasks wrote, which count these files from 0.
         findings: rules that rows break; nothing may be committed if there are any.
     """
 
     files: pa.Table
     index_values: Mapping[str, tuple[pa.ChunkedArray, pa.DictionaryArray]]
+    index_segments: Mapping[str, tuple[IndexSegment, ...]]
     findings: tuple[DataFinding, ...]
 
     @property
@@ -80,15 +86,20 @@ def make_report(report: pa.Table, job: WriteJob) -> WriteReport:
     if failures:
         more = f" ({len(failures) - 1} other tasks failed as well)" if len(failures) > 1 else ""
         raise StoreError(Message(Message.from_json(failures[0].decode()), more))
+    files = report.filter(pa.compute.equal(report["kind"], FILE))
+    segments = report.filter(pa.compute.equal(report["kind"], SEGMENT))
+    # A segment counts the files of its task, so these follow each other.
+    by = [(name, "ascending") for name in ("task", "number")] if segments.num_rows else "label"
+    files = files.sort_by(by)
     return WriteReport(
-        files=_files(report.filter(pa.compute.equal(report["kind"], FILE)), job),
+        files=_files(files, job),
         index_values=_index_values(report.filter(pa.compute.equal(report["kind"], INDEX)), job),
+        index_segments=_index_segments(segments, files, job),
         findings=_findings(report.filter(pa.compute.equal(report["kind"], FINDING))),
     )
 
 
 def _files(report: pa.Table, job: WriteJob) -> pa.Table:
-    report = report.sort_by("label")
     labels = report["label"].to_pylist()
     payloads = report["payload"].to_pylist()
     statistics = None
@@ -122,6 +133,21 @@ def _index_values(
         type_ = job.plain_schema.field(name).type
         values = [chunk for table in tables for chunk in table["value"].chunks]
         found[name] = (pa.chunked_array(values, type_), labels)
+    return found
+
+
+def _index_segments(
+    report: pa.Table, files: pa.Table, job: WriteJob
+) -> dict[str, tuple[IndexSegment, ...]]:
+    """The segments, counted from the first file of all."""
+    first: dict[int, int] = {}
+    for place, task in enumerate(files["task"].to_pylist()):
+        first.setdefault(task, place)
+    found: dict[str, tuple[IndexSegment, ...]] = {}
+    for row in report.select(["column", "task", "payload"]).to_pylist():
+        name, t = row["column"], job.plain_schema.field(row["column"]).type
+        segment = segment_of_json(json.loads(row["payload"]), t).moved(first[row["task"]])
+        found[name] = (*found.get(name, ()), segment)
     return found
 
 

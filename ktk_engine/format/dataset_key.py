@@ -84,6 +84,19 @@ def common_metadata_key(uuid: str, table: str = TABLE) -> str:
     return join_key(validate_uuid(uuid), table, COMMON_METADATA)
 
 
+def published_index_key(uuid: str, column: str, commit_id: str) -> str:
+    """Key of an index file that other programs read, of an index that is stored as segments.
+
+    Args:
+        uuid: the dataset's uuid.
+        column: the indexed column.
+        commit_id: the commit that the dataset's entry in the log is of.
+    """
+    return join_key(
+        validate_uuid(uuid), INDICES, quote(column), f"published-{commit_id}{INDEX_SUFFIX}"
+    )
+
+
 def index_key(uuid: str, column: str, timestamp: datetime, commit_id: str) -> str:
     """Key of a new index file. Two commits never share one, unlike in Kartothek.
 

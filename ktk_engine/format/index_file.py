@@ -200,6 +200,24 @@ def render_index(column: str, table: pa.Table, *, large: bool = False) -> bytes:
     return rendered
 
 
+def indexed_values(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Give values as an index has them: in the class's container type, `-0.0` as `0.0`.
+
+    Args:
+        values: of any type of the column's class; nulls stay.
+
+    Raises:
+        DataError: a value does not fit into the container type without loss.
+        TypeClassError: the type of the values has no class.
+    """
+    t = normalize(values.type)
+    try:
+        plain = _plain(values).cast(t)
+    except pa.ArrowInvalid as error:
+        raise DataError(f"a value of type {values.type} cannot be indexed: {error}") from error
+    return pc.add(plain, 0.0) if pat.is_floating(t) else plain
+
+
 def build_index(values: pa.Array | pa.ChunkedArray, labels: pa.Array | pa.ChunkedArray) -> pa.Table:
     """Build an index of pairs of value and label.
 
@@ -218,13 +236,7 @@ def build_index(values: pa.Array | pa.ChunkedArray, labels: pa.Array | pa.Chunke
         DataError: a value does not fit into the class's container type without loss.
         TypeClassError: the type of the values has no class.
     """
-    t = normalize(values.type)
-    try:
-        plain = _plain(values).cast(t)
-    except pa.ArrowInvalid as error:
-        raise DataError(f"a value of type {values.type} cannot be indexed: {error}") from error
-    if pat.is_floating(t):
-        plain = pc.add(plain, 0.0)
+    plain = indexed_values(values)
     # Labels become numbers in their order: numbers sort and compare faster than long texts.
     encoded = _encoded(_plain(labels))
     order = pc.sort_indices(encoded.dictionary)
@@ -311,13 +323,21 @@ def merge_indices(a: pa.Table, b: pa.Table) -> pa.Table:
         FormatError: the values are of different classes.
     """
     first, second = _normalized(a), _normalized(b)
-    if first.schema.field(VALUE).type != second.schema.field(VALUE).type:
-        raise FormatError(
-            "indices of different classes cannot be merged: "
-            f"{class_name(a.schema.field(VALUE).type)} and {class_name(b.schema.field(VALUE).type)}"
-        )
+    check_same_class(first.schema.field(VALUE).type, second.schema.field(VALUE).type)
     pairs = pa.concat_tables([flatten_index(first), flatten_index(second)])
     return build_index(pairs[VALUE], pairs["label"])
+
+
+def check_same_class(a: pa.DataType, b: pa.DataType) -> None:
+    """Refuse to put values of different classes into one index.
+
+    Raises:
+        FormatError: they are.
+    """
+    if normalize(a) != normalize(b):
+        raise FormatError(
+            f"indices of different classes cannot be merged: {class_name(a)} and {class_name(b)}"
+        )
 
 
 def _normalized(table: pa.Table) -> pa.Table:

@@ -137,7 +137,7 @@ def pass_gate(
     specification = _specification(target, candidate, others)
     if target.cube:
         check_cube(target.cube, {**others, target.dataset: candidate}, specification)
-    indexes = tuple(sorted(candidate.indices))
+    indexes = tuple(sorted(candidate.with_index))
     return GateResult(
         model, schema, indexes, specification, candidate, checked.leaving, checked.notes
     )

@@ -80,7 +80,7 @@ class Target:
         """A dataset as it is laid out."""
         cube, dataset = split_uuid(snapshot.uuid)
         dimensions = snapshot.dimension_columns if cube else ()
-        indices = snapshot.indices
+        indices = snapshot.with_index
         return cls(
             dataset=dataset,
             role="table" if not cube else ("seed" if snapshot.is_seed else "enrichment"),

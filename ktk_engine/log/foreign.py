@@ -134,7 +134,12 @@ def with_document(snapshot: Snapshot, document: DatasetDocument) -> Snapshot:
 
     Indices of further columns are taken over; of those that the snapshot has, its own stay.
     """
-    indices = {n: key for n, key in document.indices.items() if n in snapshot.schema.names}
+    own = snapshot.with_index
+    indices = {
+        name: key
+        for name, key in document.indices.items()
+        if name in snapshot.schema.names and name not in own
+    }
     return replace(
         snapshot,
         indices={**indices, **snapshot.indices},

@@ -19,6 +19,7 @@ from ktk_engine.format.dataset_key import (
     TABLE,
     common_metadata_key,
     document_key,
+    published_index_key,
 )
 from ktk_engine.format.load_document import document_bytes, document_names, named_keys
 from ktk_engine.format.stamp import STAMP_BYTES, read_stamp
@@ -331,4 +332,8 @@ def _roots(
         found = read_snapshot(store, key, wanted[key].snapshot_sha256, known)
         # A living intent may have spared the snapshot alone: what it needs went before.
         roots |= set() if given_up.intersection(found.segments) else found.keys
+        roots |= {
+            published_index_key(found.uuid, name, wanted[key].commit)
+            for name in found.index_segments
+        }
     return roots

@@ -54,7 +54,7 @@ class NewSnapshots:
             node=before.node if before else "",
             project=before.project if before else "",
             snapshot_sha256=sha256,
-            segments=len(snapshot.segments),
+            segments=len(snapshot.segments) + len(snapshot.index_keys) - len(snapshot.indices),
         )
         return entry, snapshot
 

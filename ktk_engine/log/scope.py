@@ -58,6 +58,10 @@ class LogScope:
         suffix += f".{segment}" if segment else ""
         return join_key(self.folder, "snapshots", commit, f"{uuid}{suffix}.parquet")
 
+    def segment_folder(self, commit: str) -> str:
+        """Key of the folder with the index segments of a commit, beside its snapshots."""
+        return join_key(self.folder, "snapshots", commit, "segments")
+
     def owns(self, uuid: str) -> bool:
         """Whether a dataset's commits are in this scope's log."""
         return scope_of(uuid) == self

@@ -11,6 +11,9 @@ from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.overlay_store import OverlayStore
 
+# Folders above a snapshot, below `FOLDER`: kind, name, `snapshots`, commit, and itself.
+_SNAPSHOT_DEPTH = 5
+
 
 class StagedLogs(OverlayStore):
     """Holds back what commits consist of: what readers and publishers need to know of a stage.
@@ -69,4 +72,6 @@ class StagedLogs(OverlayStore):
         folder, *parts = key.split("/")
         if not self._is_open or folder != FOLDER:
             return self._is_open and not parts  # a published document
+        if parts[2:3] == ["snapshots"] and len(parts) > _SNAPSHOT_DEPTH:
+            return False  # a segment of an index, which nothing refers to yet
         return parts[0] == "view" or (parts[0] in ("cube", "dataset") and parts[2:3] != ["intent"])

@@ -100,7 +100,7 @@ def check(
     if len(snapshots) == len(chosen):
         problems += _cube_problems(state, snapshots)
     files = {key for item in snapshots.values() for key in item.file_column("key").to_pylist()}
-    indices = {key for item in snapshots.values() for key in item.indices.values()}
+    indices = {key for item in snapshots.values() for key in item.index_keys}
     tagged: set[int] = set()
     if only is None:
         problems += check_log(state, deep)
@@ -163,7 +163,7 @@ def _check_tagged(
         for problem in check_files(state.store, dataset, snapshot, deep, files | indices):
             yield replace(problem, reason=Message(f"{where}: ", problem.reason))
         files.update(snapshot.file_column("key").to_pylist())
-        indices.update(snapshot.indices.values())
+        indices.update(snapshot.index_keys)
 
 
 def _partition_problems(dataset: str, snapshot: Snapshot) -> Iterator[Problem]:

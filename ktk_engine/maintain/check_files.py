@@ -21,6 +21,7 @@ from ktk_engine.format.common_metadata import is_pandas_index
 from ktk_engine.format.file_digest import DAMAGE, FileDigest, shorten
 from ktk_engine.format.index_file import VALUE, build_index, flatten_index
 from ktk_engine.formatting import counted
+from ktk_engine.maintain.check_segments import SegmentCheck
 from ktk_engine.maintain.problem import Problem
 from ktk_engine.progress import Progress, untold
 from ktk_engine.snapshot.snapshot import Snapshot, digests_of
@@ -61,6 +62,12 @@ def check_files(
     ]
     indices = [
         check.index(column, key) for column, key in snapshot.indices.items() if key not in known
+    ]
+    segments = SegmentCheck(store, dataset, snapshot, deep)
+    indices += [
+        segments.index(column)
+        for column, items in snapshot.index_segments.items()
+        if not known or not {item.key for item in items} <= set(known)
     ]
     threads = (os.cpu_count() or 1) if deep else _THREADS
     return _all(data, threads, progress) + _all(indices, 2)
@@ -229,7 +236,7 @@ def _column_problems(
                 f"{class_name(field.type)} ({field.type})",
                 where + differs.reason,
             )
-    required = {*snapshot.dimension_columns, *snapshot.indices} - set(snapshot.partition_keys)
+    required = {*snapshot.dimension_columns, *snapshot.with_index} - set(snapshot.partition_keys)
     for name in sorted(required - set(schema.names)):
         if name in snapshot.schema.names:
             expected = class_name(snapshot.schema.field(name).type)

@@ -11,17 +11,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ktk_engine.errors import DataError
+from ktk_engine.files import task_values
 from ktk_engine.files.file_writer import WriteJob
 from ktk_engine.files.footers import FooterCache
+from ktk_engine.files.index_place import IndexPlace
 from ktk_engine.files.physical_schemas import stored_schema
+from ktk_engine.files.task_values import SegmentPlace
 from ktk_engine.files.write_report import WriteReport
 from ktk_engine.formatting import counted, size
 from ktk_engine.gate.gate import CubeCheck
 from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.change.transaction import Transaction
-from ktk_engine.log.commit import Committed, commit, role_of
+from ktk_engine.log.commit import commit, role_of
 from ktk_engine.log.intent import announced
 from ktk_engine.log.write import Write
+from ktk_engine.maintain.compact_indices import compact_indices
 from ktk_engine.maintain.compactable import Compaction
 from ktk_engine.progress import Progress, untold
 from ktk_engine.publish.publish import publish
@@ -50,6 +54,7 @@ class Compacted:
         bytes_before: size of the rewritten files.
         bytes: size of the new ones.
         warning: why old readers may not see it yet; empty if they do.
+        indices: columns whose segments were merged.
     """
 
     uuid: str
@@ -59,8 +64,11 @@ class Compacted:
     bytes_before: int
     bytes: int
     warning: str = ""
+    indices: tuple[str, ...] = ()
 
     def __str__(self) -> str:
+        if not self.files_before:
+            return f"merged the index on {', '.join(self.indices)}"
         before = f"{counted(self.files_before, 'file')} ({size(self.bytes_before)})"
         return f"{before} became {self.files:,} ({size(self.bytes)})"
 
@@ -78,7 +86,7 @@ def compact(
     until a clean-up. If anything goes wrong, the dataset is as it was.
 
     Args:
-        compaction: what to rewrite; it must have files.
+        compaction: what to rewrite; it must be needed.
         history: what the log says of the commit, for people.
         compression: Parquet codec of the new files.
         scanner: gives what reads in Spark, where more than `IN_PROCESS_BYTES` are rewritten;
@@ -94,29 +102,51 @@ def compact(
     state, base = compaction.state, compaction.snapshot
     store, write = state.store, Write()
     in_spark = scanner is not None and compaction.bytes > IN_PROCESS_BYTES
-    job = _job(compaction, write.commit, compression, in_spark)
-    rows = _rows(compaction, job.schema, scanner if in_spark else None, progress)
-    with state.reading(), announced(store, state.scope, write, f"compact {base.uuid}", [base.uuid]):
-        report = write_parquet(rows, job)
-        if report.findings:
-            finding = report.findings[0]
-            broken = counted(finding.count, "row breaks", "rows break")
-            raise DataError(
-                f"Dataset {base.uuid} cannot be compacted: {broken} the "
-                f"rule `{finding.rule}` in {finding.column}, for instance {finding.example}. "
-                "Nothing was committed. Rebuild it.",
-                report.findings,
-            )
-        done = _commit(compaction, write, job, report, history or {})
+    place = IndexPlace(store, base.uuid, write.commit, state.scope.segment_folder(write.commit))
+    operation = f"compact {base.uuid}"
+    with state.reading(), announced(store, state.scope, write, operation, [base.uuid]):
+        merged = compact_indices(place, base, compaction.indices, compaction.files)
+        role = role_of(state.scope, base)
+        if compaction.files.num_rows:
+            job = _job(compaction, write.commit, compression, in_spark)
+            rows = _rows(compaction, job.schema, scanner if in_spark else None, progress)
+            report = _written(rows, job)
+            extend = _extension(compaction, place, job, report)
+            files = report.files
+
+            def rebase(known: Snapshot | None, attempt: int) -> Snapshot:
+                return extend(merged(known, attempt), attempt)
+
+            change = DatasetChange(base.uuid, "compact", rebase, frozenset(), role)
+        else:
+            files = compaction.files
+            change = DatasetChange(base.uuid, "index", merged, frozenset(), role)
+        check = CubeCheck(state.scope.cube)
+        done = commit(state, Transaction(write, (change,), check, history or {}), publish)
     return Compacted(
         base.uuid,
         done.entry.version,
         compaction.files.num_rows,
-        report.files.num_rows,
+        files.num_rows,
         compaction.bytes,
-        int(pc.sum(report.files["bytes"]).as_py() or 0),
+        int(pc.sum(files["bytes"]).as_py() or 0),
         done.warning,
+        compaction.indices,
     )
+
+
+def _written(rows: Rows, job: WriteJob) -> WriteReport:
+    report = write_parquet(rows, job)
+    if report.findings:
+        finding = report.findings[0]
+        broken = counted(finding.count, "row breaks", "rows break")
+        raise DataError(
+            f"Dataset {job.uuid} cannot be compacted: {broken} the "
+            f"rule `{finding.rule}` in {finding.column}, for instance {finding.example}. "
+            "Nothing was committed. Rebuild it.",
+            report.findings,
+        )
+    return report
 
 
 def _rows(
@@ -160,7 +190,10 @@ def _job(compaction: Compaction, commit_id: str, compression: str, in_spark: boo
         partition_keys=base.partition_keys,
         cell_columns=tuple(c for c in base.dimension_columns if c not in base.partition_keys),
         clustered_by=base.clustered_by,
-        index_columns=tuple(sorted(base.indices)),
+        index_columns=tuple(sorted(base.with_index)),
+        segments=SegmentPlace(
+            compaction.state.scope.segment_folder(commit_id), base.uuid, task_values.REPORTED_PAIRS
+        ),
         compression=compression,
         row_group_rows=row_group_rows,
         file_rows=None if dealt else compaction.rows_per_file // row_group_rows * row_group_rows,
@@ -168,15 +201,11 @@ def _job(compaction: Compaction, commit_id: str, compression: str, in_spark: boo
     )
 
 
-def _commit(
-    compaction: Compaction,
-    write: Write,
-    job: WriteJob,
-    report: WriteReport,
-    history: Mapping[str, str],
-) -> Committed:
-    """Put the new files in the place of the old ones."""
-    state, base = compaction.state, compaction.snapshot
+def _extension(
+    compaction: Compaction, place: IndexPlace, job: WriteJob, report: WriteReport
+) -> Extension:
+    """What puts the new files in the place of the old ones."""
+    base = compaction.snapshot
     stored = pa.schema([item for item in job.schema if item.name not in base.partition_keys])
     addition = Snapshot(
         uuid=base.uuid,
@@ -186,8 +215,4 @@ def _commit(
         physical_schemas=(stored,),
     )
     retained = Retained("files", compaction.files, verb="compact")
-    extend = Extension(job.store, retained, base, addition, report.index_values, job.commit)
-    role = role_of(state.scope, base)
-    change = DatasetChange(base.uuid, "compact", extend, frozenset(), role)
-    check = CubeCheck(state.scope.cube)
-    return commit(state, Transaction(write, (change,), check, history), publish)
+    return Extension(place, retained, base, addition, report)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 import pyarrow as pa
@@ -14,6 +14,7 @@ from ktk_engine.errors import ConfigurationError
 from ktk_engine.files.others.describe_files import describe_files
 from ktk_engine.formatting import counted, size
 from ktk_engine.log.state import State
+from ktk_engine.maintain.compact_indices import to_compact
 from ktk_engine.plan.overlay import overlaid_files, partition_groups
 from ktk_engine.plan.plan_dataset import address_partitions
 from ktk_engine.snapshot.snapshot import Snapshot
@@ -39,6 +40,7 @@ class Compaction:
         overlaid: how many of them share a partition with files of other commits, so that
             readers have to look which holds a cell last.
         target_bytes: size of the new files, about.
+        indices: columns whose segments are merged.
     """
 
     state: State
@@ -46,6 +48,12 @@ class Compaction:
     files: pa.Table
     overlaid: int
     target_bytes: int
+    indices: tuple[str, ...] = ()
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether there is anything to do."""
+        return bool(self.files.num_rows or self.indices)
 
     @property
     def uuid(self) -> str:
@@ -53,6 +61,8 @@ class Compaction:
         return self.snapshot.uuid
 
     def __str__(self) -> str:
+        if not self.files.num_rows:
+            return f"the index on {', '.join(self.indices)}"
         files = f"{counted(self.files.num_rows, 'file')} ({size(self.bytes)})"
         return f"{files} in {counted(self.partitions, 'partition')}"
 
@@ -102,17 +112,27 @@ def find_compactions(
     """
     state = find_scope(store, name)
     if dataset is None:
-        return [find_compaction(state, uuid, target_bytes, least) for uuid in state.datasets]
+        return [
+            _with_indices(find_compaction(state, uuid, target_bytes, least))
+            for uuid in state.datasets
+        ]
     if state.scope.kind != "cube":
         raise ConfigurationError(f"{name} is a table, not a cube: it has no dataset {dataset}.")
     uuid = find_dataset(state, dataset)
-    return [find_compaction(state, uuid, target_bytes, least)]
+    return [_with_indices(find_compaction(state, uuid, target_bytes, least))]
+
+
+def _with_indices(found: Compaction) -> Compaction:
+    """Merge indices as well: it takes as long as they are large, so nobody does it unasked."""
+    snapshot = found.snapshot
+    columns = tuple(snapshot.index_segments) if found.files.num_rows else to_compact(snapshot)
+    return replace(found, indices=columns)
 
 
 def find_compaction(
     state: State, uuid: str, target_bytes: int = TARGET_BYTES, least: int = 2
 ) -> Compaction:
-    """Find what to compact in one dataset; see `find_compactions`."""
+    """Find what to compact in the files of one dataset; see `find_compactions`."""
     (snapshot,) = describe_files(state.store, [state.snapshot(uuid)])
     files = snapshot.files
     within = list(snapshot.partition_keys)

@@ -22,10 +22,10 @@ from ktk_engine.errors import (
     FormatError,
     KtkError,
 )
-from ktk_engine.files.stored_index import get_index, put_index
-from ktk_engine.format.dataset_key import TABLE, common_metadata_key, index_key
+from ktk_engine.files.index_place import IndexPlace, pairs_of_index
+from ktk_engine.files.index_runs import new_segment_key
+from ktk_engine.format.dataset_key import TABLE, common_metadata_key
 from ktk_engine.format.file_digest import FileDigest, damaged, named_damage, shorten
-from ktk_engine.format.index_file import VALUE, build_index, flatten_index
 from ktk_engine.format.stamp import BASE_KEY
 from ktk_engine.gate.gate import CubeCheck
 from ktk_engine.log.builder import Builder
@@ -40,6 +40,8 @@ from ktk_engine.log.write import Write
 from ktk_engine.maintain.change_datasets import ChangeResult
 from ktk_engine.progress import Progress, untold
 from ktk_engine.publish.publish import publish
+from ktk_engine.snapshot.column_index import ColumnIndex, indices_of, with_indices
+from ktk_engine.snapshot.index_segment import IndexSegment
 from ktk_engine.snapshot.snapshot import Snapshot, digests_of
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.key import check_new_uuid
@@ -157,8 +159,8 @@ def run_copy(
 ) -> ChangeResult:
     """Copy the files and commit them, all datasets or none.
 
-    Data files are verified by their digests while they are copied; index files are written anew,
-    since the copies have other names.
+    Data files and segments of indices are verified by their digests while they are copied; index
+    files are written anew, since the copies have other names.
 
     Args:
         plan: what is copied, and where to.
@@ -212,7 +214,8 @@ def _change(
     snapshot, store = plan.source.snapshot(uuid), plan.target.store
     copied = _renamed(snapshot, new, commit_id)
     _copy_files(plan.source.store, store, snapshot, copied, tell)
-    copied = _with_indices(plan.source.store, store, snapshot, copied, commit_id)
+    place = IndexPlace(store, new, commit_id, plan.target.scope.segment_folder(commit_id))
+    copied = _with_indices(plan.source.store, place, snapshot, copied)
     existed = new in plan.replaced
 
     def rebase(base: Snapshot | None, attempt: int) -> Snapshot:
@@ -243,9 +246,7 @@ def _renamed(snapshot: Snapshot, uuid: str, commit_id: str) -> Snapshot:
         place = files.schema.get_field_index(column)
         files = files.set_column(place, files.schema.field(column), values)
     metadata = {key: value for key, value in snapshot.metadata.items() if key != BASE_KEY}
-    return replace(
-        snapshot, uuid=uuid, files=files, indices={}, index_digests={}, metadata=metadata
-    )
+    return replace(with_indices(snapshot, {}), uuid=uuid, files=files, metadata=metadata)
 
 
 def _copy_files(
@@ -286,24 +287,23 @@ def _copy_file(
 
 
 def _with_indices(
-    source: ObjectStore,
-    target: ObjectStore,
-    snapshot: Snapshot,
-    copied: Snapshot,
-    commit_id: str,
+    source: ObjectStore, place: IndexPlace, snapshot: Snapshot, copied: Snapshot
 ) -> Snapshot:
-    """Write the indices with the labels of the copies."""
-    old = snapshot.files["label"].combine_chunks()
-    new = copied.files["label"].combine_chunks()
-    indices, digests = {}, {}
-    for name, key in snapshot.indices.items():
-        pairs = flatten_index(get_index(source, key, snapshot.index_digests.get(key)))
-        at = pc.index_in(pairs["label"].cast(pa.string()), value_set=old)
-        known = pc.is_valid(at)  # Kartothek's indices may name files that are gone
-        labels = new.take(at.filter(known).combine_chunks())
-        index = build_index(pairs[VALUE].filter(known), labels)
-        copy = index_key(copied.uuid, name, target.now(), commit_id)
-        large = name in snapshot.large_columns
-        digests[copy] = put_index(target, copy, name, index, large=large)
-        indices[name] = copy
-    return replace(copied, indices=indices, index_digests=digests)
+    """Write index files with the labels of the copies; segments name files by their numbers."""
+    labels = copied.files["label"].combine_chunks()
+    indices = {}
+    for name, index in indices_of(snapshot).items():
+        if index.segments is not None:
+            copies = (_copy_segment(source, place, segment) for segment in index.segments)
+            indices[name] = ColumnIndex(segments=tuple(copies))
+            continue
+        t, large = snapshot.schema.field(name).type, name in snapshot.large_columns
+        pairs = pairs_of_index(source, index, t, snapshot.files, labels)
+        indices[name] = place.build(name, t, pairs, large=large)
+    return with_indices(copied, indices)
+
+
+def _copy_segment(source: ObjectStore, place: IndexPlace, segment: IndexSegment) -> IndexSegment:
+    key = new_segment_key(place.folder, place.uuid)
+    _copy_file(source, place.store, segment.key, key, segment.digest)
+    return replace(segment, key=key)

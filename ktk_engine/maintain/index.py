@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,15 +13,9 @@ from ktk_engine.catalog.find_dataset import find_dataset
 from ktk_engine.catalog.find_scope import find_scope
 from ktk_engine.cube.cube_metadata import DIMENSION_COLUMNS, SUPPRESS_INDEX_ON, cube_value
 from ktk_engine.errors import CommitConflictError, ConfigurationError, DatasetNotFoundError
-from ktk_engine.files.build_index import index_of_files
-from ktk_engine.files.stored_index import put_index
-from ktk_engine.format.dataset_key import index_key
-from ktk_engine.format.index_file import (
-    PARTITION_COLUMN,
-    VALUE,
-    merge_indices,
-    restrict_index,
-)
+from ktk_engine.files.build_index import pairs_of_files
+from ktk_engine.files.index_place import IndexPlace, pairs_of_index
+from ktk_engine.format.index_file import PARTITION_COLUMN
 from ktk_engine.gate.gate import CubeCheck
 from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.change.transaction import Transaction
@@ -30,11 +25,12 @@ from ktk_engine.log.state import State
 from ktk_engine.log.write import Write
 from ktk_engine.maintain.change_datasets import ChangeResult
 from ktk_engine.publish.publish import publish
+from ktk_engine.snapshot.column_index import ColumnIndex, indices_of, with_indices
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.did_you_mean import did_you_mean
 from ktk_engine.types.identifier import find_names
-from ktk_engine.types.type_class import normalize, role_problem
+from ktk_engine.types.type_class import role_problem
 
 
 @dataclass(frozen=True)
@@ -133,7 +129,7 @@ def run_index_plan(plan: IndexPlan, history: Mapping[str, str] | None = None) ->
         DatasetChange(
             uuid,
             "index",
-            _Dropped(names) if plan.drop else _Indexed(store, write.commit, names),
+            _Dropped(names) if plan.drop else _Indexed(_place(state, uuid, write), names),
             frozenset(),
             role_of(scope, state.snapshot(uuid)),
         )
@@ -148,6 +144,11 @@ def run_index_plan(plan: IndexPlan, history: Mapping[str, str] | None = None) ->
         done = commit(state, transaction, publish)
     names = tuple(scope.dataset_id(uuid) for uuid in plan.columns)
     return ChangeResult(scope.name, names, done.entry.version, done.warning)
+
+
+def _place(state: State, uuid: str, write: Write) -> IndexPlace:
+    folder = state.scope.segment_folder(write.commit)
+    return IndexPlace(state.store, uuid, write.commit, folder)
 
 
 def _check_column(state: State, snapshots: Mapping[str, Snapshot], column: str) -> None:
@@ -177,12 +178,12 @@ def _check_column(state: State, snapshots: Mapping[str, Snapshot], column: str) 
 
 def _is_wanted(snapshot: Snapshot, column: str) -> bool:
     """Whether there is anything to do so that a column is indexed."""
-    return column not in snapshot.indices or column in _suppressed(snapshot)
+    return column not in snapshot.with_index or column in _suppressed(snapshot)
 
 
 def _is_dropped(snapshot: Snapshot, column: str) -> bool:
     """Whether there is nothing to do so that a column is not indexed."""
-    return column not in snapshot.indices and not _is_to_be_suppressed(snapshot, column)
+    return column not in snapshot.with_index and not _is_to_be_suppressed(snapshot, column)
 
 
 def _is_to_be_suppressed(snapshot: Snapshot, column: str) -> bool:
@@ -207,11 +208,11 @@ class _Dropped:
     def __call__(self, base: Snapshot | None, attempt: int) -> Snapshot:
         base = _present(base, self.names)
         suppressed = [name for name in self.names if _is_to_be_suppressed(base, name)]
-        kept = {name: key for name, key in base.indices.items() if name not in self.names}
+        kept = {name: item for name, item in indices_of(base).items() if name not in self.names}
         metadata = base.metadata
         if suppressed:
             metadata = {**metadata, SUPPRESS_INDEX_ON: sorted(_suppressed(base).union(suppressed))}
-        return replace(base, indices=kept, metadata=metadata)
+        return replace(with_indices(base, kept), metadata=metadata)
 
 
 @dataclass(frozen=True)
@@ -219,47 +220,55 @@ class _Indexed:
     """Gives indices to a dataset; called again whenever another commit came first.
 
     Attributes:
-        store: where index files go.
-        commit: id of the commit, part of every index file's name.
+        place: where files of indices go.
         names: the columns.
         known: column -> the index of the last attempt, and the files that it knows.
     """
 
-    store: ObjectStore
-    commit: str
+    place: IndexPlace
     names: tuple[str, ...]
-    known: dict[str, tuple[pa.Table, pa.Array]] = field(default_factory=dict)
+    known: dict[str, tuple[ColumnIndex, pa.DataType, pa.Table]] = field(default_factory=dict)
 
     def __call__(self, base: Snapshot | None, attempt: int) -> Snapshot:
         base = _present(base, self.names)
-        indices, digests = dict(base.indices), dict(base.index_digests)
+        indices = indices_of(base)
         for name in self.names:
-            if name in indices:
-                continue  # somebody else has built it meanwhile
-            index = self._index(base, name)
-            key = index_key(base.uuid, name, self.store.now(), self.commit)
-            large = name in base.large_columns
-            digests[key] = put_index(self.store, key, name, index, large=large)
-            indices[name] = key
+            if name not in indices:  # else somebody else has built it meanwhile
+                indices[name] = self._index(base, name)
         metadata, suppressed = base.metadata, _suppressed(base)
         if suppressed.intersection(self.names):
             metadata = {**metadata, SUPPRESS_INDEX_ON: sorted(suppressed.difference(self.names))}
-        return replace(base, indices=indices, index_digests=digests, metadata=metadata)
+        return replace(with_indices(base, indices), metadata=metadata)
 
-    def _index(self, base: Snapshot, name: str) -> pa.Table:
+    def _index(self, base: Snapshot, name: str) -> ColumnIndex:
         """The index of all files; those that the last attempt has read are not read again."""
-        column = base.schema.field(name)
-        labels = base.file_column("label").combine_chunks()
-        index, files = None, base.files
-        if name in self.known and self.known[name][0][VALUE].type == normalize(column.type):
-            index, read = self.known[name]
-            gone = read.filter(pc.invert(pc.is_in(read, value_set=labels)))
-            index = restrict_index(index, gone) if len(gone) else index
-            files = files.filter(pc.invert(pc.is_in(labels, value_set=read)))
-        added = index_of_files(self.store, base, files, column)
-        index = added if index is None else merge_indices(index, added)
-        self.known[name] = index, labels
+        store, column, files = self.place.store, base.schema.field(name), base.files
+        large = name in base.large_columns
+        known, t, read = self.known.get(name, (None, None, None))
+        if known is None or read is None or t != column.type:
+            index = self.place.build(
+                name, column.type, pairs_of_files(store, base, files, column), large=large
+            )
+        else:
+            is_read = _are_among(files, read)
+            new = pairs_of_files(store, base, files.filter(pc.invert(is_read)), column)
+            if known.segments is not None:
+                added = self.place.segments(column.type, new)
+                index = ColumnIndex(segments=(*known.segments, *added))
+            else:
+                old = pairs_of_index(store, known, column.type, files.filter(is_read))
+                index = self.place.build(name, column.type, chain(old, new), large=large)
+        self.known[name] = index, column.type, files.select(["label", "position"])
         return index
+
+
+def _are_among(files: pa.Table, others: pa.Table) -> pa.BooleanArray:
+    """Tell which files are among others, under the same number."""
+    at = pc.index_in(files["label"], value_set=others["label"].combine_chunks())
+    same = pc.equal(
+        others["position"].combine_chunks().take(at.combine_chunks()), files["position"]
+    )
+    return pc.fill_null(same, False).combine_chunks()
 
 
 def _present(base: Snapshot | None, names: Sequence[str]) -> Snapshot:

@@ -64,7 +64,7 @@ def _role(plan: Plan, item: Ignored) -> str:
     snapshots = [dataset.snapshot for dataset in plan.datasets]
     if any(item.column in snapshot.partition_keys for snapshot in snapshots):
         return "partition column"
-    if any(item.column in snapshot.indices for snapshot in snapshots):
+    if any(item.column in snapshot.with_index for snapshot in snapshots):
         return "index column"
     return "column"
 

@@ -13,8 +13,8 @@ from ktk_engine.conditions.condition import Condition, conjunction, null_rejecti
 from ktk_engine.conditions.evaluate import evaluate
 from ktk_engine.conditions.may_match import may_match
 from ktk_engine.files.footers import statistics_of
+from ktk_engine.files.index_lookup import look_up
 from ktk_engine.files.metadata_cache import MetadataCache
-from ktk_engine.format.index_file import PARTITION_COLUMN, VALUE
 from ktk_engine.plan.overlay import keep_overlaying
 from ktk_engine.plan.plan import PruneStep, prune_step, total_step
 from ktk_engine.snapshot.snapshot import (
@@ -132,16 +132,11 @@ def _by_index(
         if name in snapshot.partition_keys:
             continue
         # An index does not list nulls, so it cannot speak for conditions that nulls fulfil.
-        if name not in snapshot.indices or not null_rejecting(condition, names):
+        if name not in snapshot.with_index or not null_rejecting(condition, names):
             missing.add(name)
             continue
-        key = snapshot.indices[name]
-        index = known.indices.read(store, key, name, condition, snapshot.index_digests.get(key))
-        table = pa.table({name: index[VALUE]})
-        lists = index[PARTITION_COLUMN].filter(pc.fill_null(evaluate(condition, table), False))
-        labels = pc.list_flatten(lists).combine_chunks()
-        found = pc.is_in(snapshot.file_column("label"), value_set=labels)
-        matching = pc.and_(matching, found.combine_chunks())
+        hits = look_up(store, snapshot, name, condition, known.indices)
+        matching = pc.and_(matching, hits.among(snapshot))
     reason = f"no index on {', '.join(f'`{name}`' for name in sorted(missing))}" if missing else ""
     return matching, reason
 

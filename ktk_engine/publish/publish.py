@@ -36,6 +36,7 @@ from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import State, resolve
 from ktk_engine.messages import Message, joined
 from ktk_engine.publish.delta.publish_delta import drop_delta_logs, publish_delta_logs
+from ktk_engine.publish.published_indices import published_indices
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
 
@@ -193,7 +194,8 @@ def _publish_dataset(state: State, uuid: str, anew: bool = False) -> State:
         return render_common_metadata(snapshot.schema, keys, published, left_out)
 
     def rendered() -> bytes:
-        document = _document(snapshot, _cube_metadata(state), entry)
+        indices = published_indices(state.store, snapshot, entry.commit)
+        document = _document(snapshot, _cube_metadata(state), entry, indices)
         labels, keys = snapshot.file_column("label"), snapshot.file_column("key")
         partitions = render_partitions(labels, keys, table)
         return render_stamped(document, partitions, version, entry.commit)
@@ -303,7 +305,10 @@ def _cube_metadata(state: State) -> dict[str, Any]:
 
 
 def _document(
-    snapshot: Snapshot, cube_metadata: Mapping[str, Any], entry: DatasetEntry
+    snapshot: Snapshot,
+    cube_metadata: Mapping[str, Any],
+    entry: DatasetEntry,
+    indices: Mapping[str, str],
 ) -> DatasetDocument:
     metadata = {**snapshot.metadata, **cube_metadata}
     if entry.role != "table":
@@ -312,7 +317,7 @@ def _document(
         uuid=snapshot.uuid,
         partition_keys=snapshot.partition_keys,
         partitions={},  # rendered apart from it
-        indices=dict(snapshot.indices),
+        indices=indices,
         metadata=metadata,
         table=str(snapshot.properties.get("table", TABLE)),
     )

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow.compute as pc
 
+from ktk_engine.files.merge_segments import merged_pairs
 from ktk_engine.files.stored_index import get_index
-from ktk_engine.format.index_file import PARTITION_COLUMN
+from ktk_engine.format.index_file import PARTITION_COLUMN, VALUE
+from ktk_engine.snapshot.column_index import living
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 @dataclass(frozen=True)
@@ -53,10 +59,32 @@ def index_selectivity(
         FormatError: an index file is damaged.
     """
     files, found = snapshot.file_table.num_rows, []
-    for column, key in sorted(snapshot.indices.items()):
-        index = get_index(store, key, snapshot.index_digests.get(key))
-        counts = pc.list_value_length(index[PARTITION_COLUMN]).to_numpy()
+    for column in sorted(snapshot.with_index):
+        counts = _files_a_value(store, snapshot, column)
         mean = float(np.mean(counts)) if len(counts) else 0.0
         largest = int(counts.max()) if len(counts) else 0
         found.append(IndexSelectivity(dataset, column, len(counts), files, mean, largest))
     return found
+
+
+def _files_a_value(store: ObjectStore, snapshot: Snapshot, column: str) -> npt.NDArray[np.int64]:
+    """In how many files each value is."""
+    if column not in snapshot.index_segments:
+        key = snapshot.indices[column]
+        index = get_index(store, key, snapshot.index_digests.get(key))
+        lengths: npt.NDArray[np.int64] = pc.list_value_length(index[PARTITION_COLUMN]).to_numpy()
+        return lengths
+    alive = living(snapshot.file_column("position"), snapshot.next_number)
+    counts: list[npt.NDArray[np.int64]] = []
+    last = None
+    for pairs in merged_pairs(store, snapshot.index_segments[column], alive):
+        found = pairs[VALUE].combine_chunks().dictionary_encode()
+        numbers = np.bincount(found.indices.to_numpy())
+        first = found.dictionary[0]
+        if last is not None and first == last:
+            counts[-1][-1] += numbers[0]
+            numbers = numbers[1:]
+        if len(numbers):
+            counts.append(numbers)
+        last = found.dictionary[-1]
+    return np.concatenate(counts) if counts else np.zeros(0, np.int64)

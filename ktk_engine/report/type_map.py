@@ -83,7 +83,7 @@ def _roles(snapshot: Snapshot, column: str) -> Iterator[str]:
         yield "dimension"
     if column in snapshot.partition_keys:
         yield "partition"
-    if column in snapshot.indices:
+    if column in snapshot.with_index:
         yield "index"
 
 

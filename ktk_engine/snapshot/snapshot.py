@@ -24,6 +24,7 @@ from ktk_engine.snapshot.file_segments import (
     SegmentedFiles,
     partitions_of,
 )
+from ktk_engine.snapshot.index_segment import IndexSegment
 from ktk_engine.snapshot.stored_files import FileTable, some_files
 from ktk_engine.store.read_cache import ReadCache
 
@@ -90,13 +91,14 @@ class Snapshot:
         partition_keys: the columns by which files are laid out.
         files: `FILE_FIELDS`, then `partition.<column>`, `min.<column>`, `max.<column>` and
             `nulls.<column>`; ordered by position, which decides the overlay. Null means unknown.
-        indices: column -> key of its secondary index file.
+        indices: column -> key of its secondary index file, of those that have one.
         metadata: Kartothek's user metadata, `ktk_cube_*` among it.
         physical_schemas: schemas of data files, referred to by the column `physical`.
         properties: what only this library knows of the dataset (roles, configuration).
         next_file: the number that the next file gets; None if an earlier version wrote it.
         index_digests: key of an index file -> what was recorded of it; those of other writers
             and of older versions have none.
+        index_segments: column -> the segments of its secondary index, of those without a file.
         derived: arrays that were computed of it, by whoever did; they go with it.
     """
 
@@ -109,6 +111,7 @@ class Snapshot:
     physical_schemas: tuple[pa.Schema, ...] = ()
     properties: Mapping[str, Any] = field(default_factory=dict)
     index_digests: Mapping[str, FileDigest] = field(default_factory=dict)
+    index_segments: Mapping[str, tuple[IndexSegment, ...]] = field(default_factory=dict)
     next_file: int | None = None
     derived: ReadCache[Hashable, pa.Array] = field(
         default_factory=_derived_arrays, init=False, compare=False, repr=False
@@ -157,7 +160,7 @@ class Snapshot:
     def keys(self) -> set[str]:
         """Keys of everything that it names: data files, index files, segments."""
         data: list[str] = self.file_column("key").to_pylist()
-        return {*data, *self.indices.values(), *self.segments}
+        return {*data, *self.index_keys, *self.segments}
 
     @property
     def is_seed(self) -> bool:
@@ -193,7 +196,18 @@ class Snapshot:
     @property
     def indexed_columns(self) -> frozenset[str]:
         """Columns that can be pruned by values: partition columns and secondary indices."""
-        return frozenset(self.partition_keys) | frozenset(self.indices)
+        return frozenset(self.partition_keys) | frozenset(self.with_index)
+
+    @property
+    def with_index(self) -> tuple[str, ...]:
+        """Columns with a secondary index."""
+        return (*self.indices, *self.index_segments)
+
+    @property
+    def index_keys(self) -> tuple[str, ...]:
+        """Keys of all files of its secondary indices."""
+        segments = (item.key for items in self.index_segments.values() for item in items)
+        return (*self.indices.values(), *segments)
 
     @property
     def large_columns(self) -> tuple[str, ...]:
@@ -233,8 +247,8 @@ class Snapshot:
         return columns.rename_columns([name[len(prefix) :] for name in names])
 
     def refers_to(self, keys: frozenset[str]) -> bool:
-        """Whether a data file, an index file or a segment of it is among some keys."""
-        if not keys.isdisjoint((*self.indices.values(), *self.segments)):
+        """Whether a data file, a file of an index or a segment of it is among some keys."""
+        if not keys.isdisjoint((*self.index_keys, *self.segments)):
             return True
         some = pa.array(sorted(keys), pa.string())
         return bool(pc.any(pc.is_in(self.file_column("key"), value_set=some)).as_py())

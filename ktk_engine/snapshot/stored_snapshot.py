@@ -26,6 +26,7 @@ from ktk_engine.snapshot.file_segments import (
     is_segmented,
     store_segments,
 )
+from ktk_engine.snapshot.index_segment import segment_of_json
 from ktk_engine.snapshot.snapshot import (
     FILE_FIELDS,
     Snapshot,
@@ -103,6 +104,10 @@ def _document(snapshot: Snapshot) -> dict[str, Any]:
             if index in snapshot.index_digests
         },
         "next_file": snapshot.next_file,
+        "index_segments": {
+            name: [item.as_json() for item in segments]
+            for name, segments in snapshot.index_segments.items()
+        },
     }
     if segmented:
         document["files"] = _encode_schema(snapshot.file_table.schema)
@@ -175,9 +180,10 @@ def _parse_snapshot(reader: SegmentReader, data: bytes, what: str) -> Snapshot:
                 Remedy("upgrade"),
             )
         )
+    schema = _decode_schema(document["schema"])
     return Snapshot(
         uuid=document["uuid"],
-        schema=_decode_schema(document["schema"]),
+        schema=schema,
         partition_keys=tuple(document["partition_keys"]),
         files=files,
         indices=document["indices"],
@@ -187,6 +193,10 @@ def _parse_snapshot(reader: SegmentReader, data: bytes, what: str) -> Snapshot:
         index_digests={
             index: digest_of_json(content)
             for index, content in document.get("index_digests", {}).items()
+        },
+        index_segments={
+            name: tuple(segment_of_json(content, schema.field(name).type) for content in segments)
+            for name, segments in document.get("index_segments", {}).items()
         },
         next_file=document.get("next_file"),
     )

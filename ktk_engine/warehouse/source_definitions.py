@@ -136,7 +136,7 @@ def _is_compatible(snapshot: Snapshot) -> bool:
     """Whether it is known that every file has columns of the dataset's classes."""
     if snapshot.file_column("physical").null_count:
         return False
-    required = {*snapshot.dimension_columns, *snapshot.indices} - set(snapshot.partition_keys)
+    required = {*snapshot.dimension_columns, *snapshot.with_index} - set(snapshot.partition_keys)
     return all(
         required <= set(physical.names) and not any(_contradictions(snapshot, physical))
         for physical in snapshot.physical_schemas

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -10,12 +11,12 @@ import pyarrow.compute as pc
 from ktk_engine.cube.cube_metadata import cube_metadata
 from ktk_engine.cube.user_metadata import is_of_a_build
 from ktk_engine.errors import DataError
+from ktk_engine.files import task_values
 from ktk_engine.files.file_writer import WriteJob
-from ktk_engine.files.stored_index import put_index
+from ktk_engine.files.index_place import IndexPlace, pairs_of_report
+from ktk_engine.files.task_values import SegmentPlace
 from ktk_engine.files.write_report import DataFinding, WriteReport
 from ktk_engine.format.comments import Comments, with_comments
-from ktk_engine.format.dataset_key import index_key
-from ktk_engine.format.index_file import build_index
 from ktk_engine.formatting import counted
 from ktk_engine.gate.constraint import CONSTRAINTS
 from ktk_engine.gate.gate import GateResult
@@ -23,6 +24,7 @@ from ktk_engine.gate.target import Target
 from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.commit import Committed, role_of
 from ktk_engine.messages import Message, Remedy
+from ktk_engine.snapshot.column_index import ColumnIndex, with_indices
 from ktk_engine.snapshot.snapshot import LARGE, PUBLISH, Snapshot
 from ktk_engine.types.refusal import Problem, refusal
 from ktk_engine.write.checked_write import CheckedWrite
@@ -124,7 +126,7 @@ def _index_notes(job: WriteJob, base: Snapshot | None) -> list[str]:
     """What became of the indices of a dataset that keeps files."""
     if base is None:
         return []
-    known, wanted = set(base.indices), set(job.index_columns)
+    known, wanted = set(base.with_index), set(job.index_columns)
     dropped = (known - wanted) & set(job.schema.names)
     return [
         *(f"index on {name} built" for name in sorted(wanted - known)),
@@ -154,6 +156,9 @@ def _job(write: CheckedWrite, commit_id: str, step: int) -> WriteJob:
         # The path of a file has no form for a missing value.
         required_columns=tuple(required) if target.cube else target.partition_by,
         index_columns=write.gate.indexes,
+        segments=SegmentPlace(
+            write.state.scope.segment_folder(commit_id), target.uuid, task_values.REPORTED_PAIRS
+        ),
         compression=target.compression,
         row_group_rows=target.row_group_rows,
         tasks=target.buckets,
@@ -199,26 +204,22 @@ def _change(
     write: CheckedWrite, addition: Snapshot, report: WriteReport, job: WriteJob
 ) -> DatasetChange:
     """What the commit does to the dataset: it replaces all of it, or adds to what is there."""
-    target, store, retained, base = write.target, job.store, write.retained, write.base
+    target, retained, base = write.target, write.retained, write.base
+    folder = write.state.scope.segment_folder(job.commit)
+    place = IndexPlace(job.store, target.uuid, job.name, folder)
     if retained is not None and base is not None:
         # A column that the new rows lack cannot be configured: its index stays.
-        others = [name for name in base.indices if name not in job.schema.names]
+        others = [name for name in base.with_index if name not in job.schema.names]
         indexes = (*job.index_columns, *others)
-        values = report.index_values
-        extend = Extension(
-            store, retained, base, addition, values, job.name, indexes, target.metadata
-        )
+        extend = Extension(place, retained, base, addition, report, indexes, target.metadata)
         touched = retained.touched(addition)
         change = DatasetChange(target.uuid, retained.operation, extend, touched, target.role)
         return _claimed(change, target)
-    now = store.now()
-    indices, digests = {}, {}
-    for name, (values, labels) in report.index_values.items():
-        key = index_key(target.uuid, name, now, job.name)
-        large = base is not None and name in base.large_columns
-        digests[key] = put_index(store, key, name, build_index(values, labels), large=large)
-        indices[name] = key
-    built = replace(addition, indices=indices, index_digests=digests)
+    large = base.large_columns if base is not None else ()
+    built = with_indices(
+        addition,
+        {name: _new_index(place, name, addition, report, large) for name in report.index_values},
+    )
 
     def rebuilt(base: Snapshot | None, attempt: int) -> Snapshot:
         """What people and other programs noted belongs to the dataset, not to its rows."""
@@ -235,6 +236,17 @@ def _change(
         return replace(built, metadata=metadata, properties={**built.properties, **kept})
 
     return _claimed(DatasetChange(target.uuid, "rebuild", rebuilt, None, target.role), target)
+
+
+def _new_index(
+    place: IndexPlace, name: str, addition: Snapshot, report: WriteReport, large: Collection[str]
+) -> ColumnIndex:
+    """The index on a column of new files alone."""
+    t, segments = addition.schema.field(name).type, report.index_segments.get(name)
+    pairs = [pairs_of_report(*report.index_values[name], addition.files)]
+    if segments is None:
+        return place.build(name, t, pairs, large=name in large)
+    return ColumnIndex(segments=place.in_tiers((*segments, *place.segments(t, pairs))))
 
 
 def _claimed(change: DatasetChange, target: Target) -> DatasetChange:

@@ -198,7 +198,7 @@ def _expected_keys(store: ObjectStore) -> Iterator[str]:
         yield from (scope.entry_key(version + 1) for version in range(state.version))
         for uuid, snapshot in state.snapshots().items():
             yield from snapshot.files["key"].to_pylist()
-            yield from snapshot.indices.values()
+            yield from snapshot.index_keys
             yield common_metadata_key(uuid)
             yield document_key(uuid)
             yield scope.published_key(uuid)

@@ -222,7 +222,7 @@ class CubeVerbs(RuleBasedStateMachine):
         change = self.cube.drop_index if drop else self.cube.index
         for snapshot in change(column)._loaded.snapshots.values():
             if column in snapshot.schema.names and column not in snapshot.partition_keys:
-                assert (column in snapshot.indices) != drop
+                assert (column in snapshot.with_index) != drop
         self.committed(self.model)
 
     @rule(data=st.data())

@@ -53,7 +53,7 @@ def content(store, scope):
                 for row in pq.ParquetFile(store.open_read(key)).read().to_pylist()
             ),
         )
-        assert all(store.exists(key) for key in snapshot.indices.values())
+        assert all(store.exists(key) for key in snapshot.index_keys)
     return state.version, found
 
 

@@ -55,6 +55,7 @@ def _describe(item: Compaction) -> dict[str, Any]:
         "files_before": item.files.num_rows,
         "overlaid_files": item.overlaid,
         "bytes_before": item.bytes,
+        "indices": list(item.indices),
     }
 
 
@@ -63,7 +64,7 @@ def _run(found: list[Compaction], results: list[dict[str, Any]]) -> None:
     from ktk_engine.maintain.compact import compact as compact_dataset
 
     for item, result in zip(found, results, strict=True):
-        if item.files.num_rows:
+        if item.is_needed:
             with progress_bar(f"compacting {item.uuid}") as tell:
                 done = compact_dataset(item, {"command": "ktk compact"}, progress=tell)
             result |= {"files": done.files, "bytes": done.bytes, "version": done.version}
@@ -83,6 +84,10 @@ def _show(results: list[dict[str, Any]], dry_run: bool) -> None:
             size(item["bytes"]) if "bytes" in item else "",
         )
     print_table(make_console(), table)
+    merged = "would merge the index on" if dry_run else "merged the index on"
+    for item in results:
+        if item["indices"]:
+            say(f"{item['dataset']}: {merged} {', '.join(item['indices'])}")
     if dry_run:
         say("Nothing was written. To compact, leave out --dry-run.")
     elif not any("files" in item for item in results):

@@ -18,6 +18,7 @@ from ktk_engine.errors import (
     KtkError,
     ObjectNotFoundError,
 )
+from ktk_engine.files.index_place import IndexPlace
 from ktk_engine.files.others.describe_files import describe_files
 from ktk_engine.format.document import DatasetDocument
 from ktk_engine.format.load_document import document_bytes, load_document
@@ -250,7 +251,9 @@ def _is_vague(entry: DatasetEntry) -> bool:
 
 def _change(state: State, item: AdoptedDataset, commit_id: str) -> DatasetChange:
     def adopted(base: Snapshot | None, attempt: int) -> Snapshot:
-        return with_new_indices(state.store, item.snapshot, item.stale, commit_id)
+        uuid, folder = item.snapshot.uuid, state.scope.segment_folder(commit_id)
+        place = IndexPlace(state.store, uuid, commit_id, folder)
+        return with_new_indices(place, item.snapshot, item.stale)
 
     role = role_of(state.scope, item.snapshot)
     return DatasetChange(item.snapshot.uuid, "adopt", adopted, None, role)

@@ -67,7 +67,7 @@ def recover_cube(
         raise ConsistencyError(_unknown(prefix, lost, bool(dimensions)))
     if partitions is None:
         partitions = tuple(n for n in datasets[seed].partition_keys if not is_hidden(n))
-    indexed = {*datasets[seed].indices, *datasets[seed].partition_keys}
+    indexed = {*datasets[seed].with_index, *datasets[seed].partition_keys}
     suppressed = _agreed(prefix, datasets, SUPPRESS_INDEX_ON) or ()
     suppressed = (*suppressed, *(name for name in dimensions if name not in indexed))
     return {
@@ -142,7 +142,7 @@ def _only_seed(
 def _unknown(prefix: str, lost: Mapping[str, Snapshot], dimensions: bool) -> Message:
     lines = "".join(
         f"\n- {name}: partitioned by {', '.join(item.partition_keys) or 'nothing'}; indices on "
-        f"{', '.join(item.indices) or 'nothing'}; columns {', '.join(item.schema.names)}"
+        f"{', '.join(item.with_index) or 'nothing'}; columns {', '.join(item.schema.names)}"
         for name, item in sorted(lost.items())
     )
     return Message(

@@ -6,17 +6,17 @@ Kartothek before 3.19 left some so; queries by such a column miss rows, there an
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from ktk_engine.errors import FormatError
-from ktk_engine.files.build_index import distinct_values
-from ktk_engine.files.stored_index import get_index, put_index
-from ktk_engine.format.dataset_key import index_key
-from ktk_engine.format.index_file import VALUE, build_index, flatten_index
+from ktk_engine.files.build_index import pairs_of_files
+from ktk_engine.files.index_place import IndexPlace
+from ktk_engine.files.stored_index import get_index
+from ktk_engine.format.index_file import VALUE, flatten_index
+from ktk_engine.snapshot.column_index import indices_of, with_indices
 from ktk_engine.snapshot.snapshot import MAXIMUM_PREFIX, MINIMUM_PREFIX, NULLS_PREFIX, Snapshot
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.types.type_class import normalize
@@ -45,30 +45,25 @@ def stale_indices(store: ObjectStore, snapshot: Snapshot) -> dict[str, int]:
     return {name: count for name, count in found.items() if count}
 
 
-def with_new_indices(
-    store: ObjectStore, snapshot: Snapshot, names: Iterable[str], commit_id: str
-) -> Snapshot:
+def with_new_indices(place: IndexPlace, snapshot: Snapshot, names: Iterable[str]) -> Snapshot:
     """Build indices anew, from the columns themselves.
 
     Args:
-        store: where files lie and go.
+        place: where files lie and go.
         snapshot: the dataset.
         names: indexed columns.
-        commit_id: the commit that writes them.
 
     Raises:
         FormatError: a file is damaged.
         ObjectNotFoundError: a file is missing.
     """
-    indices, digests = dict(snapshot.indices), dict(snapshot.index_digests)
+    indices = indices_of(snapshot)
     for name in names:
-        values = distinct_values(store, snapshot.files, snapshot.schema.field(name))
-        index = build_index(values.values, values.labels)
-        key = index_key(snapshot.uuid, name, store.now(), commit_id)
+        column = snapshot.schema.field(name)
+        pairs = pairs_of_files(place.store, None, snapshot.files, column)
         large = name in snapshot.large_columns
-        digests[key] = put_index(store, key, name, index, large=large)
-        indices[name] = key
-    return replace(snapshot, indices=indices, index_digests=digests)
+        indices[name] = place.build(name, column.type, pairs, large=large)
+    return with_indices(snapshot, indices)
 
 
 def _unnamed(store: ObjectStore, snapshot: Snapshot, name: str, key: str) -> int:

@@ -9,6 +9,7 @@ from ktk_engine.log.entry import DatasetEntry
 from ktk_engine.log.state import State
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.snapshot.stored_snapshot import read_snapshot
+from ktk_engine.store.ask_all import ask_all
 
 
 def complete_snapshot(
@@ -38,6 +39,11 @@ def complete_snapshot(
         key
         for key, size in (*files, *((key, None) for key in snapshot.indices.values()))
         if key in given_up or key not in listed or size not in (None, listed[key])
+    ]
+    segments = [item.key for items in snapshot.index_segments.values() for item in items]
+    is_there = ask_all(state.store, state.store.exists, segments)
+    missing += [
+        key for key, there in zip(segments, is_there, strict=True) if key in given_up or not there
     ]
     if missing:
         raise DatasetNotFoundError(_gone(state, uuid, version, missing))

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 _REPORT_DDL = (
     "kind string, label string, key string, rows bigint, bytes bigint, `column` string, "
-    "payload binary, tail bigint, tail_digest binary, digest binary, cells binary"
+    "payload binary, tail bigint, tail_digest binary, digest binary, cells binary, "
+    "task bigint, number bigint"
 )
 # Fewer bytes than Spark gives to one task that reads.
 _SMALL_BYTES = 64 << 20

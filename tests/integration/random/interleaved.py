@@ -397,7 +397,7 @@ def _check_store(store: InterruptingStore) -> None:
 
 def _files(snapshot: Snapshot) -> Iterator[str]:
     yield from snapshot.files["key"].to_pylist()
-    yield from snapshot.indices.values()
+    yield from snapshot.index_keys
 
 
 def _check_delta(store: InterruptingStore, uuid: str, snapshot: Snapshot) -> None:

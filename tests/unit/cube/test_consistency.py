@@ -14,21 +14,21 @@ class Dataset:
     schema: pa.Schema
     partition_keys: tuple = ()
     metadata: dict = field(default_factory=dict)
-    indices: dict = field(default_factory=dict)
+    with_index: tuple = ()
 
 
 def seed(**changes):
     schema = pa.schema(
         {"origin": pa.string(), "carrier": pa.string(), "hour": pa.int64(), "delay": pa.int64()}
     )
-    indices = {"carrier": "k", "hour": "k"}
-    given = {"schema": schema, "partition_keys": ("origin",), "indices": indices}
+    indexed = ("carrier", "hour")
+    given = {"schema": schema, "partition_keys": ("origin",), "with_index": indexed}
     return Dataset(**{**given, "metadata": NYC.metadata("flights"), **changes})
 
 
 def enrichment(columns, partition_keys=(), indices=()):
     metadata = NYC.metadata("other")
-    return Dataset(pa.schema(columns), partition_keys, metadata, dict.fromkeys(indices, "k"))
+    return Dataset(pa.schema(columns), partition_keys, metadata, tuple(indices))
 
 
 GOOD = {"hour": pa.int64(), "gust": pa.float64()}
@@ -77,7 +77,7 @@ def test_violations(dataset, message):
 
 
 def test_all_violations_are_told_at_once():
-    bad = seed(partition_keys=(), indices={})
+    bad = seed(partition_keys=(), with_index=())
     with pytest.raises(ConsistencyError) as caught:
         check_cube("nyc", {"flights": bad}, NYC)
     text = str(caught.value)

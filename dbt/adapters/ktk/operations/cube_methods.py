@@ -208,9 +208,10 @@ class CubeMethods(StoreAdapter):
 
             for found in find_compactions(store, cube, dataset, target):
                 done: object = "nothing to do"
-                if found.files.num_rows and dry_run:
-                    done = f"{found} would become few large ones"
-                elif found.files.num_rows:
+                if found.is_needed and dry_run:
+                    become = "few large ones" if found.files.num_rows else "one of few segments"
+                    done = f"{found} would become {become}"
+                elif found.is_needed:
                     done = compact(found, history, scanner=scanner)
                 lines.append(f"{found.uuid}: {spoken(done, DBT)}")
         if dry_run:

@@ -1,0 +1,100 @@
+"""Asks a secondary index which files hold a value that fulfils a condition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ktk_engine.conditions.condition import Condition
+from ktk_engine.conditions.evaluate import evaluate
+from ktk_engine.conditions.may_match import may_match
+from ktk_engine.files.index_cache import IndexCache
+from ktk_engine.files.index_runs import folders_of
+from ktk_engine.files.index_segment_file import FILE, FOLDER
+from ktk_engine.format.index_file import PARTITION_COLUMN, VALUE
+from ktk_engine.snapshot.index_segment import IndexSegment, bounds_table
+from ktk_engine.snapshot.snapshot import Snapshot
+from ktk_engine.store.ask_all import ask_all
+from ktk_engine.store.interface import ObjectStore
+from ktk_engine.types.type_class import normalize
+
+
+@dataclass(frozen=True)
+class IndexHits:
+    """The files that an index names; some may be gone.
+
+    Attributes:
+        column: by which column of `Snapshot.files` it names them.
+        files: their labels or numbers, each once.
+        folders: the folders of their partitions, each once.
+    """
+
+    column: Literal["label", "position"]
+    files: pa.Array
+    folders: pa.Array
+
+    def among(self, snapshot: Snapshot) -> pa.BooleanArray:
+        """Tell of each file of a dataset whether it is named."""
+        known = snapshot.file_column(self.column)
+        return pc.is_in(known, value_set=self.files).combine_chunks()
+
+
+def look_up(
+    store: ObjectStore, snapshot: Snapshot, name: str, condition: Condition, known: IndexCache
+) -> IndexHits:
+    """Ask the index on a column; what cannot matter of it is not read.
+
+    Args:
+        store: where it lies.
+        snapshot: the dataset, or its description without files.
+        name: a column with an index.
+        condition: a condition on it alone, which nulls do not fulfil.
+        known: what is known of indices.
+
+    Raises:
+        FormatError: a file of the index is damaged.
+        ObjectNotFoundError: one is missing.
+    """
+    if name in snapshot.index_segments:
+        t = normalize(snapshot.schema.field(name).type)
+        return _in_segments(store, snapshot.index_segments[name], name, t, condition, known)
+    key = snapshot.indices[name]
+    index = known.read(store, key, name, condition, snapshot.index_digests.get(key))
+    lists = index[PARTITION_COLUMN].filter(_fulfilled(condition, name, index))
+    labels = pc.unique(pc.list_flatten(lists).combine_chunks())
+    return IndexHits("label", labels, pc.unique(folders_of(labels)))
+
+
+def _in_segments(
+    store: ObjectStore,
+    segments: Sequence[IndexSegment],
+    name: str,
+    t: pa.DataType,
+    condition: Condition,
+    known: IndexCache,
+) -> IndexHits:
+    low, high = bounds_table(segments, name, t)
+    rows = pa.array([item.pairs for item in segments], pa.int64())
+    unknown = pa.table({name: pa.nulls(len(segments), pa.int64())})
+    may = may_match(condition, low, high, unknown, rows).to_pylist()
+
+    def ask(segment: IndexSegment) -> tuple[pa.Array, pa.Array]:
+        pairs = known.read_segment(store, segment, name, condition)
+        pairs = pairs.filter(_fulfilled(condition, name, pairs))
+        numbers = pc.add(pc.unique(pairs[FILE]), segment.first)
+        folders = pc.unique(pairs[FOLDER].cast(pa.string()))
+        return numbers, folders
+
+    chosen = [item for item, matters in zip(segments, may, strict=True) if matters]
+    found = ask_all(store, ask, chosen)
+    numbers = pa.chunked_array([item for item, _ in found], pa.int64())
+    folders = pa.chunked_array([item for _, item in found], pa.string())
+    return IndexHits("position", pc.unique(numbers), pc.unique(folders))
+
+
+def _fulfilled(condition: Condition, name: str, pairs: pa.Table) -> pa.BooleanArray:
+    return pc.fill_null(evaluate(condition, pa.table({name: pairs[VALUE]})), False)

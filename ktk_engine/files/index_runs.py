@@ -1,0 +1,134 @@
+"""Pairs of value and file on their way into segments: sorted and written when enough wait.
+
+See docs/design/scale.md, Indices in segments.
+"""
+
+from __future__ import annotations
+
+import uuid as uuids
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ktk_engine.files.index_segment_file import FILE, FOLDER, SegmentWriter
+from ktk_engine.format.index_file import VALUE, indexed_values
+from ktk_engine.snapshot.index_segment import IndexSegment
+from ktk_engine.store.interface import ObjectStore
+from ktk_engine.store.key import join_key
+
+# So many pairs, or so many bytes of values, are sorted in memory at once.
+RUN_PAIRS, RUN_BYTES = 2_000_000, 128 << 20
+LABEL = "label"
+_LABELS = pa.dictionary(pa.int32(), pa.string())
+
+
+def new_segment_key(folder: str, uuid: str) -> str:
+    """Make the key of a segment that no other has.
+
+    Args:
+        folder: where segments of the commit go.
+        uuid: the dataset.
+    """
+    return join_key(folder, f"{uuid}.{uuids.uuid4().hex[:16]}.parquet")
+
+
+@dataclass
+class IndexRuns:
+    """Gathers the pairs of one column in bounded memory.
+
+    Attributes:
+        store: where segments go.
+        new_key: makes the key of one.
+        type: a type of the column's class.
+        waiting: pairs that are in no segment yet: value, number of the file, its label.
+        segments: what was written.
+    """
+
+    store: ObjectStore
+    new_key: Callable[[], str]
+    type: pa.DataType
+    waiting: list[pa.Table] = field(default_factory=list)
+    segments: list[IndexSegment] = field(default_factory=list)
+    waiting_pairs: int = 0
+    waiting_bytes: int = 0
+
+    def add(
+        self,
+        values: pa.Array | pa.ChunkedArray,
+        numbers: pa.Array | pa.ChunkedArray | int,
+        labels: pa.Array | pa.ChunkedArray | str,
+    ) -> None:
+        """Take pairs, of each file every value once; nulls are left out.
+
+        Args:
+            values: of any type of the column's class.
+            numbers: the number of each one's file, or of the file of all.
+            labels: its label, likewise; a dictionary where files repeat.
+
+        Raises:
+            DataError: a value does not fit into the class's container type without loss.
+        """
+        found = indexed_values(values)
+        count = len(found)
+        if isinstance(numbers, int):
+            numbers = pa.repeat(pa.scalar(numbers, pa.int64()), count)
+        if isinstance(labels, str):
+            indices = pa.repeat(pa.scalar(0, pa.int32()), count)
+            labels = pa.DictionaryArray.from_arrays(indices, pa.array([labels], pa.string()))
+        pairs = pa.table({VALUE: found, FILE: numbers, LABEL: labels.cast(_LABELS)})
+        if found.null_count:
+            pairs = pairs.filter(pc.is_valid(found))
+        self.waiting.append(pairs)
+        self.waiting_pairs += pairs.num_rows
+        self.waiting_bytes += pairs[VALUE].nbytes
+        if self.waiting_pairs >= RUN_PAIRS or self.waiting_bytes >= RUN_BYTES:
+            self._write()
+
+    def finish(self) -> tuple[IndexSegment, ...]:
+        """Write what waits, and give all segments."""
+        self._write()
+        return tuple(self.segments)
+
+    def _write(self) -> None:
+        if self.waiting_pairs:
+            pairs = pa.concat_tables(self.waiting).unify_dictionaries().combine_chunks()
+            self.waiting, self.waiting_pairs, self.waiting_bytes = [], 0, 0
+            pairs = _in_folders(pairs)
+            pairs = pairs.take(pc.array_sort_indices(pairs[VALUE]))
+            first = pc.min(pairs[FILE]).as_py()
+            self.segments.append(write_segment(self.store, self.new_key(), pairs, first))
+
+
+def write_segment(store: ObjectStore, key: str, pairs: pa.Table, first: int) -> IndexSegment:
+    """Write sorted pairs as a segment.
+
+    Args:
+        store: where.
+        key: its key.
+        pairs: as `pair_schema` says, with whole numbers of files.
+        first: the smallest number of a file.
+    """
+    writer = SegmentWriter(store, key, pairs.schema.field(VALUE).type, first)
+    try:
+        writer.add(pairs)
+        return writer.close()
+    except BaseException:
+        writer.abandon()
+        raise
+
+
+def _in_folders(pairs: pa.Table) -> pa.Table:
+    """Say the folder of each file instead of its label."""
+    chunks = []
+    for chunk in pairs[LABEL].chunks:
+        folders = folders_of(chunk.dictionary)
+        chunks.append(pa.DictionaryArray.from_arrays(chunk.indices, folders))
+    place = pairs.schema.get_field_index(LABEL)
+    return pairs.set_column(place, FOLDER, pa.chunked_array(chunks, _LABELS))
+
+
+def folders_of(labels: pa.Array) -> pa.Array:
+    """The folder of each label: what tells its partition, empty if there is none."""
+    return pc.replace_substring_regex(labels, r"(?s)(^|/)[^/]*$", "")

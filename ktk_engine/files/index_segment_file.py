@@ -1,0 +1,222 @@
+"""Files of index segments: pairs of value and file, sorted by value, in small row groups.
+
+See docs/design/scale.md, Indices in segments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pyarrow.types as pat
+
+from ktk_engine.files.data_file import read_footer, read_row_groups
+from ktk_engine.files.digesting_sink import DigestingSink
+from ktk_engine.files.file_statistics import shortened
+from ktk_engine.format.file_digest import named_damage
+from ktk_engine.format.index_file import VALUE, IndexGroups
+from ktk_engine.format.parquet_bounds import bounds_of, typed_bounds
+from ktk_engine.snapshot.index_segment import IndexSegment
+from ktk_engine.store.interface import ObjectStore
+
+FILE, FOLDER = "file", "folder"
+_ROW_GROUP = 10_000
+_FOLDERS = pa.dictionary(pa.int32(), pa.string())
+
+
+def pair_schema(t: pa.DataType) -> pa.Schema:
+    """The columns of pairs.
+
+    Args:
+        t: the container type of the indexed column's class.
+    """
+    return pa.schema([(VALUE, t), (FILE, pa.int64()), (FOLDER, _FOLDERS)])
+
+
+class SegmentWriter:
+    """Writes one segment, of pairs that arrive in order of their values."""
+
+    def __init__(self, store: ObjectStore, key: str, t: pa.DataType, first: int) -> None:
+        """Begin a file.
+
+        Args:
+            store: where it goes.
+            key: its key, which no other has.
+            t: the container type of the indexed column's class.
+            first: the smallest number of a file.
+        """
+        self._store, self._key, self._first = store, key, first
+        self._schema = pair_schema(t)
+        self._waiting: list[pa.Table] = []
+        self._waiting_rows = self.pairs = 0
+        self._low: pa.Scalar | None = None
+        self._last: pa.Scalar | None = None
+        self._has_nan = False
+        self._stream = store.open_write(key)
+        self._sink = DigestingSink(self._stream.__enter__())
+        self._writer = self._parquet_writer()
+
+    def _parquet_writer(self) -> pq.ParquetWriter:
+        t = self._schema.field(VALUE).type
+        packed = pat.is_integer(t) or pat.is_date(t) or pat.is_timestamp(t)
+        return pq.ParquetWriter(
+            pa.PythonFile(self._sink, mode="w"),
+            self._schema,
+            version="2.6",
+            compression="zstd",
+            use_dictionary=[FILE, FOLDER],
+            column_encoding={VALUE: "DELTA_BINARY_PACKED"} if packed else None,
+            write_statistics=[VALUE],
+            write_page_checksum=True,
+        )
+
+    def add(self, pairs: pa.Table) -> None:
+        """Take pairs with values that are not below those that came before.
+
+        Args:
+            pairs: as `pair_schema` says, with whole numbers of files.
+        """
+        values = pairs[VALUE]
+        if pat.is_floating(values.type) and not self._has_nan:
+            # Parquet's bounds leave NaN out: a row group has none of it, or nothing else.
+            numbers = len(values) - pc.sum(pc.is_nan(values), min_count=0).as_py()
+            if numbers < len(values):
+                self._take(pairs.slice(0, numbers))
+                self._flush(self._waiting_rows)
+                self._has_nan = True
+                pairs = pairs.slice(numbers)
+        self._take(pairs)
+
+    def _take(self, pairs: pa.Table) -> None:
+        if not pairs.num_rows:
+            return
+        if not self.pairs:
+            self._low = pairs[VALUE][0]
+        self._last = pairs[VALUE][-1]
+        self.pairs += pairs.num_rows
+        self._waiting.append(pairs)
+        self._waiting_rows += pairs.num_rows
+        if self._waiting_rows >= _ROW_GROUP:
+            self._flush(self._waiting_rows // _ROW_GROUP * _ROW_GROUP)
+
+    def _flush(self, count: int) -> None:
+        """Write pairs that wait, in full row groups but the last."""
+        if not count:
+            return
+        table = pa.concat_tables(self._waiting)
+        for start in range(0, count, _ROW_GROUP):
+            group = table.slice(start, min(_ROW_GROUP, count - start))
+            # Parquet stores the whole dictionary of an array, used or not.
+            folders = pc.dictionary_encode(group[FOLDER].cast(pa.string())).cast(_FOLDERS)
+            numbers = pc.subtract(group[FILE], self._first)
+            arrays = [group[VALUE].combine_chunks(), numbers, folders]
+            self._writer.write_table(pa.table(arrays, schema=self._schema))
+        rest = table.slice(count)
+        self._waiting, self._waiting_rows = [rest], rest.num_rows
+
+    def close(self) -> IndexSegment:
+        """Finish the file."""
+        self._flush(self._waiting_rows)
+        self._sink.begin_tail()
+        self._writer.close()
+        self._stream.__exit__(None, None, None)
+        low, high = (None, None) if self._has_nan else (self._low, self._last)
+        return IndexSegment(
+            self._key,
+            self._sink.digest(),
+            self._first,
+            self.pairs,
+            _bound(low, "min"),
+            _bound(high, "max"),
+        )
+
+    def abandon(self) -> None:
+        """Leave nothing behind."""
+        self._writer.is_open = False  # else it would write a footer when it is collected
+        error = RuntimeError("abandoned")
+        self._stream.__exit__(RuntimeError, error, None)
+
+
+def _bound(value: pa.Scalar | None, side: str) -> pa.Scalar | None:
+    if value is None:
+        return None
+    short = shortened(value, side)
+    return short if isinstance(short, pa.Scalar) or short is None else pa.scalar(short, value.type)
+
+
+@dataclass(frozen=True)
+class SegmentFooter:
+    """What the footer of a segment's file says.
+
+    Attributes:
+        metadata: the footer.
+        schema: the columns of the file.
+        groups: the bounds of its row groups.
+    """
+
+    metadata: pq.FileMetaData
+    schema: pa.Schema
+    groups: IndexGroups
+
+    @property
+    def nbytes(self) -> int:
+        """Its size in memory, about."""
+        own = sum(array.nbytes for array in (self.groups.lows, self.groups.highs))
+        return int(self.metadata.serialized_size) + int(own)
+
+
+def read_segment_footer(store: ObjectStore, segment: IndexSegment) -> SegmentFooter:
+    """Read and verify the footer of a segment's file.
+
+    Raises:
+        FormatError: the file is damaged.
+        ObjectNotFoundError: it is missing.
+    """
+    metadata, schema, _ = read_footer(store, segment.key, segment.digest)
+    with named_damage(store, segment.key):
+        t = schema.field(VALUE).type
+        groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+        bounds = [bounds_of([group.column(0).statistics], t) for group in groups]
+        rows = pa.array([group.num_rows for group in groups], pa.int64())
+        lows = typed_bounds([low for low, _, _ in bounds], t)
+        highs = typed_bounds([high for _, high, _ in bounds], t)
+        if metadata.num_rows != segment.pairs:
+            raise ValueError(f"it has {metadata.num_rows:,} pairs, {segment.pairs:,} were written")
+        return SegmentFooter(metadata, schema, IndexGroups(rows, lows, highs))
+
+
+def read_segment(
+    store: ObjectStore,
+    segment: IndexSegment,
+    footer: SegmentFooter | None = None,
+    groups: Sequence[int] | None = None,
+) -> pa.Table:
+    """Read a segment, or some of its row groups.
+
+    Args:
+        store: where it lies.
+        segment: the segment.
+        footer: its footer, if it is known.
+        groups: numbers of row groups in ascending order; None means all.
+
+    Returns:
+        The columns of `pair_schema`; files are counted from the segment's `first`.
+
+    Raises:
+        FormatError: the file is damaged.
+        ObjectNotFoundError: it is missing.
+    """
+    footer = footer or read_segment_footer(store, segment)
+    names = [VALUE, FILE, FOLDER]
+    return read_row_groups(
+        store, segment.key, footer.metadata, footer.schema, segment.digest, names, groups
+    )
+
+
+def numbered(pairs: pa.Table, first: int) -> pa.Table:
+    """Give pairs of a segment with whole numbers of files."""
+    place = pairs.schema.get_field_index(FILE)
+    return pairs.set_column(place, FILE, pc.add(pairs[FILE], first))

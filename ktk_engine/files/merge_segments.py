@@ -1,0 +1,221 @@
+"""Merges segments of an index as sorted runs, in bounded memory.
+
+See docs/design/scale.md, Indices in segments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from ktk_engine.files.index_segment_file import (
+    FILE,
+    SegmentWriter,
+    numbered,
+    read_segment,
+    read_segment_footer,
+)
+from ktk_engine.format.index_file import VALUE
+from ktk_engine.snapshot.index_segment import IndexSegment, pairs_of
+from ktk_engine.store.interface import ObjectStore
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+# The most pairs that one commit merges, and how many segments a tier may have.
+COMMIT_PAIRS, TIER_WIDTH = 500_000, 8
+# How many pairs `compact` puts into one segment.
+COMPACTED_PAIRS = 4_000_000
+_PAIRS_IN_MEMORY = 1_000_000
+
+
+def in_tiers(
+    store: ObjectStore, new_key: Callable[[], str], segments: Sequence[IndexSegment]
+) -> tuple[IndexSegment, ...]:
+    """Merge segments of tiers that have too many, as far as one commit may.
+
+    Args:
+        store: where they lie.
+        new_key: makes the key of a segment.
+        segments: all of a column.
+
+    Returns:
+        The segments that have the same pairs.
+    """
+    groups = _grouped(segments)
+    return tuple(
+        group[0] if len(group) == 1 else merge(store, new_key, group)[0] for group in groups
+    )
+
+
+def _grouped(segments: Sequence[IndexSegment]) -> list[list[IndexSegment]]:
+    """Decide which segments are merged with each other."""
+    groups = [[item] for item in segments]
+    tier, left = 0, COMMIT_PAIRS
+    while any(_tier(group) >= tier for group in groups):
+        same = sorted((group for group in groups if _tier(group) == tier), key=pairs_of)
+        chosen: list[list[IndexSegment]] = []
+        if len(same) > TIER_WIDTH:
+            for group in same:
+                # What was merged into this tier before is written once, with all others.
+                cost = pairs_of(group) if len(group) == 1 else 0
+                if cost > left:
+                    break
+                chosen.append(group)
+                left -= cost
+        if len(chosen) > 1:
+            groups = [group for group in groups if group not in chosen]
+            groups.append([item for group in chosen for item in group])
+        tier += 1
+    return groups
+
+
+def _tier(group: Sequence[IndexSegment]) -> int:
+    """By eights: fewer than 8 pairs are tier 0, fewer than 64 tier 1."""
+    return (max(pairs_of(group), 1).bit_length() - 1) // 3
+
+
+def merge(
+    store: ObjectStore,
+    new_key: Callable[[], str],
+    segments: Sequence[IndexSegment],
+    at_most: int | None = None,
+    alive: npt.NDArray[np.bool_] | None = None,
+) -> tuple[IndexSegment, ...]:
+    """Write segments as few.
+
+    Args:
+        store: where they lie.
+        new_key: makes the key of a segment.
+        segments: of one column.
+        at_most: from how many pairs on the next one begins, with a new value; None for only one.
+        alive: of each number, whether pairs of its file are kept; None keeps all.
+
+    Returns:
+        What has the pairs; nothing if none is left.
+    """
+    found: list[IndexSegment] = []
+    first = min((item.first for item in segments), default=0)
+    writer: SegmentWriter | None = None
+    last: pa.Scalar | None = None
+    try:
+        for pairs in merged_pairs(store, segments, alive):
+            while pairs.num_rows:
+                if writer is not None and at_most is not None and writer.pairs >= at_most:
+                    same = _count_equal(pairs[VALUE], last)
+                    if same < pairs.num_rows:
+                        writer.add(pairs.slice(0, same))
+                        found.append(writer.close())
+                        writer, pairs = None, pairs.slice(same)
+                        continue
+                    room = same
+                elif at_most is None:
+                    room = pairs.num_rows
+                else:
+                    room = at_most - (writer.pairs if writer else 0)
+                if writer is None:
+                    t = pairs.schema.field(VALUE).type
+                    writer = SegmentWriter(store, new_key(), t, first)
+                part = pairs.slice(0, room)
+                writer.add(part)
+                last, pairs = part[VALUE][-1], pairs.slice(room)
+        if writer is not None:
+            found.append(writer.close())
+    except BaseException:
+        if writer is not None:
+            writer.abandon()
+        raise
+    return tuple(found)
+
+
+def _count_equal(values: pa.ChunkedArray, value: pa.Scalar | None) -> int:
+    """How many of sorted values, from the first on, are a value that none is below."""
+    equal = pc.equal(values, value)
+    if pat.is_floating(values.type):
+        equal = pc.or_(equal, pc.and_(pc.is_nan(values), pc.is_nan(value)))
+    return int(pc.sum(equal, min_count=0).as_py())
+
+
+def merged_pairs(
+    store: ObjectStore,
+    segments: Sequence[IndexSegment],
+    alive: npt.NDArray[np.bool_] | None = None,
+) -> Iterator[pa.Table]:
+    """Read all pairs of segments in order of their values.
+
+    Args:
+        store: where they lie.
+        segments: of one column.
+        alive: of each number, whether pairs of its file are wanted; None for all.
+
+    Yields:
+        Some pairs with whole numbers of files.
+
+    Raises:
+        FormatError: a segment is damaged.
+        ObjectNotFoundError: one is missing.
+    """
+    at_once = max(1, _PAIRS_IN_MEMORY // max(1, len(segments)))
+    runs = [_Run(store, item, at_once) for item in segments if item.pairs]
+    while runs:
+        for run in runs:
+            run.fill()
+        going = [run.pairs[VALUE][-1] for run in runs if not run.is_over]
+        bound = None
+        if going:
+            lasts = pa.array(going, going[0].type)
+            bound = lasts[pc.array_sort_indices(lasts)[0].as_py()]
+        parts = [run.up_to(bound) for run in runs]
+        pairs = pa.concat_tables([part for part in parts if part.num_rows])
+        if alive is not None:
+            pairs = pairs.filter(pa.array(alive[pairs[FILE].to_numpy()]))
+        pairs = pairs.unify_dictionaries().combine_chunks()
+        if pairs.num_rows:
+            yield pairs.take(pc.array_sort_indices(pairs[VALUE]))
+        runs = [run for run in runs if not run.is_done]
+
+
+class _Run:
+    """One segment that is read from its smallest value on."""
+
+    def __init__(self, store: ObjectStore, segment: IndexSegment, at_once: int) -> None:
+        self._store, self._segment, self._at_once = store, segment, at_once
+        self._footer = read_segment_footer(store, segment)
+        self._next = 0
+        self.pairs = pa.table({VALUE: [], FILE: []})
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all that is left is in memory."""
+        return self._next == len(self._footer.groups.rows)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is left."""
+        return self.is_over and not self.pairs.num_rows
+
+    def fill(self) -> None:
+        """Have a pair in memory, if there is one."""
+        if self.pairs.num_rows or self.is_over:
+            return
+        start, rows = self._next, self._footer.groups.rows.to_pylist()
+        count = 0
+        while self._next < len(rows) and (self._next == start or count < self._at_once):
+            count += rows[self._next]
+            self._next += 1
+        groups = range(start, self._next)
+        pairs = read_segment(self._store, self._segment, self._footer, groups)
+        self.pairs = numbered(pairs, self._segment.first)
+
+    def up_to(self, bound: pa.Scalar | None) -> pa.Table:
+        """Take the pairs in memory whose value is not above a bound; without one, all."""
+        values, count = self.pairs[VALUE], self.pairs.num_rows
+        if bound is not None and not (pat.is_floating(values.type) and pc.is_nan(bound).as_py()):
+            count = pc.sum(pc.less_equal(values, bound), min_count=0).as_py()
+        found, self.pairs = self.pairs.slice(0, count), self.pairs.slice(count)
+        return found

@@ -1,0 +1,123 @@
+"""The values of an indexed column in the files of one task: reported, or stored as segments.
+
+See docs/design/scale.md, Indices in segments.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ktk_engine.files import index_runs
+from ktk_engine.files.index_runs import IndexRuns, new_segment_key
+from ktk_engine.store.interface import ObjectStore
+
+INDEX, SEGMENT = "index", "segment"
+# A task reports up to so many pairs of a column, so that few of them write no file.
+REPORTED_PAIRS = 50_000
+
+
+@dataclass(frozen=True)
+class SegmentPlace:
+    """Where tasks put segments, and when.
+
+    Attributes:
+        folder: key of the folder.
+        uuid: the dataset.
+        reported_pairs: how many pairs of a column a task reports at most.
+    """
+
+    folder: str
+    uuid: str
+    reported_pairs: int
+
+
+@dataclass
+class TaskValues:
+    """What an index on one column needs of a task's files.
+
+    Attributes:
+        store: where segments go.
+        place: where there; None reports all pairs.
+        column: the column.
+        type: its plain type.
+        task: number of the task.
+    """
+
+    store: ObjectStore
+    place: SegmentPlace | None
+    column: str
+    type: pa.DataType
+    task: int
+    _file: tuple[str, str, int] = ("", "", 0)
+    _parts: list[pa.Array] = field(default_factory=list)
+    _part_pairs: int = 0
+    _done: list[tuple[tuple[str, str, int], pa.Array]] = field(default_factory=list)
+    _done_pairs: int = 0
+    _runs: IndexRuns | None = None
+
+    def open(self, label: str, key: str, number: int) -> None:
+        """Go on to the task's next file."""
+        self._finish()
+        self._file = (label, key, number)
+
+    def add(self, values: pa.ChunkedArray) -> None:
+        """Take values of rows of the file."""
+        part = pc.unique(values).drop_null()
+        self._parts.append(part)
+        self._part_pairs += len(part)
+        if self._part_pairs > index_runs.RUN_PAIRS and self.place is not None:
+            self._finish()
+
+    def close(self) -> list[dict[str, Any]]:
+        """Give the rows of the report, after the last file."""
+        self._finish()
+        if self._runs is None:
+            return [self._reported(*file, values) for file, values in self._done]
+        return [
+            {
+                "kind": SEGMENT,
+                "column": self.column,
+                "task": self.task,
+                "payload": json.dumps(item.as_json()).encode(),
+            }
+            for item in self._runs.finish()
+        ]
+
+    def _finish(self) -> None:
+        """Pass on the values of the file so far."""
+        if not self._file[0]:
+            return
+        values = pc.unique(pa.chunked_array(self._parts, type=self.type))
+        self._parts, self._part_pairs = [], 0
+        self._done.append((self._file, values))
+        self._done_pairs += len(values)
+        if self.place is None:
+            return
+        if self._runs is None and self._done_pairs > self.place.reported_pairs:
+            place = self.place
+            self._runs = IndexRuns(
+                self.store, lambda: new_segment_key(place.folder, place.uuid), self.type
+            )
+        if self._runs is not None:
+            for (label, _, number), pairs in self._done:
+                self._runs.add(pairs, number, label)
+            self._done = []
+
+    def _reported(self, label: str, key: str, number: int, values: pa.Array) -> dict[str, Any]:
+        payload = to_ipc(pa.table({"value": values}))
+        file = {"label": label, "key": key, "task": self.task, "number": number}
+        return {"kind": INDEX, "column": self.column, "payload": payload, **file}
+
+
+def to_ipc(table: pa.Table) -> bytes:
+    """Give a table as bytes of Arrow's stream format."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data

@@ -1,0 +1,59 @@
+"""Secondary indices as other programs read them: one file a column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+import pyarrow as pa
+
+from ktk_engine.errors import ObjectExistsError
+from ktk_engine.files.index_segment_file import FILE
+from ktk_engine.files.merge_segments import merged_pairs
+from ktk_engine.format.dataset_key import published_index_key
+from ktk_engine.format.index_file import VALUE, build_index, render_index
+from ktk_engine.snapshot.column_index import living
+from ktk_engine.snapshot.index_segment import IndexSegment
+from ktk_engine.snapshot.snapshot import Snapshot
+from ktk_engine.store.interface import ObjectStore
+
+
+def published_indices(store: ObjectStore, snapshot: Snapshot, commit_id: str) -> dict[str, str]:
+    """Have index files in Kartothek's form; those of segments are written now.
+
+    Args:
+        store: where the dataset lives.
+        snapshot: the dataset.
+        commit_id: the commit that its entry in the log is of.
+
+    Returns:
+        Indexed column -> key of its index file.
+    """
+    found = dict(snapshot.indices)
+    for name, segments in snapshot.index_segments.items():
+        found[name] = key = published_index_key(snapshot.uuid, name, commit_id)
+        if not store.exists(key):
+            index = _joined(store, snapshot, name, segments)
+            data = render_index(name, index, large=name in snapshot.large_columns)
+            with suppress(ObjectExistsError):  # another publisher has written the same
+                store.put_if_absent(key, data)
+    return found
+
+
+def _joined(
+    store: ObjectStore, snapshot: Snapshot, name: str, segments: Sequence[IndexSegment]
+) -> pa.Table:
+    """The index of the files that are there."""
+    positions = snapshot.file_column("position").combine_chunks()
+    alive = living(positions, snapshot.next_number)
+    labels = snapshot.file_column("label").combine_chunks()
+    parts = []
+    for pairs in merged_pairs(store, segments, alive):
+        at = pa.compute.index_in(pairs[FILE].combine_chunks(), value_set=positions)
+        named = pa.DictionaryArray.from_arrays(at, labels)
+        parts.append(pa.table({VALUE: pairs[VALUE], "label": named}))
+    if not parts:
+        t = snapshot.schema.field(name).type
+        return build_index(pa.array([], t), pa.array([], pa.string()))
+    joined = pa.concat_tables(parts)
+    return build_index(joined[VALUE], joined["label"])

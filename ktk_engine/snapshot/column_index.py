@@ -1,0 +1,79 @@
+"""The secondary index of a column: one file in Kartothek's form, or segments.
+
+See docs/design/scale.md, Indices in segments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from ktk_engine.format.file_digest import FileDigest
+from ktk_engine.snapshot.index_segment import IndexSegment
+from ktk_engine.snapshot.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+
+@dataclass(frozen=True)
+class ColumnIndex:
+    """A column's index: either a file in Kartothek's form or segments.
+
+    Attributes:
+        key: key of the file; empty for segments.
+        digest: what was recorded of the file; None if nothing was.
+        segments: the segments; None for a file.
+    """
+
+    key: str = ""
+    digest: FileDigest | None = None
+    segments: tuple[IndexSegment, ...] | None = None
+
+
+def index_of(snapshot: Snapshot, column: str) -> ColumnIndex | None:
+    """Give the secondary index of a column; None if it has none."""
+    if column in snapshot.index_segments:
+        return ColumnIndex(segments=snapshot.index_segments[column])
+    key = snapshot.indices.get(column)
+    return ColumnIndex(key, snapshot.index_digests.get(key)) if key is not None else None
+
+
+def indices_of(snapshot: Snapshot) -> dict[str, ColumnIndex]:
+    """Give all secondary indices of a dataset, by column."""
+    found = {name: index_of(snapshot, name) for name in snapshot.with_index}
+    return {name: index for name, index in found.items() if index is not None}
+
+
+def with_indices(snapshot: Snapshot, indices: Mapping[str, ColumnIndex]) -> Snapshot:
+    """Give a dataset other secondary indices, which are all that it has then.
+
+    Args:
+        snapshot: the dataset.
+        indices: by column.
+    """
+    files = {name: item for name, item in indices.items() if item.segments is None}
+    return replace(
+        snapshot,
+        indices={name: item.key for name, item in files.items()},
+        index_digests={i.key: i.digest for i in files.values() if i.digest is not None},
+        index_segments={
+            name: item.segments for name, item in indices.items() if item.segments is not None
+        },
+    )
+
+
+def living(positions: pa.ChunkedArray, next_number: int) -> npt.NDArray[np.bool_]:
+    """Tell of each number whether a file of a dataset has it.
+
+    Args:
+        positions: the numbers of the dataset's files.
+        next_number: the number after the largest one.
+    """
+    alive = np.zeros(next_number, np.bool_)
+    alive[positions.to_numpy()] = True
+    return alive

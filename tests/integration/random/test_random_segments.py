@@ -1,0 +1,48 @@
+"""The random verbs over indices in segments, with bounds so small that tiers and merges happen."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, Phase, settings
+
+from tests.support.cube_verbs import CubeVerbs
+from tests.support.small_segments import small_segments
+from tests.support.table_verbs import EXAMPLES, TableVerbs
+
+
+class _SegmentedTableVerbs(TableVerbs):
+    def __init__(self) -> None:
+        super().__init__()
+        self.bounds = small_segments()
+        self.bounds.__enter__()
+
+    def teardown(self) -> None:
+        self.bounds.__exit__(None, None, None)
+        super().teardown()
+
+
+class _SegmentedCubeVerbs(CubeVerbs):
+    def __init__(self) -> None:
+        super().__init__()
+        self.bounds = small_segments()
+        self.bounds.__enter__()
+
+    def teardown(self) -> None:
+        self.bounds.__exit__(None, None, None)
+        super().teardown()
+
+
+_SETTINGS = settings(
+    max_examples=EXAMPLES,
+    phases=[Phase.generate, Phase.reuse],
+    stateful_step_count=20,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+
+
+class TestTablesInSegments(_SegmentedTableVerbs.TestCase):
+    settings = _SETTINGS
+
+
+class TestCubesInSegments(_SegmentedCubeVerbs.TestCase):
+    settings = _SETTINGS
