@@ -27,6 +27,7 @@ from ktk_engine.plan.prune import prune
 from ktk_engine.snapshot.snapshot import PARTITION_PREFIX, Snapshot
 
 _ROW = "row"  # of a sketch: the file's number in its snapshot
+_FEW_FILES = 10_000  # of a dataset, by whose partitions others are chosen
 _ORDER: dict[Join, int] = {"seed": 0, "inner": 1, "left": 2}
 
 
@@ -70,16 +71,19 @@ class LoadedCube:
 
         Opens no data file of ours; of those that another program wrote the footers at most, once.
         """
-        cube, planned, unread = self.specification, [], []
+        cube, planned = self.specification, list[DatasetPlan]()
         done: set[Condition] = set()
-        for name in sorted(self.snapshots):
-            join = _join(self, name, query)
-            if join is None:
-                unread.append(name)
-                continue
-            own = _own_conjuncts(self, name, query, join)
+        joins = {name: _join(self, name, query) for name in sorted(self.snapshots)}
+        read = [(name, join) for name, join in joins.items() if join is not None]
+        conditions = {name: _own_conjuncts(self, name, query, join) for name, join in read}
+        among: list[pa.Table] = []  # of the datasets whose partitions count for the others
+        # What conditions choose comes first: of the others, only these partitions matter.
+        for name, join in sorted(read, key=lambda item: (not conditions[item[0]], _ORDER[item[1]])):
+            own = conditions[name]
             done.update(own)
-            planned.append(_plan_dataset(self, name, own, query, join))
+            planned.append(_plan_dataset(self, name, own, query, join, among))
+            if join != "left" and planned[-1].files.num_rows <= _FEW_FILES:
+                among.append(planned[-1].files)
         planned.sort(key=lambda item: (_ORDER[item.join], item.dataset))
         aligned = [_with_files_to_open(item) for item in align(planned, cube.partition_columns)]
         left = conjunction(part for part in query.conjuncts if part not in done)
@@ -94,7 +98,7 @@ class LoadedCube:
             version=self.state.version,
             columns=query.columns,
             datasets=tuple(aligned),
-            unread=tuple(unread),
+            unread=tuple(name for name, join in joins.items() if join is None),
             condition=left,
             order_by=order,
             partition_by=query.partition_by,
@@ -156,11 +160,16 @@ def _own_conjuncts(
 
 
 def _plan_dataset(
-    cube: LoadedCube, name: str, own: Sequence[Condition], query: ResolvedQuery, join: Join
+    cube: LoadedCube,
+    name: str,
+    own: Sequence[Condition],
+    query: ResolvedQuery,
+    join: Join,
+    among: Sequence[pa.Table],
 ) -> DatasetPlan:
     snapshot, specification = cube.snapshots[name], cube.specification
     within = [c for c in specification.partition_columns if c in snapshot.partition_keys]
-    pruned = prune(cube.state.store, snapshot, own, within, cube.known)
+    pruned = prune(cube.state.store, snapshot, own, within, cube.known, among)
     on = (*within, *(c for c in specification.dimension_columns if c in snapshot.columns))
     needed = {*query.needed, *on}
     return DatasetPlan(

@@ -12,9 +12,11 @@ import pyarrow.types as pat
 from ktk_engine.conditions.condition import Condition, conjunction, null_rejecting
 from ktk_engine.conditions.evaluate import evaluate
 from ktk_engine.conditions.may_match import may_match
+from ktk_engine.errors import FormatError
 from ktk_engine.files.footers import statistics_of
-from ktk_engine.files.index_lookup import look_up
+from ktk_engine.files.index_lookup import IndexHits, look_up
 from ktk_engine.files.metadata_cache import MetadataCache
+from ktk_engine.format.label import partition_table
 from ktk_engine.plan.overlay import keep_overlaying
 from ktk_engine.plan.plan import PruneStep, prune_step, total_step
 from ktk_engine.snapshot.snapshot import (
@@ -26,6 +28,8 @@ from ktk_engine.snapshot.snapshot import (
     is_own,
 )
 from ktk_engine.store.interface import ObjectStore
+
+_MOST_FOLDERS = 10_000
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,7 @@ def prune(
     conditions: Sequence[Condition],
     overlay_columns: Sequence[str] | None,
     known: MetadataCache,
+    among: Sequence[pa.Table] = (),
 ) -> Pruned:
     """Drop the files in which no row can fulfil all conditions.
 
@@ -65,19 +70,30 @@ def prune(
             earlier one; None if cells are never replaced. A file that replaces cells of a kept
             file is kept as well, or the replaced rows would come back (decision 2).
         known: what is known of files from other queries.
+        among: files of other datasets with which these are joined: those in no partition of
+            theirs may be left out.
 
     Returns:
         The files, in order of position.
     """
-    steps = [total_step(snapshot)]
+    total = total_step(snapshot)
     together = set(snapshot.partition_keys if overlay_columns is None else overlay_columns)
+    hits, reason = _index_hits(store, snapshot, conditions, known)
+    partitions = _partition_reason(snapshot, conditions)
     snapshot = snapshot.narrowed([item for item in conditions if item.columns <= together])
+    if snapshot.segments:  # what cannot matter is not read
+        folders = (_partitions(snapshot, item.folders) for item in hits)
+        for files in (*folders, *among):
+            names = {PARTITION_PREFIX + name for name in together}
+            shared = [name for name in files.column_names if name in names]
+            snapshot = snapshot.narrowed_to(files.select(shared))
     counted = snapshot.file_table.select(["rows", "bytes"])
     matching = _by_partitions(snapshot, conditions)
-    reason = _partition_reason(snapshot, conditions)
-    steps.append(prune_step("partitions", counted.filter(matching), reason))
-    by_index, reason = _by_index(store, snapshot, conditions, known)
-    matching = pc.and_(matching, by_index)
+    steps = [total, prune_step("partitions", counted.filter(matching), partitions)]
+    if partitions:  # none is decided by its partition, so all are left
+        steps[1] = replace(total, tier="partitions", reason=partitions)
+    for item in hits:
+        matching = pc.and_(matching, item.among(snapshot))
     steps.append(prune_step("index", counted.filter(matching), reason))
     matching = _by_statistics(store, snapshot, conditions, matching, known)
     if overlay_columns is not None:
@@ -118,11 +134,11 @@ def _partition_reason(snapshot: Snapshot, conditions: Sequence[Condition]) -> st
     return ""
 
 
-def _by_index(
+def _index_hits(
     store: ObjectStore, snapshot: Snapshot, conditions: Sequence[Condition], known: MetadataCache
-) -> tuple[pa.BooleanArray, str]:
-    """Ask the secondary indices which files hold a value that fulfils a condition."""
-    matching = _all(snapshot)
+) -> tuple[list[IndexHits], str]:
+    """Ask the secondary indices which files hold values that fulfil conditions, each by itself."""
+    hits: list[IndexHits] = []
     missing = set()
     for condition in conditions:
         names = condition.columns
@@ -135,10 +151,22 @@ def _by_index(
         if name not in snapshot.with_index or not null_rejecting(condition, names):
             missing.add(name)
             continue
-        hits = look_up(store, snapshot, name, condition, known.indices)
-        matching = pc.and_(matching, hits.among(snapshot))
+        hits.append(look_up(store, snapshot, name, condition, known.indices))
     reason = f"no index on {', '.join(f'`{name}`' for name in sorted(missing))}" if missing else ""
-    return matching, reason
+    return hits, reason
+
+
+def _partitions(snapshot: Snapshot, folders: pa.Array) -> pa.Table:
+    """The partition values of folders; without columns where nobody can tell, or they are many."""
+    nothing = snapshot.file_table.schema.empty_table().select([])
+    if len(folders) > _MOST_FOLDERS or not snapshot.partition_keys:
+        return nothing
+    labels = pc.binary_join_element_wise(folders, "x", "/")
+    try:
+        values = partition_table(labels, snapshot.partition_keys, snapshot.schema, lenient=True)
+    except FormatError:  # another program's labels may have another form
+        return nothing
+    return values.rename_columns([PARTITION_PREFIX + name for name in values.column_names])
 
 
 def _by_statistics(

@@ -32,11 +32,13 @@ _DEAD = 4  # a segment of which more than this part is gone is written anew
 _REWRITTEN = 8  # segments of one commit for that reason
 _POSITION, _LABEL = "position", "label"
 _PARTITION, _LOW, _HIGH, _UNKNOWN = "partition.", "low.", "high.", "unknown."
+_GONE = pa.field("gone", pa.list_(pa.int32()))
 _LISTED = (
     pa.field("key", pa.string()),
     pa.field("sha256", pa.string()),
+    pa.field("first", pa.int64()),  # the smallest number of a file
     pa.field("files", pa.int64()),  # that it has, those that are gone among them
-    pa.field("gone", pa.list_(pa.int32())),  # row numbers, ascending
+    _GONE,  # row numbers, ascending
     pa.field("rows", pa.int64()),  # of the files that are left; null: unknown
     pa.field("bytes", pa.int64()),
 )
@@ -116,6 +118,7 @@ class SegmentedFiles(EncodedFiles):
         self._schema = schema
         self._columns: dict[str, pa.ChunkedArray] = {}
         self._order: np.ndarray | None = None
+        self._is_known = False  # the order
         self._lock = threading.RLock()
 
     @property
@@ -161,7 +164,9 @@ class SegmentedFiles(EncodedFiles):
             if new:
                 parts = [self._living(n, new) for n in range(self.listed.num_rows)]
                 table = self._together([*parts, self.added.select(new)], new)
-                table = table.take(pa.array(self._places()))
+                places = self._places()
+                if places is not None:
+                    table = table.take(pa.array(places))
                 self._columns.update({name: table[name] for name in new})
             schema = pa.schema([self._schema.field(name) for name in columns])
             return pa.Table.from_arrays([self._columns[n] for n in columns], schema=schema)
@@ -174,8 +179,10 @@ class SegmentedFiles(EncodedFiles):
             columns: names of columns, at least one.
         """
         places = self._places()
-        wanted = np.zeros(self.num_rows, bool)
-        wanted[places] = mask.to_numpy(zero_copy_only=False)
+        wanted = mask.to_numpy(zero_copy_only=False)
+        if places is not None:
+            chosen, wanted = wanted, np.zeros(self.num_rows, bool)
+            wanted[places] = chosen
         parts, start = [], 0
         for number in range(self.listed.num_rows):
             living = self._left(number)
@@ -190,6 +197,8 @@ class SegmentedFiles(EncodedFiles):
                 parts.append(found)
         parts.append(self.added.select(columns).filter(pa.array(wanted[start:])))
         table = self._together(parts, columns)
+        if places is None:
+            return table
         # Where each chosen row stands among the chosen ones, in the order of all.
         rank = np.cumsum(wanted) - 1
         return table.take(pa.array(rank[places[wanted[places]]]))
@@ -289,7 +298,7 @@ class SegmentedFiles(EncodedFiles):
         sums = stored.select(["rows", "bytes"]).take(pa.array(left))
         row = self.listed.slice(number, 1)
         changed = {
-            "gone": pa.array([gone], _LISTED[3].type),
+            "gone": pa.array([gone], _GONE.type),
             "rows": pa.array([_total(sums["rows"])], pa.int64()),
             "bytes": pa.array([_total(sums["bytes"])], pa.int64()),
         }
@@ -313,14 +322,19 @@ class SegmentedFiles(EncodedFiles):
             arrays.append(pa.chunked_array(chunks, item.type))
         return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
-    def _places(self) -> np.ndarray:
-        """Where the files stand, in order of their numbers, if segments follow one another."""
+    def _places(self) -> np.ndarray | None:
+        """Where the files stand, in order of their numbers, if segments follow one another.
+
+        None if they do so in that order.
+        """
         with self._lock:
-            if self._order is None:
+            if not self._is_known:
                 parts = [self._living(n, [_POSITION]) for n in range(self.listed.num_rows)]
                 parts.append(self.added.select([_POSITION]))
                 numbers = np.concatenate([part[_POSITION].to_numpy() for part in parts])
-                self._order = np.argsort(numbers, kind="stable")
+                ascending = bool((numbers[1:] > numbers[:-1]).all())
+                self._order = None if ascending else np.argsort(numbers, kind="stable")
+                self._is_known = True
             return self._order
 
 
@@ -387,7 +401,7 @@ def store_segments(
             part = part.combine_chunks()
             written.append(key(number))
             listed.append(_put(files.reader, store, written[-1], part, partitions))
-    table = pa.concat_tables(listed)
+    table = pa.concat_tables(listed).sort_by("first")
     known = {key: v for key, v in files.reader.known.items() if key in {*table["key"].to_pylist()}}
     return SegmentedFiles(table, files.schema, SegmentReader(store, known)), written
 
@@ -448,6 +462,7 @@ def _put(
     said: dict[str, Any] = {
         "key": key,
         "sha256": hashlib.sha256(data).hexdigest(),
+        "first": pc.min(rows[_POSITION]),
         "files": rows.num_rows,
         "rows": _total(rows["rows"]),
         "bytes": _total(rows["bytes"]),
