@@ -33,6 +33,7 @@ from ktk_engine.publish.publish_datasets import (
     publish_datasets,
     stop_publishing,
 )
+from ktk_engine.publish.publish_documents import publish_documents
 from ktk_engine.warehouse.author import python_history
 
 if TYPE_CHECKING:
@@ -267,12 +268,21 @@ class Relation(ABC):
                     compact(found, python_history(), progress=tell)
         return self._changed()
 
-    def publish(self, formats: str | None = "delta", dataset: str | None = None) -> Self:
+    def publish(
+        self,
+        formats: str | None = "delta",
+        dataset: str | None = None,
+        *,
+        kartothek: bool | None = None,
+    ) -> Self:
         """Let other engines read it: a Delta log beside the files follows every commit.
 
         Args:
-            formats: `delta`; None to publish it no more.
+            formats: `delta`; None to publish it no more. Does not count with `kartothek`.
             dataset: id of the only dataset of a cube to publish; None for all of them.
+            kartothek: whether documents for Kartothek are written with each commit, as they are
+                from the start. False deletes them: a commit then costs the same however many files
+                there are, and no Kartothek program may run its clean-up there.
 
         Returns:
             It at its newest version.
@@ -287,7 +297,9 @@ class Relation(ABC):
             Cube('trips', version=2)
         """
         store, said = self._state.store, python_history()
-        if formats is None:
+        if kartothek is not None:
+            publish_documents(store, self.name, kartothek, said)
+        elif formats is None:
             stop_publishing(store, self.name, dataset, said)
         else:
             check_formats(formats)

@@ -166,8 +166,8 @@ class State:
             _loading=threading.RLock(),
         )
 
-    def stamped(self, uuid: str, stamp: Stamp) -> State:
-        """The same after a document of it was published."""
+    def stamped(self, uuid: str, stamp: Stamp | None) -> State:
+        """The same after a document of it was published, or withdrawn."""
         item = replace(self.datasets[uuid], stamp=stamp)
         return replace(self, datasets={**self.datasets, uuid: item})
 
@@ -344,19 +344,27 @@ def _find_head(
 ) -> tuple[int, LogEntry | None, str]:
     """Find the newest entry. A listing shows it also where one before it is missing."""
     stamps = {uuid: stamp.version for uuid, stamp in documents.items() if stamp is not None}
-    published = max(stamps.values(), default=0)
+    published = max(stamps.values(), default=0) or _noted_head(store, scope)
     versions = logged_versions(store, scope, published)
     if versions:
         entry, sha256 = read_entry(store, scope, versions[-1])
         return entry.version, entry, sha256
     if published == 0:
         return 0, None, ""
-    uuid = max(stamps, key=lambda uuid: stamps[uuid])
+    names = [document_key(uuid) for uuid, version in stamps.items() if version == published]
     raise ForeignWriterError(
-        f"The document {document_key(uuid)} of {store.url} names version {published}, but log "
+        f"{(names or [scope.head_key])[0]} of {store.url} names version {published}, but log "
         f"entry {scope.entry_key(published)} is missing. One of the two is damaged: restore it "
         "from a backup. Nothing was written."
     )
+
+
+def _noted_head(store: ObjectStore, scope: LogScope) -> int:
+    """A version that a publisher without documents has noted; 0 if none has."""
+    try:
+        return int(store.get(scope.head_key))
+    except (ObjectNotFoundError, ValueError):
+        return 0
 
 
 def _is_removed(found: DatasetState, head: LogEntry | None) -> bool:

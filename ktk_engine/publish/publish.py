@@ -11,7 +11,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ktk_engine.cube.cube_metadata import IS_SEED, SPECIFICATION_KEYS
+from ktk_engine.cube.cube_metadata import (
+    IS_SEED,
+    SPECIFICATION_KEYS,
+    SUPPRESS_INDEX_ON,
+    cube_value,
+)
 from ktk_engine.errors import (
     ForeignWriterError,
     FormatError,
@@ -36,7 +41,7 @@ from ktk_engine.log.scope import LogScope
 from ktk_engine.log.state import State, resolve
 from ktk_engine.messages import Message, joined
 from ktk_engine.publish.delta.publish_delta import drop_delta_logs, publish_delta_logs
-from ktk_engine.publish.published_indices import published_indices
+from ktk_engine.publish.published_indices import published_indices, too_large
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
 
@@ -93,6 +98,8 @@ def _publish(
         state.known.update(known)
         state = _publish_removals(drop_delta_logs(state, removed))
         state.known.update(known)
+        if not publishes_documents(state):
+            state = _withdraw_documents(state)
         for uuid in _order(state):
             state = _publish_dataset(state, uuid)
         if troubled := [uuid for uuid, item in state.datasets.items() if item.problem]:
@@ -151,9 +158,39 @@ def _delete_document(state: State, uuid: str) -> None:
 
 
 def publishes_documents(state: State) -> bool:
-    """Whether Kartothek readers are to see a scope: not a cube without a seed dataset."""
+    """Whether Kartothek readers are to see a scope.
+
+    Not a cube without a seed dataset, and nothing whose seed dataset, or table, is to have no
+    documents.
+    """
     entries = state.head.datasets if state.head else {}
-    return state.scope.kind != "cube" or any(item.role == "seed" for item in entries.values())
+    said = [uuid for uuid, item in entries.items() if item.role != "enrichment"]
+    if state.scope.kind == "cube" and not said:
+        return False
+    known = (state.snapshot(u) for u in said if u in state.datasets and not _is_foreign(state, u))
+    return all(snapshot.has_documents for snapshot in known)
+
+
+def _is_foreign(state: State, uuid: str) -> bool:
+    item = state.datasets[uuid]
+    return bool(item.problem or item.foreign)
+
+
+def _withdraw_documents(state: State) -> State:
+    """Delete the documents of a scope that is to have none, the seed dataset's first.
+
+    The mark goes before the document: a document that is missing beside its mark was removed by
+    another program.
+    """
+    entries = state.head.datasets if state.head else {}
+    store, scope = state.store, state.scope
+    for uuid in sorted(entries, key=lambda uuid: entries[uuid].role != "seed"):
+        if uuid in state.datasets and state.datasets[uuid].stamp is not None:
+            store.delete([scope.published_key(uuid)])
+            store.delete([document_key(uuid), msgpack_document_key(uuid)])
+            state = state.stamped(uuid, None)
+    store.put(scope.head_key, str(state.version).encode())
+    return state
 
 
 def _order(state: State) -> list[str]:
@@ -299,7 +336,11 @@ def _cube_metadata(state: State) -> dict[str, Any]:
     assert state.head is not None
     for uuid, entry in state.head.datasets.items():
         if entry.role == "seed":
-            metadata = state.snapshot(uuid).metadata
+            snapshot = state.snapshot(uuid)
+            metadata = snapshot.metadata
+            if missing := set(too_large(snapshot)).intersection(snapshot.dimension_columns):
+                suppressed = cube_value(metadata, SUPPRESS_INDEX_ON) or ()
+                metadata = {**metadata, SUPPRESS_INDEX_ON: sorted(missing.union(suppressed))}
             return {key: metadata[key] for key in SPECIFICATION_KEYS if key in metadata}
     return {}
 

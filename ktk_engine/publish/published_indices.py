@@ -17,9 +17,14 @@ from ktk_engine.snapshot.index_segment import IndexSegment
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
 
+# An index file of so many pairs has some 10 MB.
+PUBLISHED_PAIRS = 500_000
+
 
 def published_indices(store: ObjectStore, snapshot: Snapshot, commit_id: str) -> dict[str, str]:
     """Have index files in Kartothek's form; those of segments are written now.
+
+    What is `too_large` is left out.
 
     Args:
         store: where the dataset lives.
@@ -30,7 +35,10 @@ def published_indices(store: ObjectStore, snapshot: Snapshot, commit_id: str) ->
         Indexed column -> key of its index file.
     """
     found = dict(snapshot.indices)
+    large = too_large(snapshot)
     for name, segments in snapshot.index_segments.items():
+        if name in large:
+            continue
         found[name] = key = published_index_key(snapshot.uuid, name, commit_id)
         if not store.exists(key):
             index = _joined(store, snapshot, name, segments)
@@ -38,6 +46,14 @@ def published_indices(store: ObjectStore, snapshot: Snapshot, commit_id: str) ->
             with suppress(ObjectExistsError):  # another publisher has written the same
                 store.put_if_absent(key, data)
     return found
+
+
+def too_large(snapshot: Snapshot) -> tuple[str, ...]:
+    """Indexed columns of which Kartothek gets no index: each commit would write all pairs anew."""
+    pairs = {
+        name: sum(item.pairs for item in items) for name, items in snapshot.index_segments.items()
+    }
+    return tuple(name for name, count in pairs.items() if count > PUBLISHED_PAIRS)
 
 
 def _joined(

@@ -53,6 +53,9 @@ PARTITION_PREFIX, MINIMUM_PREFIX, MAXIMUM_PREFIX, NULLS_PREFIX = (
 )
 # Where the properties keep in which formats every commit is published.
 PUBLISH = "publish"
+# Where they say that no documents are written for Kartothek; in a cube the seed dataset says it.
+WITHOUT_DOCUMENTS = "without_documents"
+_OF_PUBLISHING = (PUBLISH, WITHOUT_DOCUMENTS)
 # Where they say that an unknown partition value is null: of folders, which have a text for it.
 NULL_FOLDERS = "null_folders"
 # Where the properties keep which columns of other programs' files are left out, and why: nothing
@@ -225,10 +228,16 @@ class Snapshot:
         """In which formats every commit is published beside Kartothek's."""
         return frozenset(self.properties.get(PUBLISH) or ())
 
+    @property
+    def has_documents(self) -> bool:
+        """Whether every commit is published for Kartothek."""
+        return not self.properties.get(WITHOUT_DOCUMENTS)
+
     def published_like(self, base: Snapshot | None) -> Snapshot:
         """The same, in the place of another snapshot: published in the formats of that."""
-        kept = {PUBLISH: sorted(base.published_as)} if base and base.published_as else {}
-        others = {key: value for key, value in self.properties.items() if key != PUBLISH}
+        known = base.properties if base else {}
+        kept = {key: known[key] for key in _OF_PUBLISHING if known.get(key)}
+        others = {k: value for k, value in self.properties.items() if k not in _OF_PUBLISHING}
         return replace(self, properties={**others, **kept})
 
     @property

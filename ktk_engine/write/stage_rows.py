@@ -25,7 +25,7 @@ from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.commit import Committed, role_of
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.snapshot.column_index import ColumnIndex, with_indices
-from ktk_engine.snapshot.snapshot import LARGE, PUBLISH, Snapshot
+from ktk_engine.snapshot.snapshot import LARGE, PUBLISH, WITHOUT_DOCUMENTS, Snapshot
 from ktk_engine.types.refusal import Problem, refusal
 from ktk_engine.write.checked_write import CheckedWrite
 from ktk_engine.write.extension import Extension
@@ -231,7 +231,9 @@ def _change(
         comments = Comments(said.relation or known.relation, texts)
         metadata = with_comments({**noted, **built.metadata}, comments)
         kept = {
-            key: base.properties[key] for key in ("table", PUBLISH, LARGE) if key in base.properties
+            key: base.properties[key]
+            for key in ("table", PUBLISH, WITHOUT_DOCUMENTS, LARGE)
+            if key in base.properties
         }
         return replace(built, metadata=metadata, properties={**built.properties, **kept})
 

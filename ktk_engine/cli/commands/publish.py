@@ -16,7 +16,7 @@ from ktk_engine.cli.console import (
     say_json,
 )
 from ktk_engine.cli.find_store import find_store, store_option
-from ktk_engine.messages import spoken
+from ktk_engine.messages import Message, spoken
 
 if TYPE_CHECKING:
     from ktk_engine.publish.publish_datasets import Published
@@ -28,21 +28,38 @@ if TYPE_CHECKING:
 @click.option("--dataset", metavar="ID", help="Only this dataset of the cube.")
 @click.option("--check", is_flag=True, help="Only compare; ends with 1 if they differ.")
 @click.option("--stop", is_flag=True, help="Publish no more, and delete the Delta log.")
+@click.option("--kartothek", is_flag=True, help="Kartothek's documents in place of a Delta log.")
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 @store_option
 def publish(
-    name: str, dataset: str | None, check: bool, stop: bool, as_json: bool, store_url: str | None
+    name: str,
+    dataset: str | None,
+    check: bool,
+    stop: bool,
+    kartothek: bool,
+    as_json: bool,
+    store_url: str | None,
 ) -> None:
     """Publish CUBE_OR_TABLE as Delta, from now on.
 
     A Delta log is written beside the files; no data are copied. What is published already is
     brought up to date, for instance where a run died.
+
+    With --kartothek: write the documents that Kartothek reads with each commit, as a new cube or
+    table does. With --stop, too: delete them and write none any more. A commit then costs the same
+    however many files there are.
     """
     from ktk_engine.publish.publish_datasets import check_publishing, publish_datasets
 
     if check and stop:
         raise click.UsageError(f"{flag('check')} and {flag('stop')} do not go together.")
+    if kartothek and (check or dataset):
+        other = flag("check") if check else flag("dataset")
+        raise click.UsageError(f"{flag('kartothek')} and {other} do not go together.")
     store = find_store(store_url, quiet=as_json)
+    if kartothek:
+        _publish_documents(store, name, not stop, as_json)
+        return
     if stop:
         _stop(store, name, dataset, as_json)
         return
@@ -56,6 +73,20 @@ def publish(
         _show(store, found)
     if any(item.problem for item in found):
         raise click.exceptions.Exit(1)
+
+
+def _publish_documents(store: ObjectStore, name: str, wanted: bool, as_json: bool) -> None:
+    from ktk_engine.publish.publish_documents import publish_documents
+
+    command = "ktk publish --kartothek" if wanted else "ktk publish --kartothek --stop"
+    warning = publish_documents(store, name, wanted, {"command": command})
+    if as_json:
+        say_json({"name": name, "documents": wanted, "warning": spoken(warning, listener().voice)})
+        return
+    how = "has documents for Kartothek" if wanted else "has no documents for Kartothek any more"
+    say(f"{name} {how}.")
+    if warning:
+        say(Message("Warning: ", warning))
 
 
 def _stop(store: ObjectStore, name: str, dataset: str | None, as_json: bool) -> None:

@@ -1,0 +1,81 @@
+"""Lets a cube or table have documents for Kartothek, or have none any more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ktk_engine.catalog.find_scope import find_scope
+from ktk_engine.errors import CommitConflictError, ForeignWriterError, PublishError
+from ktk_engine.log.change.dataset_change import DatasetChange
+from ktk_engine.log.change.transaction import Transaction
+from ktk_engine.log.commit import commit, role_of
+from ktk_engine.log.intent import announced
+from ktk_engine.log.write import Write
+from ktk_engine.messages import Message, Remedy
+from ktk_engine.publish.publish import publish, publish_head
+from ktk_engine.snapshot.snapshot import WITHOUT_DOCUMENTS, Snapshot
+from ktk_engine.store.interface import ObjectStore
+
+
+def publish_documents(
+    store: ObjectStore, name: str, wanted: bool, history: Mapping[str, str] | None = None
+) -> str:
+    """Write documents for Kartothek with each commit, or delete them and write none any more.
+
+    Without them a commit costs the same however many files there are. Kartothek sees nothing then;
+    no Kartothek program may run its clean-up there, which deletes what no document names.
+
+    Args:
+        store: where it lives.
+        name: the cube, all of its datasets, or the table.
+        wanted: whether there are to be documents.
+        history: what the log says of this commit, for people.
+
+    Returns:
+        A warning; empty if all that lies there is as it should be.
+
+    Raises:
+        DatasetNotFoundError: there is no such cube or table.
+        PublishError: a cube has no seed dataset yet, or the run is staged; nothing was changed.
+        ForeignWriterError: nobody can tell what a dataset holds.
+    """
+    if store.is_staged:
+        raise PublishError(
+            Message(
+                f"A staged run cannot change whether {name} has documents for Kartothek. Nothing "
+                "was changed. Do it by itself, ",
+                Remedy("unstaged"),
+                ".",
+            )
+        )
+    state = find_scope(store, name)
+    for item in state.datasets.values():
+        if item.problem:
+            raise ForeignWriterError(Message(item.problem, ". Nothing was changed."))
+    snapshots = {uuid: state.snapshot(uuid) for uuid in state.datasets}
+    owners = [u for u, item in snapshots.items() if item.is_seed or not state.scope.cube]
+    if not owners:
+        raise PublishError(
+            f"Cube {name} has no seed dataset yet, so it has no documents. Nothing was changed."
+        )
+    changed = [uuid for uuid in owners if snapshots[uuid].has_documents != wanted]
+    if not changed:
+        return publish_head(store, state.scope)
+
+    def rebase(base: Snapshot | None, attempt: int) -> Snapshot:
+        if base is None:
+            raise CommitConflictError("A dataset was removed meanwhile. Nothing was committed.")
+        return replace(base, properties={**base.properties, WITHOUT_DOCUMENTS: not wanted})
+
+    write = Write()
+    changes = tuple(
+        DatasetChange(
+            uuid, "properties", rebase, frozenset(), role_of(state.scope, snapshots[uuid])
+        )
+        for uuid in changed
+    )
+    reason = "publish for Kartothek" if wanted else "publish for Kartothek no more"
+    said = {"reason": reason, **(history or {})}
+    with announced(store, state.scope, write, f"{reason}: {name}"):
+        return commit(state, Transaction(write, changes, history=said), publish).warning
