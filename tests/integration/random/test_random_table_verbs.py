@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -17,10 +16,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from ktk_engine import Store
 from ktk_engine.errors import DataError
 from tests.support.committed import check
+from tests.support.random_cubes import TIMES
 
 PARTITIONS = ("a/b", "é=%", "")
 
-EXAMPLES = int(os.environ.get("KTK_EXAMPLES", "10"))
 SCHEMA = pa.schema([("p", pa.string()), ("k", pa.uint64()), ("t", pa.string()), ("v", pa.int16())])
 ROW = st.fixed_dictionaries(
     {
@@ -154,7 +153,7 @@ class TableVerbs(RuleBasedStateMachine):
 
 class TestTableVerbs(TableVerbs.TestCase):
     settings = settings(
-        max_examples=EXAMPLES,
+        max_examples=10 * TIMES,
         phases=[Phase.generate, Phase.reuse],
         stateful_step_count=10,
         deadline=None,
