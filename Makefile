@@ -56,7 +56,7 @@ SPARK_CORE = tests/corpus/test_corpus.py \
 	$(addprefix tests/spark/test_, cancel_tasks.py cohorts.py compact.py damaged_files.py \
 	declared.py host_session.py incremental.py merge_in_memory.py merge_versions.py \
 	read_files.py replace_where.py scan.py sql_header.py sql_session.py survival.py write.py) \
-	$(addprefix tests/functional/test_, incremental.py materializations.py) tests/unit/spark
+	$(addprefix tests/functional/test_, incremental.py materializations.py sql_macros.py) tests/unit/spark
 # The lowest versions run this, too: what reads SQL, files, logs and types by the words of others.
 LOWEST_CORE = $(SPARK_CORE) tests/integration/delta/test_publishing.py \
 	$(addprefix tests/unit/, conditions format plan types warehouse)
