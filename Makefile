@@ -1,6 +1,6 @@
 # make demo     builds the sample project and shows what it answers
 # make demo-cluster  the same on a Spark cluster of processes, with the store on S3 (moto)
-# make test     the whole test suite, dbt's own with both storages
+# make test     the whole test suite, dbt's own with both storages; TESTS says which part of it
 # make unit     its pure part, under a minute: no Java, no process, no network
 # make coverage the same pure part, and how many statements and branches it has run
 # make test-dbt dbt's own suites (dbt-tests-adapter), with plain tables and with cube datasets
@@ -17,6 +17,7 @@
 #               docs/python.md, both run `make demo`; `make test` has the engine's
 # make test-cluster  a Spark cluster of processes whose executors and workers are killed, ten rounds;
 #               `make test` has one
+# make test-random  the tests that ask random questions, four times as many (KTK_EXAMPLES), other ones
 # make test-faults  kills, interrupts, flipped bits, full disks and more, in long: about an hour;
 #               `make test` has a small part of it
 # make lint     ruff, mypy, import-linter and typos; `make format` rewrites
@@ -55,7 +56,7 @@ SPARK_CORE = tests/corpus/test_corpus.py \
 	$(addprefix tests/spark/test_, cancel_tasks.py cohorts.py compact.py damaged_files.py \
 	declared.py host_session.py incremental.py merge_in_memory.py merge_versions.py \
 	read_files.py replace_where.py scan.py sql_header.py sql_session.py survival.py write.py) \
-	$(addprefix tests/functional/test_, incremental.py materializations.py) tests/unit/spark
+	$(addprefix tests/functional/test_, incremental.py materializations.py sql_macros.py) tests/unit/spark
 # The lowest versions run this, too: what reads SQL, files, logs and types by the words of others.
 LOWEST_CORE = $(SPARK_CORE) tests/integration/delta/test_publishing.py \
 	$(addprefix tests/unit/, conditions format plan types warehouse)
@@ -68,6 +69,12 @@ NEWEST_CHANGES = $(addprefix tests/functional/adapter/test_, basic.py dbt_debug.
 	functions.py sample_mode.py simple_seed.py unit_testing.py) \
 	$(addprefix tests/functional/test_, behaviour_flags.py functions.py python_models.py seed.py) \
 	tests/unit/adapter tests/unit/api
+# What asks random questions or does random changes.
+RANDOM = tests/functional/test_random_cube_queries.py tests/integration/delta/test_random_publishing.py \
+	tests/integration/kartothek/test_verbs_beside_kartothek.py tests/integration/random \
+	$(addprefix tests/spark/test_, local_engine.py local_sql.py random_changes.py random_cubes.py \
+	random_executors.py random_literals.py random_statements.py random_writes.py survival.py) \
+	tests/unit/files tests/unit/local tests/unit/write/test_build_table.py
 # Old packages use what Python and one another deprecate, and the newest deprecate what others use:
 # warnings are errors with those of `.venv` alone.
 WARN = -W default
@@ -103,7 +110,7 @@ endif
 endif
 
 .PHONY: demo demo-cluster test test-dbt test-projects test-spark test-lowest test-newest \
-	test-newest-changes test-wheels test-cluster test-faults unit \
+	test-newest-changes test-wheels test-cluster test-random test-faults unit \
 	coverage lint format lock bench oracle plateau azurite python3.8 python3.11 docs clean
 
 demo: $(DEMO_ENV)/.installed sample_project/data/flights.parquet
@@ -118,7 +125,7 @@ demo-cluster: .venv/.installed sample_project/data/flights.parquet
 	.venv/bin/python -m tests.cluster.demo
 
 test: .venv/.installed azurite
-	.venv/bin/python -m pytest $(PARALLEL)
+	.venv/bin/python -m pytest $(PARALLEL) $(TESTS)
 
 test-dbt: .venv/.installed
 	.venv/bin/python -m pytest $(PARALLEL) tests/functional/adapter
@@ -145,6 +152,9 @@ test-wheels: .venv/.installed
 
 test-cluster: .venv/.installed
 	KTK_CLUSTER_ROUNDS=10 .venv/bin/python -m pytest tests/cluster
+
+test-random: .venv/.installed
+	KTK_EXAMPLES=$(or $(KTK_EXAMPLES),4) .venv/bin/python -m pytest $(PARALLEL) $(RANDOM)
 
 test-faults: .venv/.installed azurite
 	KTK_FAULTS=large .venv/bin/python -m pytest tests/faults

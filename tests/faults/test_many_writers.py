@@ -25,7 +25,7 @@ from tests.support.committed import read_entries, resolve, scope_of
 from tests.support.stores import ObjectStore, open_store
 
 # Writers, commits of each, and what is done beside them.
-_SCALE = {"local": (8, 50 if LARGE else 8), "s3": (8, 50) if LARGE else (4, 3)}
+_SCALE = {"local": (8, 50 if LARGE else 5), "s3": (8, 50) if LARGE else (4, 3)}
 Place = tuple[str, dict[str, Any]]  # address and settings of a store
 _CONTEXT = multiprocessing.get_context("forkserver")
 _SCOPE = scope_of(TABLE)

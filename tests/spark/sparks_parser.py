@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+from py4j.java_gateway import is_instance_of
+
+_PLAN = "org.apache.spark.sql.catalyst.plans.QueryPlan"
 
 
 @dataclass
@@ -23,47 +27,64 @@ class Found:
 
 def sparks_references(spark, sql) -> Found:
     """Ask Spark's parser for the relations of a statement."""
-    found = Found()
-    _walk(spark._jsparkSession.sessionState().sqlParser().parsePlan(sql), found)
-    return found
+    patterns = spark._jvm.org.apache.spark.sql.catalyst.trees.TreePattern
+    parser = spark._jsparkSession.sessionState().sqlParser()
+    walk = _Walk(Found(), spark.sparkContext._gateway, patterns.PLAN_EXPRESSION())
+    walk.walk(parser.parsePlan(sql))
+    return walk.found
 
 
-def _walk(node: Any, found: Found) -> None:
-    kind = node.getClass().getSimpleName()
-    if kind in _NAMED:
-        name = ".".join(_items(getattr(node, _NAMED[kind])()))
-        start = node.origin().startIndex()
-        if kind == "UnresolvedRelation" and start.isDefined():
-            found.places.add((name, start.get()))
-        found.targets.add(name)
-        return
-    if kind == "RelationTimeTravel":
-        _walk(node.relation(), found)
-    if kind in _TARGETS:
-        target = Found()
-        _walk(node.table(), target)
-        found.targets |= target.targets
-    elif kind in _OF_SESSION:
-        found.targets.add(".".join(_items(node.name().nameParts())))
-    elif kind == "SetNamespaceCommand":
-        found.targets.add(".".join(_items(node.namespace())))
-    if kind == "UnresolvedWith":
-        for relation in _items(node.cteRelations()):
-            found.ctes.add(relation._1())
-            _walk(relation._2(), found)
-    elif kind in _WITH_PLAN:
-        _walk(getattr(node, _WITH_PLAN[kind])(), found)
-    else:
-        _walk_all(node.innerChildren(), found)
-    _walk_all(node.children(), found)
-    if _is_plan(node):
-        _walk_all(node.expressions(), found)
+@dataclass
+class _Walk:
+    """Looks at a tree, node by node; each question takes the JVM a moment.
 
+    Attributes:
+        found: what it finds.
+        gateway: to the JVM.
+        has_query: Spark's pattern of expressions that hold queries: no others are looked at.
+    """
 
-def _walk_all(nodes: Any, found: Found) -> None:
-    for item in _items(nodes):
-        if hasattr(item, "getClass"):
-            _walk(item, found)
+    found: Found
+    gateway: Any
+    has_query: Any
+
+    def walk(self, node: Any) -> None:
+        found, kind = self.found, node.getClass().getSimpleName()
+        if kind in _NAMED:
+            name = ".".join(_items(getattr(node, _NAMED[kind])()))
+            start = node.origin().startIndex()
+            if kind == "UnresolvedRelation" and start.isDefined():
+                found.places.add((name, start.get()))
+            found.targets.add(name)
+            return
+        if kind == "RelationTimeTravel":
+            self.walk(node.relation())
+        if kind in _TARGETS:
+            target = replace(self, found=Found())
+            target.walk(node.table())
+            found.targets |= target.found.targets
+        elif kind in _OF_SESSION:
+            found.targets.add(".".join(_items(node.name().nameParts())))
+        elif kind == "SetNamespaceCommand":
+            found.targets.add(".".join(_items(node.namespace())))
+        if kind == "UnresolvedWith":
+            for relation in _items(node.cteRelations()):
+                found.ctes.add(relation._1())
+                self.walk(relation._2())
+        elif kind in _WITH_PLAN:
+            self.walk(getattr(node, _WITH_PLAN[kind])())
+        else:
+            self._walk_all(node.innerChildren())
+        self._walk_all(node.children())
+        if is_instance_of(self.gateway, node, _PLAN):
+            for item in _items(node.expressions()):
+                if item.containsPattern(self.has_query):
+                    self.walk(item)
+
+    def _walk_all(self, nodes: Any) -> None:
+        for item in _items(nodes):
+            if hasattr(item, "getClass"):
+                self.walk(item)
 
 
 def _items(nodes: Any) -> list[Any]:
@@ -93,15 +114,3 @@ _WITH_PLAN = {
     "ExplainCommand": "logicalPlan",
     "DescribeQueryCommand": "plan",
 }
-
-
-def _is_plan(node: Any) -> bool:
-    return "org.apache.spark.sql.catalyst.plans.QueryPlan" in _classes(node)
-
-
-def _classes(node: Any) -> list[str]:
-    names, kind = [], node.getClass()
-    while kind is not None:
-        names.append(kind.getName())
-        kind = kind.getSuperclass()
-    return names

@@ -85,7 +85,7 @@ def tables(store):
     build(store, ROWS, Target("u", partition_by=("k",)))
 
 
-@examples(400)
+@examples(200)
 @given(condition=conditions())
 def test_random_conditions(sql, store, tables, condition):
     # Spark 4.3 itself counts nulls as less than a literal that is beyond every integer.
@@ -105,7 +105,7 @@ def test_random_conditions(sql, store, tables, condition):
         assert list(found) == expected, text
 
 
-@examples(100)
+@examples(50)
 @given(condition=conditions(), column=st.sampled_from(["t", "z", "i", "s", "day"]))
 def test_random_deletes(sql, store, condition, column):
     rows = ROWS.slice(0, 2).drop_columns(["f"] if column != "f" else [])

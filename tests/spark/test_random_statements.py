@@ -37,16 +37,21 @@ class Both:
     """A store and plain Spark with the same rows."""
 
     def __init__(self, spark, root) -> None:
-        warehouse = Warehouse(str(root))
-        self.store = warehouse.create_schema("an")
-        self.relations = Relations(warehouse)
-        self.session = SqlSession(spark, warehouse.find_schema, root / "scratch")
         self.spark = spark
-        self.facade = Store(str(root / "an"))
+        self.root = root
         self.rows: dict[str, list[str]] = {}
 
     def start_again(self) -> None:
-        """Let the tables have their first rows."""
+        """Let the tables have their first rows, in a store of their own.
+
+        What other examples have dropped would be looked at for each statement.
+        """
+        root = self.root / str(next(_numbers))
+        warehouse = Warehouse(str(root))
+        self.store = warehouse.create_schema("an")
+        self.relations = Relations(warehouse)
+        self.session = SqlSession(self.spark, warehouse.find_schema, root / "scratch")
+        self.facade = Store(str(root / "an"))
         for name in NAMES:
             build(self.store, ROWS, Target(name, partition_by=("p p",) if name == "t" else ()))
             self.let(name, ROWS)
@@ -359,7 +364,7 @@ def both(spark, tmp_path_factory):
     return Both(spark, tmp_path_factory.mktemp("random"))
 
 
-@examples(125)
+@examples(60)
 @given(st.data())
 def test_random_statements(both, data):
     both.start_again()

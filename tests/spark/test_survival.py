@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from hypothesis import HealthCheck, given, settings
 
 from ktk_engine.spark.compatibility import collect_table
@@ -11,14 +9,13 @@ from ktk_engine.spark.session.session import new_session
 from tests.spark.times import HAS_TIMES
 from tests.support.changes import Target, build
 from tests.support.queries import quote_identifier
+from tests.support.random_cubes import TIMES
 from tests.support.spark import statements
 from tests.support.stores import LocalStore
 from tests.unit.types.values import comparable, tables
 
-EXAMPLES = int(os.environ.get("KTK_EXAMPLES", "10"))
 
-
-@settings(deadline=None, max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=10 * TIMES, suppress_health_check=list(HealthCheck))
 @given(tables())
 def test_every_value_of_every_type_comes_back_through_spark(spark, tmp_path_factory, table):
     # What Spark cannot show is not loss: it has no column without a type, and before 4.1 none of

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from copy import deepcopy
@@ -19,10 +18,11 @@ from ktk_engine.errors import ConsistencyError, VersionGoneError
 from tests.support.changes import Retention, comment_on, run_cleanup
 from tests.support.committed import check, cube_scope
 from tests.support.documents import Comments
+from tests.support.random_cubes import TIMES
 from tests.support.random_rows import CELL, KINDS, PARTITIONS, SCHEMAS, Cells, frame_of, rows_of
 
 Model = dict[str, Cells]
-EXAMPLES = int(os.environ.get("KTK_EXAMPLES", "10"))
+EXAMPLES = 10 * TIMES
 ENRICHMENTS = st.sampled_from(["more", "flat"])
 WHERE = st.sampled_from(
     [

@@ -51,14 +51,17 @@ INDEXED = [t for t in COMPARABLE if t not in _WITHOUT_INDEX]
 _OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
 
 
+# `KTK_EXAMPLES=10` asks ten times as many, other ones.
+TIMES = int(os.environ.get("KTK_EXAMPLES", "1"))
+
+
 def examples(count: int) -> settings:
-    """Settings of a property test; `KTK_EXAMPLES=10` asks ten times as many, other ones."""
-    factor = int(os.environ.get("KTK_EXAMPLES", "1"))
+    """Settings of a property test."""
     return settings(
-        max_examples=count * factor,
+        max_examples=count * TIMES,
         phases=[Phase.generate],  # a smaller example would cost minutes
         deadline=None,
-        derandomize=factor == 1,
+        derandomize=TIMES == 1,
         database=None,
         suppress_health_check=list(HealthCheck),
     )

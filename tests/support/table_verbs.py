@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -16,10 +15,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from ktk_engine import Store
 from ktk_engine.errors import DataError
 from tests.support.committed import check
+from tests.support.random_cubes import TIMES
 
 PARTITIONS = ("a/b", "é=%", "")
 
-EXAMPLES = int(os.environ.get("KTK_EXAMPLES", "10"))
+EXAMPLES = 10 * TIMES
 SCHEMA = pa.schema([("p", pa.string()), ("k", pa.uint64()), ("t", pa.string()), ("v", pa.int16())])
 ROW = st.fixed_dictionaries(
     {

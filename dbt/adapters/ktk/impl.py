@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from dbt.adapters.base import available
 from dbt.adapters.base.impl import ConstraintSupport
 from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.capability import Capability, CapabilityDict, CapabilitySupport, Support
@@ -30,7 +31,9 @@ from dbt.adapters.ktk.operations.cli_bridge import CliBridge
 from dbt.adapters.ktk.operations.cube_methods import CubeMethods
 from dbt.adapters.ktk.operations.cube_query import cube_partitions
 from dbt.adapters.ktk.operations.leftovers import Leftovers
+from dbt.adapters.ktk.operations.listagg import listagg_text
 from dbt.adapters.ktk.session.debug import debug_lines
+from ktk_engine.spark.compatibility import spark_version
 
 _LOGGER = AdapterLogger("ktk")
 
@@ -122,6 +125,11 @@ class KtkAdapter(
             for line in debug_lines(self.connections.warehouse, self.connections.sessions):
                 _LOGGER.info(line)
         self.execute("select 1 as id")
+
+    @available.parse(lambda *_, **__: "")
+    def listagg(self, measure: str, delimiter: str, order_by: str | None, limit: int | None) -> str:
+        """Give the SQL that `dbt.listagg(...)` compiles to; starts nothing."""
+        return listagg_text(measure, delimiter, order_by, limit, spark_version() >= (4, 0))
 
     @classmethod
     def _get_adapter_specific_run_info(cls, config: RelationConfig) -> dict[str, Any]:

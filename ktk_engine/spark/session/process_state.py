@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -41,9 +42,11 @@ def use_this_python(settings: Mapping[str, str]) -> None:
     os.environ.setdefault("PYSPARK_PYTHON", settings.get("spark.pyspark.python", here))
 
 
-def silence_errors_said_twice() -> None:
-    """Keep PySpark and py4j from logging the stack of an error that they also raise."""
+def silence_what_nobody_needs() -> None:
+    """Keep PySpark and py4j from saying twice what they raise, and from warning of pandas 3."""
     silence_query_loggers()
+    # No rows pass through pandas on their way; who reads the warning would doubt the installation.
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     logging.getLogger().addFilter(_is_not_py4js)  # a filter is added once, however often asked
 
 

@@ -19,7 +19,7 @@ from ktk_engine.spark.session.gateway import start_gateway
 from ktk_engine.spark.session.liveness import check_master, why_ended
 from ktk_engine.spark.session.metastore import has_metastore
 from ktk_engine.spark.session.process_state import (
-    silence_errors_said_twice,
+    silence_what_nobody_needs,
     use_java,
     use_this_python,
 )
@@ -136,7 +136,7 @@ def start_session(
             check_master(chosen["spark.master"])
             use_java(scratch)
             use_this_python(chosen)
-            silence_errors_said_twice()
+            silence_what_nobody_needs()
             builder = SparkSession.builder
             for key, value in chosen.items():
                 builder = builder.config(key, value)

@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[3]
         "test-spark",
         "test-lowest",
         "test-cluster",
+        "test-random",
         "test-faults",
         "test-wheels",
     ],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import resource
 
 import numpy as np
@@ -15,11 +14,12 @@ from hypothesis import strategies as st
 from ktk_engine.errors import SessionError
 from ktk_engine.files.sorted_batches import sort_table, sorted_batches
 from ktk_engine.types.type_class import plain_type  # deep: of dictionaries
+from tests.support.random_cubes import TIMES
 from tests.unit.types.values import STORABLE, array, comparable, values
 
 SLOW = settings(
     deadline=None,
-    max_examples=int(os.environ.get("KTK_EXAMPLES", "25")),
+    max_examples=25 * TIMES,
     suppress_health_check=list(HealthCheck),
 )
 

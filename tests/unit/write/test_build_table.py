@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from ktk_engine.write.build import build
 from tests.support.changes import Target
 from tests.support.committed import check, snapshot_of
 from tests.support.queries import mismatch
+from tests.support.random_cubes import TIMES
 from tests.support.stores import LocalStore, tree
 from tests.unit.types.strategies import families
 from tests.unit.types.values import STORABLE, array, comparable, sound, tables, values
@@ -26,7 +26,7 @@ from tests.unit.types.values import STORABLE, array, comparable, sound, tables, 
 TABLE = Target("t")
 SLOW = settings(
     deadline=None,
-    max_examples=int(os.environ.get("KTK_EXAMPLES", "15")),
+    max_examples=15 * TIMES,
     suppress_health_check=list(HealthCheck),
 )
 
