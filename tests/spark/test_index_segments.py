@@ -9,14 +9,14 @@ from pyspark.sql import functions as F
 from ktk_engine import Store
 from tests.support.changes import Target, build
 from tests.support.committed import check, snapshot_of
-from tests.support.small_segments import small_segments
+from tests.support.tiny_bounds import tiny_indices
 
 TABLE = Target("t", partition_by=("p",), indexes=("a", "b"))
 
 
 @pytest.fixture(autouse=True)
 def _small():
-    with small_segments():
+    with tiny_indices():
         yield
 
 

@@ -1,13 +1,52 @@
-"""Bounds by which segments of snapshots begin, end and merge with few files."""
+"""Bounds by which segments of snapshots and indices begin, end and merge with few files."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from unittest.mock import patch
+
+from ktk_engine.files import (
+    build_index,
+    index_place,
+    index_runs,
+    index_segment_file,
+    merge_segments,
+    task_values,
+)
 from ktk_engine.snapshot import file_segments
 
 TINY = {"_MOST_WHOLE": 2, "_SEGMENT": 4, "_TIER": 2, "_MERGED": 3, "_REWRITTEN": 2}
+
+
+_INDICES = (
+    (index_place, "INDEX_FILE_BYTES", 0),
+    (index_place, "_GROUPS_AT_ONCE", 1),
+    (index_runs, "RUN_PAIRS", 7),
+    (index_segment_file, "_ROW_GROUP", 3),
+    (merge_segments, "COMMIT_PAIRS", 40),
+    (merge_segments, "TIER_WIDTH", 2),
+    (merge_segments, "COMPACTED_PAIRS", 4),
+    (merge_segments, "_PAIRS_IN_MEMORY", 5),
+    (task_values, "REPORTED_PAIRS", 3),
+    (build_index, "_FILES_AT_ONCE", 2),
+)
 
 
 def set_tiny_bounds(patch):
     """Set them for a test; `patch` is pytest's."""
     for name, value in TINY.items():
         patch.setattr(file_segments, name, value)
+
+
+@contextmanager
+def tiny_indices(**others: int) -> Iterator[None]:
+    """Have bounds by which few pairs reach segments, tiers, merges and splits of indices.
+
+    Args:
+        others: other bounds, by name.
+    """
+    with ExitStack() as stack:
+        for module, name, value in _INDICES:
+            stack.enter_context(patch.object(module, name, others.get(name, value)))
+        yield

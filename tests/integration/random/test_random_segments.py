@@ -5,14 +5,14 @@ from __future__ import annotations
 from hypothesis import HealthCheck, Phase, settings
 
 from tests.support.cube_verbs import CubeVerbs
-from tests.support.small_segments import small_segments
 from tests.support.table_verbs import EXAMPLES, TableVerbs
+from tests.support.tiny_bounds import tiny_indices
 
 
 class _SegmentedTableVerbs(TableVerbs):
     def __init__(self) -> None:
         super().__init__()
-        self.bounds = small_segments()
+        self.bounds = tiny_indices()
         self.bounds.__enter__()
 
     def teardown(self) -> None:
@@ -23,7 +23,7 @@ class _SegmentedTableVerbs(TableVerbs):
 class _SegmentedCubeVerbs(CubeVerbs):
     def __init__(self) -> None:
         super().__init__()
-        self.bounds = small_segments()
+        self.bounds = tiny_indices()
         self.bounds.__enter__()
 
     def teardown(self) -> None:

@@ -20,7 +20,7 @@ from ktk_engine.files.index_place import IndexPlace
 from ktk_engine.files.merge_segments import in_tiers, merge, merged_pairs
 from ktk_engine.snapshot.index_segment import segment_of_json  # deep: what is looked up
 from ktk_engine.snapshot.snapshot import Snapshot, files_table  # deep: what is looked up
-from tests.support.small_segments import small_segments
+from tests.support.tiny_bounds import tiny_indices
 
 TIMES = [dt.datetime(2020, 1, day + 1, 2) for day in range(5)]
 NAN = pa.scalar(float("nan"))
@@ -48,7 +48,7 @@ VALUES = {
 
 @pytest.fixture(autouse=True)
 def _tiny():
-    with small_segments():
+    with tiny_indices():
         yield
 
 

@@ -25,15 +25,15 @@ from tests.support.changes import (
 )
 from tests.support.committed import check, resolve, scope_of, snapshot_of
 from tests.support.documents import load_document, stored_index
-from tests.support.small_segments import small_segments
 from tests.support.stores import keys
+from tests.support.tiny_bounds import tiny_indices
 
 TABLE = Target("t", partition_by=("p",), indexes=("a",))
 
 
 @pytest.fixture(autouse=True)
 def _small():
-    with small_segments():
+    with tiny_indices():
         yield
 
 
@@ -70,7 +70,7 @@ def test_an_append_writes_its_own_pairs_and_reads_no_others(store):
 
 
 def test_an_index_file_becomes_segments_once_it_is_large(store):
-    with small_segments(INDEX_FILE_BYTES=10**6, REPORTED_PAIRS=10**6):
+    with tiny_indices(INDEX_FILE_BYTES=10**6, REPORTED_PAIRS=10**6):
         build(store, rows(1, 2, 3), TABLE)
         append(store, 4, p="y")
         assert list(snapshot_of(store, "t").indices) == ["a"]
