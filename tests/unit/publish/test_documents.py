@@ -23,8 +23,8 @@ from tests.support.dataset_builder import (
     weather_builder,
 )
 from tests.support.documents import list_documents, load_document
-from tests.support.small_segments import small_segments
 from tests.support.stores import keys
+from tests.support.tiny_bounds import tiny_indices
 
 SEED = Target(
     "seed", cube="c", role="seed", dimension_columns=("L",), partition_by=("P",), indexes=("L", "v")
@@ -123,7 +123,7 @@ def test_the_head_is_found_without_listing_the_log_from_its_start(store):
 def test_an_index_that_is_too_large_is_left_out(store, monkeypatch):
     """Kartothek reads right without it; a dimension is said to have none."""
     monkeypatch.setattr(published_indices, "PUBLISHED_PAIRS", 2)
-    with small_segments():
+    with tiny_indices():
         rows = pa.table({"L": [1, 2, 3, 4], "P": ["a", "a", "b", "b"], "v": [1, 1, 1, 1]})
         build(store, rows, SEED)
         document = load_document(store, "c++seed")
