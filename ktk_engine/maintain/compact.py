@@ -23,6 +23,7 @@ from ktk_engine.gate.gate import CubeCheck
 from ktk_engine.log.change.dataset_change import DatasetChange
 from ktk_engine.log.change.transaction import Transaction
 from ktk_engine.log.commit import commit, role_of
+from ktk_engine.log.entry import Operation
 from ktk_engine.log.intent import announced
 from ktk_engine.log.write import Write
 from ktk_engine.maintain.compact_indices import compact_indices
@@ -103,24 +104,30 @@ def compact(
     store, write = state.store, Write()
     in_spark = scanner is not None and compaction.bytes > IN_PROCESS_BYTES
     place = IndexPlace(store, base.uuid, write.commit, state.scope.segment_folder(write.commit))
-    operation = f"compact {base.uuid}"
-    with state.reading(), announced(store, state.scope, write, operation, [base.uuid]):
+    doing = f"compact {base.uuid}"
+    with state.reading(), announced(store, state.scope, write, doing, [base.uuid]):
         merged = compact_indices(place, base, compaction.indices, compaction.files)
         role = role_of(state.scope, base)
-        if compaction.files.num_rows:
+
+        files, extend = compaction.files, None
+        if files.num_rows:
             job = _job(compaction, write.commit, compression, in_spark)
             rows = _rows(compaction, job.schema, scanner if in_spark else None, progress)
             report = _written(rows, job)
             extend = _extension(compaction, place, job, report)
             files = report.files
 
-            def rebase(known: Snapshot | None, attempt: int) -> Snapshot:
-                return extend(merged(known, attempt), attempt)
+        def rebase(known: Snapshot | None, attempt: int) -> Snapshot:
+            found = merged(known, attempt)
+            if extend is not None:
+                found = extend(found, attempt)
+            # What is given as a whole is stored in segments anew, sorted by partition.
+            anew = compaction.scattered and attempt == 0
+            return replace(found, files=found.files) if anew else found
 
-            change = DatasetChange(base.uuid, "compact", rebase, frozenset(), role)
-        else:
-            files = compaction.files
-            change = DatasetChange(base.uuid, "index", merged, frozenset(), role)
+        # Without other files it goes beside any commit.
+        operation: Operation = "compact" if extend is not None else "index"
+        change = DatasetChange(base.uuid, operation, rebase, frozenset(), role)
         check = CubeCheck(state.scope.cube)
         done = commit(state, Transaction(write, (change,), check, history or {}), publish)
     return Compacted(

@@ -17,6 +17,7 @@ from ktk_engine.log.state import State
 from ktk_engine.maintain.compact_indices import to_compact
 from ktk_engine.plan.overlay import overlaid_files, partition_groups
 from ktk_engine.plan.plan_dataset import address_partitions
+from ktk_engine.snapshot.file_segments import is_scattered
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
 
@@ -41,6 +42,7 @@ class Compaction:
             readers have to look which holds a cell last.
         target_bytes: size of the new files, about.
         indices: columns whose segments are merged.
+        scattered: whether the list of files is written anew, in few segments sorted by partition.
     """
 
     state: State
@@ -49,11 +51,12 @@ class Compaction:
     overlaid: int
     target_bytes: int
     indices: tuple[str, ...] = ()
+    scattered: bool = False
 
     @property
     def is_needed(self) -> bool:
         """Whether there is anything to do."""
-        return bool(self.files.num_rows or self.indices)
+        return bool(self.files.num_rows or self.indices or self.scattered)
 
     @property
     def uuid(self) -> str:
@@ -62,7 +65,8 @@ class Compaction:
 
     def __str__(self) -> str:
         if not self.files.num_rows:
-            return f"the index on {', '.join(self.indices)}"
+            indices = f"the index on {', '.join(self.indices)}" if self.indices else ""
+            return " and ".join(filter(None, ("the list of files" * self.scattered, indices)))
         files = f"{counted(self.files.num_rows, 'file')} ({size(self.bytes)})"
         return f"{files} in {counted(self.partitions, 'partition')}"
 
@@ -126,7 +130,7 @@ def _with_indices(found: Compaction) -> Compaction:
     """Merge indices as well: it takes as long as they are large, so nobody does it unasked."""
     snapshot = found.snapshot
     columns = tuple(snapshot.index_segments) if found.files.num_rows else to_compact(snapshot)
-    return replace(found, indices=columns)
+    return replace(found, indices=columns, scattered=is_scattered(snapshot.file_table))
 
 
 def find_compaction(

@@ -358,6 +358,13 @@ def is_segmented(files: FileTable) -> bool:
     return files.num_rows > _MOST_WHOLE
 
 
+def is_scattered(files: FileTable) -> bool:
+    """Whether a table of files has many more segments than it needs, or ought to have some."""
+    if not isinstance(files, SegmentedFiles):
+        return is_segmented(files)
+    return len(files.keys) > 2 * -(-files.num_rows // _SEGMENT)
+
+
 def store_segments(
     store: ObjectStore,
     files: FileTable,

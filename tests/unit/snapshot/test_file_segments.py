@@ -34,6 +34,8 @@ from ktk_engine.snapshot.stored_snapshot import read_snapshot, write_snapshot
 from tests.support.changes import (
     DatasetChange,
     Retention,
+    compact,
+    find_compactions,
     plan_cleanup,
     remove,
     run_cleanup,
@@ -369,6 +371,24 @@ def test_a_lost_slot_leaves_no_segment(store, grown):
     assert sorted(resolve(store, PLAIN).snapshot("plain").files["partition.p"].to_pylist()) == [
         *range(8)
     ]
+
+
+def test_compacting_lists_the_files_anew(store, grown, monkeypatch):
+    monkeypatch.setattr(file_segments, "_TIER", 100)
+    for number in range(6, 12):
+        grown.commit_append(_rows([number]))
+    (found,) = find_compactions(store, "plain")
+    assert found.scattered
+    assert str(found) == "the list of files"
+    before = resolve(store, PLAIN).snapshot("plain")
+    compact(found)
+    after = resolve(store, PLAIN).snapshot("plain")
+    assert len(after.segments) == 3 < len(before.segments)
+    assert after.files.equals(before.files)
+    (found,) = find_compactions(store, "plain")
+    assert not found.is_needed
+    narrow = after.narrowed([Comparison("p", "=", pa.scalar(4, pa.int64()))])
+    assert len(narrow.segments) == 1
 
 
 def test_older_versions_ask_for_an_upgrade(store, grown, monkeypatch):
