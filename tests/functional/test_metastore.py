@@ -207,7 +207,6 @@ def test_hive_keeps_them(tmp_path):
     """With a real metastore: another process finds the tables."""
     settings = {
         **SPARK_SETTINGS,
-        **FEW_ROWS,
         **HIVE,
         "spark.hadoop.javax.jdo.option.ConnectionURL": (
             f"jdbc:derby:;databaseName={tmp_path / 'metastore'};create=true"
