@@ -21,6 +21,7 @@ from ktk_engine.log.dataset_state import DatasetState
 from ktk_engine.log.find_builder import builder_of
 from ktk_engine.log.state import State, resolve
 from ktk_engine.log.version import tags_of
+from ktk_engine.snapshot.index_segment import pairs_of
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.snapshot.stored_snapshot import read_snapshot
 from ktk_engine.store.interface import ObjectStore
@@ -38,6 +39,8 @@ class DatasetDescription:
         dimension_columns: those of the cube's dimensions that it has, in order.
         partition_keys: how its files are laid out.
         indexes: columns with a secondary index, sorted.
+        segments: of indices that are stored in segments: column -> number of `segments`, and of
+            `pairs` of value and file, also of files that are gone.
         rows: stored rows; None if unknown (files of another program).
         files: data files; None if unknown.
         bytes: their size in bytes; None if unknown.
@@ -59,6 +62,7 @@ class DatasetDescription:
     dimension_columns: tuple[str, ...] = ()
     partition_keys: tuple[str, ...] = ()
     indexes: tuple[str, ...] = ()
+    segments: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     rows: int | None = None
     files: int | None = None
     bytes: int | None = None
@@ -307,6 +311,10 @@ def _with_snapshot(
         dimension_columns=_dimensions(snapshot, specification),
         partition_keys=snapshot.partition_keys,
         indexes=tuple(sorted(snapshot.with_index)),
+        segments={
+            name: {"segments": len(items), "pairs": pairs_of(items)}
+            for name, items in snapshot.index_segments.items()
+        },
         rows=rows,
         files=snapshot.files.num_rows,
         bytes=size,

@@ -54,9 +54,14 @@ class NewSnapshots:
             node=before.node if before else "",
             project=before.project if before else "",
             snapshot_sha256=sha256,
-            segments=len(snapshot.segments) + len(snapshot.index_keys) - len(snapshot.indices),
+            segments=len(snapshot.segments) + _count_segments(snapshot),
         )
         return entry, snapshot
+
+
+def _count_segments(snapshot: Snapshot) -> int:
+    """How many segments its indices have; an index without any value counts, too."""
+    return sum(len(items) or 1 for items in snapshot.index_segments.values())
 
 
 def _specified(head: State, snapshot: Snapshot) -> int:

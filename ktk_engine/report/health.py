@@ -17,6 +17,7 @@ from ktk_engine.maintain.orphans import Orphan
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.report.partition_map import PartitionMap, Partitions
 
+MANY_SEGMENTS = 64
 SKEW = 10  # times the median: from there on one task works while others wait
 
 
@@ -49,7 +50,7 @@ def remarks(
         shown: the map of partitions; None if there is none.
         orphans: datasets of the store that no model builds any more.
     """
-    found = [*_problems(state), *_compactions(state), *_skew(partitions)]
+    found = [*_problems(state), *_compactions(state), *_segments(state), *_skew(partitions)]
     if shown is not None:
         found += _missing(shown)
     return [*found, *_orphans(state, orphans), *_garbage(state)]
@@ -70,6 +71,18 @@ def _compactions(state: State) -> Iterator[Remark]:
             overlaid = f", {number(found.overlaid)} of them overlaid" if found.overlaid else ""
             what = f"{found} are small or overlaid{overlaid}; compaction makes few large ones"
             yield Remark(dataset, what, Remedy.on("compact", *cube_and_dataset(uuid)))
+
+
+def _segments(state: State) -> Iterator[Remark]:
+    for uuid, snapshot in state.snapshots().items():
+        for name, segments in snapshot.index_segments.items():
+            if len(segments) > MANY_SEGMENTS:
+                what = (
+                    f"the index on {name} has {number(len(segments))} segments, and a lookup may "
+                    "read of all; compaction merges them"
+                )
+                fix = Remedy.on("compact", *cube_and_dataset(uuid))
+                yield Remark(state.scope.dataset_id(uuid), what, fix)
 
 
 def _orphans(state: State, orphans: Sequence[Orphan]) -> Iterator[Remark]:

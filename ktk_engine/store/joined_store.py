@@ -16,6 +16,8 @@ from ktk_engine.store.backoff import Backoff
 from ktk_engine.store.interface import ObjectInfo, ObjectStore
 from ktk_engine.store.key import validate_key
 
+SEGMENTS = "/segments/"
+
 
 @dataclass(frozen=True)
 class JoinedStore(ObjectStore):
@@ -23,14 +25,17 @@ class JoinedStore(ObjectStore):
 
     Attributes:
         own: the store that it stands for.
-        others: name of a folder at the root -> the store that has it.
+        others: name of a dataset's folder at the root -> the store that has it.
     """
 
     own: ObjectStore
     others: Mapping[str, ObjectStore] = field(default_factory=dict)
 
     def _of(self, key: str) -> ObjectStore:
-        return self.others.get(validate_key(key).partition("/")[0], self.own)
+        folder = validate_key(key).partition("/")[0]
+        if SEGMENTS in key:  # of an index: it is named after its dataset
+            folder = key.rpartition("/")[2].rsplit(".", 2)[0]
+        return self.others.get(folder, self.own)
 
     def _refuse(self) -> NoReturn:
         raise StoreError(

@@ -18,6 +18,7 @@ from tests.faults.content import Verb
 from tests.faults.system_calls import Fault, Trap
 from tests.faults.verbs import run
 from tests.support.stores import LocalStore
+from tests.support.tiny_bounds import tiny_indices
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 _PATIENCE = 60  # seconds
@@ -104,7 +105,8 @@ def _run(connection: Connection, root: str, verb: Verb, moment: Moment) -> None:
         connection.send("started")
         trap = Trap(moment.fault, moment.call, moment.after)
         try:
-            run(store, verb)
+            with tiny_indices(INDEX_FILE_BYTES=1_500):  # few rows make files into segments
+                run(store, verb)
         finally:
             calls = trap.calls
 

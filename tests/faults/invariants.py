@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from ktk_engine.files.merge_segments import merged_pairs  # deep: pairs as they are stored
 from ktk_engine.format.index_file import VALUE  # deep: the stored column
 from ktk_engine.format.stamp import read_stamp, stamp_is_valid  # deep: stamps by the byte
 from ktk_engine.maintain.cleanup import (  # deep: what killed writers left
@@ -35,6 +36,7 @@ from tests.support.documents import (
     data_key,
     document_key,
     parse_document,
+    published_index_key,
     stored_index,
 )
 from tests.support.stores import LocalStore, ObjectStore
@@ -119,7 +121,12 @@ def verify_published(store: LocalStore) -> None:
                 continue
             document = parse_document(uuid, store.get(document_key(uuid)))
             require(list(document.partitions) == snapshot.labels, f"{uuid}: not the newest files")
-            require(dict(document.indices) == dict(snapshot.indices), f"{uuid}: not the indices")
+            commit = state.datasets[uuid].entry.commit
+            segmented = {n: published_index_key(uuid, n, commit) for n in snapshot.index_segments}
+            indices = {**snapshot.indices, **segmented}
+            require(dict(document.indices) == indices, f"{uuid}: not the indices")
+            for column, key in segmented.items():
+                _verify_index(store, snapshot, column, key)
 
 
 def verify_cleanup(root: Path, content: Content) -> None:
@@ -158,9 +165,22 @@ def _verify_files(store: LocalStore, snapshot: Snapshot) -> None:
         require(path.is_file(), f"{key} is missing")
         require(path.stat().st_size == size.as_py(), f"{key} has another length")
     for column, key in snapshot.indices.items():
-        index = stored_index(store, key)
-        named = set(zip(index[VALUE].to_pylist(), index["label"].to_pylist(), strict=True))
-        require(named == _pairs(store, snapshot, column), f"{key} does not fit the files")
+        _verify_index(store, snapshot, column, key)
+    labels = dict(zip(snapshot.files["position"].to_pylist(), snapshot.labels, strict=True))
+    for column, segments in snapshot.index_segments.items():
+        named = {
+            (pair[VALUE], labels[pair["file"]])
+            for pairs in merged_pairs(store, segments)
+            for pair in pairs.to_pylist()
+            if pair["file"] in labels
+        }
+        require(named == _pairs(store, snapshot, column), f"{column}: not what is in the files")
+
+
+def _verify_index(store: LocalStore, snapshot: Snapshot, column: str, key: str) -> None:
+    index = stored_index(store, key)
+    named = set(zip(index[VALUE].to_pylist(), index["label"].to_pylist(), strict=True))
+    require(named == _pairs(store, snapshot, column), f"{key} does not fit the files")
 
 
 def _pairs(store: LocalStore, snapshot: Snapshot, column: str) -> set[tuple[object, str]]:
@@ -205,6 +225,8 @@ def _expected_keys(store: ObjectStore) -> Iterator[str]:
             entry = state.datasets[uuid].entry
             assert entry is not None
             yield from entry.snapshots
+            for column in snapshot.index_segments:
+                yield published_index_key(uuid, column, entry.commit)
 
 
 def digests(store: ObjectStore) -> Mapping[str, str]:

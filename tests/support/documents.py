@@ -22,6 +22,7 @@ from ktk_engine.format.dataset_key import (
     data_key,
     document_key,
     index_key,
+    published_index_key,
 )
 from ktk_engine.format.document import DatasetDocument, parse_document, render_document
 from ktk_engine.format.index_file import build_index, flatten_index, read_index, render_index

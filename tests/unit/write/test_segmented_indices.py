@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import timedelta
 
@@ -11,6 +12,7 @@ import pytest
 from ktk_engine import Store
 from ktk_engine.files import index_runs  # deep: how many pairs wait
 from ktk_engine.maintain.check_files import check_files  # deep: of a changed snapshot
+from ktk_engine.report import health  # deep: from how many segments on it says so
 from tests.support.changes import (
     Retention,
     StagedStore,
@@ -23,8 +25,9 @@ from tests.support.changes import (
     run_cleanup,
     undrop,
 )
-from tests.support.committed import check, resolve, scope_of, snapshot_of
+from tests.support.committed import check, describe, resolve, scope_of, snapshot_of
 from tests.support.documents import load_document, stored_index
+from tests.support.queries import make_report
 from tests.support.stores import keys
 from tests.support.tiny_bounds import tiny_indices
 
@@ -277,3 +280,23 @@ def test_a_staged_run_writes_segments_at_once(store):
     assert check(store, "t", deep=True).problems == ()
     run_cleanup(store, scope_of("t"), Retention(timedelta(0), 1))
     assert found(store, "a > 1") == [*range(2, 9), 100]
+
+
+def test_what_is_said_of_segments(store, monkeypatch):
+    build(store, rows(1), TABLE)
+    for value in range(2, 12):
+        append(store, value)
+    (described,) = describe(store, "t").datasets
+    assert described.segments == {"a": {"segments": len(segments(store)), "pairs": 11}}
+    monkeypatch.setattr(health, "MANY_SEGMENTS", 1)
+    said = [item.what for item in make_report(store, "t").remarks]
+    assert any("the index on a has" in what for what in said)
+    (index,) = make_report(store, "t").indices
+    assert (index.values, index.mean, index.largest) == (11, 1, 1)
+
+
+def test_earlier_versions_refuse_what_they_do_not_know(store):
+    build(store, rows(None), TABLE)
+    assert snapshot_of(store, "t").index_segments == {"a": ()}
+    entry = json.loads(store.get(scope_of("t").entry_key(1)))
+    assert entry["format"] == 5
