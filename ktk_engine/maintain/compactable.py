@@ -17,8 +17,8 @@ from ktk_engine.log.state import State
 from ktk_engine.maintain.compact_indices import to_compact
 from ktk_engine.plan.overlay import overlaid_files, partition_groups
 from ktk_engine.plan.plan_dataset import address_partitions
-from ktk_engine.snapshot.file_segments import is_scattered
 from ktk_engine.snapshot.snapshot import Snapshot
+from ktk_engine.snapshot.store_segments import is_scattered
 from ktk_engine.store.interface import ObjectStore
 
 # One task of Spark reads as much at once (spark.sql.files.maxPartitionBytes): larger files are

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pyarrow.types as pat
 
 from ktk_engine.conditions.condition import Condition, IsIn, conjunction
@@ -24,21 +22,15 @@ from ktk_engine.format.file_digest import DAMAGE
 from ktk_engine.snapshot.stored_files import EncodedFiles, FileTable, StoredFiles, some_files
 from ktk_engine.store.interface import ObjectStore
 
-_MOST_WHOLE = 1024  # files of a dataset; what has more is stored in segments
-_SEGMENT = 16_384  # files of one, about a megabyte
-_TIER = 8  # segments of about one size are merged if there are more, and tiers differ by it
-_MERGED = 2048  # files of a segment; what has more is left to `ktk compact`
-_DEAD = 4  # a segment of which more than this part is gone is written anew
-_REWRITTEN = 8  # segments of one commit for that reason
-_POSITION, _LABEL = "position", "label"
-_PARTITION, _LOW, _HIGH, _UNKNOWN = "partition.", "low.", "high.", "unknown."
-_GONE = pa.field("gone", pa.list_(pa.int32()))
-_LISTED = (
+POSITION, _LABEL = "position", "label"
+PARTITION, LOW, HIGH, UNKNOWN = "partition.", "low.", "high.", "unknown."
+GONE = pa.field("gone", pa.list_(pa.int32()))
+LISTED = (
     pa.field("key", pa.string()),
     pa.field("sha256", pa.string()),
     pa.field("first", pa.int64()),  # the smallest number of a file
     pa.field("files", pa.int64()),  # that it has, those that are gone among them
-    _GONE,  # row numbers, ascending
+    GONE,  # row numbers, ascending
     pa.field("rows", pa.int64()),  # of the files that are left; null: unknown
     pa.field("bytes", pa.int64()),
 )
@@ -162,8 +154,8 @@ class SegmentedFiles(EncodedFiles):
         with self._lock:
             new = [name for name in columns if name not in self._columns]
             if new:
-                parts = [self._living(n, new) for n in range(self.listed.num_rows)]
-                table = self._together([*parts, self.added.select(new)], new)
+                parts = [self.living_rows(n, new) for n in range(self.listed.num_rows)]
+                table = self.together([*parts, self.added.select(new)], new)
                 places = self._places()
                 if places is not None:
                     table = table.take(pa.array(places))
@@ -193,10 +185,10 @@ class SegmentedFiles(EncodedFiles):
                 chosen = np.zeros(stored.num_rows, bool)
                 chosen[living[part]] = True
                 known = [name for name in columns if name in stored.schema.names]
-                found = some_files(stored, pa.array(chosen), known or [_POSITION])
+                found = some_files(stored, pa.array(chosen), known or [POSITION])
                 parts.append(found)
         parts.append(self.added.select(columns).filter(pa.array(wanted[start:])))
-        table = self._together(parts, columns)
+        table = self.together(parts, columns)
         if places is None:
             return table
         # Where each chosen row stands among the chosen ones, in the order of all.
@@ -212,14 +204,14 @@ class SegmentedFiles(EncodedFiles):
         count = self.listed.num_rows
         if not conditions or not count:
             return self
-        lows, highs = self._bounds(_LOW), self._bounds(_HIGH)
+        lows, highs = self._bounds(LOW), self._bounds(HIGH)
         nulls = lows.select([])
         for name in lows.column_names:
             nulls = nulls.append_column(name, pa.array(np.zeros(count, np.int64)))
         counts = self.listed["files"].combine_chunks()
         may = may_match(conjunction(conditions), lows, highs, nulls, counts)
         for name in frozenset[str]().union(*(item.columns for item in conditions)):
-            may = pc.or_(may, pc.greater(self.listed[_UNKNOWN + name], 0).combine_chunks())
+            may = pc.or_(may, pc.greater(self.listed[UNKNOWN + name], 0).combine_chunks())
         return self._of(may)
 
     def narrowed_to(self, files: pa.Table) -> SegmentedFiles:
@@ -240,13 +232,13 @@ class SegmentedFiles(EncodedFiles):
         """
         listed, kept = self.listed, self.added
         if gone.num_rows:
-            numbers = gone[_POSITION].combine_chunks()
-            kept = kept.filter(pc.invert(pc.is_in(kept[_POSITION], value_set=numbers)))
+            numbers = gone[POSITION].combine_chunks()
+            kept = kept.filter(pc.invert(pc.is_in(kept[POSITION], value_set=numbers)))
             keys = pa.array(self.narrowed_to(gone).keys, pa.string())
             touched = pc.is_in(listed["key"], value_set=keys)
             rows = [self._without(number, numbers) for number in np.flatnonzero(touched).tolist()]
             listed = pa.concat_tables([listed.filter(pc.invert(touched)), *rows])
-        both = self._together([kept, added], schema.names, schema)
+        both = self.together([kept, added], schema.names, schema)
         return SegmentedFiles(listed, schema, self.reader, both)
 
     def apart_from(self, other: SegmentedFiles) -> SegmentedFiles:
@@ -276,18 +268,18 @@ class SegmentedFiles(EncodedFiles):
         """Row numbers of a segment's files that are not gone."""
         return np.delete(np.arange(self.listed["files"][number].as_py()), self._gone(number))
 
-    def _living(self, number: int, columns: Sequence[str]) -> pa.Table:
+    def living_rows(self, number: int, columns: Sequence[str]) -> pa.Table:
         """Some columns of a segment's files that are not gone."""
         stored = self._segment(number)
         known = [name for name in columns if name in stored.schema.names]
-        found = stored.select(known or [_POSITION])
+        found = stored.select(known or [POSITION])
         gone = self._gone(number)
         return found.take(pa.array(self._left(number))) if len(gone) else found
 
     def _without(self, number: int, numbers: pa.Array) -> pa.Table:
         """What is listed of a segment once some more of its files are gone; nothing if all are."""
         stored = self._segment(number)
-        found = pc.is_in(stored.select([_POSITION])[_POSITION], value_set=numbers)
+        found = pc.is_in(stored.select([POSITION])[POSITION], value_set=numbers)
         fresh = np.setdiff1d(np.flatnonzero(found), self._gone(number))
         if not len(fresh):
             return self.listed.slice(number, 1)
@@ -298,15 +290,15 @@ class SegmentedFiles(EncodedFiles):
         sums = stored.select(["rows", "bytes"]).take(pa.array(left))
         row = self.listed.slice(number, 1)
         changed = {
-            "gone": pa.array([gone], _GONE.type),
-            "rows": pa.array([_total(sums["rows"])], pa.int64()),
-            "bytes": pa.array([_total(sums["bytes"])], pa.int64()),
+            "gone": pa.array([gone], GONE.type),
+            "rows": pa.array([total_of(sums["rows"])], pa.int64()),
+            "bytes": pa.array([total_of(sums["bytes"])], pa.int64()),
         }
         for name, values in changed.items():
             row = row.set_column(row.schema.get_field_index(name), row.schema.field(name), values)
         return row
 
-    def _together(
+    def together(
         self, parts: Sequence[pa.Table], columns: Sequence[str], schema: pa.Schema | None = None
     ) -> pa.Table:
         """Put rows after one another; what a part lacks is unknown."""
@@ -329,9 +321,9 @@ class SegmentedFiles(EncodedFiles):
         """
         with self._lock:
             if not self._is_known:
-                parts = [self._living(n, [_POSITION]) for n in range(self.listed.num_rows)]
-                parts.append(self.added.select([_POSITION]))
-                numbers = np.concatenate([part[_POSITION].to_numpy() for part in parts])
+                parts = [self.living_rows(n, [POSITION]) for n in range(self.listed.num_rows)]
+                parts.append(self.added.select([POSITION]))
+                numbers = np.concatenate([part[POSITION].to_numpy() for part in parts])
                 ascending = bool((numbers[1:] > numbers[:-1]).all())
                 self._order = None if ascending else np.argsort(numbers, kind="stable")
                 self._is_known = True
@@ -346,156 +338,15 @@ def partitions_of(files: pa.Table) -> list[Condition]:
     """
     found: list[Condition] = []
     for name in files.column_names:
-        if name.startswith(_PARTITION):
+        if name.startswith(PARTITION):
             values = pc.unique(files[name])
             if not values.null_count and not pat.is_floating(values.type):
-                found.append(IsIn(name.removeprefix(_PARTITION), values))
+                found.append(IsIn(name.removeprefix(PARTITION), values))
     return found
 
 
-def is_segmented(files: FileTable) -> bool:
-    """Whether a table of files is stored in segments: of many files."""
-    return files.num_rows > _MOST_WHOLE
-
-
-def is_scattered(files: FileTable) -> bool:
-    """Whether a table of files has many more segments than it needs, or ought to have some."""
-    if not isinstance(files, SegmentedFiles):
-        return is_segmented(files)
-    return len(files.keys) > 2 * -(-files.num_rows // _SEGMENT)
-
-
-def store_segments(
-    store: ObjectStore,
-    files: FileTable,
-    partitions: Sequence[str],
-    key: Callable[[int], str],
-    *,
-    merge: bool = True,
-) -> tuple[SegmentedFiles, list[str]]:
-    """Store what no segment has yet, and merge segments where many are of one size.
-
-    Args:
-        store: where.
-        files: a table of files.
-        partitions: the partition columns, in order.
-        key: gives the key of the segment with a number.
-        merge: whether full tiers are merged.
-
-    Returns:
-        The table, of which each file is in a segment, and the keys that were written.
-
-    Raises:
-        ObjectExistsError: a key is taken.
-    """
-    if not isinstance(files, SegmentedFiles):
-        everything = files.select(files.column_names)
-        nothing = _no_segments(files.schema, partitions)
-        files = SegmentedFiles(nothing, files.schema, SegmentReader(store), everything)
-    merged = _due(files, merge)
-    numbers = [n for n in range(files.listed.num_rows) if n not in merged]
-    names = files.column_names
-    parts = [files._living(n, names) for n in sorted(merged)]
-    rows = files._together([*parts, files.added], names)
-    listed, written = [files.listed.take(pa.array(numbers, pa.int64()))], []
-    if rows.num_rows:
-        keys = [(_PARTITION + name, "ascending") for name in partitions]
-        rows = rows.sort_by([*keys, (_POSITION, "ascending")])
-        count = -(-rows.num_rows // _SEGMENT)
-        for number in range(count):
-            start = rows.num_rows * number // count
-            part = rows.slice(start, rows.num_rows * (number + 1) // count - start)
-            part = part.combine_chunks()
-            written.append(key(number))
-            listed.append(_put(files.reader, store, written[-1], part, partitions))
-    table = pa.concat_tables(listed).sort_by("first")
-    known = {key: v for key, v in files.reader.known.items() if key in {*table["key"].to_pylist()}}
-    return SegmentedFiles(table, files.schema, SegmentReader(store, known)), written
-
-
-def _due(files: SegmentedFiles, merge: bool) -> set[int]:
-    """Which segments are written anew with the added files: of full tiers, and with many gone."""
-    stored = files.listed["files"].to_numpy()
-    gone = pc.list_value_length(files.listed["gone"]).to_numpy()
-    left = (stored - gone).tolist()
-    share = gone / np.maximum(stored, 1)
-    due = set(np.flatnonzero(share > 1 / _DEAD)[np.argsort(-share[share > 1 / _DEAD])][:_REWRITTEN])
-    if not merge:
-        return due
-    while True:
-        new = sum(left[n] for n in due) + files.added.num_rows
-        tiers: dict[int, list[int]] = {}
-        for n, count in enumerate(left):
-            if n not in due and count <= _MERGED:
-                tiers.setdefault(_tier(count), []).append(n)
-        # What is written now is one more of its tier.
-        full = [
-            members
-            for tier, members in sorted(tiers.items())
-            if len(members) + (new > 0 and tier == _tier(new)) > _TIER
-        ]
-        if not full:
-            return due
-        due.update(full[0])
-
-
-def _tier(files: int) -> int:
-    tier = 0
-    while files >= _TIER:
-        files //= _TIER
-        tier += 1
-    return tier
-
-
-def _no_segments(schema: pa.Schema, partitions: Sequence[str]) -> pa.Table:
-    fields = list(_LISTED)
-    for name in partitions:
-        t = schema.field(_PARTITION + name).type
-        fields += [pa.field(_LOW + name, t), pa.field(_HIGH + name, t)]
-        fields.append(pa.field(_UNKNOWN + name, pa.int64()))
-    return pa.schema(fields).empty_table()
-
-
-def _put(
-    reader: SegmentReader, store: ObjectStore, key: str, rows: pa.Table, partitions: Sequence[str]
-) -> pa.Table:
-    """Store a segment; gives what a root says of it."""
-    sink = pa.BufferOutputStream()
-    pq.write_table(rows, sink, compression="zstd")
-    data = sink.getvalue().to_pybytes()
-    store.put_if_absent(key, data)
-    reader.known[key] = rows
-    schema = _no_segments(rows.schema, partitions).schema
-    said: dict[str, Any] = {
-        "key": key,
-        "sha256": hashlib.sha256(data).hexdigest(),
-        "first": pc.min(rows[_POSITION]),
-        "files": rows.num_rows,
-        "rows": _total(rows["rows"]),
-        "bytes": _total(rows["bytes"]),
-        "gone": [],
-    }
-    for name in partitions:
-        values = rows[_PARTITION + name]
-        said[_LOW + name], said[_HIGH + name] = _low_and_high(values)
-        said[_UNKNOWN + name] = values.null_count
-    arrays = [_single(said[item.name], item.type) for item in schema]
-    return pa.Table.from_arrays(arrays, schema=schema)
-
-
-def _single(value: Any, t: pa.DataType) -> pa.Array:
-    return pa.repeat(value, 1) if isinstance(value, pa.Scalar) else pa.array([value], t)
-
-
-def _low_and_high(values: pa.ChunkedArray) -> tuple[pa.Scalar, pa.Scalar]:
-    """Bounds of partition values; unknown with NaN."""
-    if pat.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py():
-        return pa.scalar(None, values.type), pa.scalar(None, values.type)
-    found = pc.min_max(values)
-    return found["min"], found["max"]
-
-
-def _total(column: pa.ChunkedArray) -> int | None:
+def total_of(column: pa.ChunkedArray) -> int | None:
+    """The sum, None where a value is unknown."""
     return None if column.null_count else int(pc.sum(column).as_py() or 0)
 
 

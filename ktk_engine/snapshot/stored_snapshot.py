@@ -20,12 +20,7 @@ from ktk_engine.errors import FormatError, ObjectNotFoundError, UnsupportedForma
 from ktk_engine.format.file_digest import DAMAGE, digest_of_json
 from ktk_engine.format.parse_json import check_count, parse_json
 from ktk_engine.messages import Message, Remedy
-from ktk_engine.snapshot.file_segments import (
-    SegmentedFiles,
-    SegmentReader,
-    is_segmented,
-    store_segments,
-)
+from ktk_engine.snapshot.file_segments import SegmentedFiles, SegmentReader
 from ktk_engine.snapshot.index_segment import segment_of_json
 from ktk_engine.snapshot.snapshot import (
     FILE_FIELDS,
@@ -33,6 +28,7 @@ from ktk_engine.snapshot.snapshot import (
     check_partition_values,
     concat_files,
 )
+from ktk_engine.snapshot.store_segments import is_segmented, store_segments
 from ktk_engine.snapshot.stored_files import FileTable, StoredFiles
 from ktk_engine.store.interface import ObjectStore
 

@@ -14,7 +14,7 @@ from ktk_engine.files import (
     merge_segments,
     task_values,
 )
-from ktk_engine.snapshot import file_segments
+from ktk_engine.snapshot import store_segments
 
 TINY = {"_MOST_WHOLE": 2, "_SEGMENT": 4, "_TIER": 2, "_MERGED": 3, "_REWRITTEN": 2}
 
@@ -36,7 +36,7 @@ _INDICES = (
 def set_tiny_bounds(patch):
     """Set them for a test; `patch` is pytest's."""
     for name, value in TINY.items():
-        patch.setattr(file_segments, name, value)
+        patch.setattr(store_segments, name, value)
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from ktk_engine.errors import CommitConflictError, FormatError, VersionGoneError
 from ktk_engine.log import entry as entry_module  # deep: the formats that a version knows
 from ktk_engine.maintain import cleanup  # deep: a clean-up that was planned before
 from ktk_engine.maintain.check_log import check_log  # deep: finds lost segments
-from ktk_engine.snapshot import file_segments, stored_snapshot
+from ktk_engine.snapshot import store_segments, stored_snapshot
 from ktk_engine.snapshot.file_segments import SegmentedFiles
 from ktk_engine.snapshot.snapshot import (
     Snapshot,
@@ -52,9 +52,9 @@ SCHEMA = pa.schema([("p", pa.int64()), ("a", pa.int64())])
 
 
 def _bounds(patch, whole=2, segment=4, tier=2):
-    patch.setattr(file_segments, "_MOST_WHOLE", whole)
-    patch.setattr(file_segments, "_SEGMENT", segment)
-    patch.setattr(file_segments, "_TIER", tier)
+    patch.setattr(store_segments, "_MOST_WHOLE", whole)
+    patch.setattr(store_segments, "_SEGMENT", segment)
+    patch.setattr(store_segments, "_TIER", tier)
 
 
 @pytest.fixture
@@ -374,7 +374,7 @@ def test_a_lost_slot_leaves_no_segment(store, grown):
 
 
 def test_compacting_lists_the_files_anew(store, grown, monkeypatch):
-    monkeypatch.setattr(file_segments, "_TIER", 100)
+    monkeypatch.setattr(store_segments, "_TIER", 100)
     for number in range(6, 12):
         grown.commit_append(_rows([number]))
     (found,) = find_compactions(store, "plain")

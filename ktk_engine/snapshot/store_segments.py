@@ -1,0 +1,179 @@
+"""Stores the table of files of a large dataset in segments, and merges those of one size.
+
+See docs/design/scale.md, Snapshots in segments.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pyarrow.types as pat
+
+from ktk_engine.snapshot.file_segments import (
+    HIGH,
+    LISTED,
+    LOW,
+    PARTITION,
+    POSITION,
+    UNKNOWN,
+    SegmentedFiles,
+    SegmentReader,
+    total_of,
+)
+from ktk_engine.snapshot.stored_files import FileTable
+from ktk_engine.store.interface import ObjectStore
+
+_MOST_WHOLE = 1024  # files of a dataset; what has more is stored in segments
+_SEGMENT = 16_384  # files of one, about a megabyte
+_TIER = 8  # segments of about one size are merged if there are more, and tiers differ by it
+_MERGED = 2048  # files of a segment; what has more is left to `ktk compact`
+_DEAD = 4  # a segment of which more than this part is gone is written anew
+_REWRITTEN = 8  # segments of one commit for that reason
+
+
+def is_segmented(files: FileTable) -> bool:
+    """Whether a table of files is stored in segments: of many files."""
+    return files.num_rows > _MOST_WHOLE
+
+
+def is_scattered(files: FileTable) -> bool:
+    """Whether a table of files has many more segments than it needs, or ought to have some."""
+    if not isinstance(files, SegmentedFiles):
+        return is_segmented(files)
+    return len(files.keys) > 2 * -(-files.num_rows // _SEGMENT)
+
+
+def store_segments(
+    store: ObjectStore,
+    files: FileTable,
+    partitions: Sequence[str],
+    key: Callable[[int], str],
+    *,
+    merge: bool = True,
+) -> tuple[SegmentedFiles, list[str]]:
+    """Store what no segment has yet, and merge segments where many are of one size.
+
+    Args:
+        store: where.
+        files: a table of files.
+        partitions: the partition columns, in order.
+        key: gives the key of the segment with a number.
+        merge: whether full tiers are merged.
+
+    Returns:
+        The table, of which each file is in a segment, and the keys that were written.
+
+    Raises:
+        ObjectExistsError: a key is taken.
+    """
+    if not isinstance(files, SegmentedFiles):
+        everything = files.select(files.column_names)
+        nothing = _no_segments(files.schema, partitions)
+        files = SegmentedFiles(nothing, files.schema, SegmentReader(store), everything)
+    merged = _due(files, merge)
+    numbers = [n for n in range(files.listed.num_rows) if n not in merged]
+    names = files.column_names
+    parts = [files.living_rows(n, names) for n in sorted(merged)]
+    rows = files.together([*parts, files.added], names)
+    listed, written = [files.listed.take(pa.array(numbers, pa.int64()))], []
+    if rows.num_rows:
+        keys = [(PARTITION + name, "ascending") for name in partitions]
+        rows = rows.sort_by([*keys, (POSITION, "ascending")])
+        count = -(-rows.num_rows // _SEGMENT)
+        for number in range(count):
+            start = rows.num_rows * number // count
+            part = rows.slice(start, rows.num_rows * (number + 1) // count - start)
+            part = part.combine_chunks()
+            written.append(key(number))
+            listed.append(_put(files.reader, store, written[-1], part, partitions))
+    table = pa.concat_tables(listed).sort_by("first")
+    known = {key: v for key, v in files.reader.known.items() if key in {*table["key"].to_pylist()}}
+    return SegmentedFiles(table, files.schema, SegmentReader(store, known)), written
+
+
+def _due(files: SegmentedFiles, merge: bool) -> set[int]:
+    """Which segments are written anew with the added files: of full tiers, and with many gone."""
+    stored = files.listed["files"].to_numpy()
+    gone = pc.list_value_length(files.listed["gone"]).to_numpy()
+    left = (stored - gone).tolist()
+    share = gone / np.maximum(stored, 1)
+    due = set(np.flatnonzero(share > 1 / _DEAD)[np.argsort(-share[share > 1 / _DEAD])][:_REWRITTEN])
+    if not merge:
+        return due
+    while True:
+        new = sum(left[n] for n in due) + files.added.num_rows
+        tiers: dict[int, list[int]] = {}
+        for n, count in enumerate(left):
+            if n not in due and count <= _MERGED:
+                tiers.setdefault(_tier(count), []).append(n)
+        # What is written now is one more of its tier.
+        full = [
+            members
+            for tier, members in sorted(tiers.items())
+            if len(members) + (new > 0 and tier == _tier(new)) > _TIER
+        ]
+        if not full:
+            return due
+        due.update(full[0])
+
+
+def _tier(files: int) -> int:
+    tier = 0
+    while files >= _TIER:
+        files //= _TIER
+        tier += 1
+    return tier
+
+
+def _no_segments(schema: pa.Schema, partitions: Sequence[str]) -> pa.Table:
+    fields = list(LISTED)
+    for name in partitions:
+        t = schema.field(PARTITION + name).type
+        fields += [pa.field(LOW + name, t), pa.field(HIGH + name, t)]
+        fields.append(pa.field(UNKNOWN + name, pa.int64()))
+    return pa.schema(fields).empty_table()
+
+
+def _put(
+    reader: SegmentReader, store: ObjectStore, key: str, rows: pa.Table, partitions: Sequence[str]
+) -> pa.Table:
+    """Store a segment; gives what a root says of it."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows, sink, compression="zstd")
+    data = sink.getvalue().to_pybytes()
+    store.put_if_absent(key, data)
+    reader.known[key] = rows
+    schema = _no_segments(rows.schema, partitions).schema
+    said: dict[str, Any] = {
+        "key": key,
+        "sha256": hashlib.sha256(data).hexdigest(),
+        "first": pc.min(rows[POSITION]),
+        "files": rows.num_rows,
+        "rows": total_of(rows["rows"]),
+        "bytes": total_of(rows["bytes"]),
+        "gone": [],
+    }
+    for name in partitions:
+        values = rows[PARTITION + name]
+        said[LOW + name], said[HIGH + name] = _low_and_high(values)
+        said[UNKNOWN + name] = values.null_count
+    arrays = [_single(said[item.name], item.type) for item in schema]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _single(value: Any, t: pa.DataType) -> pa.Array:
+    return pa.repeat(value, 1) if isinstance(value, pa.Scalar) else pa.array([value], t)
+
+
+def _low_and_high(values: pa.ChunkedArray) -> tuple[pa.Scalar, pa.Scalar]:
+    """Bounds of partition values; unknown with NaN."""
+    if pat.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py():
+        return pa.scalar(None, values.type), pa.scalar(None, values.type)
+    found = pc.min_max(values)
+    return found["min"], found["max"]
