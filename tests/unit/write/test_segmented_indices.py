@@ -29,13 +29,14 @@ from tests.support.committed import check, describe, resolve, scope_of, snapshot
 from tests.support.documents import load_document, stored_index
 from tests.support.queries import make_report
 from tests.support.stores import keys
-from tests.support.tiny_bounds import tiny_indices
+from tests.support.tiny_bounds import set_tiny_bounds, tiny_indices
 
 TABLE = Target("t", partition_by=("p",), indexes=("a",))
 
 
 @pytest.fixture(autouse=True)
-def _small():
+def _small(monkeypatch):
+    set_tiny_bounds(monkeypatch)
     with tiny_indices():
         yield
 
