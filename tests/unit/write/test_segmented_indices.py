@@ -301,3 +301,44 @@ def test_earlier_versions_refuse_what_they_do_not_know(store):
     assert snapshot_of(store, "t").index_segments == {"a": ()}
     entry = json.loads(store.get(scope_of("t").entry_key(1)))
     assert entry["format"] == 5
+
+
+def meanwhile(store, action):
+    """Let something happen while a commit writes its snapshot."""
+
+    def hook(method, key):
+        if "/snapshots/" in key and hook in store.hooks:
+            store.hooks.remove(hook)
+            action()
+
+    store.hooks.append(hook)
+
+
+def only_indices(store):
+    """A compaction that merges the index, whatever files there are."""
+    (needed,) = find_compactions(store, "t")
+    return replace(needed, files=needed.files.slice(0, 0))
+
+
+def test_a_merge_goes_on_top_of_rows_that_came_meanwhile(store):
+    build(store, rows(*range(10)), TABLE)
+    for value in range(10, 16):
+        append(store, value)
+    meanwhile(store, lambda: append(store, 50, p="y"))
+    compact(only_indices(store))
+    assert found(store, "a in (3, 15, 50)") == [3, 15, 50]
+    assert check(store, "t", deep=True).problems == ()
+    assert sum(item.pairs for item in segments(store)) == 17
+
+
+def test_a_merge_gives_way_where_files_have_come_back(store):
+    """Pairs of files that were gone when it read are not in what it has written."""
+    build(store, rows(*range(10)), TABLE)
+    append(store, 20, p="y")
+    build(store, rows(30, p="x"), TABLE, mode="partitions")
+    table = Store.of(store).table("t")
+    meanwhile(store, lambda: table.restore(version=2))
+    compact(only_indices(store))
+    assert found(store, "a >= 0") == [*range(10), 20]
+    assert [found(store, f"a = {value}") for value in (0, 9, 20)] == [[0], [9], [20]]
+    assert check(store, "t", deep=True).problems == ()
