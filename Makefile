@@ -1,6 +1,6 @@
 # make demo     builds the sample project and shows what it answers
 # make demo-cluster  the same on a Spark cluster of processes, with the store on S3 (moto)
-# make test     the whole test suite, dbt's own with both storages; TESTS says which part of it
+# make test     the whole test suite, dbt's own with both storages
 # make unit     its pure part, under a minute: no Java, no process, no network
 # make coverage the same pure part, and how many statements and branches it has run
 # make test-dbt dbt's own suites (dbt-tests-adapter), with plain tables and with cube datasets
@@ -126,7 +126,7 @@ demo-cluster: .venv/.installed sample_project/data/flights.parquet
 	.venv/bin/python -m tests.cluster.demo
 
 test: .venv/.installed azurite
-	.venv/bin/python -m pytest $(PARALLEL) $(TESTS)
+	.venv/bin/python -m pytest $(PARALLEL)
 
 test-dbt: .venv/.installed
 	.venv/bin/python -m pytest $(PARALLEL) tests/functional/adapter
