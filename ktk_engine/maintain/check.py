@@ -89,7 +89,9 @@ def check(
         if not item.is_readable:
             continue
         try:
-            snapshots[uuid] = state.snapshot(uuid)
+            snapshot = state.snapshot(uuid)
+            snapshot.verify_segments()
+            snapshots[uuid] = snapshot
         except KtkError as error:
             file = item.entry.snapshot if item.entry and not item.problem else ""
             problems.append(Problem(dataset, file, "", "", "", error.message))
@@ -156,6 +158,7 @@ def _check_tagged(
         dataset = state.scope.dataset_id(uuid)
         try:
             snapshot = old.snapshot(uuid)
+            snapshot.verify_segments()
         except KtkError as error:
             file = item.entry.snapshot if item.entry else ""
             yield Problem(dataset, file, "", "", "", Message(f"{where}: ", error))

@@ -55,7 +55,7 @@ def _history_problems(state: State, links: list[Link]) -> Iterator[Problem]:
     for key in sorted(wanted.keys() - given_up - current):
         uuid, sha256 = wanted[key]
         try:
-            read_snapshot(state.store, key, sha256, segments).read_segments()
+            read_snapshot(state.store, key, sha256, segments).verify_segments()
         except KtkError as error:
             dataset = state.scope.dataset_id(uuid)
             yield Problem(dataset, key, "", "a snapshot of history", "", error.message)

@@ -138,14 +138,24 @@ class SegmentedFiles(EncodedFiles):
         return sum(int(pc.sum(part).as_py() or 0) for part in parts)
 
     def verify(self) -> None:
-        """Read all segments.
+        """Read all segments, and compare them with what is listed.
 
         Raises:
             ObjectNotFoundError: one is missing.
-            FormatError: one is damaged.
+            FormatError: one is damaged, a file is in two, or their sums are not those listed.
         """
-        for number in range(self.listed.num_rows):
-            self._segment(number)
+        found = self.select([POSITION, "rows", "bytes"])
+        if pc.count_distinct(found[POSITION]).as_py() < found.num_rows:
+            raise FormatError(
+                f"Segments of a snapshot in {self.reader.store.url} list a file twice, for "
+                f"instance segments {self.keys[0]} and {self.keys[-1]}. {_RESTORE}"
+            )
+        for name in ("rows", "bytes"):
+            if (listed := self.total(name)) != (counted := total_of(found[name])):
+                raise FormatError(
+                    f"A snapshot in {self.reader.store.url} lists {listed} {name}, its segments "
+                    f"have {counted}: {', '.join(self.keys[:3])}. {_RESTORE}"
+                )
 
     def select(self, columns: Sequence[str]) -> pa.Table:
         """Give some columns of all files, in their order."""

@@ -153,8 +153,8 @@ class Snapshot:
         files = self.file_table
         return files.keys if isinstance(files, SegmentedFiles) else []
 
-    def read_segments(self) -> None:
-        """Read and verify all segments."""
+    def verify_segments(self) -> None:
+        """Read all segments, and compare them with what is listed; see `SegmentedFiles.verify`."""
         files = self.file_table
         if isinstance(files, SegmentedFiles):
             files.verify()

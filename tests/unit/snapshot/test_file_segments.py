@@ -42,7 +42,7 @@ from tests.support.changes import (
     tag_version,
     undrop,
 )
-from tests.support.committed import LogScope, read_entries, resolve
+from tests.support.committed import LogScope, check, read_entries, resolve
 from tests.support.dataset_builder import Builder, commit_change
 from tests.support.stores import LocalStore, keys
 
@@ -356,7 +356,24 @@ def test_damage_is_one_error_that_names_the_file(store, grown):
             (store.root / key).write_bytes(flipped)
             with pytest.raises(FormatError, match=key):
                 _ = resolve(store, PLAIN).snapshot("plain").files
+            (problem,) = check(store, "plain").problems
+            assert key in str(problem.reason)
         (store.root / key).write_bytes(data)
+
+
+def test_what_is_listed_twice_or_wrong_is_found(store, grown):
+    files = resolve(store, PLAIN).snapshot("plain").file_table
+    twice = pa.concat_tables([files.listed, files.listed.slice(0, 1)])
+    with pytest.raises(FormatError, match="list a file twice"):
+        SegmentedFiles(twice, files.schema, files.reader).verify()
+    place = files.listed.schema.get_field_index("rows")
+    wrong = files.listed.set_column(place, "rows", pa.array([7] * len(files.keys), pa.int64()))
+    with pytest.raises(FormatError, match="lists 21 rows, its segments have 6"):
+        SegmentedFiles(wrong, files.schema, files.reader).verify()
+    (store.root / files.keys[0]).unlink()
+    (problem,) = check(store, "plain").problems
+    assert "missing" in str(problem.reason)
+    assert files.keys[0] in str(problem.reason)
 
 
 def test_a_lost_slot_leaves_no_segment(store, grown):
