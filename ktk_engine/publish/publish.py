@@ -98,7 +98,7 @@ def _publish(
         state.known.update(known)
         state = _publish_removals(drop_delta_logs(state, removed))
         state.known.update(known)
-        if not publishes_documents(state):
+        if _declines_documents(state):
             state = _withdraw_documents(state)
         for uuid in _order(state):
             state = _publish_dataset(state, uuid)
@@ -164,11 +164,16 @@ def publishes_documents(state: State) -> bool:
     documents.
     """
     entries = state.head.datasets if state.head else {}
+    waits = state.scope.kind == "cube" and all(i.role != "seed" for i in entries.values())
+    return not waits and not _declines_documents(state)
+
+
+def _declines_documents(state: State) -> bool:
+    """Whether the seed dataset, or the table, is to have no documents."""
+    entries = state.head.datasets if state.head else {}
     said = [uuid for uuid, item in entries.items() if item.role != "enrichment"]
-    if state.scope.kind == "cube" and not said:
-        return False
     known = (state.snapshot(u) for u in said if u in state.datasets and not _is_foreign(state, u))
-    return all(snapshot.has_documents for snapshot in known)
+    return any(not snapshot.has_documents for snapshot in known)
 
 
 def _is_foreign(state: State, uuid: str) -> bool:

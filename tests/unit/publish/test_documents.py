@@ -71,6 +71,7 @@ def test_of_a_cube_the_seed_dataset_decides(store):
 
 def test_a_cube_without_a_seed_dataset_has_none_anyway(store):
     weather_builder(store).commit_rebuild(weather())
+    assert not store.exists(CUBE.head_key)
     with pytest.raises(PublishError, match="no seed dataset yet"):
         publish_documents(store, "nyc", wanted=False)
 
