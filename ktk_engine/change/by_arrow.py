@@ -67,7 +67,7 @@ class ByArrow:
         if not is_small(files, len(names)):
             raise NotByArrowError(Reason.SIZE)
         stage, known = self.stage, self.types
-        part, version = replace(stage.base, files=files), stage.write.state.version
+        part, version = replace(stage.base, file_table=files), stage.write.state.version
         rows = small_rows(stage.store, stage.footers, part, version, names)
         fields = [known.field(f.name) if f.name in known.names else f for f in rows.schema]
         try:
@@ -100,7 +100,7 @@ class ByArrow:
             old = self.rows(files, names)
             parts = _replaced(change, [old], source, self.new, self.types, self.stage.base.schema)
             return pa.concat_tables(parts), old.num_rows
-        part = replace(stage.base, files=files)
+        part = replace(stage.base, file_table=files)
         batches = present_batches(stage.write.state, part, stage.footers)
         read = in_types(batches, pa.schema(map(self.types.field, names)))
         tables = (pa.Table.from_batches([batch]) for batch in read)

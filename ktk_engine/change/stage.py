@@ -90,11 +90,11 @@ class Stage:
         """Whether all rows of some files go, by partition values alone: none has to be read."""
         if change.keys or change.updated is not None:
             return False
-        return goes_whole(replace(self.base, files=files), change.where)
+        return goes_whole(replace(self.base, file_table=files), change.where)
 
     def known_count(self, files: pa.Table) -> int | None:
         """How many rows of some files readers see; None where cells may be overlaid."""
-        plan = plan_dataset(replace(self.base, files=files), self.write.state.version)
+        plan = plan_dataset(replace(self.base, file_table=files), self.write.state.version)
         if plan.datasets[0].overlaid or files["rows"].null_count:
             return None
         return int(pc.sum(files["rows"]).as_py() or 0)

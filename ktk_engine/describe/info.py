@@ -316,7 +316,7 @@ def _with_snapshot(
             for name, items in snapshot.index_segments.items()
         },
         rows=rows,
-        files=snapshot.files.num_rows,
+        files=snapshot.file_table.num_rows,
         bytes=size,
         partitions=partition_count(snapshot),
         columns={column.name: class_name(column.type) for column in snapshot.schema},

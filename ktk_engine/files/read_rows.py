@@ -66,7 +66,7 @@ def values_by_file(snapshot: Snapshot, files: pa.Table, columns: Sequence[str]) 
         columns: the columns that are wanted; those that are partition columns are given.
     """
     names = [name for name in columns if name in snapshot.partition_keys]
-    check_partition_values(replace(snapshot, files=files), names)
+    check_partition_values(replace(snapshot, file_table=files), names)
     facts = files.select(["key", *(PARTITION_PREFIX + name for name in names)])
     return facts.rename_columns([KEY, *names])
 

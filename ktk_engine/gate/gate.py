@@ -367,7 +367,7 @@ def _candidate(target: Target, schema: pa.Schema) -> Snapshot:
         uuid=target.uuid,
         schema=schema,
         partition_keys=target.partition_by,
-        files=pa.table({}),
+        file_table=pa.table({}),
         indices=dict.fromkeys(indexes - set(target.partition_by), ""),
         metadata=metadata if target.cube else {},
     )

@@ -61,7 +61,7 @@ class DatasetEntry:
         snapshot_sha256: digest of the snapshot; empty if an older version wrote it.
         base: key of the snapshot that `snapshot` builds on, in entries of older versions; else
             empty.
-        segments: how many segments the snapshot names; 0 if it has its files itself.
+        segments: how many segments the snapshot names, of its files and of indices.
     """
 
     snapshot: str

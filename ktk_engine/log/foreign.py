@@ -74,7 +74,7 @@ def snapshot_of_document(store: ObjectStore, document: DatasetDocument) -> Snaps
         uuid=document.uuid,
         schema=schema,
         partition_keys=document.partition_keys,
-        files=files_table(labels, list(document.partitions.values()), partitions),
+        file_table=files_table(labels, list(document.partitions.values()), partitions),
         indices=dict(document.indices),
         metadata=dict(document.metadata),
         properties=noted if document.table == TABLE else {**noted, "table": document.table},

@@ -47,11 +47,6 @@ class LogScope:
         """Key of the note that a writer is alive."""
         return join_key(self.folder, "intent", f"{commit}.json")
 
-    @property
-    def head_key(self) -> str:
-        """Key of the note of a version that is committed, where no document names one."""
-        return join_key(self.folder, "head")
-
     def published_key(self, uuid: str) -> str:
         """Key of the mark that a dataset's document was published at least once."""
         return join_key(self.folder, "published", uuid)

@@ -226,8 +226,8 @@ class State:
     def _cleaned_by(self) -> int:
         """The version whose clean-up has given up files of this one; 0 if none has.
 
-        The data files of a version never go before its snapshots do, unless other snapshots build
-        on these: of what was loaded, all files count.
+        The data files of a version never go before its snapshots do, unless another version needs
+        these: of what was loaded, all files count.
         """
         own = (item for uuid, item in self.datasets.items() if uuid not in self.elsewhere)
         entries = [item.entry for item in own if item.entry]
@@ -344,27 +344,19 @@ def _find_head(
 ) -> tuple[int, LogEntry | None, str]:
     """Find the newest entry. A listing shows it also where one before it is missing."""
     stamps = {uuid: stamp.version for uuid, stamp in documents.items() if stamp is not None}
-    published = max(stamps.values(), default=0) or _noted_head(store, scope)
+    published = max(stamps.values(), default=0)
     versions = logged_versions(store, scope, published)
     if versions:
         entry, sha256 = read_entry(store, scope, versions[-1])
         return entry.version, entry, sha256
     if published == 0:
         return 0, None, ""
-    names = [document_key(uuid) for uuid, version in stamps.items() if version == published]
+    uuid = max(stamps, key=lambda uuid: stamps[uuid])
     raise ForeignWriterError(
-        f"{(names or [scope.head_key])[0]} of {store.url} names version {published}, but log "
+        f"The document {document_key(uuid)} of {store.url} names version {published}, but log "
         f"entry {scope.entry_key(published)} is missing. One of the two is damaged: restore it "
         "from a backup. Nothing was written."
     )
-
-
-def _noted_head(store: ObjectStore, scope: LogScope) -> int:
-    """A version that a publisher without documents has noted; 0 if none has."""
-    try:
-        return int(store.get(scope.head_key))
-    except (ObjectNotFoundError, ValueError):
-        return 0
 
 
 def _is_removed(found: DatasetState, head: LogEntry | None) -> bool:

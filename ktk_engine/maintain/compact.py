@@ -27,7 +27,7 @@ from ktk_engine.log.entry import Operation
 from ktk_engine.log.intent import announced
 from ktk_engine.log.write import Write
 from ktk_engine.maintain.compact_indices import compact_indices
-from ktk_engine.maintain.compactable import Compaction
+from ktk_engine.maintain.compactable import Compaction, said_of_lists
 from ktk_engine.progress import Progress, untold
 from ktk_engine.publish.publish import publish
 from ktk_engine.snapshot.snapshot import Snapshot
@@ -56,6 +56,7 @@ class Compacted:
         bytes: size of the new ones.
         warning: why old readers may not see it yet; empty if they do.
         indices: columns whose segments were merged.
+        scattered: whether the list of files was written anew.
     """
 
     uuid: str
@@ -66,10 +67,11 @@ class Compacted:
     bytes: int
     warning: str = ""
     indices: tuple[str, ...] = ()
+    scattered: bool = False
 
     def __str__(self) -> str:
         if not self.files_before:
-            return f"merged the index on {', '.join(self.indices)}"
+            return f"merged {said_of_lists(self.indices, self.scattered)}"
         before = f"{counted(self.files_before, 'file')} ({size(self.bytes_before)})"
         return f"{before} became {self.files:,} ({size(self.bytes)})"
 
@@ -123,7 +125,7 @@ def compact(
                 found = extend(found, attempt)
             # What is given as a whole is stored in segments anew, sorted by partition.
             anew = compaction.scattered and attempt == 0
-            return replace(found, files=found.files) if anew else found
+            return replace(found, file_table=found.files) if anew else found
 
         # Without other files it goes beside any commit.
         operation: Operation = "compact" if extend is not None else "index"
@@ -139,6 +141,7 @@ def compact(
         int(pc.sum(files["bytes"]).as_py() or 0),
         done.warning,
         compaction.indices,
+        compaction.scattered,
     )
 
 
@@ -168,7 +171,7 @@ def _rows(
         from ktk_engine.write.affected_rows import rows_of  # loads PySpark
 
         return rows_of(scanner(), base, compaction.files, state.version)
-    batches = present_batches(state, replace(base, files=compaction.files), FooterCache())
+    batches = present_batches(state, replace(base, file_table=compaction.files), FooterCache())
     return in_types(_told(batches, compaction.rows, progress), schema)
 
 
@@ -218,7 +221,7 @@ def _extension(
         uuid=base.uuid,
         schema=base.schema,
         partition_keys=base.partition_keys,
-        files=report.files,
+        file_table=report.files,
         physical_schemas=(stored,),
     )
     retained = Retained("files", compaction.files, verb="compact")

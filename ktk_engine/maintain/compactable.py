@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
@@ -65,8 +66,7 @@ class Compaction:
 
     def __str__(self) -> str:
         if not self.files.num_rows:
-            indices = f"the index on {', '.join(self.indices)}" if self.indices else ""
-            return " and ".join(filter(None, ("the list of files" * self.scattered, indices)))
+            return said_of_lists(self.indices, self.scattered)
         files = f"{counted(self.files.num_rows, 'file')} ({size(self.bytes)})"
         return f"{files} in {counted(self.partitions, 'partition')}"
 
@@ -89,6 +89,14 @@ class Compaction:
     def rows_per_file(self) -> int:
         """How many rows fill a file of the target size."""
         return max(1, self.rows * self.target_bytes // max(1, self.bytes))
+
+
+def said_of_lists(indices: Sequence[str], scattered: bool) -> str:
+    """Say what is merged beside data files: the list of files, and indices."""
+    parts = ["the list of files"] if scattered else []
+    if indices:
+        parts.append(f"the index on {', '.join(indices)}")
+    return " and ".join(parts)
 
 
 def find_compactions(
@@ -129,8 +137,9 @@ def find_compactions(
 def _with_indices(found: Compaction) -> Compaction:
     """Merge indices as well: it takes as long as they are large, so nobody does it unasked."""
     snapshot = found.snapshot
+    known = found.state.snapshot(found.uuid)  # as it is stored
     columns = tuple(snapshot.index_segments) if found.files.num_rows else to_compact(snapshot)
-    return replace(found, indices=columns, scattered=is_scattered(snapshot.file_table))
+    return replace(found, indices=columns, scattered=is_scattered(known.file_table))
 
 
 def find_compaction(

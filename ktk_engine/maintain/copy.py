@@ -246,7 +246,7 @@ def _renamed(snapshot: Snapshot, uuid: str, commit_id: str) -> Snapshot:
         place = files.schema.get_field_index(column)
         files = files.set_column(place, files.schema.field(column), values)
     metadata = {key: value for key, value in snapshot.metadata.items() if key != BASE_KEY}
-    return replace(with_indices(snapshot, {}), uuid=uuid, files=files, metadata=metadata)
+    return replace(with_indices(snapshot, {}), uuid=uuid, file_table=files, metadata=metadata)
 
 
 def _copy_files(

@@ -257,7 +257,7 @@ def _may_match(
     snapshot: Snapshot, files: pa.Table, conditions: Sequence[Condition]
 ) -> pa.BooleanArray:
     """Ask the statistics of some files."""
-    described = replace(snapshot, files=files)
+    described = replace(snapshot, file_table=files)
     partitions = described.per_column("partition.")
     minimum, maximum = described.per_column(MINIMUM_PREFIX), described.per_column(MAXIMUM_PREFIX)
     for name in partitions.column_names:

@@ -98,10 +98,11 @@ def _publish(
         state.known.update(known)
         state = _publish_removals(drop_delta_logs(state, removed))
         state.known.update(known)
+        for uuid in _order(state):
+            if not _declines_documents(state):  # it may be newer than it was
+                state = _publish_dataset(state, uuid)
         if _declines_documents(state):
             state = _withdraw_documents(state)
-        for uuid in _order(state):
-            state = _publish_dataset(state, uuid)
         if troubled := [uuid for uuid, item in state.datasets.items() if item.problem]:
             names = ", ".join(troubled)
             warning = f"committed; another program changed {names}, which stay as they are"
@@ -172,13 +173,14 @@ def _declines_documents(state: State) -> bool:
     """Whether the seed dataset, or the table, is to have no documents."""
     entries = state.head.datasets if state.head else {}
     said = [uuid for uuid, item in entries.items() if item.role != "enrichment"]
-    known = (state.snapshot(u) for u in said if u in state.datasets and not _is_foreign(state, u))
-    return any(not snapshot.has_documents for snapshot in known)
+    known = [uuid for uuid in said if uuid in state.datasets and not state.datasets[uuid].foreign]
+    return any(not _as_committed(state, uuid).has_documents for uuid in known)
 
 
-def _is_foreign(state: State, uuid: str) -> bool:
+def _as_committed(state: State, uuid: str) -> Snapshot:
+    """A dataset as the log has it, whatever another program did to its document."""
     item = state.datasets[uuid]
-    return bool(item.problem or item.foreign)
+    return replace(state, datasets={uuid: replace(item, problem="")}).snapshot(uuid)
 
 
 def _withdraw_documents(state: State) -> State:
@@ -190,12 +192,25 @@ def _withdraw_documents(state: State) -> State:
     entries = state.head.datasets if state.head else {}
     store, scope = state.store, state.scope
     for uuid in sorted(entries, key=lambda uuid: entries[uuid].role != "seed"):
-        if uuid in state.datasets and state.datasets[uuid].stamp is not None:
+        if uuid in state.datasets and _is_ours(state, uuid):
             store.delete([scope.published_key(uuid)])
             store.delete([document_key(uuid), msgpack_document_key(uuid)])
             state = state.stamped(uuid, None)
-    store.put(scope.head_key, str(state.version).encode())
     return state
+
+
+def _is_ours(state: State, uuid: str) -> bool:
+    """Whether a dataset's document says what the log has: it was published or taken over."""
+    assert state.head is not None
+    item, adopted = state.datasets[uuid], state.head.datasets[uuid].adopted
+    if item.problem or item.foreign:
+        return False
+    if item.stamp is not None or not adopted:
+        return item.stamp is not None
+    try:
+        return digest(state.store.get(document_key(uuid))) == adopted
+    except ObjectNotFoundError:
+        return False
 
 
 def _order(state: State) -> list[str]:
@@ -246,6 +261,8 @@ def _publish_dataset(state: State, uuid: str, anew: bool = False) -> State:
     data = _replace_document(state, wanted, anew)
     if data is None:
         newest = replace(resolve(state.store, state.scope), known=state.known)
+        if _declines_documents(newest):
+            return newest
         return _publish_dataset(newest, uuid, anew=True)
     stamp = read_stamp(data)
     return state if stamp is None else state.stamped(uuid, stamp)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ktk_engine.errors import ObjectExistsError
 from ktk_engine.files.index_segment_file import FILE
@@ -65,7 +66,7 @@ def _joined(
     labels = snapshot.file_column("label").combine_chunks()
     parts = []
     for pairs in merged_pairs(store, segments, alive):
-        at = pa.compute.index_in(pairs[FILE].combine_chunks(), value_set=positions)
+        at = pc.index_in(pairs[FILE].combine_chunks(), value_set=positions)
         named = pa.DictionaryArray.from_arrays(at, labels)
         parts.append(pa.table({VALUE: pairs[VALUE], "label": named}))
     if not parts:

@@ -1,4 +1,4 @@
-"""The table of files of a large dataset, in segments that are read as far as somebody needs them.
+"""The table of files of a large dataset, in segments that are read on demand.
 
 See docs/design/scale.md, Snapshots in segments.
 """
@@ -22,7 +22,7 @@ from ktk_engine.format.file_digest import DAMAGE
 from ktk_engine.snapshot.stored_files import EncodedFiles, FileTable, StoredFiles, some_files
 from ktk_engine.store.interface import ObjectStore
 
-POSITION, _LABEL = "position", "label"
+POSITION = "position"
 PARTITION, LOW, HIGH, UNKNOWN = "partition.", "low.", "high.", "unknown."
 GONE = pa.field("gone", pa.list_(pa.int32()))
 LISTED = (

@@ -67,19 +67,6 @@ LARGE = "large"
 _LARGEST_DERIVED = 256 * 1024 * 1024
 
 
-class _Files:
-    """The field `Snapshot.files`: a stored table is decoded when somebody asks for all of it."""
-
-    def __get__(self, snapshot: Snapshot | None, owner: type) -> pa.Table:
-        if snapshot is None:
-            raise AttributeError("files")  # so a snapshot has no files by default
-        table = snapshot.file_table
-        return table if isinstance(table, pa.Table) else table.select(table.column_names)
-
-    def __set__(self, snapshot: Snapshot, files: FileTable) -> None:
-        snapshot.__dict__["file_table"] = files
-
-
 def _derived_arrays() -> ReadCache[Hashable, pa.Array]:
     return ReadCache(_LARGEST_DERIVED, lambda array: int(array.nbytes))
 
@@ -92,8 +79,9 @@ class Snapshot:
         uuid: the dataset's uuid.
         schema: normalised types of all columns, in the order that SQL shows.
         partition_keys: the columns by which files are laid out.
-        files: `FILE_FIELDS`, then `partition.<column>`, `min.<column>`, `max.<column>` and
-            `nulls.<column>`; ordered by position, which decides the overlay. Null means unknown.
+        file_table: a row a file, decoded as it is asked for: `FILE_FIELDS`, then
+            `partition.<column>`, `min.<column>`, `max.<column>` and `nulls.<column>`; ordered by
+            position, which decides the overlay. Null means unknown.
         indices: column -> key of its secondary index file, of those that have one.
         metadata: Kartothek's user metadata, `ktk_cube_*` among it.
         physical_schemas: schemas of data files, referred to by the column `physical`.
@@ -102,13 +90,13 @@ class Snapshot:
         index_digests: key of an index file -> what was recorded of it; those of other writers
             and of older versions have none.
         index_segments: column -> the segments of its secondary index, of those without a file.
-        derived: arrays that were computed of it, by whoever did; they go with it.
+        derived: arrays that were computed from it; they go with it.
     """
 
     uuid: str
     schema: pa.Schema
     partition_keys: tuple[str, ...]
-    files: _Files = _Files()
+    file_table: FileTable
     indices: Mapping[str, str] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     physical_schemas: tuple[pa.Schema, ...] = ()
@@ -121,10 +109,10 @@ class Snapshot:
     )
 
     @property
-    def file_table(self) -> FileTable:
-        """The same as `files`, of which is decoded only what is asked for."""
-        found: FileTable = self.__dict__["file_table"]
-        return found
+    def files(self) -> pa.Table:
+        """All columns of the table of files, decoded."""
+        table = self.file_table
+        return table if isinstance(table, pa.Table) else table.select(table.column_names)
 
     def file_column(self, name: str) -> pa.ChunkedArray:
         """One column of `files`."""
@@ -263,7 +251,7 @@ class Snapshot:
         return bool(pc.any(pc.is_in(self.file_column("key"), value_set=some)).as_py())
 
     def narrowed(self, conditions: Sequence[Condition]) -> Snapshot:
-        """Leave files out that cannot fulfil conditions, as far as that spares reading about them.
+        """Leave files out that cannot fulfil conditions, where that saves reading segments.
 
         Args:
             conditions: conjuncts; those on partition columns alone count.
@@ -272,7 +260,7 @@ class Snapshot:
         decided = [item for item in conditions if item.columns and item.columns <= keys]
         if not decided or not isinstance(files, SegmentedFiles):
             return self
-        return replace(self, files=files.narrowed(decided))
+        return replace(self, file_table=files.narrowed(decided))
 
     def narrowed_to(self, files: pa.Table) -> Snapshot:
         """Leave files out that surely lie in no partition of some files; see `narrowed`.
@@ -288,7 +276,9 @@ class Snapshot:
         Args:
             kept: one value per file.
         """
-        return replace(self, files=some_files(self.file_table, kept, self.file_table.column_names))
+        return replace(
+            self, file_table=some_files(self.file_table, kept, self.file_table.column_names)
+        )
 
     def opened(self, kept: pa.BooleanArray | None = None) -> pa.Table:
         """Give what is needed to open some files: all columns of `files` but statistics.
@@ -316,7 +306,7 @@ class Snapshot:
         files: FileTable = added
         if gone is not None:
             files = self._with(gone, added, changes.get("schema"))
-        return replace(self, files=files, next_file=first + added.num_rows, **changes)
+        return replace(self, file_table=files, next_file=first + added.num_rows, **changes)
 
     @property
     def next_number(self) -> int:

@@ -81,7 +81,8 @@ def store_segments(
     names = files.column_names
     parts = [files.living_rows(n, names) for n in sorted(merged)]
     rows = files.together([*parts, files.added], names)
-    listed, written = [files.listed.take(pa.array(numbers, pa.int64()))], []
+    listed, written = [files.listed.take(pa.array(numbers, pa.int64()))], list[str]()
+    new: dict[str, FileTable] = {}
     if rows.num_rows:
         keys = [(PARTITION + name, "ascending") for name in partitions]
         rows = rows.sort_by([*keys, (POSITION, "ascending")])
@@ -91,10 +92,13 @@ def store_segments(
             part = rows.slice(start, rows.num_rows * (number + 1) // count - start)
             part = part.combine_chunks()
             written.append(key(number))
-            listed.append(_put(files.reader, store, written[-1], part, partitions))
+            listed.append(_put(store, written[-1], part, partitions))
+            new[written[-1]] = part
     table = pa.concat_tables(listed).sort_by("first")
-    known = {key: v for key, v in files.reader.known.items() if key in {*table["key"].to_pylist()}}
-    return SegmentedFiles(table, files.schema, SegmentReader(store, known)), written
+    for name in table["key"].to_pylist():
+        if name not in new and (read := files.reader.known.get(name)) is not None:
+            new[name] = read
+    return SegmentedFiles(table, files.schema, SegmentReader(store, new)), written
 
 
 def _due(files: SegmentedFiles, merge: bool) -> set[int]:
@@ -140,15 +144,12 @@ def _no_segments(schema: pa.Schema, partitions: Sequence[str]) -> pa.Table:
     return pa.schema(fields).empty_table()
 
 
-def _put(
-    reader: SegmentReader, store: ObjectStore, key: str, rows: pa.Table, partitions: Sequence[str]
-) -> pa.Table:
+def _put(store: ObjectStore, key: str, rows: pa.Table, partitions: Sequence[str]) -> pa.Table:
     """Store a segment; gives what a root says of it."""
     sink = pa.BufferOutputStream()
     pq.write_table(rows, sink, compression="zstd")
     data = sink.getvalue().to_pybytes()
     store.put_if_absent(key, data)
-    reader.known[key] = rows
     schema = _no_segments(rows.schema, partitions).schema
     said: dict[str, Any] = {
         "key": key,

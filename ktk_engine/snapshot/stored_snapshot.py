@@ -68,7 +68,7 @@ def write_snapshot(
         rows: pa.Table = files.listed
     else:
         rows = files = snapshot.files
-    snapshot = replace(snapshot, files=files, next_file=snapshot.next_number)
+    snapshot = replace(snapshot, file_table=files, next_file=snapshot.next_number)
     table = rows.replace_schema_metadata({_METADATA_KEY: json.dumps(_document(snapshot))})
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd", row_group_size=_ROW_GROUP)
@@ -80,7 +80,9 @@ def write_snapshot(
 def _unlisted(snapshot: Snapshot) -> Snapshot:
     """The files that no segment has yet: those of segments were checked."""
     files = snapshot.file_table
-    return replace(snapshot, files=files.added) if isinstance(files, SegmentedFiles) else snapshot
+    return (
+        replace(snapshot, file_table=files.added) if isinstance(files, SegmentedFiles) else snapshot
+    )
 
 
 def _document(snapshot: Snapshot) -> dict[str, Any]:
@@ -142,7 +144,7 @@ def read_snapshot(
         reader = SegmentReader(store, {} if known is None else known)
         found = _parse_snapshot(reader, data, f"Snapshot {key} of {store.url}")
         # Without a digest anything may be damaged: then now is the time to find out.
-        return found if sha256 else replace(found, files=found.files)
+        return found if sha256 else replace(found, file_table=found.files)
     except UnsupportedFormatError:
         raise
     except DAMAGE as error:
@@ -181,7 +183,7 @@ def _parse_snapshot(reader: SegmentReader, data: bytes, what: str) -> Snapshot:
         uuid=document["uuid"],
         schema=schema,
         partition_keys=tuple(document["partition_keys"]),
-        files=files,
+        file_table=files,
         indices=document["indices"],
         metadata=document["metadata"],
         physical_schemas=tuple(_decode_schema(text) for text in document["physical_schemas"]),

@@ -33,7 +33,7 @@ class JoinedStore(ObjectStore):
 
     def _of(self, key: str) -> ObjectStore:
         folder = validate_key(key).partition("/")[0]
-        if SEGMENTS in key:  # of an index: it is named after its dataset
+        if folder == ".ktk" and SEGMENTS in key:  # of an index: it is named after its dataset
             folder = key.rpartition("/")[2].rsplit(".", 2)[0]
         return self.others.get(folder, self.own)
 

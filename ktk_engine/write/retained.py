@@ -97,7 +97,7 @@ class Retained:
             raise _conflict(base, "another commit rewrote files that this one rewrites")
         if not came.num_rows:
             return
-        new = replace(base, files=came)
+        new = replace(base, file_table=came)
         if any(
             prune(store, new, reads, None, MetadataCache()).files.num_rows for reads in self.reads
         ):
@@ -114,7 +114,7 @@ class Retained:
 
 def _overlaid(new: Snapshot, touched: pa.Table) -> bool:
     """Whether files lie in a partition of touched ones; their order would decide on cells."""
-    both = replace(new, files=concat_files([new.files, touched]))
+    both = replace(new, file_table=concat_files([new.files, touched]))
     ours = pa.array([False] * new.files.num_rows + [True] * touched.num_rows)
     shared = same_partitions(both, ours, address_partitions(new))
     return bool(pc.any(shared.slice(0, new.files.num_rows)).as_py())

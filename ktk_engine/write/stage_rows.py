@@ -189,7 +189,7 @@ def _describe(write: CheckedWrite, job: WriteJob, report: WriteReport) -> Snapsh
         uuid=target.uuid,
         schema=write.gate.committed,
         partition_keys=target.partition_by,
-        files=report.files,
+        file_table=report.files,
         metadata=metadata,
         physical_schemas=(pa.schema(data),),
         properties={

@@ -101,7 +101,7 @@ def _rows_with_keys(
     known = [name for name in constraint.key if name in kept.schema.names]
     conditions = find_keys(rows, known).conditions(kept)
     candidates = affected_files(scanner.store, kept, conditions)
-    whole = extended(replace(kept, files=candidates), candidates.slice(0, 0), addition)
+    whole = extended(replace(kept, file_table=candidates), candidates.slice(0, 0), addition)
     return rows_of(scanner, whole, whole.files, 0), conditions
 
 

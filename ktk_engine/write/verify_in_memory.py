@@ -106,7 +106,7 @@ def _unique_by(
     files = affected_files(store, kept, conditions)
     if not files.num_rows:
         return conditions
-    whole = extended(replace(kept, files=files), files.slice(0, 0), addition)
+    whole = extended(replace(kept, file_table=files), files.slice(0, 0), addition)
     if not is_small(whole.files, new.num_columns):
         return None
     rows = small_rows(store, FooterCache(), whole, 0, new.column_names)

@@ -189,7 +189,7 @@ def _pairs(store: LocalStore, snapshot: Snapshot, column: str) -> set[tuple[obje
     return {
         (row[place], snapshot.labels[number])
         for number in range(snapshot.files.num_rows)
-        for row in rows_of(store, replace(snapshot, files=snapshot.files.slice(number, 1)))
+        for row in rows_of(store, replace(snapshot, file_table=snapshot.files.slice(number, 1)))
     }
 
 

@@ -93,7 +93,7 @@ class Questions:
             ),
             "files of each key": lambda: self._files(seed, column, values),
             "what Spark would read": lambda: _told(
-                [replace(i.snapshot, files=i.files) for i in cube(name).query().plan.datasets]
+                [replace(i.snapshot, file_table=i.files) for i in cube(name).query().plan.datasets]
             ),
         }
 

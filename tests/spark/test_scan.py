@@ -30,7 +30,7 @@ def seed(spark, store):
 
 
 def read(sql, store, snapshot, files, names=None):
-    chosen = replace(snapshot, files=files)
+    chosen = replace(snapshot, file_table=files)
     names = snapshot.schema.names if names is None else names
     return plan_frame(sql.scanner(store), plan_rows(store, chosen, 0, names, [], MetadataCache()))
 

@@ -138,7 +138,7 @@ def test_keys_of_rows_that_stay(spark, store, target, monkeypatch):
         whole = snapshot(store, target)
         new = set(whole.labels) - set(kept.labels)
         added = pa.array([label in new for label in whole.labels])
-        addition = replace(whole, files=whole.files.filter(added))
+        addition = replace(whole, file_table=whole.files.filter(added))
         for names in [("id",), ("p", "s"), ("n",), ("t", "day"), ("y",), ("d", "b")]:
             held = verify_in_memory(store, [unique(*names)], addition, kept, "UTC")
             arguments = (store, rows(spark), [unique(*names)], addition, kept)

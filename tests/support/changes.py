@@ -96,8 +96,13 @@ def build(
     """
     retained = None
     if mode:
-        known = (state.snapshot(target.uuid) if state else snapshot_of(store, target.uuid)).files
-        gone = known.filter(pc.is_in(known["label"], value_set=pa.array(replaced, pa.string())))
+        gone = None
+        if replaced:
+            known = (
+                state.snapshot(target.uuid) if state else snapshot_of(store, target.uuid)
+            ).files
+            named = pa.array(replaced, pa.string())
+            gone = known.filter(pc.is_in(known["label"], value_set=named))
         retained = Retained(mode, gone, tuple(reads), verb)
     context = WriteContext(history or {}, full_refresh=full_refresh)
     return build_module.build(store, rows, target, context, retained, state)

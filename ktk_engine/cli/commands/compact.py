@@ -56,6 +56,7 @@ def _describe(item: Compaction) -> dict[str, Any]:
         "overlaid_files": item.overlaid,
         "bytes_before": item.bytes,
         "indices": list(item.indices),
+        "list_of_files": item.scattered,
     }
 
 

@@ -73,7 +73,7 @@ def _described(snapshot: Snapshot, unknown: pa.ChunkedArray, footers: Sequence[F
         added = added.append_column(name, found[name])
     if added.num_rows < files.num_rows:
         added = concat_files([files.filter(pc.invert(unknown)), added]).sort_by("position")
-    return replace(snapshot, files=added, physical_schemas=schemas)
+    return replace(snapshot, file_table=added, physical_schemas=schemas)
 
 
 def _numbered(

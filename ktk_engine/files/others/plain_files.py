@@ -157,7 +157,7 @@ def read_plain_files(
         uuid=store.url,
         schema=pa.schema(readable),
         partition_keys=tuple(folders),
-        files=files_table(keys, keys, pa.table(texts)),
+        file_table=files_table(keys, keys, pa.table(texts)),
         properties={NULL_FOLDERS: True},
     )
     return PlainFiles(

@@ -332,7 +332,7 @@ def _compared(state: State, found: _Found) -> AdoptedDataset:
         kept=len(old & new),
         gained=len(new - old),
         lost=tuple(gone),
-        lost_rows=replace(before, files=_files(before, gone)).rows if before else None,
+        lost_rows=replace(before, file_table=_files(before, gone)).rows if before else None,
         notes=notes,
         is_new=before is None,
         stale=tuple(stale),

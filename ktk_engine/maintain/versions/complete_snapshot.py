@@ -28,7 +28,10 @@ def complete_snapshot(
         DatasetNotFoundError: some of its files are gone.
     """
     try:
-        snapshot = read_snapshot(state.store, entry.snapshot, entry.snapshot_sha256)
+        # A staged run's own segments lie nowhere else.
+        snapshot = state.known.get(entry.snapshot) or read_snapshot(
+            state.store, entry.snapshot, entry.snapshot_sha256
+        )
         stored = snapshot.files
     except ObjectNotFoundError as error:
         raise DatasetNotFoundError(_gone(state, uuid, version, [entry.snapshot])) from error

@@ -323,8 +323,8 @@ def test_readers_of_delta_get_no_bounds_of_other_programs(store):
     table = pa.table({"i": [2, 1], "s": ["a", None]})
     files = Builder(store, "t").files(table, "c")[0]
     snapshot = Snapshot("t", table.schema, (), files)
-    (ours,) = _stats(replace(snapshot, files=_owned(files, True)))
-    (theirs,) = _stats(replace(snapshot, files=_owned(files, False)))
+    (ours,) = _stats(replace(snapshot, file_table=_owned(files, True)))
+    (theirs,) = _stats(replace(snapshot, file_table=_owned(files, False)))
     counts = {"numRecords": 2, "nullCount": {"i": 0, "s": 1}}
     assert json.loads(theirs) == {**counts, "minValues": {}, "maxValues": {}}
     assert json.loads(ours)["maxValues"]["i"] == 2

@@ -111,7 +111,7 @@ def test_what_was_derived_belongs_to_one_snapshot():
     snapshot = _snapshot([(0.0, "x", "c1", True), (0.0, "x", "c2", True)])
     found = overlaid_files(snapshot, ["p"])
     assert overlaid_files(snapshot, ["p"]) is found
-    fewer = replace(snapshot, files=snapshot.files.slice(1))
+    fewer = replace(snapshot, file_table=snapshot.files.slice(1))
     assert found.to_pylist() == [True, True]
     assert overlaid_files(fewer, ["p"]).to_pylist() == [False]
     assert PARTITION_PREFIX + "p" in fewer.files.column_names

@@ -172,7 +172,7 @@ def test_files_of_another_program_may_overlay_each_other(overlaid):
     snapshot = overlaid.snapshots["flights"]
     unknown = pa.nulls(4, pa.string())
     position = snapshot.files.schema.get_field_index("commit")
-    plain = replace(snapshot, files=snapshot.files.set_column(position, "commit", unknown))
+    plain = replace(snapshot, file_table=snapshot.files.set_column(position, "commit", unknown))
     assert overlaid_files(plain, ["origin"]).to_pylist() == [False, True, True, True]
 
 

@@ -21,6 +21,7 @@ from tests.support.dataset_builder import (
     flights_builder,
     weather,
     weather_builder,
+    write_plain_nyc,
 )
 from tests.support.documents import list_documents, load_document
 from tests.support.stores import keys
@@ -29,7 +30,7 @@ from tests.support.tiny_bounds import tiny_indices
 SEED = Target(
     "seed", cube="c", role="seed", dimension_columns=("L",), partition_by=("P",), indexes=("L", "v")
 )
-CUBE, PLAIN = LogScope("cube", "nyc"), LogScope("dataset", "plain")
+PLAIN = LogScope("dataset", "plain")
 
 
 def test_a_table_has_none_after_it_was_asked_for(store):
@@ -71,7 +72,6 @@ def test_of_a_cube_the_seed_dataset_decides(store):
 
 def test_a_cube_without_a_seed_dataset_has_none_anyway(store):
     weather_builder(store).commit_rebuild(weather())
-    assert not store.exists(CUBE.head_key)
     with pytest.raises(PublishError, match="no seed dataset yet"):
         publish_documents(store, "nyc", wanted=False)
 
@@ -107,20 +107,6 @@ def test_a_document_that_a_slow_publisher_wrote_is_deleted_again(store):
     assert resolve(store, PLAIN).snapshot("plain").rows == 4
 
 
-def test_the_head_is_found_without_listing_the_log_from_its_start(store):
-    build_table(store)
-    publish_documents(store, "plain", wanted=False)
-    for number in range(5):
-        Builder(store, "plain").commit_append(pa.table({"a": [number]}))
-    version = resolve(store, PLAIN).version
-    assert int(store.get(PLAIN.head_key)) == version
-    (store.root / PLAIN.entry_key(1)).rename(store.root / "elsewhere.json")
-    assert resolve(store, PLAIN).version == version
-    store.put(PLAIN.head_key, b"1")  # a slow publisher
-    (store.root / "elsewhere.json").rename(store.root / PLAIN.entry_key(1))
-    assert resolve(store, PLAIN).version == version
-
-
 def test_an_index_that_is_too_large_is_left_out(store, monkeypatch):
     """Kartothek reads right without it; a dimension is said to have none."""
     monkeypatch.setattr(published_indices, "PUBLISHED_PAIRS", 2)
@@ -134,3 +120,12 @@ def test_an_index_that_is_too_large_is_left_out(store, monkeypatch):
         found = Store(str(store.root)).cube("c").query(where="L = 3")
         assert found.to_arrow()["v"].to_pylist() == [1]
         assert not check(store, "c").problems
+
+
+def test_a_document_that_was_taken_over_goes_as_well(store):
+    """Kartothek wrote it, the commit that stops documents adopts it."""
+    write_plain_nyc(store)
+    assert sorted(list_documents(store))
+    publish_documents(store, "nyc", wanted=False)
+    assert list_documents(store) == []
+    assert not check(store, "nyc").problems

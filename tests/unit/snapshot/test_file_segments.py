@@ -8,6 +8,7 @@ import json
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ktk_engine import Store
 from ktk_engine.conditions.condition import And, Comparison, IsIn, IsNull, Not, Or
 from ktk_engine.errors import CommitConflictError, FormatError, VersionGoneError
 from ktk_engine.log import entry as entry_module  # deep: the formats that a version knows
@@ -34,9 +36,11 @@ from ktk_engine.snapshot.stored_snapshot import read_snapshot, write_snapshot
 from tests.support.changes import (
     DatasetChange,
     Retention,
+    StagedStore,
     compact,
     find_compactions,
     plan_cleanup,
+    publish_stages,
     remove,
     run_cleanup,
     tag_version,
@@ -448,3 +452,36 @@ def test_reads_what_earlier_versions_wrote(tmp_path):
     with pytest.raises(FormatError, match="removed twice"):
         _as_earlier_versions_wrote(store, "c.parquet", "a.parquet", sha256, [1, 1], more)
         read_snapshot(store, "c.parquet")
+
+
+def test_what_users_write_adds_to_the_segments_that_are_there(store, tiny, monkeypatch):
+    """Whatever a write says beside its files: indices, notes, comments."""
+    monkeypatch.setattr(store_segments, "_TIER", 100)
+    opened = Store(str(store.root))
+    opened.write_table("plain", _rows(range(8)), partition_by=["p"], indexes=["a"])
+    listed = [set(resolve(store, PLAIN).snapshot("plain").segments)]
+    for number in range(8, 12):
+        opened.write_table("plain", _rows([number]), metadata={"number": number})
+        listed.append(set(resolve(store, PLAIN).snapshot("plain").segments))
+    opened.table("plain").delete("p = 3")
+    listed.append(set(resolve(store, PLAIN).snapshot("plain").segments))
+    opened.table("plain").drop_index("a")
+    listed.append(set(resolve(store, PLAIN).snapshot("plain").segments))
+    for before, after in pairwise(listed):
+        assert len(before - after) <= 1
+        assert len(after - before) <= 1
+    assert listed[0] <= listed[4]
+    assert opened.table("plain").query().count() == 11
+    assert not check(store, "plain").problems
+
+
+def test_a_stage_brings_back_what_it_has_dropped(store, grown):
+    stage = StagedStore(store)
+    grown_in_stage = Builder(stage, "plain", ("p",))
+    grown_in_stage.commit_append(_rows([9]))
+    remove(stage, "plain")
+    undrop(stage, "plain")
+    publish_stages([stage])
+    assert resolve(store, PLAIN).snapshot("plain").rows == 7
+    assert len(resolve(store, PLAIN).snapshot("plain").files) == 7
+    assert not check(store, "plain").problems
