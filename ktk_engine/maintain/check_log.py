@@ -107,6 +107,8 @@ def _document_problems(state: State, uuid: str, snapshot: Snapshot) -> Iterator[
         elif read_stamp(data) != item.stamp:
             return  # replaced while we looked
         elif not has_files_of(load_document(state.store, uuid), snapshot):
+            if state.store.get(key) != data:
+                return  # replaced between the two reads
             reason = "Kartothek readers see other files than were committed"
             yield Problem(dataset, key, "", committed, "other files", reason)
     except ObjectNotFoundError:
