@@ -17,7 +17,7 @@ def joined(tmp_path):
     for store in (own, other):
         store.put("a/x", store.url.encode())
         store.put("b/x", store.url.encode())
-        store.put("log/segments/b.1a2b.parquet", store.url.encode())
+        store.put(".ktk/cube/c/snapshots/x/segments/b.1a2b.parquet", store.url.encode())
     return JoinedStore(own, {"b": other})
 
 
@@ -27,7 +27,7 @@ def test_folders_are_read_where_they_are(joined):
     for store in (joined, again):
         assert store.get("a/x") == own
         assert store.get("b/x") == other
-        assert store.get("log/segments/b.1a2b.parquet") == other
+        assert store.get(".ktk/cube/c/snapshots/x/segments/b.1a2b.parquet") == other
         assert store.get_range("b/x", 0, 4) == other[:4]
         assert store.get_with_token("b/x")[0] == other
         assert store.open_read("b/x").read() == other

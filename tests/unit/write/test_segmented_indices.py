@@ -317,7 +317,7 @@ def meanwhile(store, action):
 def only_indices(store):
     """A compaction that merges the index, whatever files there are."""
     (needed,) = find_compactions(store, "t")
-    return replace(needed, file_table=needed.files.slice(0, 0))
+    return replace(needed, files=needed.files.slice(0, 0))
 
 
 def test_a_merge_goes_on_top_of_rows_that_came_meanwhile(store):
