@@ -182,7 +182,7 @@ def _look_up(path: Path, cells: int) -> Found:
 
 
 def measure_cells(millions: int, commits: int) -> Found:
-    """Measure a cube of so many million cells."""
+    """Measure a cube with this many million cells."""
     with tempfile.TemporaryDirectory() as folder:
         path, cells = Path(folder) / "store", millions * _MILLION
         found: Found = {"cells_m": millions}
@@ -264,7 +264,7 @@ def _plan_files(path: Path, where: str, name: str) -> Found:
 
 
 def measure_files(count: int, commits: int) -> Found:
-    """Measure four datasets of so many files."""
+    """Measure four datasets with this many files each."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "store"
         found: Found = {"files": count}

@@ -1,4 +1,4 @@
-"""Reads what an index over files needs that were written without one."""
+"""Reads the values of files that were written without an index."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from ktk_engine.snapshot.column_index import ColumnIndex
 from ktk_engine.snapshot.index_segment import IndexSegment
 from ktk_engine.store.interface import ObjectStore
 
-# An index file of at most so many bytes is written anew with each commit.
+# An index file up to this size, in bytes, is rewritten with each commit.
 INDEX_FILE_BYTES = 2_000_000
 _LEAST_BYTES_A_PAIR = 2
 _GROUPS_AT_ONCE = 50

@@ -14,11 +14,12 @@ import pyarrow.compute as pc
 
 from ktk_engine.files.index_segment_file import FILE, FOLDER, SegmentWriter
 from ktk_engine.format.index_file import VALUE, indexed_values
+from ktk_engine.format.label import folders_of
 from ktk_engine.snapshot.index_segment import IndexSegment
 from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.key import join_key
 
-# So many pairs, or so many bytes of values, are sorted in memory at once.
+# What is sorted in memory at once: pairs, and bytes of their values.
 RUN_PAIRS, RUN_BYTES = 2_000_000, 128 << 20
 LABEL = "label"
 _LABELS = pa.dictionary(pa.int32(), pa.string())
@@ -127,8 +128,3 @@ def _in_folders(pairs: pa.Table) -> pa.Table:
         chunks.append(pa.DictionaryArray.from_arrays(chunk.indices, folders))
     place = pairs.schema.get_field_index(LABEL)
     return pairs.set_column(place, FOLDER, pa.chunked_array(chunks, _LABELS))
-
-
-def folders_of(labels: pa.Array) -> pa.Array:
-    """The folder of each label: what tells its partition, empty if there is none."""
-    return pc.replace_substring_regex(labels, r"(?s)(^|/)[^/]*$", "")

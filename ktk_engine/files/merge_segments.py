@@ -37,7 +37,7 @@ _PAIRS_IN_MEMORY = 1_000_000
 def in_tiers(
     store: ObjectStore, new_key: Callable[[], str], segments: Sequence[IndexSegment]
 ) -> tuple[IndexSegment, ...]:
-    """Merge segments of tiers that have too many, as far as one commit may.
+    """Merge the segments of overfull tiers, up to the limit of one commit.
 
     Args:
         store: where they lie.

@@ -17,7 +17,7 @@ from ktk_engine.files.index_runs import IndexRuns, new_segment_key
 from ktk_engine.store.interface import ObjectStore
 
 INDEX, SEGMENT = "index", "segment"
-# A task reports up to so many pairs of a column, so that few of them write no file.
+# A task with more pairs of a column than this writes them as a segment; else it reports them.
 REPORTED_PAIRS = 50_000
 
 

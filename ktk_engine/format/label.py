@@ -169,6 +169,11 @@ def unreadable_value(
     return ""
 
 
+def folders_of(labels: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """The folder of each label: what tells its partition, empty if there is none."""
+    return pc.replace_substring_regex(labels, r"(?s)(^|/)[^/]*$", "")
+
+
 def label_texts(labels: Texts, partition_keys: Sequence[str]) -> pa.Table:
     """Cut the path texts of partition values out of many labels.
 

@@ -18,7 +18,7 @@ from ktk_engine.snapshot.index_segment import IndexSegment
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.store.interface import ObjectStore
 
-# An index file of so many pairs has some 10 MB.
+# An index file with this many pairs has about 10 MB.
 PUBLISHED_PAIRS = 500_000
 
 

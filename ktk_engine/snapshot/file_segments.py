@@ -23,7 +23,7 @@ from ktk_engine.snapshot.stored_files import EncodedFiles, FileTable, StoredFile
 from ktk_engine.store.interface import ObjectStore
 
 POSITION = "position"
-PARTITION, LOW, HIGH, UNKNOWN = "partition.", "low.", "high.", "unknown."
+PARTITION_PREFIX, LOW, HIGH, UNKNOWN = "partition.", "low.", "high.", "unknown."
 GONE = pa.field("gone", pa.list_(pa.int32()))
 LISTED = (
     pa.field("key", pa.string()),
@@ -348,10 +348,10 @@ def partitions_of(files: pa.Table) -> list[Condition]:
     """
     found: list[Condition] = []
     for name in files.column_names:
-        if name.startswith(PARTITION):
+        if name.startswith(PARTITION_PREFIX):
             values = pc.unique(files[name])
             if not values.null_count and not pat.is_floating(values.type):
-                found.append(IsIn(name.removeprefix(PARTITION), values))
+                found.append(IsIn(name.removeprefix(PARTITION_PREFIX), values))
     return found
 
 

@@ -39,7 +39,7 @@ class IndexSegment:
     high: pa.Scalar | None
 
     def moved(self, by: int) -> IndexSegment:
-        """The same pairs, of files with numbers that are larger by so many."""
+        """The same pairs, with the number of each file raised."""
         return replace(self, first=self.first + by)
 
     def as_json(self) -> dict[str, Any]:

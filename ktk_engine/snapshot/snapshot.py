@@ -20,10 +20,8 @@ from ktk_engine.format.comments import Comments, comments_of
 from ktk_engine.format.dataset_key import TABLE, common_metadata_key
 from ktk_engine.format.file_digest import FileDigest
 from ktk_engine.format.label import unreadable_value
-from ktk_engine.snapshot.file_segments import (
-    SegmentedFiles,
-    partitions_of,
-)
+from ktk_engine.snapshot.file_segments import PARTITION_PREFIX as PARTITION_PREFIX
+from ktk_engine.snapshot.file_segments import SegmentedFiles, partitions_of
 from ktk_engine.snapshot.index_segment import IndexSegment
 from ktk_engine.snapshot.stored_files import FileTable, some_files
 from ktk_engine.store.read_cache import ReadCache
@@ -45,12 +43,7 @@ FILE_FIELDS = (
     # Whether this library wrote it. Versions that did not say so are asked by `is_own`.
     pa.field("own", pa.bool_()),
 )
-PARTITION_PREFIX, MINIMUM_PREFIX, MAXIMUM_PREFIX, NULLS_PREFIX = (
-    "partition.",
-    "min.",
-    "max.",
-    "nulls.",
-)
+MINIMUM_PREFIX, MAXIMUM_PREFIX, NULLS_PREFIX = "min.", "max.", "nulls."
 # Where the properties keep in which formats every commit is published.
 PUBLISH = "publish"
 # Where they say that no documents are written for Kartothek; in a cube the seed dataset says it.

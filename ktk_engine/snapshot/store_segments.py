@@ -19,7 +19,7 @@ from ktk_engine.snapshot.file_segments import (
     HIGH,
     LISTED,
     LOW,
-    PARTITION,
+    PARTITION_PREFIX,
     POSITION,
     UNKNOWN,
     SegmentedFiles,
@@ -84,7 +84,7 @@ def store_segments(
     listed, written = [files.listed.take(pa.array(numbers, pa.int64()))], list[str]()
     new: dict[str, FileTable] = {}
     if rows.num_rows:
-        keys = [(PARTITION + name, "ascending") for name in partitions]
+        keys = [(PARTITION_PREFIX + name, "ascending") for name in partitions]
         rows = rows.sort_by([*keys, (POSITION, "ascending")])
         count = -(-rows.num_rows // _SEGMENT)
         for number in range(count):
@@ -138,7 +138,7 @@ def _tier(files: int) -> int:
 def _no_segments(schema: pa.Schema, partitions: Sequence[str]) -> pa.Table:
     fields = list(LISTED)
     for name in partitions:
-        t = schema.field(PARTITION + name).type
+        t = schema.field(PARTITION_PREFIX + name).type
         fields += [pa.field(LOW + name, t), pa.field(HIGH + name, t)]
         fields.append(pa.field(UNKNOWN + name, pa.int64()))
     return pa.schema(fields).empty_table()
@@ -161,7 +161,7 @@ def _put(store: ObjectStore, key: str, rows: pa.Table, partitions: Sequence[str]
         "gone": [],
     }
     for name in partitions:
-        values = rows[PARTITION + name]
+        values = rows[PARTITION_PREFIX + name]
         said[LOW + name], said[HIGH + name] = _low_and_high(values)
         said[UNKNOWN + name] = values.null_count
     arrays = [_single(said[item.name], item.type) for item in schema]

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from ktk_engine.conditions.condition import Condition
 from ktk_engine.errors import CommitConflictError, ObjectNotFoundError
 from ktk_engine.files.metadata_cache import MetadataCache
+from ktk_engine.format.label import folders_of
 from ktk_engine.log.entry import Operation
 from ktk_engine.plan.overlay import same_partitions
 from ktk_engine.plan.plan_dataset import address_partitions
@@ -62,7 +63,7 @@ class Retained:
         files = base.narrowed_to(touched).files
         if self.mode == "partitions":
             folders = pa.array(sorted(self.touched(addition)), pa.string())
-            return files.filter(pc.is_in(_folders(files["label"]), value_set=folders))
+            return files.filter(pc.is_in(folders_of(files["label"]), value_set=folders))
         return files.filter(pc.is_in(files["label"], value_set=touched["label"].combine_chunks()))
 
     @property
@@ -125,8 +126,3 @@ def _conflict(base: Snapshot, reason: str) -> CommitConflictError:
         f"Dataset {base.uuid} was changed while this run wrote to it: {reason}. Nothing was "
         "committed. Run it again."
     )
-
-
-def _folders(labels: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The partition's folder of each label, empty if there is none."""
-    return pc.replace_substring_regex(labels, r"(?s)(^|/)[^/]*$", "")

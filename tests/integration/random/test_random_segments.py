@@ -9,7 +9,9 @@ from tests.support.table_verbs import EXAMPLES, TableVerbs
 from tests.support.tiny_bounds import tiny_indices
 
 
-class _SegmentedTableVerbs(TableVerbs):
+class _Segmented:
+    """What goes before a state machine: every index is in segments."""
+
     def __init__(self) -> None:
         super().__init__()
         self.bounds = tiny_indices()
@@ -20,15 +22,12 @@ class _SegmentedTableVerbs(TableVerbs):
         super().teardown()
 
 
-class _SegmentedCubeVerbs(CubeVerbs):
-    def __init__(self) -> None:
-        super().__init__()
-        self.bounds = tiny_indices()
-        self.bounds.__enter__()
+class _SegmentedTableVerbs(_Segmented, TableVerbs):
+    pass
 
-    def teardown(self) -> None:
-        self.bounds.__exit__(None, None, None)
-        super().teardown()
+
+class _SegmentedCubeVerbs(_Segmented, CubeVerbs):
+    pass
 
 
 _SETTINGS = settings(
