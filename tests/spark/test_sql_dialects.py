@@ -23,17 +23,20 @@ def table(page: str, start: str) -> list[tuple[str, str]]:
 
 DUCKDB = table("from-dbt-duckdb.md", "`id`, `name`, `day`, `v` and a list `l`:\n")
 SNOWFLAKE = table("sql.md", "a list `l`, and JSON as text, `js`:\n")
+ROWS = """
+select * from values
+    (1, 'a', date'2024-03-05', timestamp_ntz'2024-03-05 12:30:45', 2.5D, array(1, 2),
+     '{"a": {"b": [10, 20]}, "n": 5}'),
+    (2, 'b', date'2024-04-06', timestamp_ntz'2024-04-06 01:00:00', 3.5D, array(3, 4),
+     '{"a": {"b": [30]}, "n": null}')
+    as t(id, name, day, at, v, l, js)
+"""
 REFUSED = [*dict.fromkeys([*DUCKDB, *SNOWFLAKE])]
 
 
 @pytest.fixture(scope="module")
 def asked(spark):
-    spark.sql(
-        "select * from values (1, 'a', date'2024-03-05', timestamp_ntz'2024-03-05 12:30:45', 2.5D,"
-        " array(1, 2), '{\"a\": {\"b\": [10, 20]}, \"n\": 5}'),"
-        " (2, 'b', date'2024-04-06', timestamp_ntz'2024-04-06 01:00:00', 3.5D,"
-        " array(3, 4), '{\"a\": {\"b\": [30]}, \"n\": null}') as t(id, name, day, at, v, l, js)"
-    ).createOrReplaceTempView("t")
+    spark.sql(ROWS).createOrReplaceTempView("t")
 
     def ask(text: str):
         whole = re.match(r"(select|with|pivot|from)\b", text)
@@ -117,6 +120,8 @@ def test_it_is_refused_and_has_another_word(asked, theirs, ours):
         ("parse_json(js):a.b[0]::int", [10, 30]),
         ("to_date('05.03.2024', 'dd.MM.yyyy')", [datetime.date(2024, 3, 5)] * 2),
         ("select ID from t", [1, 2]),
+        ("'it''s'", ["it's", "it's"]),
+        ("'a\\nb'", ["a\nb", "a\nb"]),
     ],
 )
 def test_the_same_words_with_another_meaning(asked, text, values):
