@@ -79,7 +79,7 @@ def test_it_is_refused_and_has_another_word(asked, theirs, ours):
         ("typeof(id::float)", ["float", "float"]),
         ("7 / 2", [3.5, 3.5]),
         ("try_divide(1, 0)", [None, None]),
-        ("regexp_replace('aa', 'a', 'b')", ["bb", "bb"]),
+        ("regexp_replace('aa', 'a', 'x')", ["xx", "xx"]),
         ("split('a.b', '.')", [["", "", "", ""]] * 2),
         ("split('a.b', '[.]')", [["a", "b"]] * 2),
         ("concat('a', null)", [None, None]),
