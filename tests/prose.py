@@ -116,8 +116,7 @@ def all_findings() -> Iterator[Finding]:
 
 
 if __name__ == "__main__":
-    found = [
-        str(each) for each in all_findings() if each.path.startswith(tuple(sys.argv[1:]) or "")
-    ]
+    chosen = tuple(sys.argv[1:]) or ("",)
+    found = [str(each) for each in all_findings() if each.path.startswith(chosen)]
     print("\n".join(found))
     sys.exit(f"{len(found)} places to write anew" if found else 0)
