@@ -220,7 +220,7 @@ sample_project/data/flights.parquet: sample_project/get_data.py | .venv/.install
 		echo "No Java 17 or newer was found: installing one into .venv" && \
 		$(call sync,.venv) --extra java && \
 		.venv/bin/python -m ktk_engine.java.find_java; }
-	@.venv/bin/ktk prepare || echo "Spark starts without it, only slower."
+	@.venv/bin/ktk build-class-archive || echo "Spark starts without it, only slower."
 	@touch $@
 
 python3.11:
