@@ -1,8 +1,7 @@
 """An archive of Spark's loaded classes, from which Java starts faster (class data sharing).
 
-`ktk prepare` makes it once for an environment. Java ignores an archive that is not of its own
-version or of these jars, and starts without; of a file that was cut off it would crash, so the
-archive's name tells its size.
+`ktk build-class-archive` makes it once for an environment. Java ignores an archive of another
+version or of other jars. A truncated file would crash it, so the archive's name has its size.
 """
 
 from __future__ import annotations
