@@ -1,6 +1,6 @@
-"""JSON documents of ours that carry their own digest: a flipped bit makes no other document.
+"""JSON documents of ours with their own digest, so that a flipped bit is noticed.
 
-The digest is the first key, so that the bytes after it are what it was made of.
+The digest is the first key and covers the bytes after it.
 """
 
 from __future__ import annotations
@@ -21,32 +21,17 @@ _DIGITS = 64
 
 
 def seal(document: Mapping[str, Any]) -> bytes:
-    """Render a document with its digest.
-
-    Args:
-        document: what JSON can hold; not empty, and without the key `sha256`.
-    """
+    """Render a non-empty JSON document without the key `sha256` together with its digest."""
     body = json.dumps(document, indent=1).encode()
     return _START + hashlib.sha256(body).hexdigest().encode() + _BEHIND + body[1:]
 
 
 def unseal(data: bytes, sealed_since: int, newest: int, what: str) -> dict[str, Any]:
-    """Read a document and verify its digest.
+    """Read a document, verify its digest, and drop it.
 
-    Args:
-        data: the document.
-        sealed_since: the first value of its key `format` that goes with a digest; documents of
-            older formats have none, and are read as they are.
-        newest: the last value of that key which this version can read.
-        what: what it is, for messages.
-
-    Returns:
-        The document without the digest.
-
-    Raises:
-        FormatError: it is not JSON that a store may hold, see `parse_json`.
-        UnsupportedFormatError: a later release of this library wrote it.
-        ValueError: it is damaged otherwise.
+    Documents with a `format` below `sealed_since` have no digest. A `format` above `newest` raises
+    an `UnsupportedFormatError`, since a later release wrote it. Other damage raises a `FormatError`
+    or ValueError.
     """
     try:
         document = parse_json(data, what)
@@ -64,7 +49,7 @@ def unseal(data: bytes, sealed_since: int, newest: int, what: str) -> dict[str, 
         if document.pop(KEY, "") != hashlib.sha256(body).hexdigest():
             raise ValueError("its content does not fit its digest")
     number = int(document["format"])
-    if number > newest:  # whatever it is sealed by then
+    if number > newest:  # checked first: a later format may have another digest
         raise UnsupportedFormatError(
             Message(
                 f"{what} has format {number}; this version reads formats up to {newest}. ",
