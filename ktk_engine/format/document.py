@@ -207,7 +207,7 @@ def _implicit_partitions(
     schemas = [table for table, _, path in paths if path == COMMON_METADATA]
     if len({path.count("/") for _, path in files}) > 1:
         raise UnsupportedFormatError(
-            f"the files of dataset {uuid!r} lie at different depths, and its document does not "
+            f"the files of dataset {uuid!r} are at different depths, and its document does not "
             "list them: which of them belong to it is unknown"
         )
     table = only_table(uuid, sorted({*(name for name, _ in files), *schemas}))

@@ -153,12 +153,12 @@ def missing(store: ObjectStore, key: str) -> ObjectNotFoundError:
     """The error for a missing committed file."""
     if store.is_source:
         return ObjectNotFoundError(
-            f"The file {store.shown(key)} of {store.url} has gone while it was read. Run it again."
+            f"The file {store.shown(key)} of {store.url} was deleted while it was read. Run it "
+            "again."
         )
     return ObjectNotFoundError(
         Message(
-            f"The file {key} of {store.url} is missing, but committed. Restore it from a backup, "
-            "or ",
+            f"The committed file {key} of {store.url} is missing. Restore it from a backup, or ",
             Remedy("rebuild"),
             ". ",
             Remedy("check_files"),

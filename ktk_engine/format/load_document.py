@@ -76,7 +76,7 @@ def named_keys(key: str, data: bytes) -> frozenset[str]:
     what = f"the document {key}"
     parsed = parse_msgpack(data, what) if key.endswith(MSGPACK_SUFFIX) else parse_json(data, what)
     if not isinstance(parsed, dict):
-        raise FormatError(f"{what} is no map of names to values")
+        raise FormatError(f"{what} is not a map of names to values")
     version = parsed.get("dataset_metadata_version")
     if type(version) is not int or version > FORMAT_VERSION:
         raise UnsupportedFormatError(f"{what} has metadata version {version!r}")

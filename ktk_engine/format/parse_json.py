@@ -51,7 +51,7 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"a map has the key {twice!r} twice, and which value counts is unknown")
+        raise ValueError(f"a map has the key {twice!r} twice, so its value is ambiguous")
     return found
 
 

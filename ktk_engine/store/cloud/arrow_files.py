@@ -1,4 +1,4 @@
-"""Data files by pyarrow's file systems: in tasks, where there is nothing else."""
+"""Data files through pyarrow's file systems, for tasks, which may not have obstore."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_OPEN = 16
 class ArrowFiles:
     """See `DataFiles`.
 
-    A file system asks for the size of each file that it opens, so the last ones stay open.
+    A file system requests the size of each file it opens, so the last ones stay open.
     """
 
     def __init__(self, cloud: Cloud) -> None:
@@ -60,13 +60,13 @@ class ArrowFiles:
         return self._ask(key, read)
 
     def size(self, key: str) -> int:
-        """See `DataFiles.size`: asked for, and not remembered."""
+        """See `DataFiles.size`; not cached."""
         with self._lock:
             self._open.pop(key, None)
         return self._ask(key, lambda file: int(file.size()))
 
     def create(self, key: str, data: bytes) -> None:
-        """See `DataFiles.create`: without a condition, which pyarrow does not know."""
+        """See `DataFiles.create`; unconditional, since pyarrow has no conditional writes."""
         parts = self.create_in_parts(key)
         parts.write(data)
         parts.finish()
@@ -76,7 +76,7 @@ class ArrowFiles:
         return self._writing(key, lambda: _ArrowParts(self, key))
 
     def _writing(self, key: str, write: Callable[[], _T]) -> _T:
-        """Do a part of writing."""
+        """Run a step of writing."""
         try:
             return write()
         except OSError as error:
@@ -123,8 +123,8 @@ class _ArrowParts:
     def abandon(self) -> None:
         """See `Parts.abandon`.
 
-        There is no other way to end it than to write it. It is deleted with the rest of its write:
-        pyarrow's own deletion would leave a mark in the place of the folder.
+        pyarrow can only end it by writing it. The object is deleted with the rest of its write:
+        pyarrow's own deletion would leave a marker in place of the folder.
         """
         with suppress(OSError):
             self._stream.close()

@@ -1,4 +1,4 @@
-"""Data files by obstore: in the driver."""
+"""Data files through obstore, in the driver."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ktk_engine.store.cloud.requests import Requests
 if TYPE_CHECKING:
     from obstore.store import ObjectStore as Client
 
-# So many parts of so many bytes are held and sent at once.
+# Number and bytes of the parts that are buffered and sent concurrently.
 _PARTS, _PART_BYTES = 4, 8 << 20
 
 
@@ -55,12 +55,12 @@ class ObstoreFiles:
             raise _exists(self._requests, key)
 
     def create_in_parts(self, key: str) -> Parts:
-        """See `DataFiles.create_in_parts`; whether the key is taken is asked before the end."""
+        """See `DataFiles.create_in_parts`; checks before the end that the key is free."""
         return _ObstoreParts(self, self._requests, key)
 
 
 class _ObstoreParts:
-    """See `Parts`. This client repeats requests by itself: parts have no condition."""
+    """See `Parts`; this client retries by itself, since parts are unconditional."""
 
     def __init__(self, files: ObstoreFiles, requests: Requests, key: str) -> None:
         import obstore
@@ -100,4 +100,4 @@ class _ObstoreParts:
 
 
 def _exists(requests: Requests, key: str) -> ObjectExistsError:
-    return ObjectExistsError(f"{key!r} exists in {requests.cloud.address}, and was left as it is")
+    return ObjectExistsError(f"{key!r} already exists in {requests.cloud.address}; not changed")

@@ -1,4 +1,4 @@
-"""Requests by obstore, made again where nobody said no."""
+"""Requests through obstore, retried unless refused."""
 
 from __future__ import annotations
 
@@ -19,32 +19,20 @@ _T = TypeVar("_T")
 
 
 class Requests:
-    """Makes requests by obstore, again where nobody said no.
-
-    Attributes:
-        cloud: where to.
-        backoff: how often, and how long to wait before the next one.
-    """
+    """Makes requests through obstore, and retries them unless refused."""
 
     def __init__(self, cloud: Cloud, backoff: Backoff) -> None:
         self.cloud, self.backoff = cloud, backoff
 
     @cached_property
     def client(self) -> Client:
-        """The client, which repeats nothing by itself."""
+        """The client, which does not retry by itself."""
         return self.cloud.client()
 
     def ask(self, action: str, key: str, request: Callable[[Client], _T]) -> _T:
-        """Make a request that may be repeated.
+        """Make a request that may be repeated; `action` names it in errors, `key` may be empty.
 
-        Args:
-            action: what it does, for people.
-            key: the object; empty for the store itself.
-            request: makes it.
-
-        Raises:
-            ObjectNotFoundError: the store said that there is no such object.
-            StoreError: it could not be done.
+        Raises an `ObjectNotFoundError` or another `StoreError`.
         """
         for failures in range(1, self.backoff.tries + 1):
             try:
@@ -54,7 +42,7 @@ class Requests:
             if answer.missing and key and not answer.no_container:
                 raise not_found(self.cloud, key) from None
             if not answer.passing or failures == self.backoff.tries:
-                # Not from the client's error: that may hold what nobody should read.
+                # Without the client's error as cause, which may contain secrets.
                 raise store_error(answer, self.cloud, action, key) from None
             self.backoff.pause(failures)
         raise AssertionError("unreachable: the last attempt returns or raises")
@@ -62,17 +50,9 @@ class Requests:
     def write_if(self, key: str, data: bytes, mode: PutMode, refusal: type[Exception]) -> bool:
         """Write an object on a condition, and tell whether it held.
 
-        After an answer was lost, the object's content tells whose it is: names are never used
-        twice, or for the same content.
-
-        Args:
-            key: the object.
-            data: its content.
-            mode: the condition.
-            refusal: what the client raises where it does not hold.
-
-        Raises:
-            StoreError: nobody knows, unless `nothing_written`.
+        If the response is lost, the object's content decides: names are reused only for the same
+        content. `refusal` is the client's exception for a failed condition. After a `StoreError`
+        the outcome is unknown, unless it says `nothing_written`.
         """
         path = self.cloud.address.path(key)
         unanswered = False
@@ -99,7 +79,7 @@ class Requests:
         return self.ask("read", key, lambda client: bytes(client.get(path).bytes()))
 
     def _holds(self, key: str, data: bytes) -> bool:
-        """Whether an object has a content: then the put was done whose answer was lost."""
+        """Whether an object has this content, so that a put with a lost response was done."""
         try:
             return self.read(key) == data
         except ObjectNotFoundError:
