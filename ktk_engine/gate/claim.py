@@ -1,4 +1,4 @@
-"""Whether a write may change a dataset: who built it, under which name, laid out how."""
+"""Whether a write may change a dataset: who built it, under which name, and its layout."""
 
 from __future__ import annotations
 
@@ -14,23 +14,11 @@ from ktk_engine.messages import Message, Remedy
 
 
 def check_claim(target: Target, state: State, keeps_rows: bool, full_refresh: bool) -> str:
-    """Check that a write may change the dataset that it aims at, if that exists.
+    """Check that a write may change its existing dataset; returns a note for the user, or "".
 
-    Rows of a cube's dataset are replaced by the node that built it, and by no other. A plain
-    table is what SQL has of this name, which `create or replace` replaces.
-
-    Args:
-        target: what is to be written.
-        state: its scope.
-        keeps_rows: whether rows of the dataset stay.
-        full_refresh: the dataset is rebuilt, laid out in another way if need be.
-
-    Returns:
-        What a person should know of it; empty for nothing.
-
-    Raises:
-        ConsistencyError: another node builds the dataset, or nobody knows who; it names both.
-        ConfigurationError: the dataset is laid out in another way.
+    Only the node that built a cube's dataset may replace its rows. A plain table is replaced like
+    any table by `create or replace`. Raises a `ConsistencyError` that names both nodes, or a
+    `ConfigurationError` for another layout.
     """
     said = check_builder(target, state, keeps_rows, full_refresh)
     exists = target.uuid in state.datasets and not state.datasets[target.uuid].problem

@@ -1,4 +1,4 @@
-"""A dbt node that is about to write, and whose place it may take."""
+"""A dbt node that is about to write, and which nodes it may succeed."""
 
 from __future__ import annotations
 
@@ -9,23 +9,19 @@ from ktk_engine.log.builder import Builder
 
 @dataclass(frozen=True)
 class Claimant:
-    """A dbt node that is about to write.
+    """A dbt node that is about to write."""
 
-    Attributes:
-        builder: the node.
-        living: all nodes of its project that have relations; None where that is not known.
-    """
-
-    builder: Builder
+    builder: Builder  # the node
+    # all nodes of its project that have relations; None: unknown
     living: frozenset[str] | None = None
 
     def __str__(self) -> str:
         return str(self.builder)
 
     def is_successor_of(self, other: Builder) -> bool:
-        """Whether it may do what another node did: it is that, or that is gone from its project.
+        """Whether it is the other node, or that node is gone from the same project.
 
-        A node of another project is never succeeded: nobody here knows whether it is gone.
+        Nodes of other projects have no successors, since they may still exist.
         """
         if other == self.builder:
             return True

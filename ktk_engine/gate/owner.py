@@ -13,16 +13,10 @@ def owner_fix(
     built_by: Mapping[str, str] | None,
     elsewhere: Collection[str] = (),
 ) -> Callable[[str, str], Remedy] | None:
-    """Make the function that says what to do.
+    """Make a function of owner and column that gives the fix; None keeps the general one.
 
-    Args:
-        cube: the cube's name.
-        dataset: the dataset that is to be written.
-        built_by: dataset id -> name of the node that builds it; None where nobody knows.
-        elsewhere: ids of datasets that lie in other stores, and stay as they are.
-
-    Returns:
-        Owner and column -> the fix; None to keep the general one.
+    `built_by` maps datasets to the nodes that build them, None if that is unknown. Datasets
+    `elsewhere` are in other stores and stay as they are.
     """
     if built_by is None:
         return None
