@@ -1,4 +1,4 @@
-"""Who changes relations: a node of dbt, or a person with a statement."""
+"""Who changes relations: a dbt node, or a user with a statement."""
 
 from __future__ import annotations
 
@@ -16,17 +16,11 @@ OWNER = "user"
 
 @dataclass(frozen=True)
 class Author:
-    """Who changes relations.
+    """Who changes relations."""
 
-    Attributes:
-        history: what the log says of its commits.
-        claimant: the node; None for a statement by hand.
-        full_refresh: whether what it built before may go.
-    """
-
-    history: Mapping[str, str]
-    claimant: Claimant | None = None
-    full_refresh: bool = False
+    history: Mapping[str, str]  # what the log records of its commits
+    claimant: Claimant | None = None  # the node; None for a statement by hand
+    full_refresh: bool = False  # whether what it built before may be dropped
 
     def view(self, name: str) -> NameClaim:
         """Claim a name for a view."""
@@ -39,26 +33,22 @@ class Author:
 
 
 def by_hand() -> Author:
-    """Somebody who wrote a statement."""
+    """The author of a statement by hand."""
     return Author(statement_history())
 
 
 def statement_history() -> dict[str, str]:
-    """What the log keeps of a statement that somebody wrote by hand."""
+    """What the log records of a statement by hand."""
     return {"node": "SQL statement", OWNER: user_name()}
 
 
 def python_history() -> dict[str, str]:
-    """What the log keeps of what a Python program did."""
+    """What the log records of a Python program."""
     return {"command": "Python", OWNER: user_name()}
 
 
 def user_name() -> str:
-    """Name the account that this process runs as, as Spark names the owner of a table.
-
-    Returns:
-        Its name; empty where the system knows none, as in some containers.
-    """
+    """The account of this process, as Spark names owners of tables; may be empty in containers."""
     try:
         return getpass.getuser()
     except (ImportError, KeyError, OSError):

@@ -256,7 +256,7 @@ def test_kartotheks_datasets_are_never_displaced(store):
         for uuid in ("", f"other++{name}", name):
             if uuid == name == "plain":
                 continue
-            with pytest.raises(ConsistencyError, match="of which nobody knows who built it"):
+            with pytest.raises(ConsistencyError, match="whose builder is unknown"):
                 displaced_by(store, claim(name, uuid, full_refresh=True))
     assert tree(store.root) == before
 
