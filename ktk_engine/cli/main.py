@@ -35,10 +35,10 @@ from ktk_engine.errors import KtkError
 
 
 class KtkGroup(click.Group):
-    """A group whose commands end with one clean message where this library refuses something."""
+    """A group whose commands print one clean message for errors of this library."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command that was asked for."""
+        """Run the command."""
         with warnings.catch_warnings():
             warnings.showwarning = _say
             try:
@@ -48,7 +48,7 @@ class KtkGroup(click.Group):
 
 
 def _say(message: Warning | str, *_: Any, **__: Any) -> None:
-    """A warning is a line for people, without the place in the code."""
+    """Print a warning as a line, without its place in the code."""
     warn(message.args[0] if isinstance(message, Warning) and message.args else message)
 
 
@@ -87,5 +87,5 @@ _COMMANDS = (
 for _command in _COMMANDS:
     main.add_command(_command)
 _drop = copy_of(remove)
-_drop.name = "drop"  # what undrop takes back, as in SQL and Python
+_drop.name = "drop"  # the opposite of undrop, as in SQL and Python
 main.add_command(_drop)

@@ -61,7 +61,7 @@ def _describe(item: Compaction) -> dict[str, Any]:
 
 
 def _run(found: list[Compaction], results: list[dict[str, Any]]) -> None:
-    """Compact what has files to compact, and add to the results what came of it."""
+    """Compact what needs it, and add the outcome to the results."""
     from ktk_engine.maintain.compact import compact as compact_dataset
 
     for item, result in zip(found, results, strict=True):

@@ -1,4 +1,4 @@
-"""`ktk delete`: takes rows out of a cube or table."""
+"""`ktk delete`: deletes rows of a cube or table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ktk_engine.formatting import counted
 @click.argument("where")
 @click.option("--dataset", "datasets", multiple=True, help="Only rows of this dataset; repeat.")
 @click.option("--dry-run", is_flag=True, help="Only say how many rows would go.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @store_option
 def delete(
     cube: str,

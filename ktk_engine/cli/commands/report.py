@@ -1,4 +1,4 @@
-"""`ktk report`: one HTML file that shows a cube at a glance."""
+"""`ktk report`: an HTML file with an overview of a cube."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ktk update-properties`: what people note of a dataset."""
+"""`ktk update-properties`: sets user metadata of a dataset."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ktk_engine.cli.find_store import find_store, store_option
 @click.argument("cube")
 @click.argument("pairs", metavar="KEY=VALUE...", nargs=-1)
 @click.option("--dataset", help="The dataset of the cube; default: the seed dataset.")
-@click.option("--unset", multiple=True, metavar="KEY", help="Take a property away; repeat.")
+@click.option("--unset", multiple=True, metavar="KEY", help="Remove a property; repeatable.")
 @store_option
 def update_properties(
     cube: str,
@@ -24,7 +24,7 @@ def update_properties(
     unset: tuple[str, ...],
     store_url: str | None,
 ) -> None:
-    """Note properties of a dataset of CUBE, or of a table.
+    """Set properties of a dataset of CUBE, or of a table.
 
     Builds keep them, and Kartothek sees them. A VALUE is JSON if it can be read as such, else text.
     """
@@ -35,7 +35,7 @@ def update_properties(
     from ktk_engine.maintain.properties import Notes, note
 
     if not pairs and not unset:
-        raise click.UsageError("Say what to note: KEY=VALUE, or --unset KEY.")
+        raise click.UsageError("Give a property to set: KEY=VALUE, or --unset KEY.")
     store = find_store(store_url)
     state = find_scope(store, cube)
     uuid = cube
@@ -51,7 +51,7 @@ def update_properties(
             version = find_scope(store, cube).version
         say(f"Noted of {uuid}: version {version}.")
     else:
-        say(f"{uuid} has exactly these already.")
+        say(f"{uuid} already has these properties.")
 
 
 def _pair(text: str) -> tuple[str, Any]:

@@ -1,4 +1,4 @@
-"""`ktk undrop`: brings back a dataset or table that was removed."""
+"""`ktk undrop`: restores a dropped dataset or table."""
 
 from __future__ import annotations
 
