@@ -62,7 +62,7 @@ def _say(message: Warning | str, *_: Any, **__: Any) -> None:
 @click.version_option(package_name="ktk-engine", prog_name="ktk")
 @click.pass_context
 def main(ctx: click.Context, store_url: str | None) -> None:
-    """Look after cubes: what they hold, what happened to them, what can go."""
+    """Inspect, query and maintain cubes."""
     ctx.obj = {**(ctx.obj or {}), "store_url": store_url}
 
 

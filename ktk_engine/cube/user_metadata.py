@@ -35,8 +35,8 @@ def check_user_metadata(dataset: str, metadata: Mapping[str, Any]) -> None:
     for key, value in metadata.items():
         if not isinstance(key, str) or is_of_a_build(key) or key in _COMMENTS:
             raise ConfigurationError(
-                f"Dataset {dataset}: the metadata key {key!r} is kept for what is noted by itself. "
-                "Take another one. Nothing was written."
+                f"Dataset {dataset}: the metadata key {key!r} is reserved. Use another one. "
+                "Nothing was written."
             )
         try:
             json.dumps(value, allow_nan=False)

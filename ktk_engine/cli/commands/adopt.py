@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 @click.option("--yes", is_flag=True, help="Overwrite a file of sources that is different.")
 @click.option("--seed", default="", help="The seed dataset, of a cube that does not say so.")
 @click.option("--dimensions", default="", help="Its dimension columns, separated by commas.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
-@click.option("--force", is_flag=True, help="Also where rows of the newest version are lost.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
+@click.option("--force", is_flag=True, help="Adopt even if rows of the newest version are lost.")
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 @store_option
 def adopt(
@@ -51,7 +51,7 @@ def adopt(
     as_json: bool,
     store_url: str | None,
 ) -> None:
-    """Take over what Kartothek wrote: CUBE, a table, or all.
+    """Adopt what Kartothek wrote: CUBE, a table, or all.
 
     For stores that Kartothek wrote, and for datasets that it changed since. Footers are read once,
     so that the log knows rows, sizes and bounds; no data file is touched. Run again, it has nothing
@@ -63,7 +63,7 @@ def adopt(
     if (cube is None) != everything:
         raise click.UsageError("Give the name of a cube or table, or --all.")
     if everything and (seed or dimensions):
-        raise click.UsageError("--seed and --dimensions are about one cube: name it.")
+        raise click.UsageError("--seed and --dimensions need the name of a cube.")
     store = find_store(store_url, quiet=as_json)
     words = CubeWords(seed, tuple(name.strip() for name in dimensions.split(",") if name.strip()))
     file = open_sources(sources_path) if sources_path is not None else None
@@ -196,7 +196,7 @@ def _show_sources(file: SourcesFile | None, text: str, written: bool, stop: bool
         return
     diff = file.diff(text)
     if not diff:
-        say(f"{file.path} is as it should be.")
+        say(f"{file.path} is up to date.")
     elif stop:
         say(diff)
         say(

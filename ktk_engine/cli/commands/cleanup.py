@@ -46,10 +46,10 @@ def cleanup(
     as_json: bool,
     store_url: str | None,
 ) -> None:
-    """Delete files that no version to be kept needs.
+    """Delete files that no retained version needs.
 
-    What other programs left, and no document names, has to be 7 days old at least. Deleting it from
-    a store that has no log yet starts the log.
+    Files that other programs left, and that no document names, must be at least 7 days old.
+    Deleting them from a store without a log starts the log.
     """
     from ktk_engine.catalog.catalog import list_scopes
     from ktk_engine.log.garbage import Retention

@@ -12,7 +12,7 @@ from ktk_engine.cli.find_store import find_store, store_option
 @click.argument("cube")
 @click.argument("dataset", required=False)
 @click.option("--cascade", is_flag=True, help="Remove all other datasets with the seed dataset.")
-@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @store_option
 def remove(

@@ -49,7 +49,7 @@ def update_properties(
     if note(store, uuid, notes, {"command": "ktk update-properties"}):
         with after_commit(cube):
             version = find_scope(store, cube).version
-        say(f"Noted of {uuid}: version {version}.")
+        say(f"Set properties of {uuid}: version {version}.")
     else:
         say(f"{uuid} already has these properties.")
 

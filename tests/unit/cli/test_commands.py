@@ -242,10 +242,13 @@ def test_delete(store, ktk):
 
 def test_update_properties(store, ktk):
     build_nyc(store)
-    assert "Noted of nyc++flights" in ktk("update-properties", "nyc", "owner=ops", "n=1").stdout
+    assert (
+        "Set properties of nyc++flights"
+        in ktk("update-properties", "nyc", "owner=ops", "n=1").stdout
+    )
     assert "owner=ops" in ktk("info", "nyc").stdout
     said = ktk("update-properties", "nyc", "--dataset", "weather", "owner=ops").stdout
-    assert "Noted of nyc++weather" in said
+    assert "Set properties of nyc++weather" in said
     ktk("update-properties", "nyc", "--unset", "owner")
     noted = {
         d["id"]: d["metadata"] for d in json.loads(ktk("info", "nyc", "--json").stdout)["datasets"]

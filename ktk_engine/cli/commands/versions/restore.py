@@ -13,7 +13,7 @@ from ktk_engine.formatting import number
 @click.command()
 @click.argument("cube")
 @version_options
-@click.option("--dry-run", is_flag=True, help="Only say what would change.")
+@click.option("--dry-run", is_flag=True, help="Only show what would change.")
 @store_option
 def restore(
     cube: str,

@@ -51,7 +51,7 @@ def tag(
     said = {"command": "ktk tag"}
     if delete:
         done = delete_tag(store, cube, name, said)
-        say(f"{name} names version {done.version} of {cube} no longer.")
+        say(f"{name} no longer names version {done.version} of {cube}.")
     else:
         done = tag_version(store, cube, name, version, said)
         say(f"{name} names version {done.version} of {cube}.")

@@ -26,4 +26,4 @@ def versions(cube: str, as_json: bool, store_url: str | None) -> None:
     elif entries:
         show_history(make_console(), entries)
     else:
-        say(f"{cube} has one version, which has no number: it has no log yet.")
+        say(f"{cube} has one version without a number, since it has no log yet.")
