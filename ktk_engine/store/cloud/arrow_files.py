@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
-from ktk_engine.store.cloud.answers import not_found, read_answer, store_error
 from ktk_engine.store.cloud.cloud import Cloud
 from ktk_engine.store.cloud.data_files import Parts
+from ktk_engine.store.cloud.request_failure import not_found, read_failure, store_error
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
@@ -80,8 +80,8 @@ class ArrowFiles:
         try:
             return write()
         except OSError as error:
-            answer = read_answer(error, self._cloud)
-            raise store_error(answer, self._cloud, "write", key) from None
+            failure = read_failure(error, self._cloud)
+            raise store_error(failure, self._cloud, "write", key) from None
 
     def _ask(self, key: str, read: Callable[[pa.NativeFile], _T]) -> _T:
         try:
@@ -89,8 +89,8 @@ class ArrowFiles:
         except FileNotFoundError:
             raise not_found(self._cloud, key) from None
         except OSError as error:
-            answer = read_answer(error, self._cloud)
-            raise store_error(answer, self._cloud, "read", key) from None
+            failure = read_failure(error, self._cloud)
+            raise store_error(failure, self._cloud, "read", key) from None
 
     def _opened(self, key: str) -> pa.NativeFile:
         with self._lock:

@@ -6,8 +6,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ktk_engine.errors import ObjectExistsError, ObjectNotFoundError
-from ktk_engine.store.cloud.answers import client_errors, read_answer, store_error
 from ktk_engine.store.cloud.data_files import Parts
+from ktk_engine.store.cloud.request_failure import client_errors, read_failure, store_error
 from ktk_engine.store.cloud.requests import Requests
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class ObstoreFiles:
             try:
                 return bytes(client.get_range(path, start=start, length=length))
             except client_errors() as error:
-                if read_answer(error, cloud).out_of_range:
+                if read_failure(error, cloud).out_of_range:
                     return b""
                 raise
 
@@ -78,8 +78,8 @@ class _ObstoreParts:
         try:
             self._file.write(data)
         except client_errors() as error:
-            answer = read_answer(error, self._requests.cloud)
-            raise store_error(answer, self._requests.cloud, "write", self._key) from None
+            failure = read_failure(error, self._requests.cloud)
+            raise store_error(failure, self._requests.cloud, "write", self._key) from None
 
     def finish(self) -> None:
         """See `Parts.finish`."""
@@ -89,8 +89,8 @@ class _ObstoreParts:
         try:
             self._file.close()
         except client_errors() as error:
-            answer = read_answer(error, self._requests.cloud)
-            raise store_error(answer, self._requests.cloud, "write", self._key) from None
+            failure = read_failure(error, self._requests.cloud)
+            raise store_error(failure, self._requests.cloud, "write", self._key) from None
 
     def abandon(self) -> None:
         """See `Parts.abandon`."""

@@ -8,8 +8,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ktk_engine.errors import ObjectNotFoundError
 from ktk_engine.store.backoff import Backoff
-from ktk_engine.store.cloud.answers import client_errors, not_found, read_answer, store_error
 from ktk_engine.store.cloud.cloud import Cloud
+from ktk_engine.store.cloud.request_failure import (
+    client_errors,
+    not_found,
+    read_failure,
+    store_error,
+)
 
 if TYPE_CHECKING:
     from obstore import PutMode
@@ -38,12 +43,12 @@ class Requests:
             try:
                 return request(self.client)
             except client_errors() as error:
-                answer = read_answer(error, self.cloud)
-            if answer.missing and key and not answer.no_container:
+                failure = read_failure(error, self.cloud)
+            if failure.missing and key and not failure.no_container:
                 raise not_found(self.cloud, key) from None
-            if not answer.passing or failures == self.backoff.tries:
+            if not failure.transient or failures == self.backoff.tries:
                 # Without the client's error as cause, which may contain secrets.
-                raise store_error(answer, self.cloud, action, key) from None
+                raise store_error(failure, self.cloud, action, key) from None
             self.backoff.pause(failures)
         raise AssertionError("unreachable: the last attempt returns or raises")
 
@@ -61,14 +66,14 @@ class Requests:
                 self.client.put(path, data, mode=mode, use_multipart=False)
                 return True
             except client_errors() as error:
-                answer = read_answer(error, self.cloud)
+                failure = read_failure(error, self.cloud)
                 met = isinstance(error, refusal)
-            if met and not answer.passing and not answer.no_container:
+            if met and not failure.transient and not failure.no_container:
                 return unanswered and self._holds(key, data)
-            unanswered = unanswered or not answer.refused
-            if not answer.passing or failures == self.backoff.tries:
+            unanswered = unanswered or not failure.refused
+            if not failure.transient or failures == self.backoff.tries:
                 raise store_error(
-                    answer, self.cloud, "write", key, nothing_written=not unanswered
+                    failure, self.cloud, "write", key, nothing_written=not unanswered
                 ) from None
             self.backoff.pause(failures)
         raise AssertionError("unreachable: the last attempt returns or raises")

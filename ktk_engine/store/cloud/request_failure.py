@@ -1,4 +1,4 @@
-"""Responses of object stores: turns errors of the two clients into errors of a store."""
+"""What is known of failed requests to object stores, and the errors for them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ktk_engine.store.cloud.cloud import Cloud
 _BUSY = frozenset(
     {"ConditionalRequestConflict", "OperationAborted", "RequestTimeout", "SlowDown", "ServerBusy"}
 )
-_PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
+_TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
 _NO_CONTAINER = frozenset({"NoSuchBucket", "ContainerNotFound", "InvalidBucketName"})
 _NO_CONTAINER_TEXT = "bucket does not exist"
 _REGION = frozenset(
@@ -33,7 +33,7 @@ _LONGEST = 300
 
 
 @dataclass(frozen=True)
-class Answer:
+class RequestFailure:
     """What is known of a failed request."""
 
     status: int  # of HTTP; 0: no response
@@ -45,12 +45,12 @@ class Answer:
     unsigned: bool = False
 
     @property
-    def passing(self) -> bool:
+    def transient(self) -> bool:
         """Whether the same request may succeed soon, since it was not refused."""
         if self.unsigned:
-            return self.status in _PASSING
+            return self.status in _TRANSIENT
         return not self.missing and (
-            not self.status or self.status in _PASSING or self.code in _BUSY
+            not self.status or self.status in _TRANSIENT or self.code in _BUSY
         )
 
     @property
@@ -78,7 +78,7 @@ def client_errors() -> tuple[type[Exception], ...]:
     return BaseError, OSError
 
 
-def read_answer(error: BaseException, cloud: Cloud) -> Answer:
+def read_failure(error: BaseException, cloud: Cloud) -> RequestFailure:
     """Read the store's response from an error of obstore or an `OSError` of pyarrow.
 
     The text has none of the cloud's secrets.
@@ -103,7 +103,7 @@ def read_answer(error: BaseException, cloud: Cloud) -> Answer:
     for secret in cloud.secrets:
         told = told.replace(secret, "***")
     told = _SIGNATURE.sub(r"\1***", told)
-    return Answer(
+    return RequestFailure(
         status=int(status or 0),
         code=code,
         text=told[:_LONGEST].rstrip(". "),
@@ -114,15 +114,15 @@ def read_answer(error: BaseException, cloud: Cloud) -> Answer:
 
 
 def store_error(
-    answer: Answer, cloud: Cloud, action: str, key: str, nothing_written: bool = False
+    failure: RequestFailure, cloud: Cloud, action: str, key: str, nothing_written: bool = False
 ) -> StoreError:
     """Make an error for users of a failed `action` (`read`, `write`) on an object or the store.
 
     `nothing_written` says whether that is certain.
     """
     where = f"{key!r} in {cloud.address}" if key else str(cloud.address)
-    advice = _advice(answer, cloud)
-    text = f"cannot {action} {where}: {answer.text}. {advice}."
+    advice = _advice(failure, cloud)
+    text = f"cannot {action} {where}: {failure.text}. {advice}."
     return StoreError(text, nothing_written=nothing_written)
 
 
@@ -131,20 +131,20 @@ def not_found(cloud: Cloud, key: str) -> ObjectNotFoundError:
     return ObjectNotFoundError(f"there is no {key!r} in {cloud.address}")
 
 
-def _advice(answer: Answer, cloud: Cloud) -> str:
+def _advice(failure: RequestFailure, cloud: Cloud) -> str:
     container = cloud.address.container
-    if answer.no_container or (answer.missing and not answer.code):
+    if failure.no_container or (failure.missing and not failure.code):
         return f"Is there a bucket {container}? Create it, or correct the address"
-    if answer.unsigned or answer.status in (401, 403) or "credential" in answer.text.lower():
+    if failure.unsigned or failure.status in (401, 403) or "credential" in failure.text.lower():
         rights = f"They need permission to list, read, write and delete in {container}"
         return f"{cloud.advice}. {rights}"
-    if answer.code in _REGION or answer.status == 301:
+    if failure.code in _REGION or failure.status == 301:
         return f"Set the region of {container}: `region` in storage_options, or AWS_REGION"
-    if answer.status == 501:
+    if failure.status == 501:
         return "The server lacks conditional puts, which commits need; use another store"
-    if not answer.status:
+    if not failure.status:
         return "Check the network, and `endpoint` in storage_options if set; run it again"
-    if answer.passing:
+    if failure.transient:
         return "The store failed at each of several attempts; run it again when it is less busy"
     return "See docs/stores.md, Object stores"
 
