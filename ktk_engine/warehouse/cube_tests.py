@@ -14,7 +14,7 @@ from ktk_engine.catalog.view import ViewDocument
 from ktk_engine.cube.discovery import discover_cube
 from ktk_engine.errors import ConfigurationError, DatasetNotFoundError, KtkError
 from ktk_engine.formatting import counted
-from ktk_engine.local.sql.known_queries import coverage_query, orphans_query
+from ktk_engine.local.sql.generic_test_sql import coverage_query, orphans_query
 from ktk_engine.log.scope import LogScope, cube_scope, scope_of
 from ktk_engine.log.state import State, resolve
 from ktk_engine.maintain.check import check

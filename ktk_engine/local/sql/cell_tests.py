@@ -11,7 +11,7 @@ import sqlglot
 from sqlglot import exp
 
 from ktk_engine.local.sql.compare_rows import Unmatched, check_keys, has_match
-from ktk_engine.local.sql.known_queries import coverage_query, orphans_query
+from ktk_engine.local.sql.generic_test_sql import coverage_query, orphans_query
 from ktk_engine.local.sql.rows import Computed, Rows
 
 _Failures = Callable[[Rows, Rows, Sequence[str], float], Rows]

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from ktk_engine.errors import DatasetNotFoundError
 from ktk_engine.local.sql.expressions import only, refuse
-from ktk_engine.local.sql.known_queries import failing_query
+from ktk_engine.local.sql.generic_test_sql import failing_query
 from ktk_engine.local.sql.rows import Computed, Rows
 
 
