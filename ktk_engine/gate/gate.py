@@ -35,7 +35,7 @@ _NO_REBUILD = "A snapshot is never rebuilt: cast the column in its query."
 
 
 @dataclass(frozen=True)
-class GateResult:
+class ValidatedWrite:
     """A validated write."""
 
     physical: pa.Schema  # the types in files; payload keeps the model's width
@@ -47,7 +47,7 @@ class GateResult:
     leaving: tuple[str, ...] = ()  # enrichments that leave the cube in the same commit
     notes: tuple[str, ...] = ()  # accepted deviations, for the user
 
-    def of_rows(self, target: Target, rows: pa.Schema) -> GateResult:
+    def of_rows(self, target: Target, rows: pa.Schema) -> ValidatedWrite:
         """Validate rows that include the dataset's old ones.
 
         All their columns are committed, so only the contract is left to check: it allows no old
@@ -68,7 +68,7 @@ class GateResult:
         )
 
 
-def pass_gate(
+def validate_write(
     target: Target,
     model: pa.Schema,
     datasets: Mapping[str, Snapshot],
@@ -76,7 +76,7 @@ def pass_gate(
     built_by: Mapping[str, str] | None = None,
     keeps_rows: bool = False,
     beside: Mapping[str, Snapshot] | None = None,
-) -> GateResult:
+) -> ValidatedWrite:
     """Check a model's schema against its declaration, dataset, cube and roles; runs no Spark job.
 
     `datasets` are the committed ones of the scope. With `full_refresh` only the others bind the
@@ -110,12 +110,12 @@ def pass_gate(
     if target.cube:
         check_cube(target.cube, {**others, target.dataset: candidate}, specification)
     indexes = tuple(sorted(candidate.with_index))
-    return GateResult(
+    return ValidatedWrite(
         model, schema, indexes, specification, candidate, checked.leaving, checked.notes
     )
 
 
-def pass_view_gate(
+def validate_view(
     name: str, model: pa.Schema, declared: Mapping[str, pa.DataType], contract: bool
 ) -> None:
     """Check the columns of a view that has a contract against its YAML; stores nothing."""

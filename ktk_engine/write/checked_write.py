@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from ktk_engine.errors import ConfigurationError, ConsistencyError, KtkError, TypeClassError
 from ktk_engine.gate.claim import check_claim
-from ktk_engine.gate.gate import GateResult, check_configured, pass_gate
+from ktk_engine.gate.gate import ValidatedWrite, check_configured, validate_write
 from ktk_engine.gate.target import Target
 from ktk_engine.log.change.reads import NOTHING_READ, Reads
 from ktk_engine.log.state import State
@@ -40,7 +40,7 @@ class CheckedWrite:
     target: Target
     state: State
     retained: Retained | None
-    gate: GateResult
+    gate: ValidatedWrite
     history: Mapping[str, str]
     claimed: str
     reads: Reads = NOTHING_READ
@@ -91,15 +91,15 @@ def _passed_gate(
     own: Mapping[str, Snapshot],
     context: WriteContext,
     keeps_rows: bool,
-) -> GateResult:
+) -> ValidatedWrite:
     """Pass the gate beside the cube's datasets, without those that the run is yet to replace.
 
     Only what does not fit leaves, in the commit of this write: what is committed always fits.
     """
     beside = {name: item for name, item in context.beside.items() if name not in own}
 
-    def passed(datasets: Mapping[str, Snapshot]) -> GateResult:
-        return pass_gate(
+    def passed(datasets: Mapping[str, Snapshot]) -> ValidatedWrite:
+        return validate_write(
             target, schema, datasets, context.full_refresh, context.built_by, keeps_rows, beside
         )
 
@@ -182,7 +182,7 @@ def check_writes(
     return checked
 
 
-def _check_old_values(base: Snapshot, retained: Retained, gate: GateResult) -> None:
+def _check_old_values(base: Snapshot, retained: Retained, gate: ValidatedWrite) -> None:
     """Refuse a new column if files that stay have one of its name, which was dropped earlier.
 
     Raises:

@@ -301,7 +301,7 @@ class Materializations(CubeOfRun):
         self, model: Mapping[str, Any], relation: BaseRelation, sql: str, full_refresh: bool = False
     ) -> dict[str, Any]:
         """Store a query under a name, once Spark has found nothing wrong with it."""
-        from ktk_engine.gate.gate import pass_view_gate
+        from ktk_engine.gate.gate import validate_view
         from ktk_engine.spark.arrow_types import arrow_schema, type_names
 
         config = self._config_of(model)
@@ -317,7 +317,7 @@ class Materializations(CubeOfRun):
             found = self.connections.sessions.current().schema_of(sql)
             check_view_columns(str(relation), found.names)
             if config.contract:
-                pass_view_gate(str(relation), arrow_schema(found), config.declared, True)
+                validate_view(str(relation), arrow_schema(found), config.declared, True)
             notes = self.relations.create_view(
                 str(relation.schema),
                 str(relation.identifier),
