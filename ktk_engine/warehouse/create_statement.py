@@ -18,7 +18,7 @@ from ktk_engine.types.finding import raise_findings
 from ktk_engine.types.quote import quote_identifier
 from ktk_engine.types.schema import check_storable
 from ktk_engine.warehouse.author import by_hand
-from ktk_engine.warehouse.name_claim import displace, displaced_by
+from ktk_engine.warehouse.name_claim import drop_replaced, replaced_relations
 from ktk_engine.warehouse.relations import Relations, check_view_columns
 from ktk_engine.write.recompute import Source
 from ktk_engine.write.write_context import WriteContext
@@ -51,14 +51,14 @@ def create_table(
     target, columns = _target(command), _columns(command, session)
     store, author = relations.warehouse.create_schema(schema), by_hand()
     claim = author.dataset(target)
-    displaced = displaced_by(store, claim)
+    replaced = replaced_relations(store, claim)
     context = WriteContext(author.history, full_refresh=True)
     if command.query:
         query = Source.query(session(), lambda: session().sql(command.query))
         build_from(store, query.depending_on(store, target.uuid), target, context)
     else:
         build(store, columns.empty_table(), target, context)
-    displace(store, claim, displaced, author.history)
+    drop_replaced(store, claim, replaced, author.history)
 
 
 def _target(command: CreateTable) -> Target:

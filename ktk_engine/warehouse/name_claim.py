@@ -43,7 +43,7 @@ class NameClaim:
         return str(self.claimant) if self.claimant else "a statement"
 
 
-def displaced_by(store: ObjectStore, claim: NameClaim) -> tuple[Relation, ...]:
+def replaced_relations(store: ObjectStore, claim: NameClaim) -> tuple[Relation, ...]:
     """Find what has to be dropped when a relation is written.
 
     That is what has its name, and datasets of cubes that its node built before under other names.
@@ -59,10 +59,10 @@ def displaced_by(store: ObjectStore, claim: NameClaim) -> tuple[Relation, ...]:
     return found
 
 
-def displace(
+def drop_replaced(
     store: ObjectStore, claim: NameClaim, relations: Iterable[Relation], history: Mapping[str, str]
 ) -> list[str]:
-    """Drop what `displaced_by` found once the new relation exists, and say so in clauses.
+    """Drop what `replaced_relations` found once the new relation exists, and say so in clauses.
 
     Relations that meanwhile must not be dropped any more stay.
     """
@@ -71,7 +71,7 @@ def displace(
     if not wanted:
         return notes
     try:
-        present = displaced_by(store, claim)
+        present = replaced_relations(store, claim)
     except ConsistencyError as error:
         names = ", ".join(relation.uuid or relation.name for relation in wanted)
         return [Message(f"left {names} as it is, which was changed meanwhile: ", error)]

@@ -42,7 +42,7 @@ from ktk_engine.store.warehouse import Warehouse
 from ktk_engine.types.did_you_mean import did_you_mean, nearest_name
 from ktk_engine.types.identifier import Identifier, find_name
 from ktk_engine.warehouse.author import Author, user_name
-from ktk_engine.warehouse.name_claim import displace, displaced_by
+from ktk_engine.warehouse.name_claim import drop_replaced, replaced_relations
 
 _NONE = Comments()
 _DEPTH = 20  # limit of clones of clones
@@ -327,9 +327,9 @@ class Relations:
 def replace_view(store: ObjectStore, view: ViewDocument, author: Author) -> list[str]:
     """Store a view's document, and drop what it replaces."""
     claim = author.view(view.name)
-    displaced = displaced_by(store, claim)  # raises if it must not be dropped
+    replaced = replaced_relations(store, claim)  # raises if it must not be dropped
     store.put(view_key(view.name), render_view(view))
-    return displace(store, claim, displaced, author.history)
+    return drop_replaced(store, claim, replaced, author.history)
 
 
 def _refuse_circle(

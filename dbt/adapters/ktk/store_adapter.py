@@ -36,7 +36,7 @@ from ktk_engine.types.identifier import Identifier
 from ktk_engine.warehouse.alter import alter_relation
 from ktk_engine.warehouse.alter_statement import Alteration
 from ktk_engine.warehouse.author import Author
-from ktk_engine.warehouse.name_claim import displaced_by
+from ktk_engine.warehouse.name_claim import replaced_relations
 from ktk_engine.warehouse.relations import Relations
 from ktk_engine.warehouse.staged_warehouse import StagedWarehouse
 from ktk_engine.warehouse.statements import truncate
@@ -215,7 +215,7 @@ class StoreAdapter(MetastoreAdapter):
             relations = Relations(self.connections.warehouse.published)
             store = relations.warehouse.find_schema(schema)
             if store is not None:
-                displaced_by(store, author.view(name))
+                replaced_relations(store, author.view(name))
         history = {**author.history, "reason": "adapter.drop_relation"}
         relations.drop(schema, name, history, "view" if relation.is_view else None)
 

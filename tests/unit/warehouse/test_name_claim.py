@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from ktk_engine.errors import CommitConflictError, ConsistencyError
-from ktk_engine.warehouse.name_claim import NameClaim, displace, displaced_by
+from ktk_engine.warehouse.name_claim import NameClaim, drop_replaced, replaced_relations
 from ktk_engine.warehouse.staged_warehouse import StagedWarehouse
 from tests.support.changes import Claimant, Target, alter_table, build, comment_on
 from tests.support.committed import (
@@ -91,11 +91,11 @@ def test_what_another_node_has_built_meanwhile_is_not_dropped(tmp_path):
     store = LocalStore(tmp_path / "s")
     build(store, ROWS, Target("d"))
     claim = NameClaim("d", "c++d", ME)
-    displaced = displaced_by(store, claim)
+    replaced = replaced_relations(store, claim)
     other = replace(Target("d"), claimant=claimant("model.q.theirs", "q"))
     build(store, ROWS, other, history={"node": "model.q.theirs"}, full_refresh=True)
     build(store, ROWS, cube_target())
-    (note,) = displace(store, claim, displaced, {})
+    (note,) = drop_replaced(store, claim, replaced, {})
     assert note.startswith("left d as it is, which was changed meanwhile")
     assert {relation.uuid for relation in list_relations(store)} == {"d", "c++d"}
 
@@ -218,26 +218,26 @@ def claim(name, uuid="", by=ME, **changes):
     return NameClaim(name, uuid, by, **changes)
 
 
-def test_datasets_of_cubes_are_displaced_by_their_own_node_in_a_full_refresh(store):
+def test_datasets_of_cubes_are_replaced_by_their_own_node_in_a_full_refresh(store):
     build(store, ROWS, cube_target())
     for mine in (claim("d"), claim("d", "e++d"), claim("d", "d"), claim("other", "c++other")):
         with pytest.raises(ConsistencyError, match="d would leave cube c"):
-            displaced_by(store, mine)
-        (found,) = displaced_by(store, replace(mine, full_refresh=True))
+            replaced_relations(store, mine)
+        (found,) = replaced_relations(store, replace(mine, full_refresh=True))
         assert found.uuid == "c++d"
     for by in (claimant("model.p.other"), claimant("model.p.mine", "q"), None):
         for uuid in ("", "e++d", "d"):
             with pytest.raises(ConsistencyError, match="Nothing was written"):
-                displaced_by(store, claim("d", uuid, by, full_refresh=True))
-    assert displaced_by(store, claim("d", "c++d")) == ()
+                replaced_relations(store, claim("d", uuid, by, full_refresh=True))
+    assert replaced_relations(store, claim("d", "c++d")) == ()
     with pytest.raises(ConsistencyError, match=r"is stored as c\+\+d, but its configuration asks"):
-        displaced_by(store, claim("d", "e++d", keeps_versions=True))
+        replaced_relations(store, claim("d", "e++d", keeps_versions=True))
 
 
 def test_what_goes_is_in_the_history_with_node_and_reason(store):
     build(store, ROWS, cube_target())
     mine = claim("d", "e++d", full_refresh=True)
-    notes = displace(store, mine, displaced_by(store, mine), {"node": "model.p.mine"})
+    notes = drop_replaced(store, mine, replaced_relations(store, mine), {"node": "model.p.mine"})
     assert notes == [
         "took d out of cube c, version 2 (`ktk undrop c d` on the command line brings it back)"
     ]
@@ -248,7 +248,7 @@ def test_what_goes_is_in_the_history_with_node_and_reason(store):
     }
 
 
-def test_kartotheks_datasets_are_never_displaced(store):
+def test_kartotheks_datasets_are_never_replaced(store):
     write_plain_nyc(store)
     write_plain(store, "plain", ROWS)
     before = tree(store.root)
@@ -257,7 +257,7 @@ def test_kartotheks_datasets_are_never_displaced(store):
             if uuid == name == "plain":
                 continue
             with pytest.raises(ConsistencyError, match="whose builder is unknown"):
-                displaced_by(store, claim(name, uuid, full_refresh=True))
+                replaced_relations(store, claim(name, uuid, full_refresh=True))
     assert tree(store.root) == before
 
 
@@ -268,19 +268,19 @@ def test_views_and_tables_go_as_in_sql_unless_another_node_builds_them(store):
 
     for node in ("", "model.p.mine", "model.p.gone"):
         put(node)
-        assert [item.name for item in displaced_by(store, claim("v", "c++v"))] == ["v"]
-        assert displaced_by(store, claim("v")) == ()
+        assert [item.name for item in replaced_relations(store, claim("v", "c++v"))] == ["v"]
+        assert replaced_relations(store, claim("v")) == ()
     for node, project in (("model.p.other", "p"), ("model.q.gone", "q")):
         put(node, project)
         for uuid in ("", "c++v", "v"):
             with pytest.raises(ConsistencyError, match=f"built by {node}"):
-                displaced_by(store, claim("v", uuid))
+                replaced_relations(store, claim("v", uuid))
     build_table(store, "t")
-    assert [item.uuid for item in displaced_by(store, claim("t"))] == ["t"]
+    assert [item.uuid for item in replaced_relations(store, claim("t"))] == ["t"]
     build(store, ROWS, Target("t", claimant=claimant("model.p.other")))
     with pytest.raises(ConsistencyError, match=r"built by model\.p\.other"):
-        displaced_by(store, claim("t"))
+        replaced_relations(store, claim("t"))
     build(store, ROWS, Target("t", claimant=ME))
-    assert [item.uuid for item in displaced_by(store, claim("t"))] == ["t"]
+    assert [item.uuid for item in replaced_relations(store, claim("t"))] == ["t"]
     with pytest.raises(ConsistencyError, match="the table t would go"):
-        displaced_by(store, claim("t", "c++t"))
+        replaced_relations(store, claim("t", "c++t"))
