@@ -14,7 +14,7 @@ from ktk_engine.cube.discovery import discover_cube, find_seed, is_hidden
 from ktk_engine.cube.specification import CubeSpecification
 from ktk_engine.errors import ConfigurationError, ConsistencyError
 from ktk_engine.gate.breakage import breakage_text, broken_enrichments
-from ktk_engine.gate.owner import owner_fix
+from ktk_engine.gate.column_owner import owner_fix
 from ktk_engine.gate.spelling import spelled_keys
 from ktk_engine.gate.target import Target
 from ktk_engine.messages import Message, Remedy, joined

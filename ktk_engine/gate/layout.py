@@ -39,7 +39,7 @@ def _fix(target: Target) -> Remedy:
     if target.keeps_versions:
         kind = "lay_out_snapshot" if target.cube else "lay_out_snapshot_table"
         return Remedy(kind, name=target.dataset)
-    if target.claimant is not None:
+    if target.owner is not None:
         return Remedy("lay_out_model", select=target.select)
     return Remedy("lay_out" if target.cube else "lay_out_table", name=target.dataset)
 

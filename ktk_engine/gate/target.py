@@ -11,8 +11,8 @@ import pyarrow as pa
 from ktk_engine.cube.dataset_uuid import dataset_uuid, split_uuid
 from ktk_engine.cube.specification import CubeSpecification, check_cube_name, check_together
 from ktk_engine.errors import ConfigurationError
-from ktk_engine.gate.claimant import Claimant
 from ktk_engine.gate.constraint import CONSTRAINTS, Constraint
+from ktk_engine.gate.owner import Owner
 from ktk_engine.log.entry import DatasetRole
 from ktk_engine.log.scope import LogScope, cube_scope, scope_of
 from ktk_engine.snapshot.snapshot import Snapshot
@@ -53,7 +53,7 @@ class Target:
     # whether enrichments that a full refresh of the seed dataset breaks leave the cube
     cascade: bool = False
     relation: str = ""  # its name in SQL; empty: unchanged, at first the dataset's id
-    claimant: Claimant | None = None  # the dbt node that builds it; None for writes by hand
+    owner: Owner | None = None  # the dbt node that builds it; None for writes by hand
     # added to the user metadata that it has
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
@@ -139,7 +139,7 @@ class Target:
     @property
     def select(self) -> str:
         """Its selector for `dbt build -s`."""
-        return self.claimant.builder.name if self.claimant else self.relation or self.dataset
+        return self.owner.builder.name if self.owner else self.relation or self.dataset
 
     @property
     def name(self) -> str | None:

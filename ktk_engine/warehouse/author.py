@@ -6,7 +6,7 @@ import getpass
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ktk_engine.gate.claimant import Claimant
+from ktk_engine.gate.owner import Owner
 from ktk_engine.gate.target import Target
 from ktk_engine.warehouse.name_claim import NameClaim
 
@@ -19,17 +19,17 @@ class Author:
     """Who changes relations."""
 
     history: Mapping[str, str]  # what the log records of its commits
-    claimant: Claimant | None = None  # the node; None for a statement by hand
+    owner: Owner | None = None  # the node; None for a statement by hand
     full_refresh: bool = False  # whether what it built before may be dropped
 
     def view(self, name: str) -> NameClaim:
         """Claim a name for a view."""
-        return NameClaim(name, "", self.claimant, self.full_refresh)
+        return NameClaim(name, "", self.owner, self.full_refresh)
 
     def dataset(self, target: Target) -> NameClaim:
         """Claim a name for a dataset."""
         name = target.relation or target.dataset
-        return NameClaim(name, target.uuid, self.claimant, self.full_refresh, target.keeps_versions)
+        return NameClaim(name, target.uuid, self.owner, self.full_refresh, target.keeps_versions)
 
 
 def by_hand() -> Author:

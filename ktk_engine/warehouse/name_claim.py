@@ -10,7 +10,7 @@ from ktk_engine.catalog.view import FOLDER as VIEW_FOLDER
 from ktk_engine.catalog.view import view_key, view_name
 from ktk_engine.cube.dataset_uuid import cube_and_dataset, is_in_cube, split_uuid
 from ktk_engine.errors import CommitConflictError, ConsistencyError
-from ktk_engine.gate.claimant import Claimant
+from ktk_engine.gate.owner import Owner
 from ktk_engine.log.builder import Builder
 from ktk_engine.log.find_builder import builder_of
 from ktk_engine.log.scope import scope_of
@@ -28,7 +28,7 @@ class NameClaim:
 
     name: str  # in the schema
     uuid: str = ""  # of the dataset; empty for a view
-    claimant: Claimant | None = None  # the dbt node that writes it; None for a statement by hand
+    owner: Owner | None = None  # the dbt node that writes it; None for a statement by hand
     full_refresh: bool = False  # whether what the node built before may be dropped
     keeps_versions: bool = False  # whether it is a snapshot, which no full refresh rebuilds
 
@@ -40,7 +40,7 @@ class NameClaim:
     @property
     def who(self) -> str:
         """Who writes it, for messages."""
-        return str(self.claimant) if self.claimant else "a statement"
+        return str(self.owner) if self.owner else "a statement"
 
 
 def replaced_relations(store: ObjectStore, claim: NameClaim) -> tuple[Relation, ...]:
@@ -143,7 +143,7 @@ def _stands_in_the_way(store: ObjectStore, claim: NameClaim, relation: Relation)
         return False
     if is_in_cube(relation.uuid):
         builder = _builder_in_cube(store, relation)
-        own = claim.claimant is not None and builder == claim.claimant.builder
+        own = claim.owner is not None and builder == claim.owner.builder
         if same_name and not own:
             raise ConsistencyError(_taken(claim, relation, builder))
         if own and not claim.full_refresh:
@@ -174,22 +174,22 @@ def _check_letter_case(claim: NameClaim, relation: Relation) -> None:
 def _check_view(store: ObjectStore, claim: NameClaim, relation: Relation) -> None:
     """Refuse to replace a view that another node builds; it holds no rows."""
     view = read_view(store, relation.name)
-    if claim.claimant is None or view is None or not view.node:
+    if claim.owner is None or view is None or not view.node:
         return
     builder = Builder(view.node, view.project)
-    if not claim.claimant.is_successor_of(builder):
+    if not claim.owner.is_successor_of(builder):
         raise ConsistencyError(_taken(claim, relation, builder))
 
 
 def _check_table(store: ObjectStore, claim: NameClaim, relation: Relation) -> None:
     """Refuse to replace a table of another program; one of the node or by hand may be dropped."""
-    if claim.claimant is None:
+    if claim.owner is None:
         return
     state = resolve(store, scope_of(relation.uuid))
     builder = builder_of(state, relation.uuid) if relation.uuid in state.datasets else None
     if builder is None and state.head is not None:
         return
-    if builder is None or not claim.claimant.is_successor_of(builder):
+    if builder is None or not claim.owner.is_successor_of(builder):
         raise ConsistencyError(_taken(claim, relation, builder))
     if is_in_cube(claim.uuid) and not claim.full_refresh:
         raise ConsistencyError(_leaving(claim, relation))
@@ -224,7 +224,7 @@ def _taken(claim: NameClaim, relation: Relation, builder: Builder | None) -> Mes
     removal, other = _removal(relation), Remedy("other_name")
     if is_in_cube(claim.uuid):
         other = Remedy("other_name_in_cube", dataset=split_uuid(claim.uuid)[1])
-    if claim.claimant is None:
+    if claim.owner is None:
         return Message(
             f"The name {claim.name} is that of {_what(relation.uuid, relation.name)}, {by}: a "
             "statement does not take its place. Nothing was written. Use another name, or take it "
@@ -249,7 +249,7 @@ def _leaving(claim: NameClaim, relation: Relation) -> Message:
         )
     cube, dataset = cube_and_dataset(relation.uuid)
     leaves = f"{dataset} would leave cube {cube}" if dataset else f"the table {cube} would go"
-    select = claim.claimant.builder.name if claim.claimant else claim.name
+    select = claim.owner.builder.name if claim.owner else claim.name
     return Message(
         f"{claim.who} has built {_what(relation.uuid, relation.name)} and would now build "
         f"{claim.what}: {leaves}, with its rows. Nothing was written. ",

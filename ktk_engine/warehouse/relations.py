@@ -364,7 +364,7 @@ def check_view_columns(name: str, columns: Iterable[str]) -> None:
 def kept_by_view(store: ObjectStore, name: str, author: Author) -> dict[str, Any]:
     """What a view keeps besides its query: who stored it, and the comments of its predecessor."""
     before = read_view(store, name)
-    builder = author.claimant.builder if author.claimant else None
+    builder = author.owner.builder if author.owner else None
     return {
         "owner": user_name(),
         "comments": before.comments if before else Comments(),

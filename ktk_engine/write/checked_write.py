@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ktk_engine.errors import ConfigurationError, ConsistencyError, KtkError, TypeClassError
-from ktk_engine.gate.claim import check_claim
 from ktk_engine.gate.gate import ValidatedWrite, check_configured, validate_write
+from ktk_engine.gate.ownership import check_ownership
 from ktk_engine.gate.target import Target
 from ktk_engine.log.change.reads import NOTHING_READ, Reads
 from ktk_engine.log.state import State
@@ -76,7 +76,7 @@ def check_write(
         retained = None
     keeps_rows, full_refresh = retained is not None, context.full_refresh
     check_configured(target, schema)
-    claimed = check_claim(target, state, keeps_rows, full_refresh)
+    claimed = check_ownership(target, state, keeps_rows, full_refresh)
     gate = _passed_gate(schema, target, state.snapshots_by_id(), context, keeps_rows)
     if retained is not None:
         _check_old_values(state.snapshot(target.uuid), retained, gate)
@@ -133,7 +133,7 @@ def _way_out(
     """Say how to rebuild datasets that were changed together, if stored ones stand in the way."""
     built_by = context.built_by or {}
     models = [built_by[name] for name in misfits if name in built_by]
-    if isinstance(error, TypeClassError) or not models or target.claimant is None:
+    if isinstance(error, TypeClassError) or not models or target.owner is None:
         return None
     own = built_by.get(target.dataset, target.dataset)
     return Message(

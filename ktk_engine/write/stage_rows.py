@@ -253,7 +253,7 @@ def _new_index(
 
 def _claimed(change: DatasetChange, target: Target) -> DatasetChange:
     """Let the log say who builds the dataset, and by which name SQL knows it."""
-    builder = target.claimant.builder if target.claimant else None
+    builder = target.owner.builder if target.owner else None
     return replace(change, relation=target.name, builder=builder)
 
 

@@ -46,7 +46,7 @@ from dbt.adapters.ktk.session.functions import Function
 from dbt.adapters.ktk.voice import DBT
 from ktk_engine.errors import LocalEngineError
 from ktk_engine.formatting import counted
-from ktk_engine.gate.claim import check_builder
+from ktk_engine.gate.ownership import check_builder
 from ktk_engine.log.state import resolve
 from ktk_engine.messages import spoken
 from ktk_engine.store.interface import ObjectStore
@@ -447,8 +447,8 @@ class Materializations(CubeOfRun):
         found = config_of_node(model)
         if not isinstance(found, DatasetConfig):
             return found
-        claimant = self._claimant(str(model["unique_id"]))
-        return replace(found, target=replace(found.target, claimant=claimant))
+        owner = self._owner(str(model["unique_id"]))
+        return replace(found, target=replace(found.target, owner=owner))
 
     def _dataset_config_of(self, model: Mapping[str, Any]) -> DatasetConfig:
         """The configuration of a model whose materialization writes a dataset."""
