@@ -330,10 +330,10 @@ def _specification(
     known = find_seed(target.cube, others)
     if target.role == "seed" and known is not None:
         problem = Problem(
-            f"The seed dataset of cube {target.cube} is {known} already.",
+            f"Cube {target.cube} already has the seed dataset {known}.",
             Message(
                 Remedy("no_second_seed"),
-                f" If {known} is to go, with all that depends on it: ",
+                f" To drop {known} and all that depends on it: ",
                 Remedy("drop_seed", name=target.cube, dataset=known),
             ),
         )

@@ -69,7 +69,7 @@ def _of_other_owner(target: Target, owner: Owner, found: Builder) -> Message:
 def _renamed(target: Target, name: str) -> Message:
     kind = "keep_name_of_snapshot" if target.keeps_versions else "keep_name"
     return Message(
-        f"Dataset {target.uuid} is known as {name} and would now be {target.relation}, a new one "
-        "to all who ask by name. Nothing was written. ",
+        f"SQL knows dataset {target.uuid} as {name}, and it would now become {target.relation}: "
+        "queries by its old name would fail. Nothing was written. ",
         Remedy(kind, name=name, select=target.select),
     )

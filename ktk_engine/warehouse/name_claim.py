@@ -248,7 +248,7 @@ def _leaving(claim: NameClaim, relation: Relation) -> Message:
             "was written. Change the configuration back, or give the snapshot another name."
         )
     cube, dataset = cube_and_dataset(relation.uuid)
-    leaves = f"{dataset} would leave cube {cube}" if dataset else f"the table {cube} would go"
+    leaves = f"{dataset} would leave cube {cube}" if dataset else f"table {cube} would be dropped"
     select = claim.owner.builder.name if claim.owner else claim.name
     return Message(
         f"{claim.who} has built {_what(relation.uuid, relation.name)} and would now build "

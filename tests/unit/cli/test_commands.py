@@ -254,7 +254,7 @@ def test_update_properties(store, ktk):
         d["id"]: d["metadata"] for d in json.loads(ktk("info", "nyc", "--json").stdout)["datasets"]
     }
     assert noted["flights"] == {"n": 1} and noted["weather"] == {"owner": "ops"}
-    assert "exactly these already" in ktk("update-properties", "nyc", "n=1").stdout
+    assert "already has these properties" in ktk("update-properties", "nyc", "n=1").stdout
     ktk("update-properties", "nyc", code=2)
     ktk("update-properties", "nyc", "owner", code=2)
     assert "no property" in ktk("update-properties", "nyc", "--unset", "x", code=1).output

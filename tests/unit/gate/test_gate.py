@@ -191,7 +191,7 @@ def test_a_second_seed_dataset_names_the_first():
     other = Target("s2", "seed", "c", ("L",), ("P",))
     with pytest.raises(ConsistencyError) as caught:
         validate_write(other, pa.schema([*MODEL.remove(2), ("x", pa.int64())]), CUBE)
-    assert "seed dataset of cube c is seed" in str(caught.value)
+    assert "Cube c already has the seed dataset seed" in str(caught.value)
     assert "s2" not in str(caught.value).partition("on it:")[2]
 
 
