@@ -44,6 +44,7 @@ _RULES = [
     for words, instead in _BANNED.items()
 ]
 _CHAIN = re.compile(r"[^.!?;]*;[^.!?;]*;[^.!?]*")
+_NUMBER = re.compile(r"^(\s*#* ?)\d+\. ")  # of a list, or of a heading
 _TWO_SENTENCES = re.compile(r"(?<!\be\.g)(?<!\bi\.e)(?<!\bvs)[.!?]['\")]* +(?=[A-Z])")
 # Where what is banned stays: the words of others, and names.
 EXCEPTIONS: dict[tuple[str, str], str] = {}
@@ -69,7 +70,8 @@ def prose_of_page(text: str) -> Iterator[tuple[int, str]]:
         if line.lstrip().startswith("```"):
             fenced = not fenced
         elif not fenced:
-            yield number, re.sub(r"`[^`]*`|\]\([^)]*\)|<!--.*?-->", "`x`", line)
+            text = re.sub(r"`[^`]*`|\]\([^)]*\)|<!--.*?-->", "`x`", line)
+            yield number, _NUMBER.sub(r"\1", text)
 
 
 def prose_of_code(text: str) -> Iterator[tuple[int, str]]:
@@ -116,8 +118,7 @@ def all_findings() -> Iterator[Finding]:
 
 
 if __name__ == "__main__":
-    found = [
-        str(each) for each in all_findings() if each.path.startswith(tuple(sys.argv[1:]) or "")
-    ]
+    chosen = tuple(sys.argv[1:]) or ("",)
+    found = [str(each) for each in all_findings() if each.path.startswith(chosen)]
     print("\n".join(found))
     sys.exit(f"{len(found)} places to write anew" if found else 0)

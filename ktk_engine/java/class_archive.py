@@ -1,7 +1,7 @@
 """An archive of Spark's loaded classes, for a faster start of Java (class data sharing).
 
-`ktk prepare` makes it once per environment. Java ignores an archive for another version of it or of
-these jars. It would crash with a truncated one, so the name contains the size.
+`ktk build-class-archive` makes it once per environment. Java ignores an archive of another
+version or of other jars. It would crash with a truncated file, so the name contains the size.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def adopt(
     as_json: bool,
     store_url: str | None,
 ) -> None:
-    """Adopt what Kartothek wrote: CUBE, a table, or all.
+    """Take over CUBE or a table from Kartothek, or all.
 
     For stores that Kartothek wrote, and for datasets that it changed since. Footers are read once,
     so that the log knows rows, sizes and bounds; no data file is touched. Run again, it has nothing

@@ -30,7 +30,7 @@ def compact(
     as_json: bool,
     store_url: str | None,
 ) -> None:
-    """Rewrite small files of CUBE (or a table) as large ones.
+    """Rewrite small files of CUBE (or a table).
 
     Overlaid files are rewritten too. Rows stay as they are.
     """

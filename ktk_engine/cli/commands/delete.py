@@ -24,7 +24,7 @@ def delete(
     yes: bool,
     store_url: str | None,
 ) -> None:
-    """Delete the rows of CUBE (or a table) that fulfil WHERE.
+    """Delete rows of CUBE (or a table) that fulfil WHERE.
 
     It is one commit. Without --dataset, rows of the seed dataset and of all datasets that have the
     condition's columns are deleted.

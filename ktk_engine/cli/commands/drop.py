@@ -1,4 +1,4 @@
-"""`ktk remove`: takes a dataset out of a cube, or drops a table."""
+"""`ktk drop`: drops a dataset of a cube, or a table."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ktk_engine.cli.find_store import find_store, store_option
 @click.command()
 @click.argument("cube")
 @click.argument("dataset", required=False)
-@click.option("--cascade", is_flag=True, help="Remove all other datasets with the seed dataset.")
-@click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
+@click.option("--cascade", is_flag=True, help="Drop all other datasets with the seed dataset.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be dropped.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @store_option
-def remove(
+def drop(
     cube: str,
     dataset: str | None,
     cascade: bool,
@@ -23,20 +23,20 @@ def remove(
     yes: bool,
     store_url: str | None,
 ) -> None:
-    """Remove DATASET from CUBE, or drop the table CUBE. Files stay until a clean-up."""
+    """Drop DATASET of CUBE, or the table CUBE. Files stay until a clean-up."""
     from ktk_engine.maintain.remove import plan_removal, run_removal
 
     removal = plan_removal(find_store(store_url), cube, dataset, cascade=cascade)
     names = ", ".join(removal.names)
-    what = f"{names} from cube {cube}" if removal.state.scope.kind == "cube" else f"table {names}"
+    what = f"{names} of cube {cube}" if removal.state.scope.kind == "cube" else f"table {names}"
     if dry_run:
-        say(f"Would remove {what}. Nothing was changed.")
+        say(f"Would drop {what}. Nothing was changed.")
         return
     if not yes:
-        click.confirm(f"Remove {what}?", abort=True)
-    done = run_removal(removal, {"command": "ktk remove"})
+        click.confirm(f"Drop {what}?", abort=True)
+    done = run_removal(removal, {"command": "ktk drop"})
     say(
-        f"Removed {what}: version {done.version}. Files stay until ktk cleanup; until then ktk "
+        f"Dropped {what}: version {done.version}. Files stay until ktk cleanup; until then ktk "
         "undrop brings it back."
     )
     warn(done.warning)

@@ -1,4 +1,4 @@
-"""`ktk update-properties`: sets user metadata of a dataset."""
+"""`ktk set-properties`: sets user metadata of a dataset."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ktk_engine.cli.console import say
 from ktk_engine.cli.find_store import find_store, store_option
 
 
-@click.command("update-properties")
+@click.command("set-properties")
 @click.argument("cube")
 @click.argument("pairs", metavar="KEY=VALUE...", nargs=-1)
 @click.option("--dataset", help="The dataset of the cube; default: the seed dataset.")
 @click.option("--unset", multiple=True, metavar="KEY", help="Remove a property; repeatable.")
 @store_option
-def update_properties(
+def set_properties(
     cube: str,
     pairs: tuple[str, ...],
     dataset: str | None,
@@ -46,7 +46,7 @@ def update_properties(
     elif dataset:
         raise click.UsageError(f"{cube} is a table: it has no datasets.")
     notes = Notes(set=dict(map(_pair, pairs)), unset=unset)
-    if note(store, uuid, notes, {"command": "ktk update-properties"}):
+    if note(store, uuid, notes, {"command": "ktk set-properties"}):
         with after_commit(cube):
             version = find_scope(store, cube).version
         say(f"Set properties of {uuid}: version {version}.")
