@@ -35,10 +35,10 @@ from ktk_engine.errors import KtkError
 
 
 class KtkGroup(click.Group):
-    """A group whose commands end with one clean message where this library refuses something."""
+    """A group whose commands print one clean message for errors of this library."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command that was asked for."""
+        """Run the command."""
         with warnings.catch_warnings():
             warnings.showwarning = _say
             try:
@@ -48,7 +48,7 @@ class KtkGroup(click.Group):
 
 
 def _say(message: Warning | str, *_: Any, **__: Any) -> None:
-    """A warning is a line for people, without the place in the code."""
+    """Print a warning as a line, without its place in the code."""
     warn(message.args[0] if isinstance(message, Warning) and message.args else message)
 
 
@@ -62,7 +62,7 @@ def _say(message: Warning | str, *_: Any, **__: Any) -> None:
 @click.version_option(package_name="ktk-engine", prog_name="ktk")
 @click.pass_context
 def main(ctx: click.Context, store_url: str | None) -> None:
-    """Look after cubes: what they hold, what happened to them, what can go."""
+    """Inspect, query and maintain cubes."""
     ctx.obj = {**(ctx.obj or {}), "store_url": store_url}
 
 

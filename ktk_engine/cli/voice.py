@@ -1,4 +1,4 @@
-"""What to do about an error, in commands; what is not here is said as in Python."""
+"""Remedies as commands; those not listed are worded as in Python."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktk_engine.errors import LocalEngineError
-from ktk_engine.local.sql.known_queries import (  # deep: compared with Spark
+from ktk_engine.local.sql.generic_test_sql import (  # deep: compared with Spark
     coverage_query,
     orphans_query,
 )

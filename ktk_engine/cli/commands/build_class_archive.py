@@ -14,7 +14,7 @@ WORKLOAD = "ktk_engine.cli.recorded_work"
 
 @click.command("build-class-archive")
 def build_class_archive() -> None:
-    """Let Spark start faster; takes half a minute, once.
+    """Make Spark start faster; takes half a minute, once.
 
     Keeps the classes that Spark loads in an archive of about 200 MB in the environment. Run it
     again after an update of Java or PySpark.

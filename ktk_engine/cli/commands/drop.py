@@ -11,9 +11,9 @@ from ktk_engine.cli.find_store import find_store, store_option
 @click.command()
 @click.argument("cube")
 @click.argument("dataset", required=False)
-@click.option("--cascade", is_flag=True, help="With the seed dataset, drop all others too.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be dropped.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--cascade", is_flag=True, help="Drop all other datasets with the seed dataset.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be dropped.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @store_option
 def drop(
     cube: str,

@@ -1,4 +1,4 @@
-"""`ktk set-properties`: what people note of a dataset."""
+"""`ktk set-properties`: sets user metadata of a dataset."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ktk_engine.cli.find_store import find_store, store_option
 @click.argument("cube")
 @click.argument("pairs", metavar="KEY=VALUE...", nargs=-1)
 @click.option("--dataset", help="The dataset of the cube; default: the seed dataset.")
-@click.option("--unset", multiple=True, metavar="KEY", help="Remove a property; repeat.")
+@click.option("--unset", multiple=True, metavar="KEY", help="Remove a property; repeatable.")
 @store_option
 def set_properties(
     cube: str,
@@ -35,7 +35,7 @@ def set_properties(
     from ktk_engine.maintain.properties import Notes, note
 
     if not pairs and not unset:
-        raise click.UsageError("Say what to set: KEY=VALUE, or --unset KEY.")
+        raise click.UsageError("Give a property to set: KEY=VALUE, or --unset KEY.")
     store = find_store(store_url)
     state = find_scope(store, cube)
     uuid = cube
@@ -49,9 +49,9 @@ def set_properties(
     if note(store, uuid, notes, {"command": "ktk set-properties"}):
         with after_commit(cube):
             version = find_scope(store, cube).version
-        say(f"Noted of {uuid}: version {version}.")
+        say(f"Set properties of {uuid}: version {version}.")
     else:
-        say(f"{uuid} has exactly these already.")
+        say(f"{uuid} already has these properties.")
 
 
 def _pair(text: str) -> tuple[str, Any]:

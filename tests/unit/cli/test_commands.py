@@ -242,16 +242,18 @@ def test_delete(store, ktk):
 
 def test_set_properties(store, ktk):
     build_nyc(store)
-    assert "Noted of nyc++flights" in ktk("set-properties", "nyc", "owner=ops", "n=1").stdout
+    assert (
+        "Set properties of nyc++flights" in ktk("set-properties", "nyc", "owner=ops", "n=1").stdout
+    )
     assert "owner=ops" in ktk("info", "nyc").stdout
     said = ktk("set-properties", "nyc", "--dataset", "weather", "owner=ops").stdout
-    assert "Noted of nyc++weather" in said
+    assert "Set properties of nyc++weather" in said
     ktk("set-properties", "nyc", "--unset", "owner")
     noted = {
         d["id"]: d["metadata"] for d in json.loads(ktk("info", "nyc", "--json").stdout)["datasets"]
     }
     assert noted["flights"] == {"n": 1} and noted["weather"] == {"owner": "ops"}
-    assert "exactly these already" in ktk("set-properties", "nyc", "n=1").stdout
+    assert "already has these properties" in ktk("set-properties", "nyc", "n=1").stdout
     ktk("set-properties", "nyc", code=2)
     ktk("set-properties", "nyc", "owner", code=2)
     assert "no property" in ktk("set-properties", "nyc", "--unset", "x", code=1).output
