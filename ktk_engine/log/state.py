@@ -22,7 +22,7 @@ from ktk_engine.errors import (
 from ktk_engine.format.dataset_key import document_key
 from ktk_engine.format.load_document import list_documents, load_document
 from ktk_engine.format.stamp import Stamp
-from ktk_engine.log.chain import logged_versions, read_entries, read_entry
+from ktk_engine.log.chain import logged_versions, newest_version, read_entries, read_entry
 from ktk_engine.log.dataset_state import DatasetState, published_stamp, unstamped, without_document
 from ktk_engine.log.entry import DatasetEntry, LogEntry, digest, render_entry
 from ktk_engine.log.foreign import snapshot_of_document, with_document
@@ -345,9 +345,9 @@ def _find_head(
     """Find the newest entry. A listing shows it also where one before it is missing."""
     stamps = {uuid: stamp.version for uuid, stamp in documents.items() if stamp is not None}
     published = max(stamps.values(), default=0)
-    versions = logged_versions(store, scope, published)
-    if versions:
-        entry, sha256 = read_entry(store, scope, versions[-1])
+    newest = newest_version(store, scope, published)
+    if newest:
+        entry, sha256 = read_entry(store, scope, newest)
         return entry.version, entry, sha256
     if published == 0:
         return 0, None, ""
