@@ -311,9 +311,7 @@ def _plan_files(path: Path, where: str, name: str) -> Found:
     store = _CountingStore(path)
 
     base = _peak()
-    wall, cpu = _timed(
-        lambda: load_cube(resolve(store, _SCOPE)).plan([*PAYLOAD.values()], where)
-    )
+    wall, cpu = _timed(lambda: load_cube(resolve(store, _SCOPE)).plan([*PAYLOAD.values()], where))
     return {
         f"{name}_s": wall,
         f"{name}_cpu_s": cpu,

@@ -104,9 +104,7 @@ def disturbed(root: Path, verb: Verb, moment: Moment, in_segments: bool = False)
     return outcome
 
 
-def _run(
-    connection: Connection, root: str, verb: Verb, moment: Moment, in_segments: bool
-) -> None:
+def _run(connection: Connection, root: str, verb: Verb, moment: Moment, in_segments: bool) -> None:
     logging.disable()
     store = LocalStore(root)
     calls = 0

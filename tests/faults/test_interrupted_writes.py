@@ -30,13 +30,25 @@ def test_errors_over_segments(request, tmp_path):
 
 def test_interrupts(request, tmp_path):
     tally = Tally("Ctrl-C or SystemExit in a write through Arrow")
-    walk(tally, tmp_path, ArrowWriters(in_segments=False), ["KeyboardInterrupt", "SystemExit"], stores=(3, 90))
+    walk(
+        tally,
+        tmp_path,
+        ArrowWriters(in_segments=False),
+        ["KeyboardInterrupt", "SystemExit"],
+        stores=(3, 90),
+    )
     tally.finish(request)
 
 
 def test_errors_of_the_system(request, tmp_path):
     tally = Tally("ENOSPC, EIO or EACCES in a write through Arrow")
-    walk(tally, tmp_path, ArrowWriters(in_segments=False), ["ENOSPC", "EIO", "EACCES"], stores=(3, 90))
+    walk(
+        tally,
+        tmp_path,
+        ArrowWriters(in_segments=False),
+        ["ENOSPC", "EIO", "EACCES"],
+        stores=(3, 90),
+    )
     tally.finish(request)
 
 
