@@ -287,11 +287,19 @@ class State:
         return found.published_like(before)
 
 
-def resolve(store: ObjectStore, scope: LogScope) -> State:
+def resolve(
+    store: ObjectStore, scope: LogScope, published: Collection[str] | None = None
+) -> State:
     """Find a scope's head and compare it with the published documents.
 
     Costs two shallow listings, the first kilobyte of each document and the head entry. Nothing
     is written.
+
+    Args:
+        store: where the scope lives.
+        scope: a cube or dataset.
+        published: what `list_documents` has just said of the whole store, for those who resolve
+            many scopes; None lists the documents.
 
     Raises:
         StoreError: the store could not tell.
@@ -299,7 +307,8 @@ def resolve(store: ObjectStore, scope: LogScope) -> State:
     """
     if isinstance(store, StagedLogs) and (since := store.staged_since(scope)):
         return _staged_head(store, scope, since)
-    uuids = _document_uuids(store, scope)
+    listed = _documents(store, scope) if published is None else published
+    uuids = [uuid for uuid in listed if scope.owns(uuid)]
     stamps = ask_all(store, lambda uuid: published_stamp(store, uuid), uuids)
     documents = dict(zip(uuids, stamps, strict=True))
     version, head, sha256 = _find_head(store, scope, documents)
@@ -334,9 +343,8 @@ def _staged_head(store: StagedLogs, scope: LogScope, since: int) -> State:
     return State(store, scope, head.version, head, sha256, datasets, known=store.known)
 
 
-def _document_uuids(store: ObjectStore, scope: LogScope) -> list[str]:
-    prefix = scope.uuid_of("") if scope.kind == "cube" else scope.name
-    return [uuid for uuid in list_documents(store, prefix) if scope.owns(uuid)]
+def _documents(store: ObjectStore, scope: LogScope) -> list[str]:
+    return list_documents(store, scope.uuid_of("") if scope.kind == "cube" else scope.name)
 
 
 def _find_head(
