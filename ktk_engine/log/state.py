@@ -287,9 +287,7 @@ class State:
         return found.published_like(before)
 
 
-def resolve(
-    store: ObjectStore, scope: LogScope, published: Collection[str] | None = None
-) -> State:
+def resolve(store: ObjectStore, scope: LogScope, published: Collection[str] | None = None) -> State:
     """Find a scope's head and compare it with the published documents.
 
     Costs two shallow listings, the first kilobyte of each document and the head entry. Nothing

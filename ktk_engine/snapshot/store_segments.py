@@ -150,9 +150,7 @@ def _put(store: ObjectStore, key: str, rows: pa.Table, partitions: Sequence[str]
     """Store a segment; gives what a root says of it."""
     sink = pa.BufferOutputStream()
     repeated = [name for name in rows.column_names if not name.startswith(_DISTINCT)]
-    pq.write_table(
-        rows, sink, compression="zstd", use_dictionary=repeated, write_statistics=False
-    )
+    pq.write_table(rows, sink, compression="zstd", use_dictionary=repeated, write_statistics=False)
     data = sink.getvalue().to_pybytes()
     store.put_if_absent(key, data)
     schema = _no_segments(rows.schema, partitions).schema
