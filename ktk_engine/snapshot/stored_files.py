@@ -167,7 +167,7 @@ class StoredFiles(EncodedFiles):
         there = set(self._stored.names)
         stored = [name for name in columns if name in there]
         threads = count * len(stored) > _VALUES_OF_A_THREAD
-        source = pa.BufferReader(_copied(data) if threads else data)
+        source = pa.BufferReader(arrow_memory(data) if threads else data)
         with pq.ParquetFile(source, metadata=self._footer) as file:
             # A name with a dot may bring others along, and no names no rows.
             table = file.read_row_groups(list(groups), stored, use_threads=threads)
@@ -179,8 +179,8 @@ class StoredFiles(EncodedFiles):
         return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
-def _copied(data: bytes) -> pa.Buffer:
-    """Give data as Arrow's own memory.
+def arrow_memory(data: bytes) -> pa.Buffer:
+    """Give a copy of data in Arrow's own memory, for reads in several threads.
 
     A thread of Arrow may let go of what it has read when the read is long over. Python's memory
     needs the interpreter for that, and a process that ends just then is aborted.
