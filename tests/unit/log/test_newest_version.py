@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from ktk_engine.log import chain  # deep: how a log is searched
+from ktk_engine.log import chain
 from tests.support.committed import cube_scope
 from tests.support.stores import LocalStore
 
