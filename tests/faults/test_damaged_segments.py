@@ -76,8 +76,12 @@ def _asked(store: LocalStore, name: str) -> Mapping[str, Answer]:
         return sorted(map(repr, found.to_arrow().to_pylist()))
 
     values = range(0, KEYS, KEYS // LOOKED_UP) if name == TABLE else range(0, 10**6, 10**5)
-    wheres = [f"{column} = {value}" if name == TABLE else f"{column} < {value}" for value in values]
-    questions = {where: lambda where=where: query(where) for where in [*wheres, "P = 'a'", "true"]}
+    conditions = [
+        f"{column} = {value}" if name == TABLE else f"{column} < {value}" for value in values
+    ]
+    questions = {
+        where: lambda where=where: query(where) for where in [*conditions, "P = 'a'", "true"]
+    }
     return {
         **{text: answered(ask) for text, ask in questions.items()},
         "info": answered(lambda: list_contents(store)),
