@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import pyarrow as pa
@@ -33,6 +33,19 @@ class PruneStep:
     rows: int | None = None
     bytes: int | None = None
 
+    def plus(self, other: PruneStep) -> PruneStep:
+        """The same tier, which has left over what another one has seen, too."""
+        return replace(
+            self,
+            files=self.files + other.files,
+            rows=_plus(self.rows, other.rows),
+            bytes=_plus(self.bytes, other.bytes),
+        )
+
+
+def _plus(left: int | None, right: int | None) -> int | None:
+    return None if left is None or right is None else left + right
+
 
 def prune_step(tier: str, files: pa.Table, reason: str = "") -> PruneStep:
     """Note what a tier left over.
@@ -48,6 +61,21 @@ def prune_step(tier: str, files: pa.Table, reason: str = "") -> PruneStep:
 def total_step(snapshot: Snapshot) -> PruneStep:
     """Note what a dataset has."""
     return PruneStep("total", snapshot.file_table.num_rows, "", snapshot.rows, snapshot.bytes)
+
+
+def unread_step(before: Snapshot, after: Snapshot) -> PruneStep:
+    """Note what was left out unread: all files of segments, where one may have mattered.
+
+    Args:
+        before: a dataset.
+        after: the same, narrowed.
+    """
+    rows, nbytes = (
+        0 if before is after else _plus(old, None if new is None else -new)
+        for old, new in ((before.rows, after.rows), (before.bytes, after.bytes))
+    )
+    files = before.file_table.num_rows - after.file_table.num_rows
+    return PruneStep("unread", files, "", rows, nbytes)
 
 
 def _total(values: pa.ChunkedArray) -> int | None:

@@ -47,6 +47,7 @@ class KtkConfig(SparkConfig):
     dimension_columns: list[str] | str | None = None
     indexes: list[Any] | str | None = None
     suppress_index_on: list[str] | str | None = None
+    index_dimensions: str | None = None
     cascade: bool | None = None
     auto_compact: bool | int | None = None
     tblproperties: dict[str, Any] | None = field(default=None, metadata=MergeBehavior.Update.meta())

@@ -12,11 +12,8 @@ import pyarrow as pa
 import pyspark  # noqa: F401
 from pyspark.sql import functions as F
 
-from ktk_engine.files.file_writer import (
-    REPORT_SCHEMA,
-    WriteJob,
-    write_files,
-)
+from ktk_engine.files.file_writer import WriteJob, write_files
+from ktk_engine.files.report_rows import REPORT_SCHEMA
 from ktk_engine.files.write_report import WriteReport, make_report
 from ktk_engine.spark.arrow_types import spark_type
 from ktk_engine.spark.compatibility import collect_table
