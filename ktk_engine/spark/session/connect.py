@@ -6,13 +6,13 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from ktk_engine.errors import SessionError
 from ktk_engine.progress import starting_spark
 from ktk_engine.spark.client.client import client_of
-from ktk_engine.spark.client.connect import first_line, is_lost
+from ktk_engine.spark.client.connect import ASKED, ask, first_line, is_lost, open_session
 from ktk_engine.spark.compatibility import spark_errors
 from ktk_engine.spark.session.session import (
     is_running,
@@ -24,8 +24,7 @@ from ktk_engine.spark.session.session import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# PySpark itself asks a server that is gone for ten minutes; one that starts anew knows no session.
-_ASKED_AT_FIRST, _ASKED = 4, 6  # that are some 5 and 70 seconds
+_ASKED_AT_FIRST = 4  # that are some five seconds
 _OLDEST = (3, 5)
 _REMOTE = re.compile(r"sc://([^/;?]+)")
 
@@ -51,18 +50,20 @@ def connect_session(remote: str, settings: Mapping[str, str] | None = None) -> S
         )
     os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # which makes functions of PySpark Connect's
     try:
-        from pyspark.sql.connect.session import SparkSession
+        session = open_session(remote)
+    except spark_errors() as error:
+        raise SessionError(
+            f"The server of Spark Connect cannot be asked: {first_line(error)}"
+        ) from error
     except ImportError as error:
         raise SessionError(
             f"A package that Spark Connect needs is missing: {str(error).splitlines()[0]}. "
             'Install it: pip install "ktk-engine[connect]"'
         ) from error
-    session: Any = None
     try:
-        session = SparkSession(remote)
-        _ask(session, _ASKED_AT_FIRST)
+        ask(session, _ASKED_AT_FIRST)
         version = client_of(session).version
-        _ask(session, _ASKED)
+        ask(session, ASKED)
         if version < _OLDEST:
             raise SessionError(
                 f"The server {shown(remote)} runs Spark {'.'.join(map(str, version))}; cubes need "
@@ -74,6 +75,8 @@ def connect_session(remote: str, settings: Mapping[str, str] | None = None) -> S
     except spark_errors() as error:
         if not is_lost(error):
             raise
+        ask(session, 1)
+        session.stop()
         raise SessionError(
             f"The server {shown(remote)} of Spark Connect does not answer: "
             f"{first_line(error)} Is it running, and can this machine reach it?"
@@ -111,11 +114,3 @@ def shown(remote: str) -> str:
     """An address without what it says of people and secrets."""
     found = _REMOTE.match(remote)
     return f"sc://{found[1]}" if found else "of Spark Connect"
-
-
-def _ask(session: Any, times: int) -> None:
-    """Let a session ask its server no more often than so many times."""
-    with suppress(ImportError, AttributeError):  # 3.5 asks as often as it does
-        from pyspark.sql.connect.client.retries import DefaultPolicy
-
-        session.client.set_retry_policies([DefaultPolicy(max_retries=times)])
