@@ -13,7 +13,7 @@ from ktk_engine.errors import SessionError
 from ktk_engine.progress import starting_spark
 from ktk_engine.spark.client.client import client_of
 from ktk_engine.spark.client.connect import ASKED, ask, first_line, is_lost, open_session
-from ktk_engine.spark.compatibility import spark_errors
+from ktk_engine.spark.compatibility import silence_query_loggers, spark_errors
 from ktk_engine.spark.session.session import (
     is_running,
     session_for_frames,
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _ASKED_AT_FIRST = 4  # that are some five seconds
 _OLDEST = (3, 5)
+# Errors hold what Spark says; its stack is in the server's log.
+_SETTINGS = {"spark.sql.connect.serverStacktrace.enabled": "false"}
 _REMOTE = re.compile(r"sc://([^/;?]+)")
 
 
@@ -66,7 +68,8 @@ def connect_session(remote: str, settings: Mapping[str, str] | None = None) -> S
                 f"The server {shown(remote)} runs Spark {'.'.join(map(str, version))}; cubes need "
                 "3.5 or newer there."
             )
-        for key, value in (settings or {}).items():
+        silence_query_loggers()
+        for key, value in {**_SETTINGS, **(settings or {})}.items():
             session.conf.set(key, value)
         os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # which makes PySpark's functions Connect's
         return with_defaults(session)
