@@ -21,9 +21,10 @@ from tests.support.stores import LocalStore
 
 @pytest.fixture(scope="session")
 def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
-    if os.environ.get("KTK_CONNECT"):
-        server = request.getfixturevalue("connect_server")
-        yield with_settings(connect_session(server.url), SPARK_SETTINGS)
+    if remote := os.environ.get("KTK_CONNECT", ""):  # an address, or `1` for a server of our own
+        if "://" not in remote:
+            remote = request.getfixturevalue("connect_server").url
+        yield with_settings(connect_session(remote), SPARK_SETTINGS)
         return
     # Where other tests have started Spark, theirs are the defaults of all its sessions.
     yield with_settings(start_session(SPARK_SETTINGS), SPARK_SETTINGS)
