@@ -160,6 +160,15 @@ def test_what_a_spark_is_started_with_is_not_for_a_session(key):
     KtkCredentials(schema="s", server_side_parameters=settings)
 
 
+def test_a_metastore_is_of_a_spark_of_dbts_own():
+    for settings in (
+        {"spark.sql.catalogImplementation": "hive"},
+        {"spark.sql.catalog.spark_catalog": "org.example.Catalog"},
+    ):
+        message = refused(host="a", server_side_parameters=settings)
+        assert "name a metastore" in message and "a Spark of dbt's own process alone" in message
+
+
 def test_what_a_session_may_have_is_left_to_the_server():
     settings = {"spark.sql.shuffle.partitions": 2, "spark.databricks.x": 1}
     assert credentials(host="a", server_side_parameters=settings).server == ConnectTarget("a")

@@ -12,6 +12,8 @@ from urllib.parse import quote, unquote
 
 from dbt_common.dataclass_schema import ValidationError
 
+from ktk_engine.spark.session.metastore import has_metastore
+
 SESSION, CONNECT = "session", "connect"
 _REMOTE = "SPARK_REMOTE"
 _PORT = 15002  # PySpark's own default
@@ -204,12 +206,19 @@ def _check_token(target: ConnectTarget) -> None:
         )
 
 
-def settings_problem(settings: Iterable[str]) -> str:
+def settings_problem(settings: Mapping[str, str]) -> str:
     """Say which settings a session on a server cannot have; empty if it may have all.
 
     Args:
-        settings: their keys. What only the server knows, it is asked later.
+        settings: of the profile. What only the server knows, it is asked later.
     """
+    if has_metastore(settings):
+        return (
+            "The profile's server_side_parameters name a metastore, and tables are kept in one by "
+            "a Spark of dbt's own process alone: not with a server of Spark Connect. Remove "
+            "`spark.sql.catalogImplementation` and `spark.sql.catalog.spark_catalog`, and models "
+            "stay in the store."
+        )
     wrong = [
         key for key in settings if key.startswith("spark.") and key.split(".")[1] in _OF_THE_SERVER
     ]
