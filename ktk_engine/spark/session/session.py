@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from ktk_engine.errors import SessionError
 from ktk_engine.java.class_archive import archive_folder, archive_options
+from ktk_engine.spark.client.client import client_of, is_connect
+from ktk_engine.spark.client.protocol import Client, runs_here
 from ktk_engine.spark.compatibility import known_settings
-from ktk_engine.spark.jvm import explicit_settings
-from ktk_engine.spark.session.executors import runs_here
 from ktk_engine.spark.session.gateway import start_gateway
 from ktk_engine.spark.session.liveness import check_master, why_ended
 from ktk_engine.spark.session.metastore import has_metastore
@@ -157,12 +157,27 @@ def new_session(session: SparkSession) -> SparkSession:
 
     Costs about 2 ms. Python workers and plans need the settings of `REQUIRED_SETTINGS`.
     """
-    own = session.newSession()
-    for key in set(_DEFAULTS_OF_ROWS) - explicit_settings(session, _DEFAULTS_OF_ROWS):
+    client = client_of(session)
+    own = client.new_session()
+    for key in set(_DEFAULTS_OF_ROWS) - client.explicit_settings(_DEFAULTS_OF_ROWS):
         own.conf.set(key, DEFAULT_SETTINGS[key])
-    for key, value in known_settings(REQUIRED_SETTINGS).items():
-        own.conf.set(key, value)
-    return own
+    return _with_required(own, client)
+
+
+def session_for_frames(session: SparkSession) -> SparkSession:
+    """Give a session whose frames meet those of a session: a new one, but over Spark Connect.
+
+    There only the settings of `REQUIRED_SETTINGS` are set; what rows depend on is its owner's.
+    """
+    return (
+        _with_required(session, client_of(session)) if is_connect(session) else new_session(session)
+    )
+
+
+def _with_required(session: SparkSession, client: Client) -> SparkSession:
+    for key, value in known_settings(REQUIRED_SETTINGS, client.version).items():
+        session.conf.set(key, value)
+    return session
 
 
 def _print_line(line: str) -> None:

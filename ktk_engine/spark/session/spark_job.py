@@ -7,14 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import unquote
 
-import pyspark  # noqa: F401
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
-
 import ktk_engine.errors as errors
 from ktk_engine.errors import FormatError, KtkError, ObjectNotFoundError, SessionError
 from ktk_engine.messages import Message, Remedy
-from ktk_engine.spark.compatibility import unread_file
+from ktk_engine.spark.compatibility import spark_errors, unread_file
 from ktk_engine.spark.session.executors import PARTS
 from ktk_engine.spark.session.unfit_workers import unfit_workers
 
@@ -41,7 +37,7 @@ def spark_job() -> Iterator[None]:
     """
     try:
         yield
-    except (Py4JError, PySparkException) as error:
+    except spark_errors() as error:
         if _interrupted(error):
             raise KeyboardInterrupt from error
         text = str(error)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyspark  # noqa: F401
 from pyspark.sql import SparkSession
 
-from ktk_engine.spark.jvm import java_session
+from ktk_engine.spark.client.classic import java_session
 from ktk_engine.sql.commands import Explain, TemporaryView
 from ktk_engine.sql.statement import Statement, read_statement
 

@@ -31,12 +31,7 @@ from ktk_engine.plan.statement.named_relations import (
     Plannable,
     check_columns_alike,
 )
-from ktk_engine.spark.jvm import (
-    check_syntax,
-    optimized_plan_json,
-    send_answers_at_once,
-    time_zone_of_thread,
-)
+from ktk_engine.spark.client.client import client_of
 from ktk_engine.spark.read.plan_frame import is_scanned, plan_frame
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.sql.parquet_source import ParquetSource, open_parquet_source
@@ -64,7 +59,7 @@ class SqlSession:
     """Runs statements that name relations as `schema.name`, or with an address before that.
 
     Attributes:
-        session: a classic Spark session of one thread.
+        session: a Spark session of one thread.
         open_schema: see `KnownStores`.
         scratch: folder of this process for manifests.
         plans: the plans of the cubes that the last statement read.
@@ -88,7 +83,7 @@ class SqlSession:
 
     def __post_init__(self) -> None:
         self.known = KnownStores(self.open_schema)
-        send_answers_at_once(self.session)
+        client_of(self.session).answer_at_once()
 
     def sql(
         self, statement: str | Statement, args: dict[str, Any] | list[Any] | None = None
@@ -144,7 +139,7 @@ class SqlSession:
         try:
             yield
         except ParseException:
-            check_syntax(self.session, statement.sql)
+            client_of(self.session).check_syntax(statement.sql)
             raise
 
     def note_read(self, state: State, uuids: Iterable[str]) -> None:
@@ -305,7 +300,7 @@ class _Binding:
 
     def _moment(self, reference: Reference) -> Moment | None:
         """The version that the statement asks for."""
-        zone = time_zone_of_thread(self.owner.session) if reference.timestamp else ""
+        zone = client_of(self.owner.session).zone if reference.timestamp else ""
         return moment_of(reference.parts, reference.version, reference.timestamp, zone)
 
     def _renew(self, reference: Reference) -> None:
@@ -359,9 +354,12 @@ class _Binding:
         Each place where it names one gets a plan of its own.
         """
         session = self.owner.session
+        client = client_of(session)
+        if not client.shows_plans:
+            return  # TODO
         marking = self.places.marking()
         frame = session.sql(replace(self, places=marking).bind(query), args)
-        self.places.learn(marking, optimized_plan_json(frame), time_zone_of_thread(session))
+        self.places.learn(marking, client.optimized_plan(frame), client.zone)
 
     def _query(self, view: ViewDocument) -> Statement:
         """What a view stores."""

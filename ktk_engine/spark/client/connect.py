@@ -1,0 +1,165 @@
+"""A session of Spark Connect: a client without Java, whose server is elsewhere."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import operator
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from ktk_engine.spark.client.connect_jobs import ConnectJobs
+from ktk_engine.types.quote import quote_identifier
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+_PARALLELISM = "spark.default.parallelism"
+_LOCAL = re.compile(r"local\[(\d+)(?:,\s*\d+)?\]")
+# What a value takes in Spark; texts come on top with their own length.
+_VALUE_BYTES = 16
+
+
+@dataclass
+class _Known:
+    """What is known of a session, so that its server is asked once."""
+
+    archives: set[str] = field(default_factory=set)
+    settings: dict[str, str | None] = field(default_factory=dict)
+    version: tuple[int, int] | None = None
+
+
+_known: WeakKeyDictionary[Any, _Known] = WeakKeyDictionary()
+
+
+class ConnectClient:
+    """What a session of Spark Connect offers; see `Client`.
+
+    Args:
+        session: a session of Spark Connect.
+    """
+
+    takes_manifests = False
+    shows_plans = False
+    runs_here = False
+    runs_this_python = False
+
+    def __init__(self, session: SparkSession) -> None:
+        self.session: Any = session
+        self._known = _known.setdefault(session, _Known())
+
+    @property
+    def master(self) -> str:
+        """See `Client`."""
+        return self._setting("spark.master") or ""
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """See `Client`."""
+        if self._known.version is None:
+            major, minor, *_ = self.session.version.split(".")
+            self._known.version = int(major), int(minor)
+        return self._known.version
+
+    @property
+    def parallelism(self) -> int:
+        """As many as somebody says; else as many as parts that Spark makes of a shuffle."""
+        if given := self._setting(_PARALLELISM):
+            return int(given)
+        if cores := _LOCAL.fullmatch(self.master):
+            return int(cores[1])
+        return int(self._setting("spark.sql.shuffle.partitions") or "200")
+
+    def _setting(self, key: str) -> str | None:
+        """A setting that stays as it is while the session lives."""
+        if key not in self._known.settings:
+            self._known.settings[key] = self.session.conf.get(key, None)
+        return self._known.settings[key]
+
+    @property
+    def zone(self) -> str:
+        """That of the session."""
+        return str(self.session.conf.get("spark.sql.session.timeZone"))
+
+    def has_archive(self, name: str) -> bool:
+        """See `Client`."""
+        return name in self._known.archives
+
+    def send_archive(self, archive: Path) -> None:
+        """See `Client`."""
+        self.session.addArtifacts(str(archive), pyfile=True)
+        self._known.archives.add(archive.name)
+
+    def new_session(self) -> SparkSession:
+        """One of its own on the server, over the same connection's address."""
+        client = self.session.client
+        builder = copy.copy(client._builder)
+        builder._params = {k: v for k, v in builder._params.items() if k != "session_id"}
+        new: SparkSession = type(self.session)(builder, client._user_id)
+        return new
+
+    def explicit_settings(self, keys: Iterable[str]) -> set[str]:
+        """Those that somebody has set, for the server or in the session."""
+        return {key for key in keys if self.session.conf.get(key, None) is not None}
+
+    def answer_at_once(self) -> None:
+        """Nothing to do: each question is a request of its own."""
+
+    @contextmanager
+    def keeping_active(self) -> Iterator[None]:
+        """Nothing to do: no frame makes its session the active one."""
+        yield
+
+    active = keeping_active
+
+    def check_syntax(self, sql: str) -> None:
+        """See `Client`; `explain` reads all of a statement and runs nothing of it."""
+        self.session.sql(f"explain {sql}")
+
+    def select(self, frame: DataFrame, names: Sequence[str]) -> DataFrame:
+        """See `Client`."""
+        return frame.select(*map(quote_identifier, names))
+
+    def optimized_plan(self, frame: DataFrame) -> str:
+        """A server gives plans as texts, which tell too little."""
+        raise NotImplementedError
+
+    def is_deterministic(self, rows: DataFrame, conditions: Sequence[Column]) -> bool:
+        """See `Client`: no aggregate takes what is not; what is no argument of one is refused."""
+        from pyspark.errors import AnalysisException
+        from pyspark.sql import functions as F
+
+        try:
+            return bool(rows.agg(*map(F.count_if, conditions)).schema)
+        except AnalysisException:
+            rows.where(functools.reduce(operator.or_, conditions)).schema  # noqa: B018 - asks
+            return False
+
+    def needs_few_tasks(self, frame: DataFrame) -> bool:
+        """See `Client`: that cannot be told."""
+        return False
+
+    def is_small(self, frame: DataFrame, maximum_bytes: int) -> bool:
+        """Count rows, and the bytes of texts; what is nested may hold anything."""
+        from pyspark.sql import functions as F
+        from pyspark.sql import types as st
+
+        long = [
+            f for f in frame.schema.fields if isinstance(f.dataType, st.StringType | st.BinaryType)
+        ]
+        nested = (st.StructType, st.ArrayType, st.MapType)
+        if any(isinstance(field.dataType, nested) for field in frame.schema.fields):
+            return False
+        texts = [F.sum(F.octet_length(quote_identifier(field.name))) for field in long]
+        ((rows, *sizes),) = frame.agg(F.count(F.lit(1)), *texts).collect()
+        values = rows * len(frame.schema.fields) * _VALUE_BYTES
+        return bool(values + sum(size or 0 for size in sizes) <= maximum_bytes)
+
+    def jobs(self) -> ConnectJobs:
+        """See `Client`."""
+        return ConnectJobs(self.session, self.master)
