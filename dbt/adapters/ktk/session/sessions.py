@@ -140,8 +140,7 @@ class Sessions:
         Raises:
             DbtRuntimeError: the work was cancelled.
         """
-        from dbt.adapters.ktk.config.connect_target import ConnectTarget
-    from ktk_engine.local.sql.local_sql import LocalSql
+        from ktk_engine.local.sql.local_sql import LocalSql
 
         work = self._work.get(threading.current_thread())
         if work is not None:
@@ -262,11 +261,11 @@ class Sessions:
     def _new_there(self, server: ConnectTarget) -> SparkSession:
         """A session on the server."""
         from ktk_engine.spark.session.connect_server import connect, release
-        from ktk_engine.spark.session.session import prepare_session
+        from ktk_engine.spark.session.session import with_defaults
 
         own = connect(server.host, server.port, server.url)
         try:
-            prepare_session(own)
+            with_defaults(own)
             refused = [key for key, value in self._settings.items() if not _takes(own, key, value)]
         except BaseException:
             release(own)
