@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from contextlib import nullcontext
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +12,6 @@ from ktk_engine.files.metadata_cache import MetadataCache
 from ktk_engine.plan.open_relation import open_relation
 from ktk_engine.plan.plan_cube import LoadedCube
 from ktk_engine.plan.plan_table import LoadedTable
-from ktk_engine.progress import starting_spark
 from ktk_engine.store.interface import ObjectStore
 
 if TYPE_CHECKING:
@@ -77,11 +75,8 @@ class OpenedStore:
     def _scanner(self, session: SparkSession | None) -> Scanner:
         """What reads this store's files in a new session over a session's context."""
         from ktk_engine.spark.read.scan import Scanner
-        from ktk_engine.spark.session.session import is_running, session_for_frames, start_session
+        from ktk_engine.spark.session.connect import any_session
+        from ktk_engine.spark.session.session import session_for_frames
 
-        if session is None:
-            with nullcontext() if is_running() else starting_spark():
-                own = start_session()
-        else:
-            own = session_for_frames(session)
+        own = any_session() if session is None else session_for_frames(session)
         return Scanner(own, self._store, self._scratch, self._known.footers)

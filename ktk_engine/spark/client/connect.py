@@ -20,6 +20,15 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _PARALLELISM = "spark.default.parallelism"
+_LOST = (
+    "INVALID_HANDLE.SESSION_",
+    "INVALID_HANDLE.OPERATION_",
+    "RESPONSE_ALREADY_RECEIVED",
+    "RETRIES_EXCEEDED",
+    "StatusCode.UNAVAILABLE",
+    "closed channel",
+)
+_DETAILS = re.compile(r'details = "([^"]*)"')
 _LOCAL = re.compile(r"local\[(\d+)(?:,\s*\d+)?\]")
 # What a value takes in Spark; texts come on top with their own length.
 _VALUE_BYTES = 16
@@ -163,3 +172,31 @@ class ConnectClient:
     def jobs(self) -> ConnectJobs:
         """See `Client`."""
         return ConnectJobs(self.session, self.master)
+
+
+def lost_session(error: Exception) -> str:
+    """Say that a server of Spark Connect, or a session there, is gone; empty if it was neither."""
+    if not is_lost(error):
+        return ""
+    servers = sorted({session.client.host for session in _known})
+    server = f"server {', '.join(servers)}" if servers else "server"
+    return (
+        f"The {server} of Spark Connect does not answer any more, or has ended this session: "
+        f"{first_line(error)} What was not committed is discarded; open a session anew, and run it "
+        "again."
+    )
+
+
+def is_lost(error: Exception) -> bool:
+    """Whether an error says that a server, or a session there, is gone."""
+    return any(sign in str(error) for sign in _LOST)
+
+
+def first_line(error: Exception) -> str:
+    """What an error says first, as a sentence; gRPC's own details are for the log."""
+    text = str(
+        error.__context__ if "RETRIES_EXCEEDED" in str(error) and error.__context__ else error
+    )
+    found = _DETAILS.search(text)
+    line = found[1] if found else text.strip().partition("\n")[0]
+    return f"{line.strip().rstrip('.')}."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import unquote
@@ -41,6 +42,8 @@ def spark_job() -> Iterator[None]:
         if _interrupted(error):
             raise KeyboardInterrupt from error
         text = str(error)
+        if lost := _lost_session(error):
+            raise SessionError(lost) from error
         own = worker_error(text)
         if own is not None:
             raise own from error
@@ -75,6 +78,12 @@ def worker_error(text: str) -> KtkError | None:
         return kind(Message.from_json(parts)) if parts else kind(said)
     except ValueError:  # something cut the traceback off
         return kind(said)
+
+
+def _lost_session(error: Exception) -> str:
+    """Why a server of Spark Connect cannot say what became of the job; empty if it can."""
+    connect = sys.modules.get("ktk_engine.spark.client.connect")
+    return connect.lost_session(error) if connect else ""
 
 
 def _interrupted(error: BaseException) -> bool:
