@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import warnings
 from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any
@@ -12,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from ktk_engine.errors import SessionError
 from ktk_engine.progress import starting_spark
 from ktk_engine.spark.client.client import client_of
-from ktk_engine.spark.client.connect import first_line, is_lost
+from ktk_engine.spark.client.connect import first_line, is_lost, is_refused
 from ktk_engine.spark.compatibility import spark_errors
+from ktk_engine.spark.session.liveness import address_problem
 from ktk_engine.spark.session.session import (
     is_running,
     session_for_frames,
@@ -72,11 +74,14 @@ def connect_session(remote: str, settings: Mapping[str, str] | None = None) -> S
             session.conf.set(key, value)
         return with_defaults(session)
     except spark_errors() as error:
-        if not is_lost(error):
+        if not is_lost(error) and not is_refused(error):
             raise
+        question = "Is it running, and can this machine reach it?"
+        if is_refused(error):
+            question = "Is its token right, and still valid?"
         raise SessionError(
             f"The server {shown(remote)} of Spark Connect does not answer: "
-            f"{first_line(error)} Is it running, and can this machine reach it?"
+            f"{first_line(error)} {question}"
         ) from error
 
 
@@ -119,3 +124,49 @@ def _ask(session: Any, times: int) -> None:
         from pyspark.sql.connect.client.retries import DefaultPolicy
 
         session.client.set_retry_policies([DefaultPolicy(max_retries=times)])
+
+
+def server_problem(host: str, port: int) -> str:
+    """Say, within five seconds, that nothing listens where a server should be.
+
+    Args:
+        host: its name or address.
+        port: where it listens.
+
+    Returns:
+        A sentence; empty if something does.
+    """
+    problem = address_problem(host, port)
+    where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return problem and f"The server sc://{where} of Spark Connect does not answer: {problem}."
+
+
+def is_gone(session: SparkSession) -> bool:
+    """Whether a server has forgotten a session, which was idle for long, or has been started anew.
+
+    Raises:
+        PySparkException: it cannot be asked.
+    """
+    if session.client.is_closed:
+        return True
+    try:
+        session.conf.get("spark.sql.session.timeZone")
+    except spark_errors() as error:
+        if not is_lost(error):
+            raise
+        return True
+    return False
+
+
+def release(session: SparkSession) -> None:
+    """Let a server forget a session that nobody needs any more."""
+    with warnings.catch_warnings(), suppress(Exception):
+        warnings.simplefilter("ignore")
+        session.stop()
+
+
+def abandon(session: SparkSession) -> None:
+    """Close a connection that is lost: what waits for its answer fails at once."""
+    with suppress(Exception):
+        channel: Any = session.client._channel
+        channel.close()

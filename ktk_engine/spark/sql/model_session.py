@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyspark  # noqa: F401
 from pyspark.sql import SparkSession
 
-from ktk_engine.spark.client.classic import java_session
+from ktk_engine.spark.client.client import client_of, is_connect
 from ktk_engine.sql.commands import Explain, TemporaryView
 from ktk_engine.sql.statement import Statement, read_statement
 
@@ -19,24 +19,15 @@ if TYPE_CHECKING:
     from ktk_engine.spark.sql.sql_session import SqlSession
 
 
-class ModelSession(SparkSession):
-    """A Spark session whose `sql` and `table` find `schema.name` in the stores.
+def _tell_nobody(plan: Plan) -> None:
+    """Say nothing of a plan."""
 
-    Everything else is the session's own. Statements that write go to Spark, which knows no
-    relation of a store: anyone who gets this session gives rows back instead.
 
-    Args:
-        relations: the session to use, with its stores.
-        tell: gets the plan of each cube that a statement reads.
-    """
+class _WithStores:
+    """What a session does otherwise that finds `schema.name` in the stores."""
 
-    def __init__(
-        self, relations: SqlSession, tell: Callable[[Plan], None] = lambda plan: None
-    ) -> None:
-        self._relations = relations
-        self._tell = tell
-        spark = relations.session
-        super().__init__(spark.sparkContext, java_session(spark))
+    _relations: SqlSession
+    _tell: Callable[[Plan], None]
 
     def sql(
         self, sqlQuery: str, args: dict[str, Any] | list[Any] | None = None, **kwargs: Any
@@ -48,11 +39,14 @@ class ModelSession(SparkSession):
             args: values of its parameters, `:name` or `?`.
             kwargs: what is in braces in the text; such a text is Spark's alone.
         """
+        spark: Any = super()
         if kwargs:
-            return super().sql(sqlQuery, args, **kwargs)
+            found: DataFrame = spark.sql(sqlQuery, args, **kwargs)
+            return found
         statement = read_statement(sqlQuery)
         if not (statement.is_query or isinstance(statement.command, TemporaryView | Explain)):
-            return super().sql(sqlQuery, args)
+            found = spark.sql(sqlQuery, args)
+            return found
         return self._planned(statement, args)
 
     def table(self, tableName: str) -> DataFrame:
@@ -64,8 +58,8 @@ class ModelSession(SparkSession):
         return self._planned(read_statement(f"select * from {tableName}"))
 
     def newSession(self) -> SparkSession:
-        """Give a plain session over the same context."""
-        return self._relations.session.newSession()
+        """Give a plain session over the same context, or on the same server."""
+        return client_of(self._relations.session).new_session()
 
     def _planned(
         self, statement: Statement, args: dict[str, Any] | list[Any] | None = None
@@ -74,3 +68,45 @@ class ModelSession(SparkSession):
         for plan in self._relations.plans:
             self._tell(plan)
         return frame
+
+
+class ModelSession(_WithStores, SparkSession):
+    """A classic session whose `sql` and `table` find `schema.name` in the stores.
+
+    Everything else is the session's own. Statements that write go to Spark, which knows no
+    relation of a store: anyone who gets this session gives rows back instead.
+
+    Args:
+        relations: the session to use, with its stores.
+        tell: gets the plan of each cube that a statement reads.
+    """
+
+    def __init__(
+        self, relations: SqlSession, tell: Callable[[Plan], None] = _tell_nobody
+    ) -> None:
+        from ktk_engine.spark.client.classic import java_session
+
+        self._relations = relations
+        self._tell = tell
+        spark = relations.session
+        super().__init__(spark.sparkContext, java_session(spark))
+
+
+def model_session(
+    relations: SqlSession, tell: Callable[[Plan], None] = _tell_nobody
+) -> SparkSession:
+    """Give a session of the same kind as another, that finds `schema.name` in the stores.
+
+    Args:
+        relations: the session to use, with its stores.
+        tell: gets the plan of each cube that a statement reads.
+    """
+    spark: Any = relations.session
+    if not is_connect(spark):
+        return ModelSession(relations, tell)
+    kind: Any = type("ModelSession", (_WithStores, type(spark)), {"__slots__": ()})
+    session = kind.__new__(kind)
+    # It is the same session on the server, by the same connection.
+    session.__dict__.update(spark.__dict__, _relations=relations, _tell=tell)
+    found: SparkSession = session
+    return found

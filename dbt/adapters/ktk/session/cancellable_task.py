@@ -180,7 +180,7 @@ class CancellableTask:
         """Stop what waits for a Spark that is lost; a server that is lost cancels nothing."""
         if self._lost is None:
             return self.stop(why)
-        from ktk_engine.spark.session.connect_server import abandon
+        from ktk_engine.spark.session.connect import abandon
 
         with self._lock:
             self.stopped = self.stopped or f"{self._node} was {why}"

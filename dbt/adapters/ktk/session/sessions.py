@@ -102,7 +102,7 @@ class Sessions:
 
     def _is_gone(self, session: SqlSession, work: CancellableTask | None) -> bool:
         """Whether the server has forgotten a session; asked once for each piece of work."""
-        from ktk_engine.spark.session.connect_server import abandon, is_gone
+        from ktk_engine.spark.session.connect import abandon, is_gone
 
         if work is not None and work.has_session:
             return False
@@ -124,7 +124,7 @@ class Sessions:
 
     def server_problem(self) -> str:
         """Say that the server of Spark Connect does not answer; empty if it does, or is none."""
-        from ktk_engine.spark.session.connect_server import server_problem
+        from ktk_engine.spark.session.connect import server_problem
 
         return "" if self.server is None else server_problem(self.server.host, self.server.port)
 
@@ -218,7 +218,7 @@ class Sessions:
                 self._release(session)
 
     def _release(self, session: SqlSession) -> None:
-        from ktk_engine.spark.session.connect_server import release
+        from ktk_engine.spark.session.connect import release
 
         release(session.session)
 
@@ -260,12 +260,11 @@ class Sessions:
 
     def _new_there(self, server: ConnectTarget) -> SparkSession:
         """A session on the server."""
-        from ktk_engine.spark.session.connect_server import connect, release
-        from ktk_engine.spark.session.session import with_defaults
+        from ktk_engine.spark.session.connect import connect_session, release
 
-        own = connect(server.host, server.port, server.url)
+        self._check_server()
+        own = connect_session(server.url)
         try:
-            with_defaults(own)
             refused = [key for key, value in self._settings.items() if not _takes(own, key, value)]
         except BaseException:
             release(own)

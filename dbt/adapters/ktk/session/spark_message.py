@@ -10,7 +10,6 @@ from typing import Any
 from dbt.adapters.ktk.voice import DBT
 from ktk_engine.errors import without_secrets
 
-DISCARDED = "What was not committed is discarded: run it again."
 _CANCELLED = "[OPERATION_CANCELED]"
 # Before messages of errors for which Spark Connect has no class of Python's.
 _CLASS_OF_JAVA = re.compile(r"\A\(org\.apache\.spark[\w.$]*\) ")
@@ -67,8 +66,8 @@ def spark_message(error: Exception, hint: str = "") -> str | None:
         The message; None for an error that is not Spark's.
     """
     module = type(error).__module__
-    if problem := _connection_problem(error):
-        return f"{problem} {DISCARDED}"
+    if lost := _lost_session(error):
+        return lost
     if module.startswith("py4j"):
         if "SPARK_JOB_CANCELLED" in str(error):
             return "Spark's job was cancelled, but not by dbt."
@@ -94,13 +93,13 @@ def spark_message(error: Exception, hint: str = "") -> str | None:
     return _shortened(text)
 
 
-def _connection_problem(error: Exception) -> str:
-    """What an error tells of the connection to a server of Spark Connect, empty if nothing."""
+def _lost_session(error: Exception) -> str:
+    """Say that a server of Spark Connect, or a session there, is gone; empty if it was neither."""
     if "grpc" not in sys.modules:
         return ""
-    from ktk_engine.spark.session.connect_server import connection_problem
+    from ktk_engine.spark.client.connect import lost_session
 
-    return connection_problem(error)
+    return lost_session(error)
 
 
 def _no_java(attribute: str) -> str:
