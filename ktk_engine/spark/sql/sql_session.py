@@ -36,6 +36,7 @@ from ktk_engine.spark.read.plan_frame import is_scanned, plan_frame
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.sql.parquet_source import ParquetSource, open_parquet_source
 from ktk_engine.spark.sql.planned_places import Place, PlannedPlaces
+from ktk_engine.spark.sql.query_text import QueryText
 from ktk_engine.spark.sql.read_files import read_files
 from ktk_engine.sql.references import Reference
 from ktk_engine.sql.rename import rename
@@ -235,6 +236,7 @@ class _Binding:
     _files: dict[str, str] = field(default_factory=dict)
     _sources: dict[str, ParquetSource | None] = field(default_factory=dict)
     _renewed: set[tuple[Identifier, ...]] = field(default_factory=set)
+    _texts: QueryText | None = None
 
     def plan(self, statement: Statement, args: dict[str, Any] | list[Any] | None = None) -> str:
         """Bind a statement, its relations planned for what it reads of them.
@@ -351,13 +353,17 @@ class _Binding:
     def probe(self, query: Statement, args: dict[str, Any] | list[Any] | None) -> None:
         """Let Spark optimise a query over empty relations, and read what it needs of them.
 
-        Each place where it names one gets a plan of its own.
+        Each place where it names one gets a plan of its own. Where Spark shows no plans, the text
+        of the query has to tell.
         """
         session = self.owner.session
         client = client_of(session)
-        if not client.shows_plans:
-            return  # TODO
         marking = self.places.marking()
+        if not client.shows_plans:
+            views = QueryText(session)
+            bound = replace(self, places=marking, _texts=views).bind(query)
+            self.places.learn_from_text(marking, bound, views)
+            return
         frame = session.sql(replace(self, places=marking).bind(query), args)
         self.places.learn(marking, client.optimized_plan(frame), client.zone)
 
@@ -402,10 +408,14 @@ class _Binding:
                 "after the tables and cubes that it reads."
             )
         bound = self.bind(self._query(view), schema, path, reader)
+        if self._texts is not None:
+            return self._texts.view(bound)
         return self.owner.register(name, "", lambda: self.owner.session.sql(bound))
 
     def _register_planned(self, path: Place, relation: Plannable, name: str) -> str:
         name, version = self.places.view(path, relation, name)
+        if self._texts is not None:
+            return self.places.marker(path)
         return self.owner.register(name, version, lambda: self.places.frame(path, relation))
 
     def _name_at(self, path: Place, name: str) -> str:
