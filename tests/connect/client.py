@@ -12,15 +12,16 @@ from pathlib import Path
 
 CLIENT = Path(__file__).resolve().parents[2] / ".venv-client"
 PYTHON = CLIENT / "bin" / "python"
+DBT = CLIENT / "bin" / "dbt"
 # Of this process, which has classic PySpark and may have Java.
 _HIDDEN = ("PYTHONPATH", "VIRTUAL_ENV", "SPARK_HOME", "SPARK_REMOTE", "PYSPARK_PYTHON")
 
 
 def environment(folder: Path) -> Mapping[str, str]:
-    """An environment in which no Java can be found, and none runs.
+    """An environment whose only Java fails, and leaves a file behind where it was called.
 
     Args:
-        folder: for a `java` that fails, and says that it was called.
+        folder: for that Java.
     """
     java = folder / "no_java" / "java"
     java.parent.mkdir(parents=True, exist_ok=True)
@@ -28,7 +29,8 @@ def environment(folder: Path) -> Mapping[str, str]:
     java.chmod(0o755)
     kept = {key: value for key, value in os.environ.items() if key not in _HIDDEN}
     kept.pop("JAVA_HOME", None)
-    return {**kept, "PATH": os.pathsep.join(map(str, (CLIENT / "bin", java.parent)))}
+    path = (str(CLIENT / "bin"), str(java.parent), kept["PATH"])
+    return {**kept, "PATH": os.pathsep.join(path)}
 
 
 def started_java(folder: Path) -> bool:

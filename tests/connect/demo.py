@@ -17,7 +17,7 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
-from tests.connect.client import PYTHON, check_client, environment, size_of_client, started_java
+from tests.connect.client import DBT, check_client, environment, size_of_client, started_java
 from tests.faults.read import rows_of
 from tests.functional import sample_answers
 from tests.servers.connect import ConnectServer
@@ -74,8 +74,7 @@ def _write_profile(project: Path, url: str, s3: S3Server, server: ConnectServer)
 def _dbt(folder: Path, project: Path, command: str) -> None:
     # Its modules are compiled anew each time: compiled ones would count as a part of it.
     env = {**environment(folder), "PYTHONDONTWRITEBYTECODE": "1"}
-    arguments = [PYTHON, "-m", "dbt.cli.main", command]
-    subprocess.run(arguments, cwd=project, env=env, check=True)
+    subprocess.run([DBT, command], cwd=project, env=env, check=True)
 
 
 def _check_results(project: Path) -> None:

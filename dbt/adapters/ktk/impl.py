@@ -132,7 +132,7 @@ class KtkAdapter(
         return listagg_text(measure, delimiter, order_by, limit, self._spark_version() >= (4, 0))
 
     def _spark_version(self) -> tuple[int, int]:
-        """The version of the Spark that plans: here PySpark's, else the server's, which is asked."""
+        """The version of the Spark that plans: PySpark's, or that of the server, which is asked."""
         sessions = self.connections.sessions
         if sessions.server is None:
             return spark_version()

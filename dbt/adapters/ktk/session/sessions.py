@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import signal
 import sys
 import threading
@@ -63,7 +62,6 @@ class Sessions:
         self._spark: SparkSession | None = None
         self._scratch: Path | None = None
         self._session_settings: dict[str, str] = {}
-        self._told_of_exit = False
         # By the thread itself: the number of one that ended is given to the next.
         self._of_thread: WeakKeyDictionary[threading.Thread, SqlSession] = WeakKeyDictionary()
         self._work: dict[threading.Thread, CancellableTask] = {}
@@ -208,15 +206,6 @@ class Sessions:
             if self.server is not None:
                 self._release(own)
 
-    def close(self) -> None:
-        """Let a server forget the sessions of this process."""
-        with self._lock:
-            sessions = [*self._of_thread.values()]
-            self._of_thread.clear()
-        if self.server is not None and sessions and not self.server_problem():
-            for session in sessions:
-                self._release(session)
-
     def _release(self, session: SqlSession) -> None:
         from ktk_engine.spark.session.connect import release
 
@@ -276,9 +265,6 @@ class Sessions:
                 f"which the Spark Connect server {server} lets no session change. Set them where "
                 "the server is started, and remove them here."
             )
-        if not self._told_of_exit:
-            self._told_of_exit = True
-            atexit.register(self.close)
         return own
 
     def _sort_settings(self, spark: SparkSession) -> None:
