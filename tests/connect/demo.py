@@ -17,7 +17,7 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
-from tests.connect.client import DBT, check_client, environment, size_of_client, started_java
+from tests.connect.dbt_client import DBT, check_client, environment, size_of_client, started_java
 from tests.faults.read import rows_of
 from tests.functional import sample_answers
 from tests.servers.connect import ConnectServer

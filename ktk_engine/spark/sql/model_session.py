@@ -5,26 +5,36 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import pyspark  # noqa: F401
-from pyspark.sql import SparkSession
-
 from ktk_engine.spark.client.client import client_of, is_connect
 from ktk_engine.sql.commands import Explain, TemporaryView
 from ktk_engine.sql.statement import Statement, read_statement
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from ktk_engine.plan.plan import Plan
     from ktk_engine.spark.sql.sql_session import SqlSession
 
 
-def _tell_nobody(plan: Plan) -> None:
-    """Say nothing of a plan."""
+def model_session(
+    relations: SqlSession, tell: Callable[[Plan], None] = lambda plan: None
+) -> SparkSession:
+    """Give a Spark session whose `sql` and `table` find `schema.name` in the stores.
+
+    Everything else is the session's own. Statements that write go to Spark, which knows no
+    relation of a store: anyone who gets this session gives rows back instead.
+
+    Args:
+        relations: the session to use, with its stores.
+        tell: gets the plan of each cube that a statement reads.
+    """
+    if is_connect(relations.session):
+        return _of_connect(relations, tell)
+    return _of_java(relations, tell)
 
 
-class _WithStores:
-    """What a session does otherwise that finds `schema.name` in the stores."""
+class _FindingRelations:
+    """What such a session does otherwise than the one that it stands for."""
 
     _relations: SqlSession
     _tell: Callable[[Plan], None]
@@ -39,14 +49,12 @@ class _WithStores:
             args: values of its parameters, `:name` or `?`.
             kwargs: what is in braces in the text; such a text is Spark's alone.
         """
-        spark: Any = super()
+        sparks = self._relations.session.sql
         if kwargs:
-            found: DataFrame = spark.sql(sqlQuery, args, **kwargs)
-            return found
+            return sparks(sqlQuery, args, **kwargs)
         statement = read_statement(sqlQuery)
         if not (statement.is_query or isinstance(statement.command, TemporaryView | Explain)):
-            found = spark.sql(sqlQuery, args)
-            return found
+            return sparks(sqlQuery, args)
         return self._planned(statement, args)
 
     def table(self, tableName: str) -> DataFrame:
@@ -58,7 +66,7 @@ class _WithStores:
         return self._planned(read_statement(f"select * from {tableName}"))
 
     def newSession(self) -> SparkSession:
-        """Give a plain session over the same context, or on the same server."""
+        """Give a plain session over the same context."""
         return client_of(self._relations.session).new_session()
 
     def _planned(
@@ -70,43 +78,30 @@ class _WithStores:
         return frame
 
 
-class ModelSession(_WithStores, SparkSession):
-    """A classic session whose `sql` and `table` find `schema.name` in the stores.
+def _of_java(relations: SqlSession, tell: Callable[[Plan], None]) -> SparkSession:
+    import pyspark  # noqa: F401
+    from pyspark.sql import SparkSession
 
-    Everything else is the session's own. Statements that write go to Spark, which knows no
-    relation of a store: anyone who gets this session gives rows back instead.
+    from ktk_engine.spark.client.classic import java_session
 
-    Args:
-        relations: the session to use, with its stores.
-        tell: gets the plan of each cube that a statement reads.
-    """
+    class ModelSession(_FindingRelations, SparkSession):
+        def __init__(self) -> None:
+            self._relations, self._tell = relations, tell
+            spark = relations.session
+            super().__init__(spark.sparkContext, java_session(spark))
 
-    def __init__(
-        self, relations: SqlSession, tell: Callable[[Plan], None] = _tell_nobody
-    ) -> None:
-        from ktk_engine.spark.client.classic import java_session
-
-        self._relations = relations
-        self._tell = tell
-        spark = relations.session
-        super().__init__(spark.sparkContext, java_session(spark))
+    return ModelSession()
 
 
-def model_session(
-    relations: SqlSession, tell: Callable[[Plan], None] = _tell_nobody
-) -> SparkSession:
-    """Give a session of the same kind as another, that finds `schema.name` in the stores.
+def _of_connect(relations: SqlSession, tell: Callable[[Plan], None]) -> SparkSession:
+    from pyspark.sql.connect.session import SparkSession
 
-    Args:
-        relations: the session to use, with its stores.
-        tell: gets the plan of each cube that a statement reads.
-    """
-    spark: Any = relations.session
-    if not is_connect(spark):
-        return ModelSession(relations, tell)
-    kind: Any = type("ModelSession", (_WithStores, type(spark)), {"__slots__": ()})
-    session = kind.__new__(kind)
-    # It is the same session on the server, by the same connection.
-    session.__dict__.update(spark.__dict__, _relations=relations, _tell=tell)
-    found: SparkSession = session
-    return found
+    class ModelSession(_FindingRelations, SparkSession):  # type: ignore[misc]
+        def __init__(self) -> None:
+            vars(self).update(vars(relations.session))
+            self._relations, self._tell = relations, tell
+
+        def __del__(self) -> None:
+            """Nothing to do: the connection is the other's."""
+
+    return ModelSession()  # type: ignore[return-value]
