@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import copy
 import functools
 import operator
 import re
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _PARALLELISM = "spark.default.parallelism"
+# PySpark itself asks a server that is gone for ten minutes; one that starts anew knows no session.
+ASKED = 6  # that are some 70 seconds
 _LOST = (
     "INVALID_HANDLE.SESSION_",
     "INVALID_HANDLE.OPERATION_",
@@ -48,6 +52,41 @@ class _Known:
 
 
 _known: WeakKeyDictionary[Any, _Known] = WeakKeyDictionary()
+
+
+def open_session(connection: Any, user: str | None = None) -> SparkSession:
+    """Open a session of its own on a server, which is closed at the end of this process.
+
+    Args:
+        connection: the server's address as PySpark has it, or what made a connection to it.
+        user: whose session it is; None for what the address or the system says.
+
+    Raises:
+        ImportError: a package that Spark Connect needs is missing.
+    """
+    from pyspark.sql.connect.session import SparkSession
+
+    session: Any = SparkSession(connection, user)
+    atexit.register(_close, weakref.ref(session))
+    ask(session, ASKED)
+    return session  # type: ignore[no-any-return]
+
+
+def ask(session: Any, times: int) -> None:
+    """Let a session ask its server no more often than so many times."""
+    with suppress(ImportError, AttributeError):  # 3.5 asks as often as it does
+        from pyspark.sql.connect.client.retries import DefaultPolicy
+
+        session.client.set_retry_policies([DefaultPolicy(max_retries=times)])
+
+
+def _close(opened: weakref.ref[Any]) -> None:
+    """Close a session: a connection that Python collects at its very end waits for ever."""
+    session = opened()
+    if session is not None:
+        ask(session, 1)
+        with suppress(Exception):
+            session.stop()
 
 
 class ConnectClient:
@@ -113,8 +152,7 @@ class ConnectClient:
         client = self.session.client
         builder = copy.copy(client._builder)
         builder._params = {k: v for k, v in builder._params.items() if k != "session_id"}
-        new: SparkSession = type(self.session)(builder, client._user_id)
-        return new
+        return open_session(builder, client._user_id)
 
     def explicit_settings(self, keys: Iterable[str]) -> set[str]:
         """Those that somebody has set, for the server or in the session."""

@@ -7,13 +7,20 @@ import re
 import sys
 import warnings
 from collections.abc import Mapping
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from ktk_engine.errors import SessionError
 from ktk_engine.progress import starting_spark
 from ktk_engine.spark.client.client import client_of
-from ktk_engine.spark.client.connect import first_line, is_lost, is_refused
+from ktk_engine.spark.client.connect import (
+    ASKED,
+    ask,
+    first_line,
+    is_lost,
+    is_refused,
+    open_session,
+)
 from ktk_engine.spark.compatibility import spark_errors
 from ktk_engine.spark.session.liveness import address_problem
 from ktk_engine.spark.session.session import (
@@ -26,8 +33,7 @@ from ktk_engine.spark.session.session import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# PySpark itself asks a server that is gone for ten minutes; one that starts anew knows no session.
-_ASKED_AT_FIRST, _ASKED = 4, 6  # that are some 5 and 70 seconds
+_ASKED_AT_FIRST = 4  # that are some five seconds
 _OLDEST = (3, 5)
 _REMOTE = re.compile(r"sc://([^/;?]+)")
 
@@ -53,18 +59,20 @@ def connect_session(remote: str, settings: Mapping[str, str] | None = None) -> S
         )
     os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # which makes functions of PySpark Connect's
     try:
-        from pyspark.sql.connect.session import SparkSession
+        session = open_session(remote)
+    except spark_errors() as error:
+        raise SessionError(
+            f"The server of Spark Connect cannot be asked: {first_line(error)}"
+        ) from error
     except ImportError as error:
         raise SessionError(
             f"A package that Spark Connect needs is missing: {str(error).splitlines()[0]}. "
             'Install it: pip install "ktk-engine[connect]"'
         ) from error
-    session: Any = None
     try:
-        session = SparkSession(remote)
-        _ask(session, _ASKED_AT_FIRST)
+        ask(session, _ASKED_AT_FIRST)
         version = client_of(session).version
-        _ask(session, _ASKED)
+        ask(session, ASKED)
         if version < _OLDEST:
             raise SessionError(
                 f"The server {shown(remote)} runs Spark {'.'.join(map(str, version))}; cubes need "
@@ -76,6 +84,8 @@ def connect_session(remote: str, settings: Mapping[str, str] | None = None) -> S
     except spark_errors() as error:
         if not is_lost(error) and not is_refused(error):
             raise
+        ask(session, 1)
+        session.stop()
         question = "Is it running, and can this machine reach it?"
         if is_refused(error):
             question = "Is its token right, and still valid?"
