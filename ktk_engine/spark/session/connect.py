@@ -7,7 +7,7 @@ import re
 import sys
 import warnings
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 from ktk_engine.errors import SessionError
