@@ -163,7 +163,7 @@ test-random: .venv/.installed
 	KTK_EXAMPLES=$(or $(KTK_EXAMPLES),4) .venv/bin/python -m pytest $(PARALLEL) $(RANDOM)
 
 test-faults: .venv/.installed azurite
-	KTK_FAULTS=large .venv/bin/python -m pytest tests/faults
+	KTK_FAULTS=large .venv/bin/python -m pytest tests/faults tests/connect
 
 unit: .venv/.installed
 	.venv/bin/python -m pytest --numprocesses $(WORKERS) $(PYTEST_ARGS) tests/unit

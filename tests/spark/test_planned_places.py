@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 
 from ktk_engine.errors import LocalEngineError
-from ktk_engine.spark.client.classic import ClassicClient
 from ktk_engine.spark.client.client import client_of
 from ktk_engine.spark.compatibility import collect_table
 from ktk_engine.spark.read import plan_frame
@@ -95,7 +94,7 @@ def test_a_schema_is_told_without_reading(cube, sql, monkeypatch):
 @pytest.mark.parametrize("alone", [True, False])
 def test_folded_rows_are_read_here_where_spark_has_no_other_machines(cube, sql, monkeypatch, alone):
     monkeypatch.setattr(plan_frame, "_SMALL_READ", 0)
-    monkeypatch.setattr(ClassicClient, "runs_here", alone)
+    monkeypatch.setattr(type(client_of(sql.session)), "runs_here", alone)
     found = sql.sql("select sum(v), max(e) from an.c")
     assert ("MapInArrow" in executed(found)) == (not alone)
     assert found.collect() == [(999_000, 1497.0)]

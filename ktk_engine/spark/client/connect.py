@@ -13,7 +13,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 from ktk_engine.spark.client.connect_jobs import ConnectJobs
 from ktk_engine.types.quote import quote_identifier
@@ -46,12 +45,13 @@ _VALUE_BYTES = 16
 class _Known:
     """What is known of a session, so that its server is asked once."""
 
+    host: str
     archives: set[str] = field(default_factory=set)
     settings: dict[str, str | None] = field(default_factory=dict)
     version: tuple[int, int] | None = None
 
 
-_known: WeakKeyDictionary[Any, _Known] = WeakKeyDictionary()
+_known: dict[str, _Known] = {}  # by the ids of sessions
 
 
 def open_session(connection: Any, user: str | None = None) -> SparkSession:
@@ -101,9 +101,9 @@ class ConnectClient:
     runs_here = False
     runs_this_python = False
 
-    def __init__(self, session: SparkSession) -> None:
-        self.session: Any = session
-        self._known = _known.setdefault(session, _Known())
+    def __init__(self, session: Any) -> None:
+        self.session = session
+        self._known = _known.setdefault(session.session_id, _Known(session.client.host))
 
     @property
     def master(self) -> str:
@@ -220,7 +220,7 @@ def lost_session(error: Exception) -> str:
     """Say that a server of Spark Connect, or a session there, is gone; empty if it was neither."""
     if not is_lost(error):
         return ""
-    servers = sorted({session.client.host for session in _known})
+    servers = sorted({known.host for known in _known.values()})
     server = f"server {', '.join(servers)}" if servers else "server"
     return (
         f"The {server} of Spark Connect does not answer any more, or has ended this session: "

@@ -44,7 +44,8 @@ class ConnectJobs:
     def end(self) -> None:
         """See `JobGroup`."""
         for session, note in self._sessions.items():
-            session.removeTag(self.name)
+            if self.name in session.getTags():  # tags are of threads
+                session.removeTag(self.name)
             if hasattr(session, "removeProgressHandler"):
                 session.removeProgressHandler(note)
 

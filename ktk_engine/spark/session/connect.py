@@ -57,18 +57,15 @@ def connect_session(remote: str, settings: Mapping[str, str] | None = None) -> S
             f"This process has started Spark itself, so it cannot use the server {shown(remote)} "
             "as well. Use a process of its own for each."
         )
-    os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # which makes functions of PySpark Connect's
     try:
         session = open_session(remote)
-    except spark_errors() as error:
-        raise SessionError(
-            f"The server of Spark Connect cannot be asked: {first_line(error)}"
-        ) from error
     except ImportError as error:
         raise SessionError(
             f"A package that Spark Connect needs is missing: {str(error).splitlines()[0]}. "
             'Install it: pip install "ktk-engine[connect]"'
         ) from error
+    except spark_errors() as error:
+        raise SessionError(f"No Spark Connect server can be asked: {first_line(error)}") from error
     try:
         ask(session, _ASKED_AT_FIRST)
         version = client_of(session).version
@@ -80,6 +77,7 @@ def connect_session(remote: str, settings: Mapping[str, str] | None = None) -> S
             )
         for key, value in (settings or {}).items():
             session.conf.set(key, value)
+        os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # which makes PySpark's functions Connect's
         return with_defaults(session)
     except spark_errors() as error:
         if not is_lost(error) and not is_refused(error):
