@@ -21,7 +21,7 @@ from ktk_engine.spark.client.connect import (
     is_refused,
     open_session,
 )
-from ktk_engine.spark.compatibility import spark_errors
+from ktk_engine.spark.compatibility import silence_query_loggers, spark_errors
 from ktk_engine.spark.session.liveness import address_problem
 from ktk_engine.spark.session.session import (
     is_running,
@@ -57,6 +57,8 @@ def connect_session(remote: str, settings: Mapping[str, str] | None = None) -> S
             f"This process has started Spark itself, so it cannot use the server {shown(remote)} "
             "as well. Use a process of its own for each."
         )
+    silence_query_loggers()
+    warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")  # the error says it
     try:
         session = open_session(remote)
     except ImportError as error:
