@@ -1,5 +1,7 @@
 # make demo     builds the sample project and shows what it answers
 # make demo-cluster  the same on a Spark cluster of processes, with the store on S3 (moto)
+# make demo-connect  the same over Spark Connect: a server, and a client without classic PySpark and
+#               without Java
 # make test     the whole test suite, dbt's own with both storages
 # make unit     its pure part, under a minute: no Java, no process, no network
 # make coverage the same pure part, and how many statements and branches it has run
@@ -120,7 +122,7 @@ export KTK_PLATEAU_PYTHON := $(CURDIR)/.plateau/bin/python
 endif
 endif
 
-.PHONY: demo demo-cluster test test-connect test-dbt test-projects test-spark test-lowest test-newest \
+.PHONY: demo demo-cluster demo-connect test test-connect test-dbt test-projects test-spark test-lowest test-newest \
 	test-newest-changes test-wheels test-cluster test-random test-faults unit \
 	coverage lint format lock bench bench-scale oracle plateau azurite python3.8 python3.11 docs clean
 
@@ -134,6 +136,9 @@ demo: $(DEMO_ENV)/.installed sample_project/data/flights.parquet
 
 demo-cluster: .venv/.installed sample_project/data/flights.parquet
 	.venv/bin/python -m tests.cluster.demo
+
+demo-connect: .venv/.installed .venv-client/.installed sample_project/data/flights.parquet
+	.venv/bin/python -m tests.connect.demo
 
 test: .venv/.installed azurite
 	.venv/bin/python -m pytest $(PARALLEL)
@@ -255,6 +260,17 @@ $(CONNECT_ENV)/.installed: $(METADATA) | $(CONNECT_SERVER)/.installed $(UV)
 	@echo "Making $(CONNECT_ENV) with $$($(CONNECT_SERVER)/bin/python --version)"
 	@$(call venv,$(CONNECT_SERVER)/bin/python,$(CONNECT_ENV))
 	@$(call sync,$(CONNECT_ENV)) --package ktk-engine --extra connect --extra cli --group connect
+	@touch $@
+
+# What dbt needs to work over Spark Connect, as docs/install.md says: small, and nothing of tests.
+.venv-client/.installed: $(METADATA) | .venv/.installed $(UV)
+	@echo "Making .venv-client with $$(.venv/bin/python --version)"
+	@$(call venv,.venv/bin/python,.venv-client)
+	@$(UV) export --quiet --frozen --no-dev --group dbt-1.11 --all-packages --extra connect \
+		--no-emit-workspace --no-hashes --no-header --no-annotate \
+		| grep -v -e '^pyspark==' -e '^pyarrow==' > .venv-client/locked.txt
+	@KTK_SPARK=connect $(UV) pip install --quiet --python .venv-client \
+		--constraint .venv-client/locked.txt --editable ./ktk_engine --editable . 'pyarrow<20'
 	@touch $@
 
 .venv-lowest/.installed: $(filter-out uv.lock,$(METADATA)) | python3.11 $(UV)
