@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from ktk_engine.spark.client.client import is_connect
 from ktk_engine.spark.compatibility import spark_version
 from ktk_engine.spark.session.connect import connect_session
 from ktk_engine.spark.session.session import new_session, start_session
@@ -60,7 +61,9 @@ def few_rows(spark: SparkSession) -> Iterator[None]:
 def sql(spark: SparkSession, store: LocalStore, tmp_path: Path) -> SqlSession:
     """Statements in which `an.<name>` is a relation of the test's store."""
     shared = {key: spark.conf.get(key, None) for key in {**SPARK_SETTINGS, **FEW_ROWS}}
-    session = with_settings(new_session(spark), {k: v for k, v in shared.items() if v is not None})
+    # Over Spark Connect, frames of two sessions never meet.
+    session = spark if is_connect(spark) else new_session(spark)
+    session = with_settings(session, {k: v for k, v in shared.items() if v is not None})
     scratch = tmp_path / "scratch"
     return statements(session, store, scratch)
 
