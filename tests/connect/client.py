@@ -17,6 +17,7 @@ import pyarrow as pa
 from ktk_engine import Store
 from ktk_engine.errors import KtkError
 from ktk_engine.spark.client import connect  # deep: how often it asks
+from ktk_engine.spark.compatibility import create_frame  # deep: in each version of Spark
 from ktk_engine.spark.session.connect import connect_session  # deep: without dbt
 from tests.spark.changing import run
 from tests.support.documents import ViewDocument, add_view
@@ -36,7 +37,7 @@ SEED = pa.table(
 def work(session: Any, folder: Path) -> dict[str, Any]:
     """Build, extend, read, change and query."""
     store, found = Store(folder), {}
-    rows = session.createDataFrame(SEED)
+    rows = create_frame(session, SEED, None)
     layout = {"dimension_columns": ["x"], "partition_by": ["p"]}
     store.build("c", {"seed": rows}, indexes=["v"], **layout)
     half = session.range(0, ROWS, 2).selectExpr("id as x", "concat('p', id % 3) as p", "id as w")
