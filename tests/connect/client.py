@@ -45,10 +45,10 @@ def work(session: Any, folder: Path) -> dict[str, Any]:
     query = store.cube("c").query(where="v > 100 and p = 'p1'")
     found["read"] = query.to_arrow(session, engine="spark").equals(query.to_arrow(engine="local"))
     found["groups"] = [
-        f.count() for _, f in store.cube("c").query(partition_by=["p"]).groups(session)
+        int(f.count()) for _, f in store.cube("c").query(partition_by=["p"]).groups(session)
     ]
     frame = query.spark(session).join(half.withColumnRenamed("w", "z"), ["x", "p"])  # they meet
-    found["joined"] = frame.count()
+    found["joined"] = int(frame.count())
     try:
         store.build("twice", {"seed": rows.unionAll(rows)}, **layout)
     except KtkError as error:
