@@ -68,7 +68,7 @@ A, NONE = "`a` = 1L", "true"
         ("select 1 from t where a = 1 and b in (select b from u where a = 1)", A, A),
         ("select 1 from t where a = 1 or b in (select b from u where a = 1)", NONE, A),
         ("select * from (select a, b as c from t) where a = 1 union all select * from u", A, NONE),
-        ("select * from (select * from t limit 3) where a = 1 union all select * from u", NONE, NONE),
+        ("select 1 from (select * from t limit 3) x, u where x.a = 1", NONE, NONE),
         ("select 1 from ((select * from t) limit 3) x, u where x.a = 1 and u.a = 1", NONE, A),
         ("select 1 from (select a, count(*) from t group by a) x, u where x.a = 1", NONE, NONE),
         (
