@@ -48,17 +48,18 @@ def few_rows(spark: SparkSession) -> Iterator[None]:
     if spark_version() < (4, 0):
         yield
         return
-    before = {key: spark.conf.get(key) for key in FEW_ROWS}
+    before = {key: spark.conf.get(key, None) for key in FEW_ROWS}
     with_settings(spark, FEW_ROWS)
     yield
-    with_settings(spark, before)
+    for key, value in before.items():
+        spark.conf.unset(key) if value is None else with_settings(spark, {key: value})
 
 
 @pytest.fixture
 def sql(spark: SparkSession, store: LocalStore, tmp_path: Path) -> SqlSession:
     """Statements in which `an.<name>` is a relation of the test's store."""
-    shared = {key: spark.conf.get(key) for key in {**SPARK_SETTINGS, **FEW_ROWS}}
-    session = with_settings(new_session(spark), shared)
+    shared = {key: spark.conf.get(key, None) for key in {**SPARK_SETTINGS, **FEW_ROWS}}
+    session = with_settings(new_session(spark), {k: v for k, v in shared.items() if v is not None})
     scratch = tmp_path / "scratch"
     return statements(session, store, scratch)
 

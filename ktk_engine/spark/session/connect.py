@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 _ASKED_AT_FIRST = 4  # that are some five seconds
 _OLDEST = (3, 5)
+# Errors hold what Spark says; its stack is in the server's log.
+_SETTINGS = {"spark.sql.connect.serverStacktrace.enabled": "false"}
 _REMOTE = re.compile(r"sc://([^/;?]+)")
 
 
@@ -57,7 +59,6 @@ def connect_session(remote: str, settings: Mapping[str, str] | None = None) -> S
             f"This process has started Spark itself, so it cannot use the server {shown(remote)} "
             "as well. Use a process of its own for each."
         )
-    silence_query_loggers()
     warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")  # the error says it
     try:
         session = open_session(remote)
@@ -77,7 +78,8 @@ def connect_session(remote: str, settings: Mapping[str, str] | None = None) -> S
                 f"The server {shown(remote)} runs Spark {'.'.join(map(str, version))}; cubes need "
                 "3.5 or newer there."
             )
-        for key, value in (settings or {}).items():
+        silence_query_loggers()
+        for key, value in {**_SETTINGS, **(settings or {})}.items():
             session.conf.set(key, value)
         os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # which makes PySpark's functions Connect's
         return with_defaults(session)
