@@ -93,9 +93,7 @@ def master_problem(master: str) -> str:
         return ""  # Spark itself says what is wrong with its form
     pool = ThreadPoolExecutor(len(addresses))
     asked = [
-        pool.submit(
-            address_problem, match[1] or match[2], int(match[3]), is_master=not kubernetes
-        )
+        pool.submit(address_problem, match[1] or match[2], int(match[3]), is_master=not kubernetes)
         for match in addresses
     ]
     try:
