@@ -49,6 +49,7 @@ FILES = {
     " select id, {{ 1 if is_incremental() else 0 }} as run from {{ ref('whole') }} where w = 3",
     "models/joined.py": """
 def model(dbt, session):
+    dbt.ref("whole")
     cells = session.sql("select k, count(*) n, sum(w) s from an.whole where v < 100 group by all")
     return cells.join(dbt.ref("names"), "k")
 """,
