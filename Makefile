@@ -123,8 +123,8 @@ export KTK_PLATEAU_PYTHON := $(CURDIR)/.plateau/bin/python
 endif
 endif
 
-.PHONY: demo demo-cluster demo-connect test test-connect test-connect-dbt test-dbt test-projects test-spark \
-	test-lowest test-newest \
+.PHONY: demo demo-cluster demo-connect test test-connect test-connect-dbt test-dbt \
+	test-projects test-spark test-lowest test-newest \
 	test-newest-changes test-wheels test-cluster test-random test-faults unit \
 	coverage lint format lock bench bench-scale oracle plateau azurite python3.8 python3.11 docs clean
 

@@ -330,7 +330,7 @@ class Query:
 
             frame = self.spark(session)
             with spark_job():
-                return frame.count()
+                return int(frame.count())  # which Spark Connect 3.5 gives as numpy's
 
         with self._loaded.state.reading():
             return self._answered(local, by_spark, session, engine)

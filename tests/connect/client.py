@@ -17,6 +17,7 @@ import pyarrow as pa
 from ktk_engine import Store
 from ktk_engine.errors import KtkError
 from ktk_engine.spark.client import connect  # deep: how often it asks
+from ktk_engine.spark.compatibility import create_frame  # deep: in each version of Spark
 from ktk_engine.spark.session.connect import connect_session  # deep: without dbt
 from tests.spark.changing import run
 from tests.support.documents import ViewDocument, add_view
@@ -36,7 +37,7 @@ SEED = pa.table(
 def work(session: Any, folder: Path) -> dict[str, Any]:
     """Build, extend, read, change and query."""
     store, found = Store(folder), {}
-    rows = session.createDataFrame(SEED)
+    rows = create_frame(session, SEED, None)
     layout = {"dimension_columns": ["x"], "partition_by": ["p"]}
     store.build("c", {"seed": rows}, indexes=["v"], **layout)
     half = session.range(0, ROWS, 2).selectExpr("id as x", "concat('p', id % 3) as p", "id as w")
@@ -44,10 +45,10 @@ def work(session: Any, folder: Path) -> dict[str, Any]:
     query = store.cube("c").query(where="v > 100 and p = 'p1'")
     found["read"] = query.to_arrow(session, engine="spark").equals(query.to_arrow(engine="local"))
     found["groups"] = [
-        f.count() for _, f in store.cube("c").query(partition_by=["p"]).groups(session)
+        int(f.count()) for _, f in store.cube("c").query(partition_by=["p"]).groups(session)
     ]
     frame = query.spark(session).join(half.withColumnRenamed("w", "z"), ["x", "p"])  # they meet
-    found["joined"] = frame.count()
+    found["joined"] = int(frame.count())
     try:
         store.build("twice", {"seed": rows.unionAll(rows)}, **layout)
     except KtkError as error:

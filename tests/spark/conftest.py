@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from ktk_engine.spark.client.client import is_connect
 from ktk_engine.spark.compatibility import spark_version
 from ktk_engine.spark.session.connect import connect_session
 from ktk_engine.spark.session.session import new_session, start_session
@@ -21,9 +22,10 @@ from tests.support.stores import LocalStore
 
 @pytest.fixture(scope="session")
 def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
-    if os.environ.get("KTK_CONNECT"):
-        server = request.getfixturevalue("connect_server")
-        yield with_settings(connect_session(server.url), SPARK_SETTINGS)
+    if remote := os.environ.get("KTK_CONNECT", ""):  # an address, or `1` for a server of our own
+        if "://" not in remote:
+            remote = request.getfixturevalue("connect_server").url
+        yield with_settings(connect_session(remote), SPARK_SETTINGS)
         return
     # Where other tests have started Spark, theirs are the defaults of all its sessions.
     yield with_settings(start_session(SPARK_SETTINGS), SPARK_SETTINGS)
@@ -59,7 +61,9 @@ def few_rows(spark: SparkSession) -> Iterator[None]:
 def sql(spark: SparkSession, store: LocalStore, tmp_path: Path) -> SqlSession:
     """Statements in which `an.<name>` is a relation of the test's store."""
     shared = {key: spark.conf.get(key, None) for key in {**SPARK_SETTINGS, **FEW_ROWS}}
-    session = with_settings(new_session(spark), {k: v for k, v in shared.items() if v is not None})
+    # Over Spark Connect, frames of two sessions never meet.
+    session = spark if is_connect(spark) else new_session(spark)
+    session = with_settings(session, {k: v for k, v in shared.items() if v is not None})
     scratch = tmp_path / "scratch"
     return statements(session, store, scratch)
 

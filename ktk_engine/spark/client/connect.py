@@ -151,7 +151,9 @@ class ConnectClient:
         """One of its own on the server, over the same connection's address."""
         client = self.session.client
         builder = copy.copy(client._builder)
-        builder._params = {k: v for k, v in builder._params.items() if k != "session_id"}
+        place = "_params" if hasattr(builder, "_params") else "params"  # since 4.0, and before
+        given = getattr(builder, place)
+        setattr(builder, place, {k: v for k, v in given.items() if k != "session_id"})
         return open_session(builder, client._user_id)
 
     def explicit_settings(self, keys: Iterable[str]) -> set[str]:

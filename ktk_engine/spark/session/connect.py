@@ -78,7 +78,6 @@ def connect_session(remote: str, settings: Mapping[str, str] | None = None) -> S
                 f"The server {shown(remote)} runs Spark {'.'.join(map(str, version))}; cubes need "
                 "3.5 or newer there."
             )
-        silence_query_loggers()
         for key, value in {**_SETTINGS, **(settings or {})}.items():
             session.conf.set(key, value)
         os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # which makes PySpark's functions Connect's
@@ -128,14 +127,6 @@ def shown(remote: str) -> str:
     """An address without what it says of people and secrets."""
     found = _REMOTE.match(remote)
     return f"sc://{found[1]}" if found else "of Spark Connect"
-
-
-def _ask(session: Any, times: int) -> None:
-    """Let a session ask its server no more often than so many times."""
-    with suppress(ImportError, AttributeError):  # 3.5 asks as often as it does
-        from pyspark.sql.connect.client.retries import DefaultPolicy
-
-        session.client.set_retry_policies([DefaultPolicy(max_retries=times)])
 
 
 def server_problem(host: str, port: int) -> str:
