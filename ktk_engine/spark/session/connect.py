@@ -59,6 +59,7 @@ def connect_session(remote: str, settings: Mapping[str, str] | None = None) -> S
             f"This process has started Spark itself, so it cannot use the server {shown(remote)} "
             "as well. Use a process of its own for each."
         )
+    silence_query_loggers()
     warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")  # the error says it
     try:
         session = open_session(remote)
