@@ -137,6 +137,8 @@ def test_a_server_that_cannot_cancel_stops_nobody():
 
 def test_a_server_that_is_not_there_is_asked_first(tmp_path, monkeypatch):
     monkeypatch.setattr(connect, "address_problem", lambda host, port: "Connection refused")
+    for name in connect._PROXIES:
+        monkeypatch.delenv(name, raising=False)
     target = ConnectTarget("127.0.0.1", 9, {"token": "canary"})
     with pytest.raises(SessionError) as caught:
         sessions.Sessions(Warehouse(tmp_path), {}, target).current()
@@ -144,6 +146,8 @@ def test_a_server_that_is_not_there_is_asked_first(tmp_path, monkeypatch):
         f"The server {target} of Spark Connect does not answer: Connection refused. Is it running, "
         "and can this machine reach it?"
     )
+    monkeypatch.setenv("https_proxy", "http://proxy.example:3128")  # which may reach it
+    assert connect.server_problem("127.0.0.1", 9) == ""
 
 
 @pytest.mark.parametrize(
