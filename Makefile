@@ -12,6 +12,7 @@
 #               an environment of its own
 # make test-connect  the functional core over Spark Connect: a client without Java and without classic
 #               PySpark, and a server of Spark 4.3, or of another version (SPARK=4.0, 4.1, 4.2)
+# make test-connect-dbt  dbt's own suites of models, incremental models and snapshots over Spark Connect
 # make test-lowest  the functional core with the lowest version of everything that is allowed,
 #               Spark 3.5 among them, in an environment of its own
 # make test-newest  dbt's own suites and the functional core with the newest version of everything that
@@ -122,7 +123,8 @@ export KTK_PLATEAU_PYTHON := $(CURDIR)/.plateau/bin/python
 endif
 endif
 
-.PHONY: demo demo-cluster demo-connect test test-connect test-dbt test-projects test-spark test-lowest test-newest \
+.PHONY: demo demo-cluster demo-connect test test-connect test-connect-dbt test-dbt \
+	test-projects test-spark test-lowest test-newest \
 	test-newest-changes test-wheels test-cluster test-random test-faults unit \
 	coverage lint format lock bench bench-scale oracle plateau azurite python3.8 python3.11 docs clean
 
@@ -156,6 +158,10 @@ test-connect: $(CONNECT_ENV)/.installed
 	KTK_CONNECT=1 KTK_SPARK_HOME=$$($(CONNECT_SERVER)/bin/python -c \
 		'import pyspark, os; print(os.path.dirname(pyspark.__file__))') \
 		$(CONNECT_ENV)/bin/python -m pytest $(WARN) $(CONNECT_CORE)
+
+test-connect-dbt: .venv/.installed
+	.venv/bin/python -m pytest $(PARALLEL) --connect $(addprefix tests/functional/adapter/test_, \
+		basic.py incremental.py simple_snapshot.py)
 
 test-lowest: .venv-lowest/.installed
 	.venv-lowest/bin/python -m pytest $(PARALLEL) $(WARN) $(LOWEST_CORE)

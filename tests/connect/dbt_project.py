@@ -47,9 +47,12 @@ FILES = {
     "{{ cube_of(ref('cells'), ref('extra')) }}",
     "models/added.sql": "{{ config(materialized='incremental', unique_key='id') }}"
     " select id, {{ 1 if is_incremental() else 0 }} as run from {{ ref('whole') }} where w = 3",
-    "models/joined.py": "def model(dbt, session):\n"
-    "    cells = session.sql('select k, count(*) n, sum(w) s from an.whole where v < 100 group by 1'"
-    ")\n    return cells.join(dbt.ref('names'), 'k')\n",
+    "models/joined.py": """
+def model(dbt, session):
+    dbt.ref("whole")
+    cells = session.sql("select k, count(*) n, sum(w) s from an.whole where v < 100 group by all")
+    return cells.join(dbt.ref("names"), "k")
+""",
     "models/half_written.py": _HALF_WRITTEN,
     "models/of_java.py": _OF_JAVA,
     "models/schema.yml": """

@@ -45,12 +45,13 @@ def project(server, tmp_path_factory):
     return folder
 
 
-def starts_waiting(project, node, *more, **settings):
+def starts_waiting(project, node):
     """Start a run of a model that does not end, and wait until Spark is at it."""
-    process = start_dbt(project, "run", "-s", node, "--vars", f"wait: {node}", *more, **settings)
     log = project / "logs" / "dbt.log"
-    wait_for(lambda: log.exists() and "START" in log.read_text() and process.poll() is None)
-    time.sleep(8)
+    before = len(log.read_text())
+    process = start_dbt(project, "run", "-s", node, "--vars", f"wait: {node}")
+    wait_for(lambda: "START" in log.read_text()[before:] or process.poll() is not None)
+    time.sleep(6)
     assert process.poll() is None, process.communicate()[0]
     return process
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _PARALLELISM = "spark.default.parallelism"
 # PySpark itself asks a server that is gone for ten minutes; one that starts anew knows no session.
-ASKED = 6  # that are some 70 seconds
+ASKED, _LONGEST_WAIT = 10, 5_000  # milliseconds: that are some 35 seconds
 _LOST = (
     "INVALID_HANDLE.SESSION_",
     "INVALID_HANDLE.OPERATION_",
@@ -79,7 +79,8 @@ def ask(session: Any, times: int) -> None:
         import pyspark  # noqa: F401
         from pyspark.sql.connect.client.retries import DefaultPolicy
 
-        session.client.set_retry_policies([DefaultPolicy(max_retries=times)])
+        policy = DefaultPolicy(max_retries=times, max_backoff=_LONGEST_WAIT)
+        session.client.set_retry_policies([policy])
 
 
 def _close(opened: weakref.ref[Any]) -> None:

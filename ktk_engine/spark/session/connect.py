@@ -37,6 +37,8 @@ _ASKED_AT_FIRST = 4  # that are some five seconds
 _OLDEST = (3, 5)
 # Errors hold what Spark says; its stack is in the server's log.
 _SETTINGS = {"spark.sql.connect.serverStacktrace.enabled": "false"}
+# What gRPC goes by, and a connection of our own does not.
+_PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 _REMOTE = re.compile(r"sc://([^/;?]+)")
 
 
@@ -138,8 +140,10 @@ def server_problem(host: str, port: int) -> str:
         port: where it listens.
 
     Returns:
-        A sentence; empty if something does.
+        A sentence; empty if something does, or a proxy is asked in our place.
     """
+    if any(os.environ.get(name) for name in _PROXIES):
+        return ""
     problem = address_problem(host, port)
     where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     return problem and f"The server sc://{where} of Spark Connect does not answer: {problem}."

@@ -225,10 +225,10 @@ def _scratch_settings(
 
 
 def _refuse_connect() -> None:
-    """Spark Connect cannot take plans that are made of files."""
+    """PySpark would open a session of Spark Connect in place of one of this process."""
     for name in ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"):
         if os.environ.get(name):
             raise SessionError(
-                f"The environment variable {name} asks for Spark Connect; cubes need a classic "
-                f"session in this process. Unset it, or name a master: spark.master."
+                f"The environment variable {name} asks for Spark Connect, and here a Spark of this "
+                "process is started. Unset it."
             )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 from dbt_common.dataclass_schema import ValidationError
 
@@ -56,6 +58,12 @@ def test_where_a_server_is(said, url):
     found = credentials(**said)
     assert (found.server.url, found.method) == (url, "connect")
     assert "canary" not in shown(found)
+
+
+def test_pickles_hold_no_token():
+    target = credentials(host="spark.example", token=TOKEN).server
+    assert b"canary" not in pickle.dumps(target)
+    assert pickle.loads(pickle.dumps(target)) == ConnectTarget("spark.example")
 
 
 def test_a_session_of_its_own_unless_something_else_is_said(monkeypatch):

@@ -92,6 +92,10 @@ class ConnectTarget:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"sc://{host}:{self.port}"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Leave out of pickles what is secret."""
+        return type(self), (self.host, self.port)
+
     @property
     def is_here(self) -> bool:
         """Whether it is on this machine, and so sees its folders."""
