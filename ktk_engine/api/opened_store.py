@@ -77,6 +77,8 @@ class OpenedStore:
         from ktk_engine.spark.read.scan import Scanner
         from ktk_engine.spark.session.connect import any_session
         from ktk_engine.spark.session.session import session_for_frames
+        from ktk_engine.spark.session.spark_job import spark_job
 
-        own = any_session() if session is None else session_for_frames(session)
+        with spark_job():  # a server may have ended the session
+            own = any_session() if session is None else session_for_frames(session)
         return Scanner(own, self._store, self._scratch, self._known.footers)
