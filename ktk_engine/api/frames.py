@@ -11,8 +11,7 @@ import pyarrow as pa
 
 from ktk_engine.cube.dataset_uuid import dataset_uuid
 from ktk_engine.errors import DataError
-from ktk_engine.spark.client.client import is_frame
-from ktk_engine.warehouse.returned_rows import refuse_index
+from ktk_engine.warehouse.returned_rows import is_of, refuse_index
 from ktk_engine.write.rows import ArrowRows, Rows
 
 if TYPE_CHECKING:
@@ -50,9 +49,9 @@ def rows_of(name: str, frame: Frame) -> Rows:
         rows: Rows = frame
     elif isinstance(frame, pa.RecordBatch):
         rows = pa.Table.from_batches([frame])
-    elif _is_of("pandas", frame):
+    elif is_of("pandas", frame):
         rows = _of_pandas(name, frame)
-    elif is_frame(frame):
+    elif is_of("pyspark.sql", frame):
         rows = frame
     elif hasattr(frame, "__arrow_c_stream__"):
         rows = _of_stream(name, frame)
@@ -84,12 +83,6 @@ def _is_iterable_of_frames(frame: object) -> bool:
     """Whether it may be: text, mappings and columns (a Series, an array) hold no frames."""
     held = isinstance(frame, str | bytes | Mapping) or hasattr(frame, "__array__")
     return isinstance(frame, Iterable) and not held
-
-
-def _is_of(package: str, frame: object) -> bool:
-    """Whether a frame is one of a package, which is not imported to find out."""
-    module = type(frame).__module__
-    return type(frame).__name__ == "DataFrame" and f"{module}.".startswith(f"{package}.")
 
 
 def _of_pandas(name: str, frame: pd.DataFrame) -> pa.Table:

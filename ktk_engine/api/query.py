@@ -98,7 +98,6 @@ class Query:
                 starts Spark, or takes the session that runs.
 
         Raises:
-            QueryError: the session is one of Spark Connect.
             SessionError: Spark or Java is missing, or Java is too old.
         """
         from ktk_engine.spark.read.plan_frame import plan_frame

@@ -68,7 +68,7 @@ def work(session: Any, folder: Path) -> dict[str, Any]:
     add_view(objects, ViewDocument("w", "view", sql="select x, p, v as u from an.c where v < 9000"))
     answer = sql.sql(
         "with q as (select p, count(*) n, max(w.u) m from an.w join an.t using (x, p) "
-        "where p in ('p0', 'p2') group by p) select * from q order by p"
+        "where w.p in ('p0', 'p2') group by p) select * from q order by p"
     )
     found["sql"] = [list(row) for row in answer.collect()]
     found["files"] = [item.files.num_rows for plan in sql.plans for item in plan.datasets]

@@ -62,7 +62,7 @@ def test_everything_works_without_java(client, tmp_path):
         "twice": f"- {ROWS:,} rows repeat a cell, which `p`, `x` must address uniquely.",
         "merged": [5, 15],
         "sql": [["p0", 3000, 8997.0], ["p2", 3000, 8999.0]],
-        "files": [2, 3],
+        "files": [2, 4],
         "random": "A condition on rows gives another answer each time it is asked (rand(), "
         "uuid()). Compute it in the source's query. Nothing was written.",
         "changed": expected,

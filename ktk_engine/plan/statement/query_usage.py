@@ -111,6 +111,11 @@ class _Reading:
             raise _NotUnderstoodError
         if any(part.args.get("recursive") for part in tree.find_all(exp.With)):
             raise _NotUnderstoodError
+        if any(not isinstance(join.parent, exp.Select) for join in tree.find_all(exp.Join)):
+            raise _NotUnderstoodError  # joins between parentheses
+        for alias in tree.find_all(exp.TableAlias):
+            if alias.args.get("columns") and isinstance(alias.parent, exp.Table | exp.Subquery):
+                raise _NotUnderstoodError  # columns with other names
         for scope in reversed(scopes):
             if isinstance(scope.expression, exp.Select):
                 self._select(scope)
@@ -129,8 +134,9 @@ class _Reading:
         named = self._named(scope, asked)
         own = [*self._pushed(scope, asked), *_parts(select.args.get("where"))]
         null_supplied = _null_supplied(scope)
+        read = {part.alias_or_name for part in (select.args.get("from_"), *_joins(scope)) if part}
         for alias, source in scope.sources.items():
-            if alias not in scope.selected_sources:
+            if alias not in read:
                 continue  # a query with a name, which is read where it is named
             tested = [] if alias in null_supplied else list(own)
             tested += _joined_on(scope, alias, null_supplied)
@@ -193,6 +199,11 @@ class _Reading:
         select: Any = scope.expression
         if len(asked.conditions) != 1 or any(select.args.get(key) for key in _TOGETHER):
             return []
+        parent = select.parent
+        while isinstance(parent, exp.Subquery):
+            if any(parent.args.get(key) for key in _TOGETHER):
+                return []
+            parent = parent.parent
         if any(item.find(exp.AggFunc, exp.Window, exp.UDTF) for item in select.selects):
             return []
         outputs = {item.alias_or_name: item.unalias() for item in select.selects}
@@ -247,11 +258,15 @@ def _only(part: Node, alias: str) -> bool:
     return alone and part.find(exp.Query, exp.AggFunc, exp.Window) is None
 
 
+def _joins(scope: Any) -> Sequence[Any]:
+    return scope.expression.args.get("joins") or ()
+
+
 def _null_supplied(scope: Any) -> set[str]:
     """The relations of which outer joins may give rows of nulls alone."""
     found: set[str] = set()
     before = {part.alias_or_name for part in (scope.expression.args.get("from_"),) if part}
-    for join in scope.expression.args.get("joins") or ():
+    for join in _joins(scope):
         if join.method:
             raise _NotUnderstoodError
         if join.side in ("RIGHT", "FULL"):
@@ -265,9 +280,9 @@ def _null_supplied(scope: Any) -> set[str]:
 def _joined_on(scope: Any, alias: str, null_supplied: set[str]) -> Iterator[Node]:
     """The conditions of joins without which a relation's row is in no pair that counts."""
     before = {part.alias_or_name for part in (scope.expression.args.get("from_"),) if part}
-    for join in scope.expression.args.get("joins") or ():
+    for join in _joins(scope):
         is_joined = join.alias_or_name == alias and join.side in ("", "LEFT")
-        drops = join.side == "" or join.kind == "SEMI"
+        drops = join.kind == "SEMI" or (join.side == "" and join.kind != "ANTI")
         if is_joined or (drops and alias in before and alias not in null_supplied):
             yield from _parts(join.args.get("on"))
         before.add(join.alias_or_name)

@@ -27,12 +27,6 @@ def is_connect(session: Any) -> bool:
     return any("pyspark.sql.connect." in f"{kind.__module__}." for kind in type(session).__mro__)
 
 
-def is_frame(value: object) -> bool:
-    """Whether a value is a DataFrame of PySpark, which is not imported to find out."""
-    kind = type(value)
-    return kind.__name__ == "DataFrame" and f"{kind.__module__}.".startswith("pyspark.sql.")
-
-
 def select_names(frame: DataFrame, names: Sequence[str]) -> DataFrame:
     """Give columns of a frame by name, whatever characters the names hold."""
     return client_of(frame.sparkSession).select(frame, names)

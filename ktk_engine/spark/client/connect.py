@@ -64,6 +64,7 @@ def open_session(connection: Any, user: str | None = None) -> SparkSession:
     Raises:
         ImportError: a package that Spark Connect needs is missing.
     """
+    import pyspark  # noqa: F401
     from pyspark.sql.connect.session import SparkSession
 
     session: Any = SparkSession(connection, user)
@@ -75,6 +76,7 @@ def open_session(connection: Any, user: str | None = None) -> SparkSession:
 def ask(session: Any, times: int) -> None:
     """Let a session ask its server no more often than so many times."""
     with suppress(ImportError, AttributeError):  # 3.5 asks as often as it does
+        import pyspark  # noqa: F401
         from pyspark.sql.connect.client.retries import DefaultPolicy
 
         policy = DefaultPolicy(max_retries=times, max_backoff=_LONGEST_WAIT)
@@ -185,6 +187,7 @@ class ConnectClient:
 
     def is_deterministic(self, rows: DataFrame, conditions: Sequence[Column]) -> bool:
         """See `Client`: no aggregate takes what is not; what is no argument of one is refused."""
+        import pyspark  # noqa: F401
         from pyspark.errors import AnalysisException
         from pyspark.sql import functions as F
 
@@ -200,6 +203,7 @@ class ConnectClient:
 
     def is_small(self, frame: DataFrame, maximum_bytes: int) -> bool:
         """Count rows, and the bytes of texts; what is nested may hold anything."""
+        import pyspark  # noqa: F401
         from pyspark.sql import functions as F
         from pyspark.sql import types as st
 

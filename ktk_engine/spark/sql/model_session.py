@@ -94,6 +94,7 @@ def _of_java(relations: SqlSession, tell: Callable[[Plan], None]) -> SparkSessio
 
 
 def _of_connect(relations: SqlSession, tell: Callable[[Plan], None]) -> SparkSession:
+    import pyspark  # noqa: F401
     from pyspark.sql.connect.session import SparkSession
 
     class ModelSession(_FindingRelations, SparkSession):  # type: ignore[misc]

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import pyspark  # noqa: F401
 import sqlglot
 from pyspark.errors import PySparkException
 from sqlglot import exp

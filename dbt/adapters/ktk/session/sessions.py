@@ -287,6 +287,7 @@ class Sessions:
 
 def _takes(session: SparkSession, key: str, value: str) -> bool:
     """Give a session on a server a setting; whether it has it then."""
+    import pyspark  # noqa: F401
     from pyspark.errors import PySparkException
 
     try:
