@@ -17,6 +17,7 @@ from tests.faults.scale import LARGE, SEED
 from tests.servers.connect import ConnectServer
 from tests.servers.spark_processes import descendants, wait_for
 
+pytest.importorskip("dbt.cli", reason="the engine alone is installed")
 pytestmark = pytest.mark.skipif(not LARGE, reason="takes minutes: make test-faults")
 
 KILLS = 15
