@@ -75,14 +75,16 @@ def few_rows(spark: SparkSession) -> Iterator[None]:
 
 
 @pytest.fixture
-def sql(spark: SparkSession, store: LocalStore, tmp_path: Path) -> SqlSession:
+def sql(spark: SparkSession, store: LocalStore, tmp_path: Path) -> Iterator[SqlSession]:
     """Statements in which `an.<name>` is a relation of the test's store."""
     shared = {key: spark.conf.get(key, None) for key in {**SPARK_SETTINGS, **FEW_ROWS}}
     # Over Spark Connect, frames of two sessions never meet.
     session = spark if is_connect(spark) else new_session(spark)
     session = with_settings(session, {k: v for k, v in shared.items() if v is not None})
-    scratch = tmp_path / "scratch"
-    return statements(session, store, scratch)
+    yield statements(session, store, tmp_path / "scratch")
+    if session is spark:
+        for view in spark.catalog.listTables():
+            spark.catalog.dropTempView(view.name)
 
 
 @pytest.fixture

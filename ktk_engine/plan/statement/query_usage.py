@@ -310,4 +310,5 @@ def _ignored(part: Node, folded: Mapping[str, str]) -> list[Ignored]:
     column = None if function is None else function.find(exp.Column)
     if function is None or column is None:
         return []
-    return [Ignored(function.sql_name().lower(), folded[column.name])]
+    name = "cast" if isinstance(function, exp.Cast) else function.sql_name().lower()
+    return [Ignored(name, folded[column.name])]

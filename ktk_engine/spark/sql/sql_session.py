@@ -314,7 +314,7 @@ class _Binding:
         if created is not None and created.creates.key not in self._renewed:
             self._renewed.add(created.creates.key)
             places = replace(self.places, _usages={}, _marked=None)
-            replace(self, places=places, _named={}).plan(created)
+            replace(self, places=places, _named={}, _texts=None).plan(created)
 
     def is_planned(self, statement: Statement, within: str = "", path: Place = ()) -> bool:
         """Whether a statement reads what is planned for it, itself or through views.
