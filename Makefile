@@ -64,10 +64,10 @@ SPARK_CORE = tests/corpus/test_corpus.py \
 	read_files.py replace_where.py scan.py sql_header.py sql_session.py survival.py write.py) \
 	$(addprefix tests/functional/test_, incremental.py materializations.py sql_macros.py) tests/unit/spark
 # What of it runs over Spark Connect.
-CONNECT_CORE = tests/connect tests/corpus/test_corpus.py $(addprefix tests/spark/test_, \
+CONNECT_CORE = tests/connect/test_connect.py tests/corpus/test_corpus.py $(addprefix tests/spark/test_, \
 	alter.py change_rows.py cohorts.py compact.py constraints.py cube_query.py declared.py \
-	incremental.py merge_versions.py model_session.py replace_where.py scan.py sql_session.py \
-	statements_clauses.py survival.py versions.py write.py)
+	merge_versions.py scan.py sql_session.py \
+	statements_clauses.py versions.py write.py)
 # Its server, and the client, which has the server's Python.
 CONNECT_SERVER = $(if $(filter file,$(origin SPARK)),.venv,$(SPARK_ENV))
 CONNECT_ENV = $(if $(filter file,$(origin SPARK)),.venv-connect,.venv-connect-$(SPARK))
@@ -266,6 +266,8 @@ $(CONNECT_ENV)/.installed: $(METADATA) | $(CONNECT_SERVER)/.installed $(UV)
 	@echo "Making $(CONNECT_ENV) with $$($(CONNECT_SERVER)/bin/python --version)"
 	@$(call venv,$(CONNECT_SERVER)/bin/python,$(CONNECT_ENV))
 	@$(call sync,$(CONNECT_ENV)) --package ktk-engine --extra connect --extra cli --group connect
+	@$(if $(filter file,$(origin SPARK)),,$(UV) pip install --quiet --python $(CONNECT_ENV) \
+		"pyspark-client==$(SPARK).*")  # no newer than the server
 	@touch $@
 
 # What dbt needs to work over Spark Connect, as docs/install.md says: small, and nothing of tests.
