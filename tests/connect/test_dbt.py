@@ -9,6 +9,8 @@ import pytest
 from ktk_engine import Store
 from tests.connect.dbt_project import dbt, make_project
 
+pytest.importorskip("dbt.cli", reason="the engine alone is installed")
+
 CANARY = "canary-7f3a"
 
 

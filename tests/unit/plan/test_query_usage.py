@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 import sqlglot
 
-from ktk_engine.conditions.render import to_sql
+from ktk_engine.conditions.render import to_sql  # deep: how conditions are shown
 from ktk_engine.plan.statement.query_usage import query_usages
 
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.int64()), ("c", pa.list_(pa.int64()))])
