@@ -98,7 +98,6 @@ class Query:
                 starts Spark, or takes the session that runs.
 
         Raises:
-            QueryError: the session is one of Spark Connect.
             SessionError: Spark or Java is missing, or Java is too old.
         """
         from ktk_engine.spark.read.plan_frame import plan_frame
@@ -330,7 +329,7 @@ class Query:
 
             frame = self.spark(session)
             with spark_job():
-                return frame.count()
+                return int(frame.count())  # which Spark Connect 3.5 gives as numpy's
 
         with self._loaded.state.reading():
             return self._answered(local, by_spark, session, engine)
