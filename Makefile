@@ -239,7 +239,7 @@ $(SPARK_ENV)/.installed: $(METADATA) | python3.11 $(UV)
 	@echo "Making .venv-lowest with $$("$(PYTHON311)" --version)"
 	@$(call venv,$(PYTHON311),.venv-lowest)
 	@$(UV) pip install --quiet --compile-bytecode --python .venv-lowest $(LOWEST) --group dev \
-		--editable './ktk_engine[cli,delta,report,s3,spark]' --editable .
+		--editable './ktk_engine[cli,delta,duckdb,polars,report,s3,spark]' --editable .
 	@.venv-lowest/bin/python -m ktk_engine.java.find_java 2>/dev/null || \
 		$(UV) pip install --quiet --python .venv-lowest $(LOWEST) --editable './ktk_engine[java]'
 	@touch $@

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import date
-from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn
 

@@ -86,14 +86,15 @@ def _scan(relation: Relation, memory_limit: int | str | None) -> pl.LazyFrame:
     def rows(
         columns: list[str] | None, predicate: pl.Expr | None, most: int | None, size: int | None
     ) -> Iterator[pl.DataFrame]:
-        # Where Polars gives both, the first rows count before the predicate does.
-        planned = predicate is not None and most is None
-        where = polars_condition(predicate, schema) if planned else None
-        limit = most if most is not None and most <= _FEW_ROWS else None
+        where, limit = None, None
+        if most is not None:  # a predicate is then on these rows
+            limit = most if most <= _FEW_ROWS else None
+        elif predicate is not None:
+            where = polars_condition(predicate, schema)
         query = relation.query(columns or schema.names, where, limit=limit)
         left = most
         for batch in query.to_batches(engine="local", memory_limit=memory_limit):
-            for start in range(0, batch.num_rows, size or batch.num_rows):
+            for start in range(0, batch.num_rows, size or batch.num_rows or 1):
                 frame = _frame(batch.slice(start, size))
                 if left is not None:
                     frame = frame.head(left)

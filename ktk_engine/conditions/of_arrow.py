@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -53,6 +53,13 @@ class ReadExpression:
 
 
 @dataclass(frozen=True)
+class _Field:
+    """A column; None for a field within one."""
+
+    name: str | None
+
+
+@dataclass(frozen=True)
 class _Call:
     """A call of a function of Arrow's."""
 
@@ -61,14 +68,7 @@ class _Call:
     options: dict[str, Any]
 
 
-@dataclass(frozen=True)
-class _Field:
-    """A column; None for a field within one."""
-
-    name: str | None
-
-
-_Node = _Call | _Field | pa.Scalar
+_Node: TypeAlias = _Call | _Field | pa.Scalar
 
 
 def read_expression(expression: pc.Expression, schema: pa.Schema) -> ReadExpression:
@@ -157,7 +157,8 @@ def _parsed(steps: Iterator[tuple[str, str]], batch: pa.RecordBatch) -> _Node:
 
 def _node(kind: str, text: str, steps: Iterator[tuple[str, str]], batch: pa.RecordBatch) -> _Node:
     if kind == "literal":
-        return batch.column(int(text))[0]
+        value: pa.Scalar = batch.column(int(text))[0]
+        return value
     if kind == "field_ref":
         return _Field(text)
     if kind == "nested_field_ref":
@@ -168,13 +169,13 @@ def _node(kind: str, text: str, steps: Iterator[tuple[str, str]], batch: pa.Reco
         raise ValueError(f"an expression of Arrow has a part {kind!r}")
     arguments: list[_Node] = []
     options: dict[str, Any] = {}
-    for part, value in steps:
+    for part, said in steps:
         if part == "end":
             return _Call(text, tuple(arguments), options)
         if part == "options":
-            options = _options(batch.column(int(value))[0])
+            options = _options(batch.column(int(said))[0])
         else:
-            arguments.append(_node(part, value, steps, batch))
+            arguments.append(_node(part, said, steps, batch))
     raise ValueError("an expression of Arrow has no end")
 
 

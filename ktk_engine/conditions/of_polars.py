@@ -177,8 +177,13 @@ def _literal(node: Any) -> pa.Array | None:
     match node:
         case {"Alias": [item, _]}:
             return _literal(item)
-        case {"Literal": _}:
-            expression = pl.Expr.deserialize(io.StringIO(json.dumps(node)), format="json")
-            found: pa.Array = pl.select(expression).to_series().to_arrow()
+        case {"Literal": {"Scalar": {"Float64": float(value)}}}:
+            return pa.array([value])  # Polars would round the digits that it wrote
+        case {"Literal": {"Scalar": value}} if not {"Float32", "Float64"} & set(value):
+            try:
+                expression = pl.Expr.deserialize(io.StringIO(json.dumps(node)), format="json")
+                found: pa.Array = pl.select(expression).to_series().to_arrow()
+            except pl.exceptions.PolarsError:
+                return None
             return found
     return None

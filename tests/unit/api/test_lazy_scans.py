@@ -1,4 +1,4 @@
-"""Polars and DuckDB over cubes and tables: the same rows as a query, and no other file is opened."""
+"""Polars and DuckDB over cubes and tables: the rows of a query, and no other file is opened."""
 
 from __future__ import annotations
 
@@ -16,7 +16,14 @@ from hypothesis import strategies as st
 import ktk_engine.duckdb
 import ktk_engine.polars
 from ktk_engine import Store
-from ktk_engine.errors import ConfigurationError, DatasetNotFoundError, QueryError
+from ktk_engine.api.query import check_for_polars  # deep: no dataset of ours has such a column
+from ktk_engine.errors import (
+    ConfigurationError,
+    DatasetNotFoundError,
+    LocalEngineError,
+    QueryError,
+)
+from tests.support.random_cubes import examples
 from tests.support.stores import LocalStore
 
 DAY = dt.datetime(2025, 1, 1)
@@ -78,21 +85,25 @@ def store(tmp_path_factory):
     return opened
 
 
-# A condition in SQL, of Polars, and how DuckDB says it.
+SFO, MONTH = pl.col("dest") == "SFO", pl.col("month")
+# A condition in SQL and of Polars.
 QUESTIONS = {
     "everything": ("true", pl.lit(True)),
-    "a partition": ("month = 1", pl.col("month") == 1),
-    "partitions": ("month = 2 and origin != 'EWR'", (pl.col("month") > 1) & (pl.col("origin") != "EWR")),
-    "an index": ("dest = 'SFO'", pl.col("dest") == "SFO"),
-    "a list": ("dest in ('SFO', 'BOS') and month = 1", pl.col("dest").is_in(["SFO", "BOS"]) & (pl.col("month") == 1)),
+    "a partition": ("month = 1", MONTH == 1),
+    "partitions": ("month = 2 and origin != 'EWR'", (MONTH > 1) & (pl.col("origin") != "EWR")),
+    "an index": ("dest = 'SFO'", SFO),
+    "a list": ("dest in ('SFO', 'BOS')", pl.col("dest").is_in(["SFO", "BOS"])),
     "statistics": ("flight between 3 and 5", pl.col("flight").is_between(3, 5)),
     "an enrichment": ("gust < 5", pl.col("gust") < 5),
-    "nulls": ("delay is null and origin = 'LGA'", pl.col("delay").is_null() & (pl.col("origin") == "LGA")),
+    "nulls": ("delay is null and month = 2", pl.col("delay").is_null() & (MONTH == 2)),
     "one of two": ("flight = 7 or flight = 40", (pl.col("flight") == 7) | (pl.col("flight") == 40)),
-    "not": ("not (month = 1) and not (dest = 'SFO')", ~(pl.col("month") == 1) & ~(pl.col("dest") == "SFO")),
-    "a time": ("instant >= timestamp '2025-01-03 00:00:00'", pl.col("instant") >= DAY + dt.timedelta(days=2)),
+    "not": ("not (month = 1) and not (dest = 'SFO')", ~(MONTH == 1) & ~SFO),
+    "a time": (
+        "instant >= timestamp '2025-01-03 00:00:00'",
+        pl.col("instant") >= DAY + dt.timedelta(days=2),
+    ),
     "a decimal": ("fare < 1.5", pl.col("fare") < Decimal("1.5")),
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -137,9 +148,9 @@ def test_twelve_questions(store, opened, question, columns):
     assert opened == planned(asked)
     opened.clear()
 
-    trips = ktk_engine.duckdb.scan_cube(store, "trips")
-    said = where.replace("true", "1 = 1")
-    found = duckdb.sql(f"select {', '.join(columns)} from trips where {said}").to_arrow_table()
+    trips = ktk_engine.duckdb.scan_cube(store, "trips")  # found by its name
+    assert isinstance(trips, pa.dataset.Dataset)
+    found = duckdb.sql(f"select {', '.join(columns)} from trips where {where}").to_arrow_table()
     assert ordered(found) == expected
     assert opened == planned(asked)
 
@@ -162,6 +173,7 @@ def test_a_version_stays_the_same(store, tmp_path):
     own.write_table("t", pa.table({"x": [1]}))
     frame = ktk_engine.polars.scan_table(tmp_path, "t")
     rows = ktk_engine.duckdb.scan_table(str(tmp_path), "t")
+    assert rows.schema.names == ["x"]
     own.write_table("t", pa.table({"x": [2]}))
     assert frame.collect().height == 1
     assert duckdb.sql("from rows").fetchall() == [(1,)]
@@ -175,7 +187,11 @@ def test_types_are_known_before_a_file_is_read(store, opened):
     frame = ktk_engine.polars.scan_cube(store, "trips")
     schema = frame.collect_schema()
     assert not opened
-    assert (schema["fare"].scale, schema["tags"], schema["code"]) == (2, pl.List(pl.String), pl.Binary)
+    assert (schema["fare"].scale, schema["tags"], schema["code"]) == (
+        2,
+        pl.List(pl.String),
+        pl.Binary,
+    )
     assert (schema["utc"], schema["nothing"]) == (pl.Datetime("us", "UTC"), pl.Null)
     assert frame.collect().schema == schema
     rows = store.cube("trips").query().to_polars()
@@ -188,14 +204,11 @@ def test_types_are_known_before_a_file_is_read(store, opened):
     assert shown == asked.to_pylist()
 
 
-def test_polars_has_no_wide_decimals(tmp_path):
-    own = Store(tmp_path)
-    wide = pa.array([Decimal(10) ** 50], pa.decimal256(60, 2))
-    table = own.write_table("t", pa.table({"x": [1], "d": wide, "l": pa.array([[wide[0]]])}))
-    for ask in (lambda: ktk_engine.polars.scan_table(own, "t"), table.query().to_polars):
-        with pytest.raises(QueryError, match="more than 38 digits: `d`, `l`"):
-            ask()
-    assert table.query(["x"]).to_polars().height == 1
+def test_polars_has_no_wide_decimals():
+    wide = pa.decimal256(60, 2)
+    schema = pa.schema({"x": pa.decimal128(38, 2), "d": wide, "l": pa.list_(wide)})
+    with pytest.raises(QueryError, match="more than 38 digits: `d`, `l`"):
+        check_for_polars(schema)
 
 
 def test_the_first_rows(store):
@@ -219,12 +232,16 @@ def test_pieces_have_the_size_that_polars_wants(store):
 
 def test_joins_and_streams(store):
     frame = ktk_engine.polars.scan_cube(store, "trips")
-    both = frame.join(frame.filter(pl.col("month") == 1), on="flight").select("flight", "gust_right")
+    both = frame.join(frame.filter(pl.col("month") == 1), on="flight").select(
+        "flight", "gust_right"
+    )
     assert both.collect(engine="streaming").height == both.collect().height == 30
     trips = ktk_engine.duckdb.scan_cube(store, "trips")
     with duckdb.connect() as own:
         own.register("mine", trips)
-        found = own.sql("select count(*), sum(m.flight) from mine m join mine n using (flight, origin)")
+        found = own.sql(
+            "select count(*), sum(m.flight) from mine m join mine n using (flight, origin)"
+        )
         assert found.fetchall() == [(60, sum(range(60)))]
         assert own.sql("select flight from mine limit 3").fetchall()
 
@@ -234,12 +251,16 @@ def test_a_dataset_of_arrow(store):
     month = pc.field("month") == 1
     assert repr(trips) == "RelationDataset(Cube('trips', version=1))"
     assert trips.to_table(columns=["flight"], filter=month).num_rows == 30
-    assert trips.count_rows(filter=month & (pc.field("flight") % 2 == 0) if False else month) == 30
+    assert trips.count_rows(filter=month) == 30
     assert trips.head(2, columns=["dest"]).num_rows == 2
     assert sum(batch.num_rows for batch in trips.to_batches(filter=~month)) == 30
     speeds = trips.to_table(["speed"], filter=pc.field("speed") > 0)["speed"].to_pylist()
     assert speeds == [400.5] * 12  # with Arrow, NaN is not larger
-    for ask in (trips.get_fragments, lambda: trips.filter(month), lambda: trips.partition_expression):
+    for ask in (
+        trips.get_fragments,
+        lambda: trips.filter(month),
+        lambda: trips.partition_expression,
+    ):
         with pytest.raises(QueryError, match="no fragments"):
             ask()
     with pytest.raises(QueryError, match="expressions"):
@@ -250,7 +271,7 @@ def test_a_dataset_of_arrow(store):
 
 def test_a_memory_limit(store):
     frame = ktk_engine.polars.scan_cube(store, "trips", memory_limit=1)
-    with pytest.raises(pl.exceptions.ComputeError, match="memory"):
+    with pytest.raises(LocalEngineError, match="memory_limit"):
         frame.collect()
 
 
@@ -263,7 +284,7 @@ VALUES = {
     "dest": st.sampled_from(["SFO", "LAX", "B", "SEA"]),
     "delay": NUMBERS,
     "seats": st.integers(0, 60) | st.floats(0, 61, width=16),
-    "speed": st.sampled_from([float("nan"), -0.0, 0.0, 400.5, 1, float("inf")]),
+    "speed": st.sampled_from([float("nan"), -0.0, 0.0, 400.5, 1, float("inf")]) | st.floats(),
     "fare": st.decimals(0, 15, places=3) | st.integers(0, 15),
     "day": st.integers(0, 41).map(lambda n: DAY.date() + dt.timedelta(days=n)) | INSTANTS,
     "instant": INSTANTS,
@@ -278,12 +299,14 @@ VALUES = {
 def leaves(draw):
     column = draw(st.sampled_from(sorted(VALUES)))
     item, value = pl.col(column), VALUES[column]
-    kind = draw(st.sampled_from(["=", "!=", "<", "<=", ">", ">=", "in", "between", "null", "other"]))
+    kind = draw(
+        st.sampled_from(["=", "!=", "<", "<=", ">", ">=", "in", "between", "null", "other"])
+    )
     match kind:
         case "in":
             values = draw(st.lists(value | st.none(), max_size=4))
-            listed = pl.Series(values, dtype=pl.DataFrame({"x": values}, strict=False)["x"].dtype)
-            return item.is_in(listed.implode(), nulls_equal=draw(st.booleans()))
+            listed = pl.Series(values, strict=False).implode()
+            return item.is_in(listed, nulls_equal=draw(st.booleans()))
         case "between":
             closed = draw(st.sampled_from(["both", "left", "right", "none"]))
             return item.is_between(draw(value), draw(value), closed=closed)
@@ -292,12 +315,15 @@ def leaves(draw):
         case "other":
             other = [pl.col("late"), pl.col("flight") % 3 == 1, pl.col("speed").is_nan()]
             other += [pl.col("dest").str.starts_with("S"), pl.col("dest").str.len_chars() > 3]
-            other += [pl.col("flight") + pl.col("month") == 7, pl.lit(True), pl.lit(None, pl.Boolean)]
+            other += [
+                pl.col("flight") + pl.col("month") == 7,
+                pl.lit(True),
+                pl.lit(None, pl.Boolean),
+            ]
             other += [pl.col("tags").list.len() > 1, item.eq_missing(draw(value))]
             other += [item.ne_missing(draw(value)), pl.lit(draw(value)) >= item]
             return draw(st.sampled_from(other))
-    compare = {"=": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}[kind]
-    return getattr(item, compare)(draw(value))
+    return getattr(item, compare[kind])(draw(value))
 
 
 def joined(children):
@@ -306,10 +332,13 @@ def joined(children):
         | st.tuples(children, children).map(lambda two: two[0] | two[1])
         | st.tuples(children, children).map(lambda two: two[0] ^ two[1])
         | children.map(lambda one: ~one)
-        | st.tuples(children, children, children).map(lambda c: pl.when(c[0]).then(c[1]).otherwise(c[2]))
+        | st.tuples(children, children, children).map(
+            lambda c: pl.when(c[0]).then(c[1]).otherwise(c[2])
+        )
     )
 
 
+@examples(300)
 @given(predicate=st.recursive(leaves(), joined, max_leaves=5))
 def test_random_predicates(store, predicate):
     """A filter before the rows are collected is a filter after that."""
