@@ -299,9 +299,8 @@ VALUES = {
 def leaves(draw):
     column = draw(st.sampled_from(sorted(VALUES)))
     item, value = pl.col(column), VALUES[column]
-    kind = draw(
-        st.sampled_from(["=", "!=", "<", "<=", ">", ">=", "in", "between", "null", "other"])
-    )
+    compare = {"=": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
+    kind = draw(st.sampled_from([*compare, "in", "between", "null", "other"]))
     match kind:
         case "in":
             values = draw(st.lists(value | st.none(), max_size=4))
