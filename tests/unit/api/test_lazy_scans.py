@@ -337,11 +337,15 @@ def joined(children):
     )
 
 
+@pytest.fixture(scope="module")
+def whole(store):
+    return store.cube("trips").query().to_polars().lazy()
+
+
 @examples(300)
 @given(predicate=st.recursive(leaves(), joined, max_leaves=5))
-def test_random_predicates(store, predicate):
+def test_random_predicates(store, whole, predicate):
     """A filter before the rows are collected is a filter after that."""
-    whole = store.cube("trips").query().to_polars().lazy()
     frame = ktk_engine.polars.scan_cube(store, "trips")
     try:
         expected = whole.filter(predicate).collect()
