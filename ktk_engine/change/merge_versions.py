@@ -33,8 +33,8 @@ from ktk_engine.log.state import State, resolve
 from ktk_engine.messages import Message, Remedy
 from ktk_engine.plan.key_conditions import counted_keys
 from ktk_engine.snapshot.snapshot import Snapshot
+from ktk_engine.spark.client.client import select_names
 from ktk_engine.spark.frames import persisted
-from ktk_engine.spark.jvm import select_names
 from ktk_engine.spark.read.few_rows import first_rows
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.write.version_rows import (

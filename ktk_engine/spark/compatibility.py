@@ -5,10 +5,10 @@ Whatever is not here is the same in all of them. See docs/spark.md, Versions.
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import logging
 import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,9 +40,11 @@ def spark_version() -> tuple[int, int]:
     return int(major), int(minor)
 
 
-def known_settings(settings: Mapping[str, str]) -> dict[str, str]:
-    """Give the settings without those that this version does not know."""
-    version = spark_version()
+def known_settings(
+    settings: Mapping[str, str], version: tuple[int, int] | None = None
+) -> dict[str, str]:
+    """Give the settings without those that a version does not know; None for PySpark's own."""
+    version = version or spark_version()
     return {k: v for k, v in settings.items() if _SINCE.get(k, version) <= version}
 
 
@@ -140,10 +142,13 @@ def classic_class(session: SparkSession, name: str) -> Any:
     return getattr(session._jvm, f"org.apache.spark.sql.{package}{name}")
 
 
-def is_classic_frame(value: Any) -> bool:
-    """Whether a value is a frame of a classic session."""
-    module = "pyspark.sql.classic.dataframe" if spark_version() >= (4, 0) else "pyspark.sql"
-    return isinstance(value, importlib.import_module(module).DataFrame)
+def spark_errors() -> tuple[type[Exception], ...]:
+    """The errors that Spark raises here; those of py4j only where it is in use."""
+    import pyspark  # noqa: F401
+    from pyspark.errors import PySparkException
+
+    classic = sys.modules.get("py4j.protocol")
+    return (PySparkException,) if classic is None else (PySparkException, classic.Py4JError)
 
 
 def all_settings(session: SparkSession) -> dict[str, str]:

@@ -30,9 +30,9 @@ def returned_rows(result: Any) -> DataFrame | pa.Table:
     """
     if isinstance(result, pa.Table):
         return result
-    from ktk_engine.spark.compatibility import is_classic_frame
+    from ktk_engine.spark.client.client import is_frame
 
-    if is_classic_frame(result):
+    if is_frame(result):
         return result
     if type(result).__module__.startswith("pyspark.pandas."):
         refuse_index(result)

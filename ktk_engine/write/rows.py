@@ -63,7 +63,7 @@ def selected(rows: Rows, names: Sequence[str]) -> Rows:
     """Some columns of rows, which are in memory or Spark's."""
     if isinstance(rows, pa.Table):
         return rows.select(names)
-    from ktk_engine.spark.jvm import select_names
+    from ktk_engine.spark.client.client import select_names
 
     return select_names(rows, names)
 

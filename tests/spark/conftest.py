@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ktk_engine.spark.compatibility import spark_version
+from ktk_engine.spark.session.connect import connect_session
 from ktk_engine.spark.session.session import new_session, start_session
 from ktk_engine.spark.sql.sql_session import SqlSession
 from tests.conftest import FEW_ROWS, SPARK_SETTINGS
@@ -18,7 +20,11 @@ from tests.support.stores import LocalStore
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
+    if os.environ.get("KTK_CONNECT"):
+        server = request.getfixturevalue("connect_server")
+        yield with_settings(connect_session(server.url), SPARK_SETTINGS)
+        return
     # Where other tests have started Spark, theirs are the defaults of all its sessions.
     yield with_settings(start_session(SPARK_SETTINGS), SPARK_SETTINGS)
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from ktk_engine.files.file_writer import WriteJob  # deep: files of any layout
-from ktk_engine.spark.jvm import size_in_bytes
+from ktk_engine.spark.client.classic import size_in_bytes
 from ktk_engine.spark.read.plan_frame import plan_frame
 from ktk_engine.spark.write.write_frame import write_frame
 from tests.support.changes import DatasetChange, Target, Transaction, Write, build, commit

@@ -30,11 +30,10 @@ from ktk_engine.plan.plan import Plan
 from ktk_engine.plan.plan_dataset import plan_dataset
 from ktk_engine.snapshot.snapshot import Snapshot
 from ktk_engine.spark.arrow_types import seen_by_spark, spark_schema
+from ktk_engine.spark.client.client import client_of, select_names
 from ktk_engine.spark.frames import empty_frame, frame_of_table
-from ktk_engine.spark.jvm import select_names
 from ktk_engine.spark.read.scan import Scanner
 from ktk_engine.spark.read.task_frame import task_frame
-from ktk_engine.spark.session.executors import runs_here
 from ktk_engine.types.quote import quote_identifier
 
 if TYPE_CHECKING:
@@ -99,7 +98,7 @@ def _all_rows(
     if frame is not None:
         return frame
     store, footers = scanner.store, scanner.footers
-    workers = scanner.session.sparkContext.defaultParallelism
+    workers = client_of(scanner.session).parallelism
     uncut = _ROWS_OF_ONE_WORKER if aggregated else 0
     found = tasks(store, footers, plan, names, workers, uncut)
     if not found:
@@ -127,7 +126,7 @@ def is_scanned(scanner: Scanner, snapshot: Snapshot) -> bool:
         read = scanner.reads(snapshot, item.files, item.columns)
         return pa.array([read and not item.overlaid])
 
-    in_folder = scanner.store.read_by_spark
+    in_folder = scanner.reads_folders
     return in_folder and bool(snapshot.derived.get("is scanned", found)[0].as_py())
 
 
@@ -174,7 +173,7 @@ def _has_long_list(condition: Condition) -> bool:
 
 def _most_read(scanner: Scanner, plan: Plan) -> int:
     """How many bytes are read here; more where few rows come out, and nobody else would read."""
-    alone = runs_here(scanner.session.sparkContext.master or "") and not scanner.store.is_remote
+    alone = client_of(scanner.session).runs_here and not scanner.store.is_remote
     return _FOLDED_READ if plan.folding and alone else _SMALL_READ
 
 

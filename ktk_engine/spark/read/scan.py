@@ -21,8 +21,8 @@ from ktk_engine.files.physical_schemas import physical_schemas
 from ktk_engine.format.label import label_texts
 from ktk_engine.snapshot.snapshot import PARTITION_PREFIX, Snapshot, digests_of, is_own
 from ktk_engine.spark.arrow_types import spark_schema
+from ktk_engine.spark.client.client import client_of, select_names
 from ktk_engine.spark.frames import empty_frame, with_types
-from ktk_engine.spark.jvm import select_names
 from ktk_engine.spark.read.manifest import write_manifest
 from ktk_engine.spark.read.read_types import read_types
 from ktk_engine.spark.read.restored_by_spark import name_restored_by_spark, restored_by_spark
@@ -84,6 +84,11 @@ class Scanner:
         frames = [self._relation(snapshot, *kind, columns) for kind in kinds]
         return functools.reduce(lambda left, right: left.union(right), frames)
 
+    @property
+    def reads_folders(self) -> bool:
+        """Whether Spark's own reader can be given chosen files of the store."""
+        return self.store.read_by_spark and client_of(self.session).takes_manifests
+
     def reads(self, snapshot: Snapshot, files: pa.Table, columns: Sequence[str]) -> bool:
         """Tell whether `scan` gives the rows."""
         return self._kinds(snapshot, files, columns) is not None
@@ -96,7 +101,7 @@ class Scanner:
         None if Spark does not read all of them right.
         """
         keys = snapshot.partition_keys
-        if not self.store.read_by_spark:
+        if not self.reads_folders:
             return None
         if {*keys} & {*columns} and not _restores(snapshot, files):
             return None

@@ -17,6 +17,7 @@ from ktk_engine.local.merge import merge
 from ktk_engine.local.merge_run import MergeRun
 from ktk_engine.local.task import Task
 from ktk_engine.spark.arrow_types import arrow_schema, cast_for_spark, spark_schema
+from ktk_engine.spark.client.client import client_of
 from ktk_engine.spark.frames import empty_frame
 from ktk_engine.spark.session.executors import map_in_workers
 from ktk_engine.store.interface import ObjectStore
@@ -47,7 +48,7 @@ def task_frame(
     result = spark_schema(schema)
     if not tasks:
         return empty_frame(session, result)
-    groups = _grouped(tasks, _GROUPS_PER_CORE * session.sparkContext.defaultParallelism)
+    groups = _grouped(tasks, _GROUPS_PER_CORE * client_of(session).parallelism)
     payloads = [pickle.dumps(group, pickle.HIGHEST_PROTOCOL) for group in groups]
     each = _numbers_per_group(session, tasks, len(groups))
     target = arrow_schema(result)

@@ -12,10 +12,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from subprocess import Popen, TimeoutExpired
 
-from py4j.protocol import Py4JError
-
 from ktk_engine.errors import SessionError
-from ktk_engine.spark.jvm import has_stopped, jvm_process
 
 _PATIENCE = 5.0  # seconds to connect, and again to answer
 _SPARK = "spark://"
@@ -39,7 +36,10 @@ def check_master(master: str) -> None:
 
 def why_ended() -> str:
     """Say why the Spark of this process ended; empty if it runs, or none was started."""
+    from py4j.protocol import Py4JError
     from pyspark import SparkContext
+
+    from ktk_engine.spark.client.classic import has_stopped, jvm_process
 
     context = SparkContext._active_spark_context
     try:

@@ -19,9 +19,9 @@ from ktk_engine.files.file_writer import (
 )
 from ktk_engine.files.write_report import WriteReport, make_report
 from ktk_engine.spark.arrow_types import spark_type
+from ktk_engine.spark.client.client import client_of, select_names
 from ktk_engine.spark.compatibility import collect_table
 from ktk_engine.spark.frames import column, with_types
-from ktk_engine.spark.jvm import count_leaves, select_names, size_in_bytes
 from ktk_engine.spark.session.executors import map_in_workers
 from ktk_engine.spark.session.spark_job import spark_job
 from ktk_engine.types.quote import quote_identifier
@@ -34,8 +34,6 @@ _REPORT_DDL = (
     "payload binary, tail bigint, tail_digest binary, digest binary, cells binary, "
     "task bigint, number bigint"
 )
-# Fewer bytes than Spark gives to one task that reads.
-_SMALL_BYTES = 64 << 20
 
 
 def write_frame(frame: DataFrame, job: WriteJob) -> WriteReport:
@@ -91,10 +89,5 @@ def _enough_tasks(frame: DataFrame) -> int | None:
 
     Each of them has a task of its own, however few rows it gives: a file a query.
     """
-    context = frame.sparkSession.sparkContext
-    cores = context.defaultParallelism
-    if context.getConf().get("spark.dynamicAllocation.enabled", "false") == "true":
-        return None  # how many there will be follows the tasks
-    if count_leaves(frame) <= cores or size_in_bytes(frame) > _SMALL_BYTES:
-        return None
-    return cores
+    client = client_of(frame.sparkSession)
+    return client.parallelism if client.needs_few_tasks(frame) else None

@@ -13,8 +13,8 @@ from dbt.adapters.ktk.session import cancellable_task, sessions
 from dbt.adapters.ktk.session.cancellable_task import CancellableTask, Told
 from ktk_engine.errors import SessionError
 from ktk_engine.progress import doing, heartbeat, watching  # deep: what tells of steps
+from ktk_engine.spark.client.protocol import GroupWork  # deep: what it says of Spark's jobs
 from ktk_engine.spark.session import liveness, session  # deep: what it asks of a master
-from ktk_engine.spark.session.job_group import GroupWork  # deep: what it says of Spark's jobs
 from tests.support.stores import Warehouse
 
 

@@ -126,10 +126,10 @@ class PythonModels(Materializations):
         self, model: Mapping[str, Any], code: _Code, relation: BaseRelation, module: ModuleType
     ) -> DataFrame | pa.Table:
         """Call the user's function; what it raises is shown with its own lines."""
-        from ktk_engine.spark.sql.model_session import ModelSession
+        from ktk_engine.spark.sql.model_session import model_session
         from ktk_engine.warehouse.returned_rows import returned_rows
 
-        session = ModelSession(
+        session = model_session(
             self.connections.sessions.current(),
             lambda plan: _LOGGER.info(f"{relation} reads {plan_line(plan)}"),
         )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from dbt.adapters.ktk.config.time_limit import TimeLimit
-    from ktk_engine.spark.session.job_group import GroupWork, JobGroup
+    from ktk_engine.spark.client.protocol import GroupWork, JobGroup
 
 _AGAIN_SECONDS = 0.2
 _SAY_SECONDS = 10.0
