@@ -7,8 +7,7 @@ columns; see docs/spark.md, A source for plain SQL.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import pyarrow as pa
@@ -26,14 +25,15 @@ from ktk_engine.conditions.condition import (
     conjunction,
 )
 from ktk_engine.errors import ConditionError, ConfigurationError
-from ktk_engine.files.metadata_cache import MetadataCache
+from ktk_engine.files.footers import FooterCache
 from ktk_engine.local.tasks import tasks
 from ktk_engine.plan.cube_query import CubeQuery
-from ktk_engine.plan.open_relation import open_relation
+from ktk_engine.plan.open_relation import Kind, open_relation
 from ktk_engine.plan.plan_cube import LoadedCube
 from ktk_engine.plan.plan_table import LoadedTable
 from ktk_engine.spark.arrow_types import arrow_schema, spark_schema
 from ktk_engine.spark.read.task_frame import run_group
+from ktk_engine.store.interface import ObjectStore
 from ktk_engine.store.open_store import open_store
 
 # Nobody says here how many tasks run at a time.
@@ -47,6 +47,21 @@ _COMPARISONS: dict[str, Operator] = {
 }
 
 
+@dataclass(frozen=True)
+class _Address:
+    """Which version of which relation is read: plain data, which goes from worker to worker."""
+
+    store: ObjectStore
+    kind: Kind
+    name: str
+    version: int | str | None
+    timestamp: str | None
+
+    def open(self) -> LoadedCube | LoadedTable:
+        version, timestamp = self.version, self.timestamp
+        return open_relation(self.store, self.name, version, timestamp, kind=self.kind)
+
+
 class KtkDataSource(datasource.DataSource):
     """Reads a cube or a table as Spark's source `ktk`.
 
@@ -58,18 +73,25 @@ class KtkDataSource(datasource.DataSource):
         spark.read.format("ktk").options(store="s3://b/w", cube="nyc").load()
     """
 
+    _version: int | None = None
+
     @classmethod
     def name(cls) -> str:
         """How Spark calls it."""
         return "ktk"
 
     def schema(self) -> StructType:
-        """Give the columns, in Spark's types of their classes."""
-        return spark_schema(self._loaded.schema)
+        """Give the columns, in Spark's types of their classes; rows are of this version, too."""
+        loaded = self._address.open()
+        self._version = loaded.state.version or None  # 0: what another program wrote
+        return spark_schema(loaded.schema)
 
     def reader(self, schema: StructType) -> KtkReader:
         """Give what plans and reads."""
-        return KtkReader(self._loaded, schema)
+        address = self._address
+        if self._version is not None:
+            address = replace(address, version=self._version, timestamp=None)
+        return KtkReader(address)
 
     def writer(self, schema: StructType, overwrite: bool) -> NoReturn:
         """Refuse to write."""
@@ -78,58 +100,49 @@ class KtkDataSource(datasource.DataSource):
             "Store.write_table, which check what is written. Nothing was written."
         )
 
-    @cached_property
-    def _loaded(self) -> LoadedCube | LoadedTable:
+    @property
+    def _address(self) -> _Address:
         given = dict(self.options)
         own = {key: given.pop(key, None) for key in ("store", "cube", "table")}
-        named = {kind: name for kind, name in own.items() if name and kind != "store"}
+        kinds: tuple[Kind, ...] = ("cube", "table")
+        named = [(kind, name) for kind in kinds if (name := own[kind])]
         if not own["store"] or len(named) != 1 or "path" in given:
             raise ConfigurationError(
                 "The source ktk needs the options store, an address, and cube or table, a name: "
                 'spark.read.format("ktk").options(store="s3://bucket/dbt", cube="nyc").load().'
             )
-        ((kind, name),) = named.items()
+        ((kind, name),) = named
         version, timestamp = given.pop("version", None), given.pop("timestamp", None)
-        store = open_store(own["store"], given)
         number = int(version) if version and version.isdigit() else version
-        return open_relation(store, name, number, timestamp, kind=kind)  # type: ignore[arg-type]
-
-
-@dataclass(frozen=True)
-class _Part(datasource.InputPartition):
-    """A task of the plan."""
-
-    value: Any
+        return _Address(open_store(own["store"], given), kind, name, number, timestamp)
 
 
 class KtkReader(datasource.DataSourceReader):
     """Plans and reads one use of a relation; goes to the workers that read."""
 
-    def __init__(self, loaded: LoadedCube | LoadedTable, schema: StructType) -> None:
-        self._loaded: LoadedCube | LoadedTable | None = loaded
-        self._store = loaded.state.store
+    def __init__(self, address: _Address) -> None:
+        self._address = address
         self._condition: Condition = TrueCondition()
-        self._target = arrow_schema(schema)
+        self._schema: pa.Schema = address.open().schema
+        self._target = arrow_schema(spark_schema(self._schema))
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
         """Take note of filters; Spark looks at each row again."""
-        assert self._loaded is not None, "filters come before tasks"
-        self._condition = conjunction(_condition(item, self._loaded.schema) for item in filters)
+        self._condition = conjunction(_condition(item, self._schema) for item in filters)
         return filters
 
     def partitions(self) -> Sequence[datasource.InputPartition]:
         """Plan, and give the tasks."""
-        assert self._loaded is not None, "tasks are made once"
-        with self._loaded.state.reading():
-            plan = self._loaded.answer(CubeQuery(self._target.names, self._condition))
-            found = tasks(self._store, MetadataCache().footers, plan, workers=_TASKS)
-        self._loaded = None  # workers need it not
-        return [_Part(task) for task in found] or [_Part(None)]
+        loaded = self._address.open()
+        with loaded.state.reading():
+            plan = loaded.answer(CubeQuery(self._schema.names, self._condition))
+            found = tasks(self._address.store, FooterCache(), plan, workers=_TASKS)
+        return [*map(datasource.InputPartition, found)] or [datasource.InputPartition(None)]
 
     def read(self, partition: datasource.InputPartition) -> Iterator[pa.RecordBatch]:
         """Give the rows of a task."""
         if partition.value is not None:
-            yield from run_group(self._store, [partition.value], self._target)
+            yield from run_group(self._address.store, [partition.value], self._target)
 
 
 def _condition(pushed: Any, schema: pa.Schema) -> Condition:
