@@ -16,18 +16,21 @@ _USERINFO = re.compile(
     r"([^\s/@:'\"]*:(?!\d+(?:/|$))[^\s@'\"]*|[^\s/@'\"]+)@"
 )
 _QUERY = re.compile(r"\b(?!file:)([A-Za-z][A-Za-z0-9+.\-]*://[^\s?'\"]*)\?[^\s'\"]+")
+# Parameters of a server of Spark Connect; one of them is a token.
+_PARAMETERS = re.compile(r"\b(sc://[^\s/;'\"]*/?;)[^\s'\"]+")
 # What stands in front of the @ of these is a container.
 _CONTAINERS = ("abfs", "abfss", "wasb", "wasbs")
 
 
 def without_secrets(text: str) -> str:
-    """Mask user, secret and query of each URL in a text; they may be keys or signatures.
+    """Mask user, secret, query and parameters of each URL in a text; they may be keys.
 
     Args:
         text: for people: a message, or an address.
     """
     if ":/" not in text:
         return text
+    text = _PARAMETERS.sub(r"\1***", text)
     return _QUERY.sub(r"\1?***", _USERINFO.sub(_masked, text))
 
 

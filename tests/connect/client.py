@@ -63,6 +63,7 @@ def work(session: Any, folder: Path) -> dict[str, Any]:
 
     objects = LocalStore(folder)
     sql = statements(session, objects)
+    add_view(objects, ViewDocument("c", "cube", cube="c"))
     add_view(objects, ViewDocument("w", "view", sql="select x, p, v as u from an.c where v < 9000"))
     answer = sql.sql(
         "with q as (select p, count(*) n, max(w.u) m from an.w join an.t using (x, p) "

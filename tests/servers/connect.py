@@ -80,6 +80,11 @@ class ConnectServer:
         wait_for(lambda: listens(self.port) or self._process.poll() is not None)
         assert self._process.poll() is None, self.log.read_text()[-4000:]
 
+    @property
+    def pid(self) -> int:
+        """Of its process."""
+        return self._process.pid
+
     def kill(self) -> None:
         """End its processes at once, with all that they do."""
         for pid in (*descendants(self._process.pid), self._process.pid):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from ktk_engine.spark.client.client import is_connect
 from ktk_engine.spark.compatibility import spark_version
 from ktk_engine.spark.session.connect import connect_session
 from ktk_engine.spark.session.session import new_session, start_session
@@ -21,9 +22,10 @@ from tests.support.stores import LocalStore
 
 @pytest.fixture(scope="session")
 def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
-    if os.environ.get("KTK_CONNECT"):
-        server = request.getfixturevalue("connect_server")
-        yield with_settings(connect_session(server.url), SPARK_SETTINGS)
+    if remote := os.environ.get("KTK_CONNECT", ""):  # an address, or `1` for a server of our own
+        if "://" not in remote:
+            remote = request.getfixturevalue("connect_server").url
+        yield with_settings(connect_session(remote), SPARK_SETTINGS)
         return
     # Where other tests have started Spark, theirs are the defaults of all its sessions.
     yield with_settings(start_session(SPARK_SETTINGS), SPARK_SETTINGS)
@@ -48,17 +50,20 @@ def few_rows(spark: SparkSession) -> Iterator[None]:
     if spark_version() < (4, 0):
         yield
         return
-    before = {key: spark.conf.get(key) for key in FEW_ROWS}
+    before = {key: spark.conf.get(key, None) for key in FEW_ROWS}
     with_settings(spark, FEW_ROWS)
     yield
-    with_settings(spark, before)
+    for key, value in before.items():
+        spark.conf.unset(key) if value is None else with_settings(spark, {key: value})
 
 
 @pytest.fixture
 def sql(spark: SparkSession, store: LocalStore, tmp_path: Path) -> SqlSession:
     """Statements in which `an.<name>` is a relation of the test's store."""
-    shared = {key: spark.conf.get(key) for key in {**SPARK_SETTINGS, **FEW_ROWS}}
-    session = with_settings(new_session(spark), shared)
+    shared = {key: spark.conf.get(key, None) for key in {**SPARK_SETTINGS, **FEW_ROWS}}
+    # Over Spark Connect, frames of two sessions never meet.
+    session = spark if is_connect(spark) else new_session(spark)
+    session = with_settings(session, {k: v for k, v in shared.items() if v is not None})
     scratch = tmp_path / "scratch"
     return statements(session, store, scratch)
 

@@ -128,8 +128,17 @@ class KtkAdapter(
 
     @available.parse(lambda *_, **__: "")
     def listagg(self, measure: str, delimiter: str, order_by: str | None, limit: int | None) -> str:
-        """Give the SQL that `dbt.listagg(...)` compiles to; starts nothing."""
-        return listagg_text(measure, delimiter, order_by, limit, spark_version() >= (4, 0))
+        """Give the SQL that `dbt.listagg(...)` compiles to; starts no Spark."""
+        return listagg_text(measure, delimiter, order_by, limit, self._spark_version() >= (4, 0))
+
+    def _spark_version(self) -> tuple[int, int]:
+        """The version of the Spark that plans: PySpark's, or that of the server, which is asked."""
+        sessions = self.connections.sessions
+        if sessions.server is None:
+            return spark_version()
+        with self.connections.running():
+            major, minor, *_ = sessions.current().session.version.split(".")
+            return int(major), int(minor)
 
     @classmethod
     def _get_adapter_specific_run_info(cls, config: RelationConfig) -> dict[str, Any]:

@@ -146,7 +146,7 @@ class _Reading:
         """Note what a union needs of its queries: columns go by their places."""
         asked = self._asked.get(id(scope), _Asked(None, [[]]))
         names = scope.expression.named_selects
-        for part in scope.union_scopes:
+        for part in scope.set_operation_scopes:
             columns, own = None, part.expression.named_selects
             keeps = (
                 isinstance(scope.expression, exp.Union) and not scope.expression.args["distinct"]
@@ -163,10 +163,16 @@ class _Reading:
         select: Any = scope.expression
         left_out: set[int] = set()
         whole = asked.columns is None or select.args.get("distinct") is not None
+        whole |= any(map(_by_all, (select.args.get("group"), select.args.get("order"))))
         references = {c.name for c in select.find_all(exp.Column) if not c.table}
         if not whole:
             wanted = {*(asked.columns or ()), *references}
-            left_out = {id(item) for item in select.selects if item.alias_or_name not in wanted}
+            left_out = {
+                id(item)
+                for item in select.selects
+                # A function that is not known may make several rows of one, or none.
+                if item.alias_or_name not in wanted and item.find(exp.Anonymous) is None
+            }
         if references - {item.alias_or_name for item in select.selects}:
             raise _NotUnderstoodError
         for part in (select.args.get("from_"), *(select.args.get("joins") or ())):
@@ -216,6 +222,14 @@ class _Reading:
                 ignored += _ignored(part, folded)
         columns = frozenset(folded[name] for name in named)
         self._found[table.name] = Usage(columns, conjunction(parts), tuple(ignored))
+
+
+def _by_all(clause: Node | None) -> bool:
+    """Whether rows are grouped or sorted by all that is selected (`group by all`)."""
+    if clause is None:
+        return False
+    items = (item.this for item in clause.expressions if isinstance(item, exp.Ordered))
+    return bool(clause.args.get("all")) or any(isinstance(item, exp.Var) for item in items)
 
 
 def _parts(clause: Node | None) -> list[Node]:

@@ -30,7 +30,11 @@ _LOST = (
     "RETRIES_EXCEEDED",
     "StatusCode.UNAVAILABLE",
     "closed channel",
+    "Channel closed",
+    "NO_ACTIVE_SESSION",
+    "server side session identifier",
 )
+_REFUSED = ("StatusCode.UNAUTHENTICATED", "StatusCode.PERMISSION_DENIED")
 _DETAILS = re.compile(r'details = "([^"]*)"')
 _LOCAL = re.compile(r"local\[(\d+)(?:,\s*\d+)?\]")
 # What a value takes in Spark; texts come on top with their own length.
@@ -223,14 +227,18 @@ def lost_session(error: Exception) -> str:
     server = f"server {', '.join(servers)}" if servers else "server"
     return (
         f"The {server} of Spark Connect does not answer any more, or has ended this session: "
-        f"{first_line(error)} What was not committed is discarded; open a session anew, and run it "
-        "again."
+        f"{first_line(error)} What was not committed is discarded; run it again, in a new session."
     )
 
 
 def is_lost(error: Exception) -> bool:
     """Whether an error says that a server, or a session there, is gone."""
     return any(sign in str(error) for sign in _LOST)
+
+
+def is_refused(error: Exception) -> bool:
+    """Whether an error says that a server lets one in with a token alone, and this is none."""
+    return any(sign in str(error) for sign in _REFUSED)
 
 
 def first_line(error: Exception) -> str:

@@ -5,15 +5,24 @@ from __future__ import annotations
 import os
 import re
 import sys
+import warnings
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 from ktk_engine.errors import SessionError
 from ktk_engine.progress import starting_spark
 from ktk_engine.spark.client.client import client_of
-from ktk_engine.spark.client.connect import ASKED, ask, first_line, is_lost, open_session
-from ktk_engine.spark.compatibility import spark_errors
+from ktk_engine.spark.client.connect import (
+    ASKED,
+    ask,
+    first_line,
+    is_lost,
+    is_refused,
+    open_session,
+)
+from ktk_engine.spark.compatibility import silence_query_loggers, spark_errors
+from ktk_engine.spark.session.liveness import address_problem
 from ktk_engine.spark.session.session import (
     is_running,
     session_for_frames,
@@ -26,6 +35,8 @@ if TYPE_CHECKING:
 
 _ASKED_AT_FIRST = 4  # that are some five seconds
 _OLDEST = (3, 5)
+# Errors hold what Spark says; its stack is in the server's log.
+_SETTINGS = {"spark.sql.connect.serverStacktrace.enabled": "false"}
 _REMOTE = re.compile(r"sc://([^/;?]+)")
 
 
@@ -48,6 +59,8 @@ def connect_session(remote: str, settings: Mapping[str, str] | None = None) -> S
             f"This process has started Spark itself, so it cannot use the server {shown(remote)} "
             "as well. Use a process of its own for each."
         )
+    silence_query_loggers()
+    warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")  # the error says it
     try:
         session = open_session(remote)
     except ImportError as error:
@@ -66,18 +79,21 @@ def connect_session(remote: str, settings: Mapping[str, str] | None = None) -> S
                 f"The server {shown(remote)} runs Spark {'.'.join(map(str, version))}; cubes need "
                 "3.5 or newer there."
             )
-        for key, value in (settings or {}).items():
+        for key, value in {**_SETTINGS, **(settings or {})}.items():
             session.conf.set(key, value)
         os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # which makes PySpark's functions Connect's
         return with_defaults(session)
     except spark_errors() as error:
-        if not is_lost(error):
+        if not is_lost(error) and not is_refused(error):
             raise
         ask(session, 1)
         session.stop()
+        question = "Is it running, and can this machine reach it?"
+        if is_refused(error):
+            question = "Is its token right, and still valid?"
         raise SessionError(
             f"The server {shown(remote)} of Spark Connect does not answer: "
-            f"{first_line(error)} Is it running, and can this machine reach it?"
+            f"{first_line(error)} {question}"
         ) from error
 
 
@@ -112,3 +128,49 @@ def shown(remote: str) -> str:
     """An address without what it says of people and secrets."""
     found = _REMOTE.match(remote)
     return f"sc://{found[1]}" if found else "of Spark Connect"
+
+
+def server_problem(host: str, port: int) -> str:
+    """Say, within five seconds, that nothing listens where a server should be.
+
+    Args:
+        host: its name or address.
+        port: where it listens.
+
+    Returns:
+        A sentence; empty if something does.
+    """
+    problem = address_problem(host, port)
+    where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return problem and f"The server sc://{where} of Spark Connect does not answer: {problem}."
+
+
+def is_gone(session: SparkSession) -> bool:
+    """Whether a server has forgotten a session, which was idle for long, or has been started anew.
+
+    Raises:
+        PySparkException: it cannot be asked.
+    """
+    if session.client.is_closed:
+        return True
+    try:
+        session.conf.get("spark.sql.session.timeZone")
+    except spark_errors() as error:
+        if not is_lost(error):
+            raise
+        return True
+    return False
+
+
+def release(session: SparkSession) -> None:
+    """Let a server forget a session that nobody needs any more."""
+    with warnings.catch_warnings(), suppress(Exception):
+        warnings.simplefilter("ignore")
+        session.stop()
+
+
+def abandon(session: SparkSession) -> None:
+    """Close a connection that is lost: what waits for its answer fails at once."""
+    with suppress(Exception):
+        channel: Any = session.client._channel
+        channel.close()

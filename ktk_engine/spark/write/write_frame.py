@@ -5,13 +5,14 @@ See docs/design/writing.md, Writing files.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyspark  # noqa: F401
 from pyspark.sql import functions as F
 
+from ktk_engine.errors import SessionError
 from ktk_engine.files.file_writer import (
     REPORT_SCHEMA,
     WriteJob,
@@ -19,7 +20,7 @@ from ktk_engine.files.file_writer import (
 )
 from ktk_engine.files.write_report import WriteReport, make_report
 from ktk_engine.spark.arrow_types import spark_type
-from ktk_engine.spark.client.client import client_of, select_names
+from ktk_engine.spark.client.client import client_of, is_connect, select_names
 from ktk_engine.spark.compatibility import collect_table
 from ktk_engine.spark.frames import column, with_types
 from ktk_engine.spark.session.executors import map_in_workers
@@ -56,8 +57,22 @@ def write_frame(frame: DataFrame, job: WriteJob) -> WriteReport:
 
     arranged = _arrange(frame, job)
     with spark_job():
-        report = collect_table(map_in_workers(arranged, run, _REPORT_DDL))
-    return make_report(report.cast(REPORT_SCHEMA), job)
+        found = collect_table(map_in_workers(arranged, run, _REPORT_DDL))
+    report = make_report(found.cast(REPORT_SCHEMA), job)
+    if is_connect(frame.sparkSession):
+        _check_folder(job, report.keys)
+    return report
+
+
+def _check_folder(job: WriteJob, keys: Sequence[str]) -> None:
+    """Refuse files in a folder of another machine, which has the same path there."""
+    if job.store.is_remote or not keys or job.store.exists(keys[0]):
+        return
+    raise SessionError(
+        f"The tasks of Spark Connect wrote to {job.store.url} on a machine of their own: this "
+        "process does not see their files. Mount the folder at the same path on all machines, or "
+        "keep the store in an object store. Nothing was committed."
+    )
 
 
 def _arrange(frame: DataFrame, job: WriteJob) -> DataFrame:
