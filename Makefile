@@ -12,6 +12,7 @@
 #               an environment of its own
 # make test-connect  the functional core over Spark Connect: a client without Java and without classic
 #               PySpark, and a server of Spark 4.3, or of another version (SPARK=4.0, 4.1, 4.2)
+# make test-sail  what Sail can do, a server of Spark Connect without Java, in an environment of its own
 # make test-lowest  the functional core with the lowest version of everything that is allowed,
 #               Spark 3.5 among them, in an environment of its own
 # make test-newest  dbt's own suites and the functional core with the newest version of everything that

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import ktk_engine.duckdb
 import ktk_engine.polars
 from ktk_engine import Store
-from ktk_engine.api.query import check_for_polars  # deep: no dataset of ours has such a column
+from ktk_engine.api.query import check_for_polars
 from ktk_engine.errors import (
     ConfigurationError,
     DatasetNotFoundError,
