@@ -263,7 +263,8 @@ $(SPARK_ENV)/.installed: $(METADATA) | python3.11 $(UV)
 .venv-sail/.installed: $(METADATA) | .venv/.installed $(UV)
 	@echo "Making .venv-sail with $$(.venv/bin/python --version)"
 	@$(call venv,.venv/bin/python,.venv-sail)
-	@$(call sync,.venv-sail) --package ktk-engine --extra connect --extra cli --group sail
+	@$(call sync,.venv-sail) --package ktk-engine --extra connect --extra cli --group connect
+	@$(UV) pip install --quiet --python .venv-sail 'pysail>=0.7.2,<0.8'
 	@touch $@
 
 # A client of Spark Connect: no classic PySpark, and no Java. Its server is of another environment.
