@@ -139,15 +139,16 @@ class RelationScanner:
         memory_limit: int | str | None,
     ) -> None:
         where: Condition | None = None
-        read = list(names)
+        self._deciding: list[str] = []
         if filter is not None:
             known = read_expression(filter, relation.schema)
-            where = known.condition
-            read += [name for name in relation.schema.names if name in known.columns - set(names)]
+            where, self._deciding = known.condition, sorted(known.columns)
+        self._relation = relation
         self._names = list(names)
         self._filter = filter
         self._memory_limit = memory_limit
-        # Rows are counted by a column.
+        read = list(dict.fromkeys([*names, *self._deciding]))
+        # Rows without columns are told by one.
         self._query = relation.query(read or relation.schema.names[:1], where)
         self.projected_schema = pa.schema([relation.schema.field(name) for name in names])
 
@@ -183,5 +184,10 @@ class RelationScanner:
         return pa.Table.from_batches(found, self.projected_schema)
 
     def count_rows(self) -> int:
-        """Count the rows."""
-        return sum(batch.num_rows for batch in self.to_batches())
+        """Count the rows; only the columns that decide about them are read."""
+        limit = self._memory_limit
+        if self._filter is None:
+            return self._query.count(engine="local", memory_limit=limit)
+        names = self._deciding or self._relation.schema.names[:1]
+        narrow = RelationScanner(self._relation, names, self._filter, limit)
+        return sum(batch.num_rows for batch in narrow.to_batches())

@@ -251,6 +251,8 @@ def test_a_dataset_of_arrow(store):
     assert repr(trips) == "RelationDataset(Cube('trips', version=1))"
     assert trips.to_table(columns=["flight"], filter=month).num_rows == 30
     assert trips.count_rows(filter=month) == 30
+    assert trips.count_rows() == 60
+    assert trips.count_rows(filter=pc.scalar(False)) == 0
     assert trips.head(2, columns=["dest"]).num_rows == 2
     assert sum(batch.num_rows for batch in trips.to_batches(filter=~month)) == 30
     speeds = trips.to_table(["speed"], filter=pc.field("speed") > 0)["speed"].to_pylist()
